@@ -1,0 +1,61 @@
+# Every target sets up .venv by itself, and installs only when the files that define dependencies changed.
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+BIN := .venv/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
+export OPENBLAS_NUM_THREADS := 1
+export OMP_NUM_THREADS := 1
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev demo test lint types bench docs clean torch
+
+help: ## show this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36mmake %-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.venv/created:
+	@echo "creating .venv with $(PYTHON)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "tidepull needs Python 3.11 or newer: make PYTHON=/path/to/python3.11"; exit 1; }
+	@$(PYTHON) -m venv .venv && touch $@
+
+.venv/installed: .venv/created pyproject.toml constraints.txt
+	@echo "installing tidepull (about a minute the first time)"
+	@$(PIP) install -c constraints.txt -e '.[bench]'
+	@touch $@
+
+.venv/installed-dev: .venv/created pyproject.toml constraints.txt
+	@echo "installing tidepull and its test tools (a few minutes the first time)"
+	@$(PIP) install -c constraints.txt -e '.[dev,cluster]'
+	@touch $@ .venv/installed
+
+.venv/installed-torch: .venv/installed-dev
+	@echo "installing torch (CPU)"
+	@$(PIP) install -c constraints.txt torch
+	@touch $@
+
+.venv/installed-docs: .venv/created pyproject.toml constraints.txt
+	@$(PIP) install -c constraints.txt -e '.[bench,docs]'
+	@touch $@
+
+setup: .venv/installed ## install into .venv what users need
+setup-dev: .venv/installed-dev ## install into .venv what developers need
+
+demo: .venv/installed ## the main job, to a visible result in about two minutes
+	@$(BIN)/tidepull demo
+
+test: .venv/installed-dev $(if $(TORCH),.venv/installed-torch) lint types ## everything that must hold (TORCH=1 adds the torch bridge)
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+lint: .venv/installed-dev ## style and layers
+	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/lint-imports --no-logo
+
+types: .venv/installed-dev
+	@$(BIN)/mypy
+
+bench: .venv/installed-dev .venv/installed-torch ## speed, side by side with rivals, into docs/performance.md
+	@$(BIN)/python -m benchmarks
+
+docs: .venv/installed-docs ## the manual, into site/
+	@$(BIN)/mkdocs build --strict --quiet && echo "open site/index.html"
+
+clean: ## remove everything that was made here
+	@rm -rf .venv site out dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	@find . -name __pycache__ -prune -exec rm -rf {} +

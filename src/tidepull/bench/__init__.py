@@ -1,0 +1,1 @@
+"""Experiments: the loop, and everything that runs it many times."""

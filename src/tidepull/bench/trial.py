@@ -1,0 +1,175 @@
+"""THE loop: one policy plays one problem. It knows no algorithm; regret is computed here and only here."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+import tidepull.policies
+import tidepull.problems
+from tidepull import registry
+from tidepull.bench.threads import one_blas_thread
+from tidepull.errors import ArmError, ParameterError, ProblemError
+from tidepull.protocols import HasDiagnostics, HasLabel, Policy, Privileged, Problem
+from tidepull.registry import Named
+from tidepull.seeds import Streams
+from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape
+
+__all__ = ["Trial", "build_policy", "build_problem", "play", "run_trial", "shape_of"]
+
+Progress: TypeAlias = Callable[[int], None]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """What happened in one trial, round by round.
+
+    `regret` is cumulative pseudo-regret: the best arm's expected reward minus the chosen arm's.
+    `optimal` is the expected reward of the best available arm in each round.
+    """
+
+    arms: IntArray
+    rewards: FloatArray
+    regret: FloatArray
+    optimal: FloatArray
+    seconds: float
+    label: str = ""
+    diagnostics: Diagnostics = field(default_factory=dict)
+
+    @property
+    def cumulative_reward(self) -> FloatArray:
+        """Sum of the rewards so far, after each round."""
+        return np.cumsum(self.rewards)
+
+    @property
+    def realised_regret(self) -> FloatArray:
+        """Cumulative expected reward of the oracle minus realised reward (noisier than `regret`)."""
+        return np.cumsum(self.optimal - self.rewards)
+
+
+def run_trial(
+    problem: Named | Problem,
+    policy: Named | Policy,
+    *,
+    horizon: int | None = None,
+    seed: int = 0,
+    problem_seed: int | None = None,
+    on_round: Progress | None = None,
+) -> Trial:
+    """Play `policy` on `problem` for `horizon` rounds.
+
+    Each of the two is an id, an `(id, {parameters})` pair, or your own object with the methods of
+    `protocols.py`. One seed drives independent streams for problem and policy, so two policies under
+    one seed face the same world; `problem_seed` fixes the world while `seed` varies the policy.
+    """
+    seed = _whole("seed", seed, 0)
+    world_seed = seed if problem_seed is None else _whole("problem_seed", problem_seed, 0)
+    rounds = _default_horizon(problem) if horizon is None else _whole("horizon", horizon, 1)
+    world = build_problem(problem, seed=world_seed)
+    learner = build_policy(policy, shape_of(world), seed=seed)
+    with one_blas_thread():
+        return play(world, learner, rounds, on_round=on_round)
+
+
+def build_problem(problem: Named | Problem, *, seed: int) -> Problem:
+    """The problem itself when given an object, else built from its id on its own stream."""
+    if not _is_named(problem):
+        return _checked(problem, Problem, "problem", ("n_arms", "context", "means", "step"))
+    entry, parameters = registry.problems.resolve(problem)
+    return entry.build(parameters, Streams(seed).child("problem"))
+
+
+def build_policy(policy: Named | Policy, shape: ProblemShape, *, seed: int) -> Policy:
+    """The policy itself when given an object, else built from its id on its own stream."""
+    if not _is_named(policy):
+        return _checked(policy, Policy, "policy", ("choose", "learn"))
+    entry, parameters = registry.policies.resolve(policy)
+    return entry.build(parameters, shape, Streams(seed).child("policy"))
+
+
+def shape_of(problem: Problem) -> ProblemShape:
+    """What a policy may know in advance, read off the problem's first context."""
+    context = problem.context()
+    n_arms = problem.n_arms
+    if not isinstance(n_arms, int | np.integer) or n_arms < 1:
+        raise ProblemError(f"the problem's n_arms must be a whole number of at least 1, got {n_arms!r}")
+    return ProblemShape(
+        n_arms=int(n_arms),
+        observation_dim=0 if context.observation is None else int(np.size(context.observation)),
+        arm_dim=0 if context.arm_features is None else int(np.shape(context.arm_features)[1]),
+    )
+
+
+def play(problem: Problem, policy: Policy, horizon: int, *, on_round: Progress | None = None) -> Trial:
+    """The loop itself, on two objects."""
+    arms = np.empty(horizon, np.int64)
+    rewards, gaps, optimal = np.empty(horizon), np.empty(horizon), np.empty(horizon)
+    started = time.perf_counter()
+    for t in range(horizon):
+        context = problem.context()
+        means = _checked_means(problem.means(), problem.n_arms, t)
+        arm = policy.choose_knowing(context, means) if isinstance(policy, Privileged) else policy.choose(context)
+        _check_arm(arm, context, problem.n_arms, t)
+        reward = problem.step(arm)
+        if not np.isfinite(reward):
+            raise ProblemError(f"the problem's step({arm}) returned {reward} in round {t}; rewards must be finite")
+        policy.learn(Event(context, int(arm), float(reward)))
+        best = means.max() if context.available is None else means[context.available].max()
+        arms[t], rewards[t], gaps[t], optimal[t] = arm, reward, best - means[arm], best
+        if on_round is not None:
+            on_round(t + 1)
+    return Trial(
+        arms=arms,
+        rewards=rewards,
+        regret=np.cumsum(gaps),
+        optimal=optimal,
+        seconds=time.perf_counter() - started,
+        label=problem.label if isinstance(problem, HasLabel) else "",
+        diagnostics=policy.diagnostics() if isinstance(policy, HasDiagnostics) else {},
+    )
+
+
+def _is_named(value: Any) -> bool:
+    return isinstance(value, str) or (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str))
+
+
+def _checked(value: Any, protocol: type, noun: str, methods: tuple[str, ...]) -> Any:
+    missing = [name for name in methods if not hasattr(value, name)]
+    if missing:
+        raise ProblemError(
+            f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with {', '.join(methods)}; "
+            f"{type(value).__name__} has no {missing[0]} (see protocols.{protocol.__name__})"
+        )
+    return value
+
+
+def _default_horizon(problem: Named | Problem) -> int:
+    return registry.problems.resolve(problem)[0].horizon if _is_named(problem) else 4096  # type: ignore[arg-type]
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def _checked_means(means: FloatArray, n_arms: int, t: int) -> FloatArray:
+    means = np.asarray(means, dtype=float)
+    if means.shape != (n_arms,) or not np.isfinite(means).all():
+        raise ProblemError(
+            f"the problem's means() must be {n_arms} finite numbers, got {means.tolist()} in round {t}"
+        )
+    return means
+
+
+def _check_arm(arm: int, context: Context, n_arms: int, t: int) -> None:
+    if isinstance(arm, bool) or not isinstance(arm, int | np.integer) or not 0 <= arm < n_arms:
+        raise ArmError(f"the policy chose {arm!r} in round {t}; arms are whole numbers from 0 to {n_arms - 1}")
+    if context.available is not None and not context.available[arm]:
+        raise ArmError(f"the policy chose arm {arm} in round {t}, which is not available")
+
+

@@ -1,0 +1,1 @@
+"""Networks that turn a history into features."""

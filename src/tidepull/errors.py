@@ -1,0 +1,79 @@
+"""The errors that tidepull raises on purpose; each message is one sentence that names the fix.
+
+    TidepullError
+    ├── InputError            the caller's mistake (exit code 2)
+    │   ├── UnknownIdError        no problem, policy or suite of that id
+    │   ├── ParameterError        a parameter that does not exist, or a value outside its range
+    │   ├── ContextError          a context whose shape does not fit the policy
+    │   ├── RewardError           a reward that is not finite, or not of the kind a policy accepts
+    │   ├── ArmError              an arm outside the range, or not available
+    │   ├── ProblemError          a problem object that breaks its contract
+    │   ├── DataError             a data file that is missing, truncated or altered
+    │   ├── SnapshotError         a snapshot that belongs to something else, or is damaged
+    │   └── SuiteError            a suite file that cannot be understood
+    ├── StoreError            results could not be written or read (full disk, no permission)
+    └── MissingExtraError     an optional dependency is not installed
+"""
+
+from __future__ import annotations
+
+
+class TidepullError(Exception):
+    """Root of all errors raised on purpose."""
+
+    exit_code = 1
+
+
+class InputError(TidepullError):
+    """The caller's mistake."""
+
+    exit_code = 2
+
+
+class UnknownIdError(InputError):
+    """No problem, policy or suite of that id."""
+
+
+class ParameterError(InputError):
+    """A parameter that does not exist, or a value outside its range."""
+
+
+class ContextError(InputError):
+    """A context whose shape does not fit the policy."""
+
+
+class RewardError(InputError):
+    """A reward that is not finite, or not of the kind that a policy accepts."""
+
+
+class ArmError(InputError):
+    """An arm outside the range, or not available."""
+
+
+class ProblemError(InputError):
+    """A problem object that breaks its contract."""
+
+
+class DataError(InputError):
+    """A data file that is missing, truncated or altered."""
+
+
+class SnapshotError(InputError):
+    """A snapshot that belongs to something else, or is damaged."""
+
+
+class SuiteError(InputError):
+    """A suite file that cannot be understood."""
+
+
+class StoreError(TidepullError):
+    """Results could not be written or read."""
+
+
+class MissingExtraError(TidepullError):
+    """An optional dependency is not installed."""
+
+    exit_code = 2
+
+    def __init__(self, feature: str, extra: str) -> None:
+        super().__init__(f"{feature} needs the extra '{extra}': pip install 'tidepull[{extra}]'")

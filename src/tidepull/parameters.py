@@ -1,0 +1,185 @@
+"""Frozen, validated hyperparameters: a dataclass beside each algorithm, its ranges said once.
+
+    @dataclass(frozen=True, kw_only=True)
+    class Windowed(Parameters):
+        window: int = parameter(100, "rounds remembered", ge=1)
+
+A wrong name, type or value raises a `ParameterError` that names the parameter and what it allows.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+import types
+from collections.abc import Mapping, Sequence
+from dataclasses import MISSING, Field, dataclass, field, fields
+from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
+
+import numpy as np
+
+from tidepull.errors import ParameterError
+
+P = TypeVar("P", bound="Parameters")
+
+
+def parameter(
+    default: Any = MISSING,
+    description: str = "",
+    *,
+    ge: float | None = None,
+    gt: float | None = None,
+    le: float | None = None,
+    lt: float | None = None,
+) -> Any:
+    """A field of `Parameters` with a description and the range of its numbers."""
+    bounds = {"≥": ge, ">": gt, "≤": le, "<": lt}
+    metadata = {"description": description, "bounds": {k: v for k, v in bounds.items() if v is not None}}
+    if default is MISSING:
+        return field(metadata=metadata)
+    return field(default=default, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parameters:
+    """Base of every set of hyperparameters; checks types and ranges when made."""
+
+    def __post_init__(self) -> None:
+        hints = get_type_hints(type(self))
+        for f in fields(self):
+            value = _coerce(getattr(self, f.name), hints[f.name])
+            object.__setattr__(self, f.name, value)
+            _check(f, value, hints[f.name])
+
+    @classmethod
+    def from_mapping(cls: type[P], values: Mapping[str, Any], *, owner: str = "") -> P:
+        """Build from plain names; `owner` (an id) is named in error messages."""
+        known = [f.name for f in fields(cls)]
+        label = f"{owner}: " if owner else ""
+        for name in values:
+            if name not in known:
+                near = difflib.get_close_matches(name, known, n=1)
+                hint = f" (did you mean '{near[0]}'?)" if near else ""
+                allowed = ", ".join(known) if known else "none"
+                raise ParameterError(f"{label}there is no parameter '{name}'{hint}; parameters: {allowed}")
+        missing = [f.name for f in fields(cls) if _required(f) and f.name not in values]
+        if missing:
+            raise ParameterError(f"{label}the parameter '{missing[0]}' must be given")
+        try:
+            return cls(**values)
+        except ParameterError as error:
+            raise ParameterError(f"{label}{error}") from None
+
+    def to_mapping(self) -> dict[str, Any]:
+        """Plain JSON values, the inverse of `from_mapping`."""
+        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+
+
+@dataclass(frozen=True, kw_only=True)
+class NoParameters(Parameters):
+    """For what has nothing to set."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterDoc:
+    """One parameter as shown to a reader."""
+
+    name: str
+    kind: str
+    default: str
+    description: str
+    range: str
+
+
+def describe(cls: type[Parameters]) -> list[ParameterDoc]:
+    """Documentation of every parameter, for `tidepull list` and the docs."""
+    hints = get_type_hints(cls)
+    return [
+        ParameterDoc(
+            name=f.name,
+            kind=_kind(hints[f.name]),
+            default="required" if _required(f) else _show(f.default),
+            description=str(f.metadata.get("description", "")),
+            range=", ".join(f"{sign} {bound:g}" for sign, bound in f.metadata.get("bounds", {}).items()),
+        )
+        for f in fields(cls)
+    ]
+
+
+def _required(f: Field[Any]) -> bool:
+    return f.default is MISSING and f.default_factory is MISSING
+
+
+def _plain(value: Any) -> Any:
+    return [_plain(item) for item in value] if isinstance(value, tuple) else value
+
+
+def _show(value: Any) -> str:
+    return "auto" if value is None else str(_plain(value))
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _kind(hint: Any) -> str:
+    names = []
+    for option in _options(hint):
+        if option is type(None):
+            continue
+        if get_origin(option) is Literal:
+            names.extend(repr(choice) for choice in get_args(option))
+        elif get_origin(option) is tuple:
+            names.append("list of " + _kind(get_args(option)[0]))
+        else:
+            names.append({int: "whole number", float: "number", bool: "true or false", str: "text"}[option])
+    return " or ".join(names)
+
+
+def _coerce(value: Any, hint: Any) -> Any:
+    """Lists become tuples, numpy scalars plain ones, whole numbers floats where a float is wanted."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
+        inner = next((get_args(o)[0] for o in _options(hint) if get_origin(o) is tuple), Any)
+        return tuple(_coerce(item, inner) for item in value)
+    wants_int = int in _options(hint)
+    if isinstance(value, int) and not isinstance(value, bool) and float in _options(hint) and not wants_int:
+        return float(value)
+    if isinstance(value, float) and value.is_integer() and wants_int and float not in _options(hint):
+        return int(value)
+    return value
+
+
+def _fits(value: Any, option: Any) -> bool:
+    if option is Any:
+        return True
+    if option is type(None):
+        return value is None
+    if get_origin(option) is Literal:
+        return any(value == choice and type(value) is type(choice) for choice in get_args(option))
+    if get_origin(option) is tuple:
+        inner, *rest = get_args(option)
+        open_ended = rest == [Ellipsis]
+        return (
+            isinstance(value, tuple)
+            and (open_ended or len(value) == 1 + len(rest))
+            and all(_fits(item, inner) for item in value)
+        )
+    return type(value) is option
+
+
+def _check(f: Field[Any], value: Any, hint: Any) -> None:
+    options = _options(hint)
+    if not any(_fits(value, option) for option in options):
+        raise ParameterError(f"{f.name} must be a {_kind(hint)}, got {value!r}")
+    numbers = value if isinstance(value, tuple) else (value,)
+    for number in numbers:
+        if isinstance(number, bool) or not isinstance(number, int | float):
+            continue
+        if not math.isfinite(number):
+            raise ParameterError(f"{f.name} must be finite, got {number}")
+        for sign, bound in f.metadata.get("bounds", {}).items():
+            holds = {"≥": number >= bound, ">": number > bound, "≤": number <= bound, "<": number < bound}[sign]
+            if not holds:
+                raise ParameterError(f"{f.name} must be {sign} {bound:g}, got {number:g}")

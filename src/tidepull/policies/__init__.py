@@ -1,0 +1,3 @@
+"""The learners; importing this package registers their ids."""
+
+from __future__ import annotations

@@ -1,0 +1,3 @@
+"""The worlds of the paper; importing this package registers their ids."""
+
+from __future__ import annotations

@@ -1,0 +1,152 @@
+"""The seams of tidepull; read this file first.
+
+Anything with these methods takes part: no base class, no registration. A `Problem` knows the truth,
+a `Policy` only ever sees contexts and events, and the loop in `bench/trial.py` stands between them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from tidepull.types import Context, Diagnostics, Event, FloatArray, Snapshot
+
+
+@runtime_checkable
+class Problem(Protocol):
+    """A world that pays rewards. `context` and `means` speak of the coming round and may be called
+    any number of times before `step`, which ends the round.
+
+    `step` draws the noise of every arm, so that two policies under one seed face the same world.
+    """
+
+    @property
+    def n_arms(self) -> int:
+        """How many arms there are."""
+
+    def context(self) -> Context:
+        """What a policy sees before it chooses."""
+
+    def means(self) -> FloatArray:
+        """The true expected reward of every arm in the coming round; only the loop asks."""
+
+    def step(self, arm: int) -> float:
+        """Play an arm: its reward now, and on to the next round."""
+
+
+@runtime_checkable
+class HasVariationBudget(Protocol):
+    """A linear problem that says how much its parameter vector moves over a horizon."""
+
+    def variation_budget(self, horizon: int) -> float:
+        """B_T = sum over t of ||w_{t+1} - w_t||."""
+
+
+@runtime_checkable
+class HasLabel(Protocol):
+    """A problem whose results must carry a remark wherever they are shown ("synthetic Criteo")."""
+
+    @property
+    def label(self) -> str:
+        """The remark; empty when there is none."""
+
+
+@runtime_checkable
+class Policy(Protocol):
+    """A learner. History is the order of `learn` calls; there is no other notion of time."""
+
+    def choose(self, context: Context) -> int:
+        """The arm to play in this context."""
+
+    def learn(self, event: Event) -> None:
+        """Take in one finished round."""
+
+    def snapshot(self) -> Snapshot:
+        """The whole state, as JSON values and arrays that share nothing with the policy."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot: no later bit differs from an undisturbed run."""
+
+
+@runtime_checkable
+class Privileged(Protocol):
+    """A policy that the loop lets see the truth (only the oracle)."""
+
+    def choose_knowing(self, context: Context, means: FloatArray) -> int:
+        """The arm to play, given every arm's true expected reward."""
+
+
+@runtime_checkable
+class HasDiagnostics(Protocol):
+    """A policy that counts what happened inside it."""
+
+    def diagnostics(self) -> Diagnostics:
+        """Counts and figures kept with the trial."""
+
+
+class Encoder(Protocol):
+    """A network that turns history and a candidate arm into features of fixed length.
+
+    `version` changes whenever features of past events would come out differently (after a refit).
+    """
+
+    @property
+    def dim(self) -> int:
+        """Length of a feature vector."""
+
+    @property
+    def version(self) -> int:
+        """How many times the network has been refitted."""
+
+    def features(self, context: Context) -> FloatArray:
+        """One row for each arm in the coming round (n_arms x dim); changes nothing."""
+
+    def append(self, event: Event) -> FloatArray:
+        """Take in a finished round; returns the chosen arm's features as they were."""
+
+    def refit(self, epochs: int) -> float:
+        """Train on the whole history; returns the last loss."""
+
+    def encode_history(self) -> tuple[FloatArray, FloatArray]:
+        """Features of every past event (t x dim) under the present network, and their rewards."""
+
+    def snapshot(self) -> Snapshot:
+        """The whole state."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+
+
+class Posterior(Protocol):
+    """What is believed of a weight vector w when rewards are w . x plus noise."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior mean of w."""
+
+    def update(self, x: FloatArray, y: float) -> None:
+        """Take in one observation (rank one)."""
+
+    def refit(self, X: FloatArray, Y: FloatArray) -> None:
+        """Forget everything, then take in all rows at once."""
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw of w."""
+
+    def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and variance of w . x for every row x."""
+
+    def snapshot(self) -> Snapshot:
+        """The whole state."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+
+
+class Executor(Protocol):
+    """Where trials run: here, in local processes, on a cluster."""
+
+    def run(self, specs: Iterable[Any]) -> Iterator[Any]:
+        """Yield results as they finish, in any order."""

@@ -1,0 +1,73 @@
+"""From an id to a parameter set to an object; one class, two instances.
+
+Problems are built as `build(parameters, streams)`, policies as `build(parameters, shape, streams)`.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Generic, TypeAlias, TypeVar
+
+from tidepull.errors import ParameterError, UnknownIdError
+from tidepull.parameters import Parameters
+from tidepull.protocols import Policy, Problem
+
+T = TypeVar("T")
+Named: TypeAlias = str | tuple[str, Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry(Generic[T]):
+    """One registered problem or policy. `horizon` is the usual length of a trial (problems only)."""
+
+    id: str
+    description: str
+    parameters: type[Parameters]
+    build: Callable[..., T]
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    horizon: int = 4096
+
+    def parse(self, values: Mapping[str, Any]) -> Parameters:
+        """Validated parameters: the entry's own defaults, overridden by `values`."""
+        return self.parameters.from_mapping({**self.defaults, **values}, owner=self.id)
+
+
+class Registry(Generic[T]):
+    """Entries under unique ids."""
+
+    def __init__(self, noun: str) -> None:
+        self._noun = noun
+        self._entries: dict[str, Entry[T]] = {}
+
+    def add(self, entry: Entry[T]) -> None:
+        """Register; the same id twice is an error."""
+        if entry.id in self._entries:
+            raise ParameterError(f"there is already a {self._noun} with the id '{entry.id}'")
+        self._entries[entry.id] = entry
+
+    def __iter__(self) -> Iterator[Entry[T]]:
+        return iter(self._entries.values())
+
+    def ids(self) -> list[str]:
+        """All ids, in the order of registration."""
+        return list(self._entries)
+
+    def entry(self, id: str) -> Entry[T]:
+        """The entry of that id, or an error that suggests the nearest one."""
+        if id not in self._entries:
+            near = difflib.get_close_matches(str(id), self._entries, n=1, cutoff=0.4)
+            hint = f"did you mean '{near[0]}'?" if near else "one of: " + ", ".join(self._entries)
+            raise UnknownIdError(f"there is no {self._noun} '{id}'; {hint}")
+        return self._entries[id]
+
+    def resolve(self, named: Named) -> tuple[Entry[T], Parameters]:
+        """Entry and validated parameters of an id or an `(id, {parameters})` pair."""
+        id, values = (named, {}) if isinstance(named, str) else named
+        entry = self.entry(id)
+        return entry, entry.parse(values)
+
+
+problems: Registry[Problem] = Registry("problem")
+policies: Registry[Policy] = Registry("policy")

@@ -1,0 +1,74 @@
+"""The nouns of tidepull: frozen dataclasses without logic.
+
+A bandit problem is played in rounds. In each round a policy sees a `Context`, chooses an arm,
+and learns from the `Event` that follows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+FloatArray: TypeAlias = NDArray[np.floating[Any]]
+IntArray: TypeAlias = NDArray[np.integer[Any]]
+BoolArray: TypeAlias = NDArray[np.bool_]
+
+Snapshot: TypeAlias = dict[str, Any]
+"""State of a policy as nested dictionaries of JSON values and numpy arrays; never pickled objects."""
+
+Diagnostics: TypeAlias = Mapping[str, float | int | str]
+
+
+@dataclass(frozen=True, slots=True)
+class ProblemShape:
+    """All that a policy may know of a problem in advance.
+
+    `observation_dim` is the length of the vector shared by all arms, `arm_dim` the length of each
+    arm's own vector; 0 where the problem has none.
+    """
+
+    n_arms: int
+    observation_dim: int = 0
+    arm_dim: int = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Context:
+    """What is seen before choosing in one round; all parts are optional.
+
+    `observation` is one vector shared by all arms, `arm_features` a matrix with a row for each arm,
+    `available` a mask of the arms that may be chosen now (None: all of them).
+    """
+
+    observation: FloatArray | None = None
+    arm_features: FloatArray | None = None
+    available: BoolArray | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Event:
+    """One finished round: what was seen, what was chosen, what it paid."""
+
+    context: Context
+    arm: int
+    reward: float
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """A choice that has not been rewarded yet, under the name by which its reward will come."""
+
+    id: str
+    arm: int
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """A reward that arrives for an earlier decision."""
+
+    decision_id: str
+    reward: float
