@@ -54,14 +54,19 @@ class HasLabel(Protocol):
 
 
 @runtime_checkable
-class Policy(Protocol):
-    """A learner. History is the order of `learn` calls; there is no other notion of time."""
+class Learner(Protocol):
+    """The least that the loop needs. History is the order of `learn` calls; there is no other time."""
 
     def choose(self, context: Context) -> int:
         """The arm to play in this context."""
 
     def learn(self, event: Event) -> None:
         """Take in one finished round."""
+
+
+@runtime_checkable
+class Policy(Learner, Protocol):
+    """A learner that can be stopped and continued; every registered policy is one."""
 
     def snapshot(self) -> Snapshot:
         """The whole state, as JSON values and arrays that share nothing with the policy."""

@@ -14,7 +14,7 @@ import tidepull.problems
 from tidepull import registry
 from tidepull.bench.threads import one_blas_thread
 from tidepull.errors import ArmError, ParameterError, ProblemError
-from tidepull.protocols import HasDiagnostics, HasLabel, Policy, Privileged, Problem
+from tidepull.protocols import HasDiagnostics, HasLabel, Learner, Privileged, Problem
 from tidepull.registry import Named
 from tidepull.seeds import Streams
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape
@@ -53,7 +53,7 @@ class Trial:
 
 def run_trial(
     problem: Named | Problem,
-    policy: Named | Policy,
+    policy: Named | Learner,
     *,
     horizon: int | None = None,
     seed: int = 0,
@@ -83,10 +83,10 @@ def build_problem(problem: Named | Problem, *, seed: int) -> Problem:
     return entry.build(parameters, Streams(seed).child("problem"))
 
 
-def build_policy(policy: Named | Policy, shape: ProblemShape, *, seed: int) -> Policy:
+def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> Learner:
     """The policy itself when given an object, else built from its id on its own stream."""
     if not _is_named(policy):
-        return _checked(policy, Policy, "policy", ("choose", "learn"))
+        return _checked(policy, Learner, "policy", ("choose", "learn"))
     entry, parameters = registry.policies.resolve(policy)
     return entry.build(parameters, shape, Streams(seed).child("policy"))
 
@@ -104,7 +104,7 @@ def shape_of(problem: Problem) -> ProblemShape:
     )
 
 
-def play(problem: Problem, policy: Policy, horizon: int, *, on_round: Progress | None = None) -> Trial:
+def play(problem: Problem, policy: Learner, horizon: int, *, on_round: Progress | None = None) -> Trial:
     """The loop itself, on two objects."""
     arms = np.empty(horizon, np.int64)
     rewards, gaps, optimal = np.empty(horizon), np.empty(horizon), np.empty(horizon)

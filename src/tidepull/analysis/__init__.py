@@ -1,0 +1,1 @@
+"""From finished trials to tables and pictures; nothing here runs a trial."""

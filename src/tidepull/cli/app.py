@@ -1,0 +1,52 @@
+"""The `tidepull` command: its families of commands, and how errors reach people."""
+
+from __future__ import annotations
+
+import sys
+
+import typer
+
+from tidepull import __version__
+from tidepull.cli import demo, listing, run
+from tidepull.errors import TidepullError
+
+app = typer.Typer(
+    name="tidepull",
+    help="Bandits that remember: decisions under drift and seasonality.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("demo")(demo.demo)
+app.command("run")(run.run)
+app.command("list")(listing.list_registered)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        print(f"tidepull {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: bool = typer.Option(False, "--version", callback=_version, is_eager=True, help="Show the version."),
+) -> None:
+    pass
+
+
+def run_app() -> None:
+    """Run; a mistake becomes one sentence on stderr and exit code 2, never a traceback."""
+    try:
+        app()
+    except TidepullError as error:
+        _fail(str(error), error.exit_code)
+    except OSError as error:
+        where = f" ({error.filename})" if error.filename else ""
+        _fail(f"{error.strerror or error}{where}", 1)
+
+
+def _fail(sentence: str, code: int) -> None:
+    sys.stderr.write(f"tidepull: {sentence}\n")
+    sys.exit(code)

@@ -1,0 +1,78 @@
+"""What people see: colour and tables in a terminal, plain lines in a pipe, JSON for machines."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.table import Table
+
+T = TypeVar("T")
+
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
+
+
+def say(text: str) -> None:
+    """One line of remark, on stderr so that pipes stay clean."""
+    err.print(text, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """Only JSON on stdout."""
+    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+
+
+def print_table(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], *, right: Iterable[int] = ()
+) -> None:
+    """A coloured table in a terminal, aligned columns without wrapping in a pipe."""
+    numeric = set(right)
+    if not out.is_terminal:
+        _print_plain(title, columns, rows, numeric)
+        return
+    table = Table(title=title, title_justify="left", title_style="bold", header_style="bold cyan")
+    for index, column in enumerate(columns):
+        table.add_column(column, justify="right" if index in numeric else "left", no_wrap=index == 0)
+    for row in rows:
+        table.add_row(*row)
+    out.print(table)
+
+
+def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: set[int]) -> None:
+    lines = [list(columns), *[[_strip(cell) for cell in row] for row in rows]]
+    widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
+    print(title)
+    for line in lines:
+        cells = [c.rjust(w) if i in numeric else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
+        print("  ".join(cells).rstrip())
+
+
+def _strip(markup: str) -> str:
+    from rich.text import Text
+
+    return Text.from_markup(markup).plain
+
+
+@contextmanager
+def progress(description: str, total: int) -> Iterator[Progress]:
+    """A bar with the time left, on stderr; `advance` the only task by its id 0."""
+    bar = Progress(
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("left"),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+        disable=not err.is_terminal,
+    )
+    with bar:
+        bar.add_task(description, total=total)
+        yield bar

@@ -1,0 +1,59 @@
+"""`tidepull list problems|policies`: every id, what it is, and what can be set."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any
+
+import typer
+
+import tidepull.policies
+import tidepull.problems
+from tidepull import registry
+from tidepull.cli.console import out, print_json
+from tidepull.parameters import ParameterDoc, describe
+from tidepull.registry import Entry
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    problems = "problems"
+    policies = "policies"
+
+
+def list_registered(
+    kind: Kind = typer.Argument(help="What to list."),
+    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+) -> None:
+    """List every problem or policy with its parameters."""
+    entries: list[Entry[Any]] = list(registry.problems if kind is Kind.problems else registry.policies)
+    if json:
+        print_json([_as_json(entry, kind) for entry in entries])
+        return
+    for entry in entries:
+        out.print(f"[bold cyan]{entry.id}[/]  {entry.description}", soft_wrap=True)
+        for doc in _documented(entry):
+            limits = f" \\[{doc.range}]" if doc.range else ""
+            out.print(
+                f"    [green]{doc.name}[/] = {doc.default}  [dim]{doc.description} ({doc.kind}{limits})[/]",
+                soft_wrap=True,
+            )
+
+
+def _documented(entry: Entry[Any]) -> list[ParameterDoc]:
+    return [
+        ParameterDoc(d.name, d.kind, str(entry.defaults.get(d.name, d.default)), d.description, d.range)
+        for d in describe(entry.parameters)
+    ]
+
+
+def _as_json(entry: Entry[Any], kind: Kind) -> dict[str, Any]:
+    shown: dict[str, Any] = {"id": entry.id, "description": entry.description}
+    if kind is Kind.problems:
+        shown["horizon"] = entry.horizon
+    shown["parameters"] = [
+        {"name": d.name, "kind": d.kind, "default": d.default, "description": d.description, "range": d.range}
+        for d in _documented(entry)
+    ]
+    return shown
