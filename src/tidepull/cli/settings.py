@@ -1,0 +1,57 @@
+"""`--set name=value` on the command line becomes parameters of the policy or of the problem."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+import tidepull.policies
+import tidepull.problems
+from tidepull import registry
+from tidepull.errors import ParameterError
+from tidepull.parameters import Parameters
+from tidepull.registry import Named
+
+
+def split_settings(problem: str, policy: str, assignments: list[str]) -> tuple[Named, Named]:
+    """Give each assignment to the one of the two that has such a parameter.
+
+    Where both have one, `policy.name=value` or `problem.name=value` says which is meant.
+    """
+    problem_names = _names(registry.problems.entry(problem).parameters)
+    policy_names = _names(registry.policies.entry(policy).parameters)
+    for_problem: dict[str, Any] = {}
+    for_policy: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, text = assignment.partition("=")
+        if not equals:
+            raise ParameterError(f"--set {assignment}: write name=value")
+        owner, dot, plain = name.strip().partition(".")
+        if dot and owner in ("policy", "problem"):
+            (for_policy if owner == "policy" else for_problem)[plain] = _value(text)
+        elif name in policy_names and name in problem_names:
+            raise ParameterError(
+                f"--set {name}: both {policy} and {problem} have it; write policy.{name}=... or problem.{name}=..."
+            )
+        else:
+            (for_problem if name in problem_names else for_policy)[name.strip()] = _value(text)
+    registry.problems.resolve((problem, for_problem))
+    registry.policies.resolve((policy, for_policy))
+    return (problem, for_problem), (policy, for_policy)
+
+
+def _names(parameters: type[Parameters]) -> set[str]:
+    return {f.name for f in fields(parameters)}
+
+
+def _value(text: str) -> Any:
+    """JSON where it is JSON; "32,32,32" is a list; anything else is text."""
+    text = text.strip().strip("()")
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        pass
+    if "," in text:
+        return [_value(part) for part in text.split(",")]
+    return {"none": None, "True": True, "False": False}.get(text, text)

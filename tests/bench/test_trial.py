@@ -1,0 +1,116 @@
+"""The loop: what it computes, and what it refuses."""
+
+from __future__ import annotations
+
+import runpy
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tidepull
+from tidepull.errors import ArmError, ParameterError, ProblemError, TidepullError, UnknownIdError
+from tidepull.types import Context, Event, FloatArray
+
+
+class TwoArms:
+    """Arm 1 pays 1, arm 0 pays nothing, without noise."""
+
+    n_arms = 2
+
+    def __init__(self, pay: float = 1.0, available: list[bool] | None = None) -> None:
+        self.pay = pay
+        self.available = None if available is None else np.array(available)
+
+    def context(self) -> Context:
+        return Context(available=self.available)
+
+    def means(self) -> FloatArray:
+        return np.array([0.0, 1.0])
+
+    def step(self, arm: int) -> float:
+        return self.pay * arm
+
+
+class Always:
+    def __init__(self, arm: Any) -> None:
+        self.arm = arm
+        self.learned: list[Event] = []
+
+    def choose(self, context: Context) -> Any:
+        return self.arm
+
+    def learn(self, event: Event) -> None:
+        self.learned.append(event)
+
+
+def test_trial_counts_regret_from_the_means_and_reward_from_the_steps() -> None:
+    bad, good = tidepull.run_trial(TwoArms(), Always(0), horizon=5), tidepull.run_trial(TwoArms(2.0), Always(1), horizon=5)
+    assert bad.regret.tolist() == [1, 2, 3, 4, 5]
+    assert good.regret.tolist() == [0, 0, 0, 0, 0]
+    assert good.cumulative_reward.tolist() == [2, 4, 6, 8, 10]
+    assert good.realised_regret.tolist() == [-1, -2, -3, -4, -5]
+
+
+def test_trial_measures_regret_against_the_best_available_arm() -> None:
+    trial = tidepull.run_trial(TwoArms(available=[True, False]), Always(0), horizon=3)
+    assert trial.regret.tolist() == [0, 0, 0]
+
+
+def test_trial_hands_every_event_to_the_policy_once_and_in_order() -> None:
+    policy = Always(1)
+    tidepull.run_trial(TwoArms(), policy, horizon=4)
+    assert [(e.arm, e.reward) for e in policy.learned] == [(1, 1.0)] * 4
+
+
+def test_trial_is_the_same_bytes_when_run_again() -> None:
+    first, again = (tidepull.run_trial("flipping-gaussian", "sw-ucb", horizon=300, seed=8) for _ in range(2))
+    assert first.arms.tobytes() == again.arms.tobytes()
+    assert first.rewards.tobytes() == again.rewards.tobytes()
+
+
+def test_trial_keeps_the_world_when_only_the_problem_seed_is_fixed() -> None:
+    trials = [tidepull.run_trial("flipping-vector", "random", horizon=40, seed=s, problem_seed=0) for s in (1, 2)]
+    assert np.array_equal(trials[0].optimal, trials[1].optimal)
+    assert not np.array_equal(trials[0].arms, trials[1].arms)
+
+
+@pytest.mark.parametrize(
+    ("problem", "policy", "options", "error", "message"),
+    [
+        ("sinusoidal-bernouli", "ucb", {}, UnknownIdError, "did you mean 'sinusoidal-bernoulli'"),
+        ("flipping-gaussian", "rnlp", {}, UnknownIdError, "no policy 'rnlp'"),
+        ("flipping-gaussian", ("sw-ucb", {"windw": 3}), {}, ParameterError, "did you mean 'window'"),
+        ("flipping-gaussian", "ucb", {"horizon": -1}, ParameterError, "horizon must be"),
+        ("flipping-gaussian", "ucb", {"horizon": 2.5}, ParameterError, "horizon must be"),
+        ("flipping-gaussian", "ucb", {"horizon": 5, "seed": -3}, ParameterError, "seed must be"),
+        (TwoArms(float("nan")), Always(1), {"horizon": 5}, ProblemError, "returned nan in round 0"),
+        (TwoArms(), Always(2), {"horizon": 5}, ArmError, "chose 2 in round 0; arms are whole numbers from 0 to 1"),
+        (TwoArms(), Always(0.5), {"horizon": 5}, ArmError, "chose 0.5"),
+        (TwoArms(available=[True, False]), Always(1), {"horizon": 5}, ArmError, "not available"),
+        (object(), "ucb", {"horizon": 5}, ProblemError, "object has no n_arms"),
+        (TwoArms(), object(), {"horizon": 5}, ProblemError, "object has no choose"),
+    ],
+)
+def test_trial_refuses_bad_input_with_one_sentence(
+    problem: Any, policy: Any, options: dict[str, Any], error: type[TidepullError], message: str
+) -> None:
+    with pytest.raises(error, match=message) as caught:
+        tidepull.run_trial(problem, policy, **options)
+    assert "\n" not in str(caught.value)
+
+
+def test_trial_refuses_a_problem_whose_means_are_not_finite() -> None:
+    class Broken(TwoArms):
+        def means(self) -> FloatArray:
+            return np.array([0.0, np.nan])
+
+    with pytest.raises(ProblemError, match="means"):
+        tidepull.run_trial(Broken(), Always(1), horizon=3)
+
+
+@pytest.mark.parametrize("example", ["own_policy", "own_problem"])
+def test_example_prints_its_regret_when_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / f"{example}.py"), run_name="__main__")
+    assert "regret after 1,000 rounds" in capsys.readouterr().out
