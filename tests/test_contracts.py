@@ -75,7 +75,11 @@ def test_describe_shows_default_kind_and_range_of_every_field() -> None:
 
 def test_snapshot_round_trips_through_bytes_when_nested() -> None:
     rng = np.random.default_rng(1)
-    state = {"rng": snapshots.generator_state(rng), "parts": [{"x": np.arange(3.0)}, None, 1.5, "a"], "n": 2**80}
+    state = {
+        "rng": snapshots.generator_state(rng),
+        "parts": [{"x": np.arange(3.0)}, None, 1.5, "a"],
+        "n": 2**80,
+    }
     back = snapshots.load(snapshots.dump(state))
     assert np.array_equal(back["parts"][0]["x"], np.arange(3.0))
     assert back["n"] == 2**80
@@ -103,6 +107,7 @@ def test_registry_refuses_duplicates_and_suggests_the_nearest_id() -> None:
 
 
 def test_import_of_the_package_stays_light() -> None:
-    code = "import sys, tidepull; print([m for m in ('numba','scipy','matplotlib','ray','torch') if m in sys.modules])"
+    heavy = ("numba", "scipy", "matplotlib", "ray", "torch")
+    code = f"import sys, tidepull; print([m for m in {heavy} if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

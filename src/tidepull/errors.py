@@ -1,18 +1,18 @@
 """The errors that tidepull raises on purpose; each message is one sentence that names the fix.
 
-    TidepullError
-    ├── InputError            the caller's mistake (exit code 2)
-    │   ├── UnknownIdError        no problem, policy or suite of that id
-    │   ├── ParameterError        a parameter that does not exist, or a value outside its range
-    │   ├── ContextError          a context whose shape does not fit the policy
-    │   ├── RewardError           a reward that is not finite, or not of the kind a policy accepts
-    │   ├── ArmError              an arm outside the range, or not available
-    │   ├── ProblemError          a problem object that breaks its contract
-    │   ├── DataError             a data file that is missing, truncated or altered
-    │   ├── SnapshotError         a snapshot that belongs to something else, or is damaged
-    │   └── SuiteError            a suite file that cannot be understood
-    ├── StoreError            results could not be written or read (full disk, no permission)
-    └── MissingExtraError     an optional dependency is not installed
+TidepullError
+├── InputError            the caller's mistake (exit code 2)
+│   ├── UnknownIdError        no problem, policy or suite of that id
+│   ├── ParameterError        a parameter that does not exist, or a value outside its range
+│   ├── ContextError          a context whose shape does not fit the policy
+│   ├── RewardError           a reward that is not finite, or not of the kind a policy accepts
+│   ├── ArmError              an arm outside the range, or not available
+│   ├── ProblemError          a problem object that breaks its contract
+│   ├── DataError             a data file that is missing, truncated or altered
+│   ├── SnapshotError         a snapshot that belongs to something else, or is damaged
+│   └── SuiteError            a suite file that cannot be understood
+├── StoreError            results could not be written or read (full disk, no permission)
+└── MissingExtraError     an optional dependency is not installed
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ def _options(hint: Any) -> tuple[Any, ...]:
 
 
 def _kind(hint: Any) -> str:
-    names = []
+    names: list[str] = []
     for option in _options(hint):
         if option is type(None):
             continue
@@ -180,6 +180,8 @@ def _check(f: Field[Any], value: Any, hint: Any) -> None:
         if not math.isfinite(number):
             raise ParameterError(f"{f.name} must be finite, got {number}")
         for sign, bound in f.metadata.get("bounds", {}).items():
-            holds = {"≥": number >= bound, ">": number > bound, "≤": number <= bound, "<": number < bound}[sign]
+            holds = {"≥": number >= bound, ">": number > bound, "≤": number <= bound, "<": number < bound}[
+                sign
+            ]
             if not holds:
                 raise ParameterError(f"{f.name} must be {sign} {bound:g}, got {number:g}")

@@ -33,7 +33,9 @@ def dump(snapshot: Snapshot) -> bytes:
     arrays: dict[str, np.ndarray[Any, Any]] = {}
     structure = json.dumps(_detach(snapshot, arrays))
     buffer = io.BytesIO()
-    np.savez(buffer, allow_pickle=False, **{_STRUCTURE: np.frombuffer(structure.encode(), np.uint8)}, **arrays)
+    np.savez(
+        buffer, allow_pickle=False, **{_STRUCTURE: np.frombuffer(structure.encode(), np.uint8)}, **arrays
+    )
     return buffer.getvalue()
 
 

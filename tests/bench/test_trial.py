@@ -46,7 +46,10 @@ class Always:
 
 
 def test_trial_counts_regret_from_the_means_and_reward_from_the_steps() -> None:
-    bad, good = tidepull.run_trial(TwoArms(), Always(0), horizon=5), tidepull.run_trial(TwoArms(2.0), Always(1), horizon=5)
+    bad, good = (
+        tidepull.run_trial(TwoArms(), Always(0), horizon=5),
+        tidepull.run_trial(TwoArms(2.0), Always(1), horizon=5),
+    )
     assert bad.regret.tolist() == [1, 2, 3, 4, 5]
     assert good.regret.tolist() == [0, 0, 0, 0, 0]
     assert good.cumulative_reward.tolist() == [2, 4, 6, 8, 10]
@@ -71,7 +74,9 @@ def test_trial_is_the_same_bytes_when_run_again() -> None:
 
 
 def test_trial_keeps_the_world_when_only_the_problem_seed_is_fixed() -> None:
-    trials = [tidepull.run_trial("flipping-vector", "random", horizon=40, seed=s, problem_seed=0) for s in (1, 2)]
+    trials = [
+        tidepull.run_trial("flipping-vector", "random", horizon=40, seed=s, problem_seed=0) for s in (1, 2)
+    ]
     assert np.array_equal(trials[0].optimal, trials[1].optimal)
     assert not np.array_equal(trials[0].arms, trials[1].arms)
 
@@ -86,7 +91,13 @@ def test_trial_keeps_the_world_when_only_the_problem_seed_is_fixed() -> None:
         ("flipping-gaussian", "ucb", {"horizon": 2.5}, ParameterError, "horizon must be"),
         ("flipping-gaussian", "ucb", {"horizon": 5, "seed": -3}, ParameterError, "seed must be"),
         (TwoArms(float("nan")), Always(1), {"horizon": 5}, ProblemError, "returned nan in round 0"),
-        (TwoArms(), Always(2), {"horizon": 5}, ArmError, "chose 2 in round 0; arms are whole numbers from 0 to 1"),
+        (
+            TwoArms(),
+            Always(2),
+            {"horizon": 5},
+            ArmError,
+            "chose 2 in round 0; arms are whole numbers from 0 to 1",
+        ),
         (TwoArms(), Always(0.5), {"horizon": 5}, ArmError, "chose 0.5"),
         (TwoArms(available=[True, False]), Always(1), {"horizon": 5}, ArmError, "not available"),
         (object(), "ucb", {"horizon": 5}, ProblemError, "object has no n_arms"),

@@ -8,20 +8,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import tidepull.problems
-from tidepull import registry
 from tidepull.bench.trial import build_problem, run_trial, shape_of
 from tidepull.errors import ParameterError
 from tidepull.parameters import describe
+from tidepull.problems import problems
 from tidepull.protocols import Problem
 from tidepull.types import FloatArray
 
-IDS = registry.problems.ids()
+IDS = problems.ids()
 PAPER = {
-    "flipping-gaussian", "flipping-bernoulli", "sinusoidal-bernoulli", "circular-markov-chain", "flipping-digits",
-    "wall-following", "flipping-vector", "rotating-vector-32", "rotating-vector-2048", "criteo-partial-flip",
-    "criteo-flipping", "stationary-bernoulli", "stationary-vector",
-}  # fmt: skip
+    "flipping-gaussian",
+    "flipping-bernoulli",
+    "sinusoidal-bernoulli",
+    "circular-markov-chain",
+    "flipping-digits",
+    "wall-following",
+    "flipping-vector",
+    "rotating-vector-32",
+    "rotating-vector-2048",
+    "criteo-partial-flip",
+    "criteo-flipping",
+    "stationary-bernoulli",
+    "stationary-vector",
+}
 
 
 def make(id: str, seed: int = 0) -> Problem:
@@ -52,9 +61,15 @@ def test_problem_repeats_itself_when_the_seed_is_equal(id: str) -> None:
     first, again, other = (make(id, seed) for seed in (4, 4, 5))
     arms = [t % first.n_arms for t in range(50)]
     a, b, c = (observe(problem, arms) for problem in (first, again, other))
-    assert all(np.array_equal(x, y) for left, right in zip(a, b, strict=True) for x, y in zip(left, right, strict=True))
+    assert all(
+        np.array_equal(x, y)
+        for left, right in zip(a, b, strict=True)
+        for x, y in zip(left, right, strict=True)
+    )
     assert any(
-        not np.array_equal(x, y) for left, right in zip(a, c, strict=True) for x, y in zip(left, right, strict=True)
+        not np.array_equal(x, y)
+        for left, right in zip(a, c, strict=True)
+        for x, y in zip(left, right, strict=True)
     )
 
 
@@ -126,7 +141,7 @@ def test_problem_means_agree_with_the_average_of_sampled_rewards(id: str) -> Non
 def test_problem_parameters_are_refused_by_name_when_unknown_or_of_the_wrong_kind(id: str) -> None:
     with pytest.raises(ParameterError, match="no parameter 'nonsense'"):
         build_problem((id, {"nonsense": 1}), seed=0)
-    for doc in describe(registry.problems.entry(id).parameters):
+    for doc in describe(problems.entry(id).parameters):
         with pytest.raises(ParameterError, match=doc.name):
             build_problem((id, {doc.name: {"not": "a value"}}), seed=0)
 

@@ -25,7 +25,7 @@ _SPARE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 
 def colour(policy: str) -> str:
     """Colour of a policy id, or of a label that starts with one ("rnlps-best")."""
-    matches = [id for id in _FIXED if policy == id or policy.startswith(f"{id}-") or policy.startswith(f"{id} ")]
+    matches = [id for id in _FIXED if policy == id or policy.startswith((f"{id}-", f"{id} "))]
     if matches:
         return _FIXED[max(matches, key=len)]
     return _SPARE[crc32(policy.encode()) % len(_SPARE)]

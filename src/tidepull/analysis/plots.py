@@ -36,11 +36,20 @@ def regret_curves(curves: Mapping[str, FloatArray], *, title: str, path: Path) -
     axes.set_ylim(bottom=0)
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(axis="y", alpha=0.25)
-    for (_, name), height in zip(sorted(ends), _spread([e for e, _ in sorted(ends)], axes.get_ylim()[1]), strict=True):
+    ends.sort()
+    for name, height in zip(
+        [n for _, n in ends], _spread([e for e, _ in ends], axes.get_ylim()[1]), strict=True
+    ):
         axes.annotate(
-            name, (horizon, height), xytext=(6, 0), textcoords="offset points", va="center", color=colour(name),
-            fontweight="bold", annotation_clip=False,
-        )  # fmt: skip
+            name,
+            (horizon, height),
+            xytext=(6, 0),
+            textcoords="offset points",
+            va="center",
+            color=colour(name),
+            fontweight="bold",
+            annotation_clip=False,
+        )
     figure.savefig(path, dpi=150)
     plt.close(figure)
 

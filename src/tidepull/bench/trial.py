@@ -5,15 +5,14 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
 
 import numpy as np
 
-import tidepull.policies
-import tidepull.problems
-from tidepull import registry
 from tidepull.bench.threads import one_blas_thread
 from tidepull.errors import ArmError, ParameterError, ProblemError
+from tidepull.policies import policies
+from tidepull.problems import problems
 from tidepull.protocols import HasDiagnostics, HasLabel, Learner, Privileged, Problem
 from tidepull.registry import Named
 from tidepull.seeds import Streams
@@ -22,6 +21,7 @@ from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Pr
 __all__ = ["Trial", "build_policy", "build_problem", "play", "run_trial", "shape_of"]
 
 Progress: TypeAlias = Callable[[int], None]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,18 +77,18 @@ def run_trial(
 
 def build_problem(problem: Named | Problem, *, seed: int) -> Problem:
     """The problem itself when given an object, else built from its id on its own stream."""
-    if not _is_named(problem):
-        return _checked(problem, Problem, "problem", ("n_arms", "context", "means", "step"))
-    entry, parameters = registry.problems.resolve(problem)
-    return entry.build(parameters, Streams(seed).child("problem"))
+    if _is_named(problem):
+        entry, parameters = problems.resolve(problem)
+        return entry.build(parameters, Streams(seed).child("problem"))
+    return _checked(problem, Problem, "problem", ("n_arms", "context", "means", "step"))
 
 
 def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> Learner:
     """The policy itself when given an object, else built from its id on its own stream."""
-    if not _is_named(policy):
-        return _checked(policy, Learner, "policy", ("choose", "learn"))
-    entry, parameters = registry.policies.resolve(policy)
-    return entry.build(parameters, shape, Streams(seed).child("policy"))
+    if _is_named(policy):
+        entry, parameters = policies.resolve(policy)
+        return entry.build(parameters, shape, Streams(seed).child("policy"))
+    return _checked(policy, Learner, "policy", ("choose", "learn"))
 
 
 def shape_of(problem: Problem) -> ProblemShape:
@@ -112,11 +112,17 @@ def play(problem: Problem, policy: Learner, horizon: int, *, on_round: Progress 
     for t in range(horizon):
         context = problem.context()
         means = _checked_means(problem.means(), problem.n_arms, t)
-        arm = policy.choose_knowing(context, means) if isinstance(policy, Privileged) else policy.choose(context)
+        arm = (
+            policy.choose_knowing(context, means)
+            if isinstance(policy, Privileged)
+            else policy.choose(context)
+        )
         _check_arm(arm, context, problem.n_arms, t)
         reward = problem.step(arm)
         if not np.isfinite(reward):
-            raise ProblemError(f"the problem's step({arm}) returned {reward} in round {t}; rewards must be finite")
+            raise ProblemError(
+                f"the problem's step({arm}) returned {reward} in round {t}; rewards must be finite"
+            )
         policy.learn(Event(context, int(arm), float(reward)))
         best = means.max() if context.available is None else means[context.available].max()
         arms[t], rewards[t], gaps[t], optimal[t] = arm, reward, best - means[arm], best
@@ -133,22 +139,24 @@ def play(problem: Problem, policy: Learner, horizon: int, *, on_round: Progress 
     )
 
 
-def _is_named(value: Any) -> bool:
-    return isinstance(value, str) or (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str))
+def _is_named(value: Any) -> TypeGuard[Named]:
+    return isinstance(value, str) or (
+        isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
+    )
 
 
-def _checked(value: Any, protocol: type, noun: str, methods: tuple[str, ...]) -> Any:
+def _checked(value: Any, protocol: type[T], noun: str, methods: tuple[str, ...]) -> T:
     missing = [name for name in methods if not hasattr(value, name)]
     if missing:
         raise ProblemError(
             f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with {', '.join(methods)}; "
             f"{type(value).__name__} has no {missing[0]} (see protocols.{protocol.__name__})"
         )
-    return value
+    return cast(T, value)
 
 
 def _default_horizon(problem: Named | Problem) -> int:
-    return registry.problems.resolve(problem)[0].horizon if _is_named(problem) else 4096  # type: ignore[arg-type]
+    return problems.resolve(problem)[0].horizon if _is_named(problem) else 4096
 
 
 def _whole(name: str, value: Any, least: int) -> int:
@@ -168,8 +176,8 @@ def _checked_means(means: FloatArray, n_arms: int, t: int) -> FloatArray:
 
 def _check_arm(arm: int, context: Context, n_arms: int, t: int) -> None:
     if isinstance(arm, bool) or not isinstance(arm, int | np.integer) or not 0 <= arm < n_arms:
-        raise ArmError(f"the policy chose {arm!r} in round {t}; arms are whole numbers from 0 to {n_arms - 1}")
+        raise ArmError(
+            f"the policy chose {arm!r} in round {t}; arms are whole numbers from 0 to {n_arms - 1}"
+        )
     if context.available is not None and not context.available[arm]:
         raise ArmError(f"the policy chose arm {arm} in round {t}, which is not available")
-
-

@@ -9,7 +9,14 @@ from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 from rich.table import Table
 
 T = TypeVar("T")
@@ -44,12 +51,17 @@ def print_table(
     out.print(table)
 
 
-def _print_plain(title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: set[int]) -> None:
+def _print_plain(
+    title: str, columns: Sequence[str], rows: Sequence[Sequence[str]], numeric: set[int]
+) -> None:
     lines = [list(columns), *[[_strip(cell) for cell in row] for row in rows]]
     widths = [max(len(line[i]) for line in lines) for i in range(len(columns))]
     print(title)
     for line in lines:
-        cells = [c.rjust(w) if i in numeric else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths, strict=True))]
+        cells = [
+            c.rjust(w) if i in numeric else c.ljust(w)
+            for i, (c, w) in enumerate(zip(line, widths, strict=True))
+        ]
         print("  ".join(cells).rstrip())
 
 

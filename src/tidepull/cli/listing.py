@@ -7,11 +7,10 @@ from typing import Any
 
 import typer
 
-import tidepull.policies
-import tidepull.problems
-from tidepull import registry
 from tidepull.cli.console import out, print_json
 from tidepull.parameters import ParameterDoc, describe
+from tidepull.policies import policies
+from tidepull.problems import problems
 from tidepull.registry import Entry
 
 
@@ -27,7 +26,7 @@ def list_registered(
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """List every problem or policy with its parameters."""
-    entries: list[Entry[Any]] = list(registry.problems if kind is Kind.problems else registry.policies)
+    entries: list[Entry[Any]] = list(problems if kind is Kind.problems else policies)
     if json:
         print_json([_as_json(entry, kind) for entry in entries])
         return

@@ -6,11 +6,10 @@ import json
 from dataclasses import fields
 from typing import Any
 
-import tidepull.policies
-import tidepull.problems
-from tidepull import registry
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters
+from tidepull.policies import policies
+from tidepull.problems import problems
 from tidepull.registry import Named
 
 
@@ -19,8 +18,8 @@ def split_settings(problem: str, policy: str, assignments: list[str]) -> tuple[N
 
     Where both have one, `policy.name=value` or `problem.name=value` says which is meant.
     """
-    problem_names = _names(registry.problems.entry(problem).parameters)
-    policy_names = _names(registry.policies.entry(policy).parameters)
+    problem_names = _names(problems.entry(problem).parameters)
+    policy_names = _names(policies.entry(policy).parameters)
     for_problem: dict[str, Any] = {}
     for_policy: dict[str, Any] = {}
     for assignment in assignments:
@@ -32,12 +31,13 @@ def split_settings(problem: str, policy: str, assignments: list[str]) -> tuple[N
             (for_policy if owner == "policy" else for_problem)[plain] = _value(text)
         elif name in policy_names and name in problem_names:
             raise ParameterError(
-                f"--set {name}: both {policy} and {problem} have it; write policy.{name}=... or problem.{name}=..."
+                f"--set {name}: both {policy} and {problem} have it; "
+                f"write policy.{name}=... or problem.{name}=..."
             )
         else:
             (for_problem if name in problem_names else for_policy)[name.strip()] = _value(text)
-    registry.problems.resolve((problem, for_problem))
-    registry.policies.resolve((policy, for_policy))
+    problems.resolve((problem, for_problem))
+    policies.resolve((policy, for_policy))
     return (problem, for_problem), (policy, for_policy)
 
 
