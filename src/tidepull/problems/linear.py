@@ -1,0 +1,172 @@
+"""Linear problems: each arm shows a vector x, and pays w_t . x plus Gaussian noise.
+
+    p(r_t | a_t, w_t) = N(r_t | w_t . x_{t,a_t}, s^2)
+
+`LinearProblem` composes a sampler of arm vectors with a drift of w; the ids below are compositions.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from tidepull.errors import ParameterError
+from tidepull.parameters import Parameters, parameter
+from tidepull.problems.drift import Constant, Drift, Flip, Rotation, read_only
+from tidepull.problems.order_statistics import expected_maximum
+from tidepull.problems.rewards import GaussianReward
+from tidepull.seeds import Streams
+from tidepull.types import Context, FloatArray
+
+Draws: TypeAlias = Sequence[tuple[FloatArray, int]]
+
+
+class PoolSampler:
+    """The arms of a round: from each pool (one vector per row) so many rows, without replacement.
+
+    >>> sampler = PoolSampler([(np.eye(3), 2)])
+    >>> sampler(np.random.default_rng(0)).shape
+    (2, 3)
+    """
+
+    def __init__(self, draws: Draws) -> None:
+        for pool, count in draws:
+            if count > len(pool):
+                raise ParameterError(f"n_arms asks for {count} vectors of a pool that has {len(pool)}")
+        self.draws = tuple((read_only(pool), count) for pool, count in draws)
+
+    def __call__(self, rng: np.random.Generator) -> FloatArray:
+        """A fresh read-only matrix with a row for each arm; the pools' rows come in order of the pools."""
+        parts = [pool[rng.choice(len(pool), count, replace=False)] for pool, count in self.draws]
+        features = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        features.flags.writeable = False
+        return features
+
+    def mean_gap(self, w: FloatArray) -> float:
+        """E[max_k w . x_k] - E[w . x_a] for a uniformly random arm a, exactly."""
+        scores = [(pool @ w, count) for pool, count in self.draws]
+        n_arms = sum(count for _, count in self.draws)
+        average = sum(float(values.mean()) * count for values, count in scores) / n_arms
+        return expected_maximum(scores) - average
+
+
+class LinearProblem:
+    """Rewards w_t . x plus noise, for any sampler of arm vectors and any drift of w.
+
+    Contexts and noise come from streams of their own; `label` is shown beside every result.
+    """
+
+    def __init__(
+        self, *, sampler: PoolSampler, drift: Drift, noise_std: float, streams: Streams, label: str = ""
+    ) -> None:
+        self.sampler = sampler
+        self.drift = drift
+        self.label = label
+        self._reward = GaussianReward(noise_std, streams.generator("noise"))
+        self._contexts = streams.generator("contexts")
+        self._begin(0)
+        self.n_arms = len(self._features)
+
+    def context(self) -> Context:
+        """The vectors of the arms on offer."""
+        return Context(arm_features=self._features)
+
+    def means(self) -> FloatArray:
+        """w_t . x of every arm."""
+        return self._means
+
+    def step(self, arm: int) -> float:
+        """The reward of an arm, and on to the next round."""
+        reward = self._reward(self._means, arm)
+        self._begin(self._t + 1)
+        return reward
+
+    def variation_budget(self, horizon: int) -> float:
+        """B_T = sum of ||w_{t+1} - w_t|| over the T rounds of the horizon."""
+        return self.drift.variation(horizon)
+
+    def random_regret(self, horizon: int) -> float:
+        """Expected regret of uniformly random arms, given this world's pool and w, exactly."""
+        gaps: dict[bytes, float] = {}
+        total = 0.0
+        for t in range(horizon):
+            w = self.drift(t)
+            key = w.tobytes()
+            if key not in gaps:
+                gaps[key] = self.sampler.mean_gap(w)
+            total += gaps[key]
+        return total
+
+    def _begin(self, t: int) -> None:
+        self._t = t
+        self._features = self.sampler(self._contexts)
+        self._means = self._features @ self.drift(t)
+        self._means.flags.writeable = False
+
+
+def unit_vectors(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
+    """Points drawn uniformly from the cube [-1, 1]^dim, then scaled to length 1."""
+    points = rng.uniform(-1.0, 1.0, size=(count, dim))
+    return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
+
+
+@dataclass(frozen=True, kw_only=True)
+class VectorParameters(Parameters):
+    """What all problems on a pool of random unit vectors have in common."""
+
+    n_arms: int = parameter(25, "vectors on offer in each round", ge=1)
+    noise_std: float = parameter(0.05, "standard deviation of the reward's noise", ge=0)
+    pool_size: int = parameter(2000, "unit vectors from which each round's arms are drawn", ge=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.pool_size < self.n_arms:
+            raise ParameterError(f"pool_size must be at least n_arms ({self.n_arms}), got {self.pool_size}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class FlippingVectorParameters(VectorParameters):
+    """Parameters of `flipping-vector`."""
+
+    dim: int = parameter(50, "length of the vectors", ge=1)
+    half_period: int = parameter(64, "rounds between two changes of sign of w", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RotatingVectorParameters(VectorParameters):
+    """Parameters of `rotating-vector-32` and `rotating-vector-2048`."""
+
+    period: float = parameter(32.0, "rounds in which w turns once around, 1/f", gt=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StationaryVectorParameters(VectorParameters):
+    """Parameters of `stationary-vector`."""
+
+    dim: int = parameter(8, "length of the vectors", ge=1)
+
+
+def flipping_vector(parameters: FlippingVectorParameters, streams: Streams) -> LinearProblem:
+    """A random unit vector w that becomes -w every half period."""
+    w = unit_vectors(1, parameters.dim, streams.generator("w"))[0]
+    return _on_unit_vectors(parameters, parameters.dim, Flip(w, -w, parameters.half_period), streams)
+
+
+def rotating_vector(parameters: RotatingVectorParameters, streams: Streams) -> LinearProblem:
+    """w = (cos 2 pi f t, sin 2 pi f t)."""
+    return _on_unit_vectors(parameters, 2, Rotation(parameters.period), streams)
+
+
+def stationary_vector(parameters: StationaryVectorParameters, streams: Streams) -> LinearProblem:
+    """A random unit vector w that stays."""
+    w = unit_vectors(1, parameters.dim, streams.generator("w"))[0]
+    return _on_unit_vectors(parameters, parameters.dim, Constant(w), streams)
+
+
+def _on_unit_vectors(parameters: VectorParameters, dim: int, drift: Drift, streams: Streams) -> LinearProblem:
+    pool = unit_vectors(parameters.pool_size, dim, streams.generator("pool"))
+    sampler = PoolSampler([(pool, parameters.n_arms)])
+    return LinearProblem(sampler=sampler, drift=drift, noise_std=parameters.noise_std, streams=streams)
