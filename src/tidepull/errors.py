@@ -11,6 +11,7 @@ TidepullError
 │   ├── DataError             a data file that is missing, truncated or altered
 │   ├── SnapshotError         a snapshot that belongs to something else, or is damaged
 │   └── SuiteError            a suite file that cannot be understood
+├── NumericalError        numbers too large, too small or not finite for exact linear algebra
 ├── StoreError            results could not be written or read (full disk, no permission)
 └── MissingExtraError     an optional dependency is not installed
 """
@@ -64,6 +65,10 @@ class SnapshotError(InputError):
 
 class SuiteError(InputError):
     """A suite file that cannot be understood."""
+
+
+class NumericalError(TidepullError):
+    """Numbers too large, too small or not finite for exact linear algebra."""
 
 
 class StoreError(TidepullError):

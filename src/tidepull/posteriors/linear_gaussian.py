@@ -1,0 +1,182 @@
+"""Bayesian linear regression with known noise: the posterior of section 2.2 of the paper.
+
+    Sigma^-1 = I / prior_std^2 + Phi'Phi / noise_std^2        the precision P
+    mu       = Sigma Phi'r / noise_std^2                      = P^-1 b
+
+The state is P and b and, beside them, the Cholesky factor U (P = U'U) and z = U'^-1 b, which one
+observation changes in O(d^2). Rounding errors of those changes are wiped out by a periodic fresh
+factorisation of P. Nothing is ever inverted.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from tidepull.errors import ContextError, NumericalError, SnapshotError
+from tidepull.posteriors import kernels
+from tidepull.types import FloatArray, Snapshot
+
+_ARRAYS = ("precision", "moment", "factor", "whitened")
+
+
+class LinearGaussian:
+    """What is believed of w when rewards are w . x plus Gaussian noise; the prior is N(0, prior_std^2 I)."""
+
+    def __init__(
+        self, dim: int, *, prior_std: float = 1.0, noise_std: float = 1.0, refresh_every: int | None = None
+    ) -> None:
+        self.dim = dim
+        self.prior_std = float(prior_std)
+        self.noise_std = float(noise_std)
+        # A factorisation costs d^3 / 3, so once in d changes keeps the average at O(d^2).
+        self.refresh_every = max(dim, 512) if refresh_every is None else refresh_every
+        self._precision: FloatArray = np.eye(dim) / self.prior_std**2
+        self._factor: FloatArray = np.eye(dim) / self.prior_std
+        self._moment: FloatArray = np.zeros(dim)
+        self._whitened: FloatArray = np.zeros(dim)
+        self._mean: FloatArray | None = None
+        self._changes = 0
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior mean mu of w (read-only)."""
+        if self._mean is None:
+            mean = self._whitened.copy()
+            kernels.solve(self._factor, mean)
+            mean.flags.writeable = False
+            self._mean = mean
+        return self._mean
+
+    @property
+    def precision(self) -> FloatArray:
+        """The matrix P = Sigma^-1 (a copy)."""
+        upper = np.triu(self._precision)
+        return upper + np.triu(upper, 1).T
+
+    @property
+    def cholesky(self) -> FloatArray:
+        """The lower triangular L with L L' = P (a copy)."""
+        return np.tril(self._factor.T)
+
+    def update(self, x: FloatArray, y: float) -> None:
+        """Take in one observation by a rank-one change."""
+        row = self._scaled(x)
+        if not kernels.add_row(
+            self._precision, self._moment, self._factor, self._whitened, row, y / self.noise_std
+        ):
+            raise NumericalError(
+                f"an observation is not finite or too large to add: x up to {_peak(x):g}, y = {y:g}"
+            )
+        self._count_change()
+
+    def downdate(self, x: FloatArray, y: float) -> None:
+        """Take back an observation that was taken in before."""
+        row = self._scaled(x)
+        if not kernels.remove_row(
+            self._precision, self._moment, self._factor, self._whitened, row, y / self.noise_std
+        ):
+            raise NumericalError("an observation cannot be taken back: the precision would not stay positive")
+        self._count_change()
+
+    def refit(self, X: FloatArray, Y: FloatArray) -> None:
+        """Forget everything, then take in all rows at once: one product and one factorisation."""
+        X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
+        if X.ndim != 2 or X.shape[1] != self.dim or Y.shape != X.shape[:1]:
+            raise ContextError(
+                f"refit needs n x {self.dim} features and n rewards, got {X.shape} and {Y.shape}"
+            )
+        X, Y = X / self.noise_std, Y / self.noise_std
+        with np.errstate(over="ignore", invalid="ignore"):
+            precision = X.T @ X
+            moment = X.T @ Y
+        precision.flat[:: self.dim + 1] += 1.0 / self.prior_std**2
+        if not (np.isfinite(precision).all() and np.isfinite(moment).all()):
+            raise NumericalError("features or rewards are not finite, or too large to square")
+        factor = _upper_factor(precision)
+        if factor is None:
+            raise NumericalError(
+                "the precision matrix is singular in double precision; scale the features down"
+            )
+        self._adopt(precision, moment, factor)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw of w ~ N(mu, Sigma): mu + U^-1 eps = U^-1 (z + eps)."""
+        draw: FloatArray = rng.standard_normal(self.dim)
+        draw += self._whitened
+        kernels.solve(self._factor, draw)
+        return draw
+
+    def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean x'mu and variance x'Sigma x of w . x for every row x."""
+        columns = np.array(np.transpose(X), dtype=np.float64, order="C")
+        if columns.ndim != 2 or columns.shape[0] != self.dim:
+            raise ContextError(
+                f"features must be a matrix with {self.dim} columns, got the shape {np.shape(X)}"
+            )
+        means, variances = np.empty(columns.shape[1]), np.empty(columns.shape[1])
+        if not kernels.mean_and_variance(self._factor, self._whitened, columns, means, variances):
+            raise NumericalError("features are not finite, or too large to predict with")
+        return means, variances
+
+    def snapshot(self) -> Snapshot:
+        """The whole state."""
+        return {
+            "prior_std": self.prior_std,
+            "noise_std": self.noise_std,
+            "changes": self._changes,
+            **{name: getattr(self, f"_{name}").copy() for name in _ARRAYS},
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of a posterior with the same settings."""
+        for name in ("prior_std", "noise_std"):
+            if snapshot.get(name) != getattr(self, name):
+                raise SnapshotError(
+                    f"the snapshot has {name} {snapshot.get(name)}, not {getattr(self, name)}"
+                )
+        try:
+            arrays = {name: np.array(snapshot[name], dtype=np.float64, order="C") for name in _ARRAYS}
+            changes = int(snapshot["changes"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise SnapshotError(f"the snapshot of a linear posterior lacks {error}") from None
+        for name, array in arrays.items():
+            if array.shape != getattr(self, f"_{name}").shape:
+                raise SnapshotError(f"the snapshot's {name} has the shape {array.shape}; dim is {self.dim}")
+        for name, array in arrays.items():
+            setattr(self, f"_{name}", array)
+        self._mean = None
+        self._changes = changes
+
+    def _scaled(self, x: FloatArray) -> FloatArray:
+        row: FloatArray = np.array(x, dtype=np.float64)
+        if row.shape != (self.dim,):
+            raise ContextError(f"x must be {self.dim} numbers, got the shape {row.shape}")
+        row /= self.noise_std
+        return row
+
+    def _count_change(self) -> None:
+        self._mean = None
+        self._changes += 1
+        if self._changes >= self.refresh_every:
+            self._changes = 0
+            # Where P is singular in double precision, the rotated factor, its square root, is the better one.
+            if (factor := _upper_factor(self.precision)) is not None:
+                self._adopt(self._precision, self._moment, factor)
+
+    def _adopt(self, precision: FloatArray, moment: FloatArray, factor: FloatArray) -> None:
+        whitened = moment.copy()
+        kernels.whiten(factor, whitened)
+        self._precision, self._moment, self._factor, self._whitened = precision, moment, factor, whitened
+        self._mean = None
+        self._changes = 0
+
+
+def _upper_factor(precision: FloatArray) -> FloatArray | None:
+    # LAPACK sees rows as columns: its lower factor of the symmetric P, read by rows, is U.
+    lower, info = lapack.dpotrf(precision.T, lower=True, clean=True)
+    return np.ascontiguousarray(lower.T) if info == 0 else None
+
+
+def _peak(x: FloatArray) -> float:
+    return float(np.max(np.abs(x))) if np.size(x) else 0.0
