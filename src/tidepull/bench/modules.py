@@ -1,0 +1,51 @@
+"""Your own modules: imported before a trial, so that what they register can be named in a suite."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterable
+from hashlib import sha256
+from pathlib import Path
+from types import ModuleType
+
+from tidepull.errors import SuiteError
+
+_loaded: dict[str, str] = {}
+
+
+def load_modules(names: Iterable[str]) -> None:
+    """Import each once; a name is dotted (`lab.policies`) or the path of a .py file."""
+    for name in names:
+        if name not in _loaded:
+            # Of the code as imported: after a later edit, results of the old code must not pass as new.
+            _loaded[name] = _source_hash(name, _load(name))
+
+
+def source_hashes(names: Iterable[str]) -> list[str]:
+    """Name and checksum of each module's source; where a file lies does not matter."""
+    load_modules(names)
+    return [f"{Path(name).name} {_loaded[name]}" for name in names]
+
+
+def _load(name: str) -> ModuleType:
+    try:
+        if not name.endswith(".py"):
+            return importlib.import_module(name)
+        qualified = f"tidepull_own_{len(_loaded)}_{Path(name).stem}"
+        spec = importlib.util.spec_from_file_location(qualified, name)
+        if spec is None or spec.loader is None:
+            raise ImportError("not a Python file")
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[qualified] = module
+        spec.loader.exec_module(module)
+    except (ImportError, OSError, SyntaxError) as error:
+        raise SuiteError(f"the module '{name}' cannot be imported ({error})") from None
+    return module
+
+
+def _source_hash(name: str, module: ModuleType) -> str:
+    if module.__file__ is None:
+        raise SuiteError(f"the module '{name}' has no source file; name one of its modules instead")
+    return sha256(Path(module.__file__).read_bytes()).hexdigest()

@@ -1,0 +1,76 @@
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tidepull.bench import spec as spec_module
+from tidepull.bench.spec import TrialSpec, run_spec
+from tidepull.errors import ParameterError, SuiteError, UnknownIdError
+
+OWN = str(Path(__file__).with_name("own_trivial.py"))
+SPEC = TrialSpec(problem="coins", policy="lever", horizon=30, seed=3, modules=(OWN,))
+
+
+def test_id_is_readable_and_uses_labels() -> None:
+    assert SPEC.id == "coins/lever/seed-3"
+    assert replace(SPEC, name="lever-grid", setting="arm=1").id == "coins/lever-grid/arm=1/seed-3"
+
+
+def test_hash_stays_when_only_labels_or_spelling_change() -> None:
+    spelt_out = replace(SPEC, problem_parameters={"n_arms": 3}, policy_parameters={"sleep": 0, "arm": None})
+    for same in (
+        spelt_out,
+        replace(SPEC, name="x", setting="y", problem_name="z"),
+        replace(SPEC, problem_seed=3),
+    ):
+        assert same.hash == SPEC.hash
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"horizon": 31},
+        {"seed": 4},
+        {"problem_seed": 4},
+        {"problem_parameters": {"n_arms": 4}},
+        {"policy_parameters": {"arm": 1}},
+        {"problem": "few-coins"},
+        {"policy": "any-lever"},
+        {"modules": (OWN, "json")},
+    ],
+)
+def test_hash_changes_with_everything_that_can_change_the_result(change: dict[str, object]) -> None:
+    assert replace(SPEC, **change).hash != SPEC.hash  # type: ignore[arg-type]
+
+
+def test_hash_changes_with_the_results_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = SPEC.hash
+    monkeypatch.setattr(spec_module, "RESULTS_VERSION", spec_module.RESULTS_VERSION + 1)
+    assert SPEC.hash != before
+
+
+def test_hash_changes_with_own_source_but_not_with_its_place(tmp_path: Path) -> None:
+    hashes = []
+    for folder, text in (("a", "X = 1\n"), ("b", "X = 1\n"), ("c", "X = 2\n")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "mine.py").write_text(text)
+        hashes.append(replace(SPEC, modules=(OWN, str(tmp_path / folder / "mine.py"))).hash)
+    assert hashes[0] == hashes[1] != hashes[2]
+
+
+def test_spec_survives_pickling_and_runs() -> None:
+    again = pickle.loads(pickle.dumps(SPEC))
+    assert again == SPEC
+    assert run_spec(again).regret.shape == (30,)
+
+
+def test_wrong_ids_parameters_and_modules_are_one_sentence() -> None:
+    with pytest.raises(UnknownIdError, match="did you mean 'coins'"):
+        _ = replace(SPEC, problem="coin").hash
+    with pytest.raises(ParameterError, match="lever: there is no parameter 'arms'"):
+        _ = replace(SPEC, policy_parameters={"arms": 1}).hash
+    with pytest.raises(SuiteError, match=r"the module 'nowhere\.py' cannot be imported"):
+        _ = replace(SPEC, modules=("nowhere.py",)).hash
