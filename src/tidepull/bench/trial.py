@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeGuard, TypeVar, cast
+from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -21,7 +21,6 @@ from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Pr
 __all__ = ["Trial", "build_policy", "build_problem", "play", "run_trial", "shape_of"]
 
 Progress: TypeAlias = Callable[[int], None]
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -80,7 +79,8 @@ def build_problem(problem: Named | Problem, *, seed: int) -> Problem:
     if _is_named(problem):
         entry, parameters = problems.resolve(problem)
         return entry.build(parameters, Streams(seed).child("problem"))
-    return _checked(problem, Problem, "problem", ("n_arms", "context", "means", "step"))
+    _require(problem, "problem", ("n_arms", "context", "means", "step"))
+    return cast(Problem, problem)
 
 
 def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> Learner:
@@ -88,7 +88,8 @@ def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> 
     if _is_named(policy):
         entry, parameters = policies.resolve(policy)
         return entry.build(parameters, shape, Streams(seed).child("policy"))
-    return _checked(policy, Learner, "policy", ("choose", "learn"))
+    _require(policy, "policy", ("choose", "learn"))
+    return cast(Learner, policy)
 
 
 def shape_of(problem: Problem) -> ProblemShape:
@@ -145,14 +146,13 @@ def _is_named(value: Any) -> TypeGuard[Named]:
     )
 
 
-def _checked(value: Any, protocol: type[T], noun: str, methods: tuple[str, ...]) -> T:
-    missing = [name for name in methods if not hasattr(value, name)]
+def _require(value: Any, noun: str, members: tuple[str, ...]) -> None:
+    missing = [name for name in members if not hasattr(value, name)]
     if missing:
         raise ProblemError(
-            f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with {', '.join(methods)}; "
-            f"{type(value).__name__} has no {missing[0]} (see protocols.{protocol.__name__})"
+            f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with {', '.join(members)}; "
+            f"{type(value).__name__} has no {missing[0]}"
         )
-    return cast(T, value)
 
 
 def _default_horizon(problem: Named | Problem) -> int:

@@ -1,0 +1,56 @@
+"""`tidepull demo`: what the library is about, in one table and one picture."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from tidepull.analysis.summary import summarise
+from tidepull.bench.spec import TrialSpec
+from tidepull.cli.console import print_table, say
+from tidepull.cli.run import run_specs, share_of_oracle, with_interval
+from tidepull.registry import Named
+
+PROBLEM = "sinusoidal-bernoulli"
+POLICIES: list[tuple[str, Named]] = [
+    ("random", "random"),
+    ("ucb", "ucb"),
+    ("bernoulli-ts", "bernoulli-ts"),
+    ("sw-ucb", ("sw-ucb", {"window": 75})),
+    ("d-ucb", ("d-ucb", {"discount": 0.995})),
+]
+
+
+def demo(
+    out: Path = typer.Option(Path("demo-regret.png"), help="Where to write the picture."),
+    seeds: int = typer.Option(5, min=1, help="Trials of each policy."),
+    horizon: int = typer.Option(4096, min=1, help="Rounds in each trial."),
+) -> None:
+    """Five arms whose click rates follow the tide: who keeps up?"""
+    say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
+    specs = {
+        name: [TrialSpec.make(PROBLEM, policy, horizon=horizon, seed=seed) for seed in range(seeds)]
+        for name, policy in POLICIES
+    }
+    trials = iter(run_specs([s for row in specs.values() for s in row], description="playing"))
+    done = {name: [next(trials) for _ in row] for name, row in specs.items()}
+    regrets = {name: summarise(np.array([t.regret[-1] for t in row])) for name, row in done.items()}
+    best = min(regrets, key=lambda name: regrets[name].mean)
+    rows = [
+        [
+            f"[bold green]{name}[/]" if name == best else name,
+            with_interval(regrets[name]),
+            f"{np.mean([share_of_oracle(t) for t in done[name]]):.1%}",
+            f"{np.mean([t.seconds for t in done[name]]):.2f}",
+        ]
+        for name in sorted(regrets, key=lambda name: -regrets[name].mean)
+    ]
+    columns = ["policy", "regret (95% interval)", "of the oracle's reward", "seconds a trial"]
+    print_table(f"{PROBLEM}: {seeds} trials of {horizon:,} rounds", columns, rows, right=(1, 2, 3))
+    from tidepull.analysis.plots import regret_curves
+
+    curves = {name: np.stack([t.regret for t in row]) for name, row in done.items()}
+    regret_curves(curves, title=f"{PROBLEM}: mean of {seeds} trials, 95% band", path=out)
+    say(f"picture: [bold]{out}[/]")

@@ -1,0 +1,91 @@
+"""`tidepull run PROBLEM POLICY`: one pair on several seeds, in parallel."""
+
+from __future__ import annotations
+
+import numpy as np
+import typer
+
+from tidepull.analysis.summary import Summary, summarise
+from tidepull.bench.executors import LocalProcesses
+from tidepull.bench.spec import TrialSpec
+from tidepull.bench.trial import Trial
+from tidepull.cli.console import print_json, print_table, progress, say
+from tidepull.cli.settings import split_settings
+from tidepull.errors import ParameterError
+from tidepull.problems import problems
+
+
+def run(
+    problem: str = typer.Argument(help="Id of a problem (see: tidepull list problems)."),
+    policy: str = typer.Argument(help="Id of a policy (see: tidepull list policies)."),
+    horizon: int = typer.Option(None, help="Rounds in each trial (the problem's usual length if not given)."),
+    seeds: int = typer.Option(1, help="Number of trials, on seeds 0 to N-1."),
+    set_: list[str] = typer.Option(
+        [], "--set", metavar="NAME=VALUE", help="A parameter; may be given again."
+    ),
+    workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
+    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+) -> None:
+    """Run one policy on one problem and show its regret."""
+    rounds = problems.entry(problem).horizon if horizon is None else horizon
+    if rounds < 1 or seeds < 1:
+        raise ParameterError(f"--{'horizon' if rounds < 1 else 'seeds'} must be at least 1")
+    named_problem, named_policy = split_settings(problem, policy, set_)
+    specs = [TrialSpec.make(named_problem, named_policy, horizon=rounds, seed=seed) for seed in range(seeds)]
+    trials = run_specs(specs, description=f"{policy} on {problem}", workers=workers)
+    if json:
+        print_json([_as_json(seed, trial) for seed, trial in enumerate(trials)])
+    else:
+        _show(f"{policy} on {problem}, {rounds:,} rounds", trials)
+
+
+def run_specs(specs: list[TrialSpec], *, description: str, workers: int | None = None) -> list[Trial]:
+    """Trials in the order of their specs, with a progress bar; the first failure ends the run."""
+    trials: dict[TrialSpec, Trial] = {}
+    with progress(description, len(specs)) as bar:
+        for result in LocalProcesses(workers=workers).run(specs):
+            trials[result.spec] = result.unwrap()
+            bar.advance(bar.task_ids[0])
+    return [trials[spec] for spec in specs]
+
+
+def _as_json(seed: int, trial: Trial) -> dict[str, float]:
+    return {
+        "seed": seed,
+        "regret": float(trial.regret[-1]),
+        "reward": float(trial.rewards.sum()),
+        "seconds": round(trial.seconds, 3),
+    }
+
+
+def _show(title: str, trials: list[Trial]) -> None:
+    label = trials[0].label
+    rows = [
+        [
+            str(seed),
+            f"{t.regret[-1]:.1f}",
+            f"{t.rewards.sum():.1f}",
+            f"{share_of_oracle(t):.1%}",
+            f"{t.seconds:.2f}",
+        ]
+        for seed, t in enumerate(trials)
+    ]
+    regrets = summarise(np.array([t.regret[-1] for t in trials]))
+    rewards = summarise(np.array([t.rewards.sum() for t in trials]))
+    share = float(np.mean([share_of_oracle(t) for t in trials]))
+    seconds = float(np.mean([t.seconds for t in trials]))
+    rows.append(["mean", with_interval(regrets), with_interval(rewards), f"{share:.1%}", f"{seconds:.2f}"])
+    columns = ["seed", "regret", "reward", "of the oracle's reward", "seconds"]
+    print_table(f"{title} ({label})" if label else title, columns, rows, right=range(1, 5))
+    for name, count in trials[0].diagnostics.items():
+        say(f"[dim]{name}: {count} (seed 0)[/]")
+
+
+def share_of_oracle(trial: Trial) -> float:
+    """Expected reward earned as a share of the oracle's."""
+    return float(1 - trial.regret[-1] / trial.optimal.sum())
+
+
+def with_interval(summary: Summary) -> str:
+    """Mean ± half of the 95% interval; the mean alone when there is one trial."""
+    return f"{summary.mean:.1f}" if summary.trials < 2 else f"{summary.mean:.1f} ± {summary.half_width:.1f}"
