@@ -67,13 +67,13 @@ class Lever:
                 raise TimeoutError("nobody came")
             time.sleep(0.01)
 
-    def choose(self, context: Context) -> int:  # noqa: ARG002
+    def choose(self, context: Context) -> int:
         if self._parameters.crash:
             os.kill(os.getpid(), signal.SIGKILL)
         arm = self._parameters.arm
         return int(self._rng.integers(self._n_arms)) if arm is None else arm
 
-    def learn(self, event: Event) -> None:  # noqa: ARG002
+    def learn(self, event: Event) -> None:
         self._learnt += 1
 
     def snapshot(self) -> Snapshot:

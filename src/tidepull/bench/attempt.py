@@ -9,15 +9,20 @@ from dataclasses import dataclass
 
 from tidepull.bench.spec import TrialSpec, run_spec
 from tidepull.bench.trial import Trial
+from tidepull.errors import TidepullError
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Result:
-    """What became of one spec; `seconds` and `cpu_seconds` include building problem and policy."""
+    """What became of one spec; `seconds` and `cpu_seconds` include building problem and policy.
+
+    `mistake` is the one sentence of a failure that tidepull raised on purpose.
+    """
 
     spec: TrialSpec
     trial: Trial | None
     error: str = ""
+    mistake: str = ""
     seconds: float = 0.0
     cpu_seconds: float = 0.0
     machine: str = ""
@@ -26,15 +31,17 @@ class Result:
 def attempt(spec: TrialSpec) -> Result:
     """Run one spec here; an exception becomes part of the result."""
     started, cpu_started = time.perf_counter(), time.process_time()
-    trial, error = None, ""
+    trial, error, mistake = None, "", ""
     try:
         trial = run_spec(spec)
-    except Exception:
+    except Exception as failure:
         error = traceback.format_exc()
+        mistake = str(failure) if isinstance(failure, TidepullError) else ""
     return Result(
         spec=spec,
         trial=trial,
         error=error,
+        mistake=mistake,
         seconds=time.perf_counter() - started,
         cpu_seconds=time.process_time() - cpu_started,
         machine=socket.gethostname(),

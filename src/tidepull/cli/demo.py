@@ -8,9 +8,8 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import summarise
-from tidepull.bench.spec import TrialSpec
 from tidepull.cli.console import print_table, say
-from tidepull.cli.run import run_specs, share_of_oracle, with_interval
+from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_interval
 from tidepull.registry import Named
 
 PROBLEM = "sinusoidal-bernoulli"
@@ -31,7 +30,7 @@ def demo(
     """Five arms whose click rates follow the tide: who keeps up?"""
     say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
     specs = {
-        name: [TrialSpec.make(PROBLEM, policy, horizon=horizon, seed=seed) for seed in range(seeds)]
+        name: [make_spec(PROBLEM, policy, horizon=horizon, seed=seed) for seed in range(seeds)]
         for name, policy in POLICIES
     }
     trials = iter(run_specs([s for row in specs.values() for s in row], description="playing"))

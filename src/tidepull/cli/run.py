@@ -6,13 +6,14 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import Summary, summarise
-from tidepull.bench.executors import LocalProcesses
+from tidepull.bench.executors import LocalProcesses, usable_cpus
 from tidepull.bench.spec import TrialSpec
 from tidepull.bench.trial import Trial
 from tidepull.cli.console import print_json, print_table, progress, say
 from tidepull.cli.settings import split_settings
-from tidepull.errors import ParameterError
+from tidepull.errors import InputError, ParameterError, TidepullError
 from tidepull.problems import problems
+from tidepull.registry import Named
 
 
 def run(
@@ -31,7 +32,7 @@ def run(
     if rounds < 1 or seeds < 1:
         raise ParameterError(f"--{'horizon' if rounds < 1 else 'seeds'} must be at least 1")
     named_problem, named_policy = split_settings(problem, policy, set_)
-    specs = [TrialSpec.make(named_problem, named_policy, horizon=rounds, seed=seed) for seed in range(seeds)]
+    specs = [make_spec(named_problem, named_policy, horizon=rounds, seed=seed) for seed in range(seeds)]
     trials = run_specs(specs, description=f"{policy} on {problem}", workers=workers)
     if json:
         print_json([_as_json(seed, trial) for seed, trial in enumerate(trials)])
@@ -41,12 +42,28 @@ def run(
 
 def run_specs(specs: list[TrialSpec], *, description: str, workers: int | None = None) -> list[Trial]:
     """Trials in the order of their specs, with a progress bar; the first failure ends the run."""
-    trials: dict[TrialSpec, Trial] = {}
+    trials: dict[str, Trial] = {}
     with progress(description, len(specs)) as bar:
-        for result in LocalProcesses(workers=workers).run(specs):
-            trials[result.spec] = result.unwrap()
+        for result in LocalProcesses(workers=min(workers or usable_cpus(), len(specs))).run(specs):
+            if result.trial is None:
+                raise InputError(result.mistake) if result.mistake else TidepullError(result.error)
+            trials[result.spec.id] = result.trial
             bar.advance(bar.task_ids[0])
-    return [trials[spec] for spec in specs]
+    return [trials[spec.id] for spec in specs]
+
+
+def make_spec(problem: Named, policy: Named, *, horizon: int, seed: int) -> TrialSpec:
+    """The spec of one trial from ids or `(id, {parameters})` pairs."""
+    problem_id, problem_parameters = (problem, {}) if isinstance(problem, str) else problem
+    policy_id, policy_parameters = (policy, {}) if isinstance(policy, str) else policy
+    return TrialSpec(
+        problem=problem_id,
+        problem_parameters=problem_parameters,
+        policy=policy_id,
+        policy_parameters=policy_parameters,
+        horizon=horizon,
+        seed=seed,
+    )
 
 
 def _as_json(seed: int, trial: Trial) -> dict[str, float]:

@@ -40,11 +40,11 @@ class Constant:
     def __post_init__(self) -> None:
         object.__setattr__(self, "value", read_only(self.value))
 
-    def __call__(self, t: int) -> FloatArray:  # noqa: ARG002
+    def __call__(self, t: int) -> FloatArray:
         """The same vector in every round."""
         return self.value
 
-    def variation(self, horizon: int) -> float:  # noqa: ARG002
+    def variation(self, horizon: int) -> float:
         """Zero."""
         return 0.0
 
