@@ -2,6 +2,83 @@
 
 from __future__ import annotations
 
-from tidepull.registry import problems
+
+from tidepull.problems import bernoulli, chain, gaussian, linear
+from tidepull.registry import Entry, problems
 
 __all__ = ["problems"]
+
+problems.add(
+    Entry(
+        "flipping-gaussian",
+        "8 Gaussian arms whose means change sign every 10 rounds",
+        gaussian.FlippingGaussianParameters,
+        gaussian.flipping_gaussian,
+    )
+)
+problems.add(
+    Entry(
+        "flipping-bernoulli",
+        "8 Bernoulli arms whose means change from p to 1 - p every 10 rounds",
+        bernoulli.FlippingBernoulliParameters,
+        bernoulli.flipping_bernoulli,
+    )
+)
+problems.add(
+    Entry(
+        "sinusoidal-bernoulli",
+        "5 Bernoulli arms on one sine of 32 rounds, each with its own phase",
+        bernoulli.SinusoidalBernoulliParameters,
+        bernoulli.sinusoidal_bernoulli,
+    )
+)
+problems.add(
+    Entry(
+        "circular-markov-chain",
+        "8 Gaussian arms of which one pays; when chosen, the next one does",
+        chain.CircularMarkovChainParameters,
+        chain.CircularMarkovChain,
+    )
+)
+problems.add(
+    Entry(
+        "flipping-vector",
+        "linear, 25 vectors in 50 dimensions; w becomes -w every 64 rounds",
+        linear.FlippingVectorParameters,
+        linear.flipping_vector,
+    )
+)
+problems.add(
+    Entry(
+        "rotating-vector-32",
+        "linear, 25 vectors in the plane; w turns once in 32 rounds",
+        linear.RotatingVectorParameters,
+        linear.rotating_vector,
+        defaults={"period": 32},
+    )
+)
+problems.add(
+    Entry(
+        "rotating-vector-2048",
+        "linear, 25 vectors in the plane; w turns once in 2048 rounds",
+        linear.RotatingVectorParameters,
+        linear.rotating_vector,
+        defaults={"period": 2048},
+    )
+)
+problems.add(
+    Entry(
+        "stationary-bernoulli",
+        "8 Bernoulli arms that never change",
+        bernoulli.StationaryBernoulliParameters,
+        bernoulli.stationary_bernoulli,
+    )
+)
+problems.add(
+    Entry(
+        "stationary-vector",
+        "linear, 25 vectors in 8 dimensions; w never changes",
+        linear.StationaryVectorParameters,
+        linear.stationary_vector,
+    )
+)

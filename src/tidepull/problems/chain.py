@@ -1,0 +1,73 @@
+"""The circular Markov chain: one arm pays well until it is chosen, then the next one does."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.errors import ParameterError
+from tidepull.parameters import Parameters, parameter
+from tidepull.problems.drift import read_only
+from tidepull.problems.rewards import GaussianReward
+from tidepull.seeds import Streams
+from tidepull.types import Context, FloatArray
+
+
+@dataclass(frozen=True, kw_only=True)
+class OneBestArm(Parameters):
+    """Rewards where one arm pays `best_mean` and all others `mean`."""
+
+    mean: float = parameter(0.0, "expected reward of all arms but the best")
+    best_mean: float = parameter(1.0, "expected reward of the best arm")
+    noise_std: float = parameter(0.05, "standard deviation of the reward's noise", ge=0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.best_mean <= self.mean:
+            raise ParameterError(f"best_mean must be > mean ({self.mean:g}), got {self.best_mean:g}")
+
+    def rows(self, n_arms: int) -> list[FloatArray]:
+        """The arms' expected rewards, once for each arm that may be the best."""
+        others = np.full(n_arms, self.mean)
+        return [read_only(np.where(np.arange(n_arms) == best, self.best_mean, others)) for best in range(n_arms)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CircularMarkovChainParameters(OneBestArm):
+    """Parameters of `circular-markov-chain`."""
+
+    n_arms: int = parameter(8, "number of arms", ge=1)
+
+
+class CircularMarkovChain:
+    """When the best arm is chosen it trades places with the next arm; the start is drawn from the seed.
+
+    The noise and the start depend on the seed alone. Where the chain stands depends on what was played.
+    """
+
+    def __init__(self, parameters: CircularMarkovChainParameters, streams: Streams) -> None:
+        self.n_arms = parameters.n_arms
+        self._rows = parameters.rows(parameters.n_arms)
+        self._gap = parameters.best_mean - parameters.mean
+        self._best = int(streams.generator("start").integers(parameters.n_arms))
+        self._reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
+
+    def context(self) -> Context:
+        """Nothing to see."""
+        return Context()
+
+    def means(self) -> FloatArray:
+        """`best_mean` for one arm, `mean` for all others."""
+        return self._rows[self._best]
+
+    def step(self, arm: int) -> float:
+        """The reward of an arm; the chain moves on when it was the best."""
+        reward = self._reward(self.means(), arm)
+        if arm == self._best:
+            self._best = (self._best + 1) % self.n_arms
+        return reward
+
+    def random_regret(self, horizon: int) -> float:
+        """Expected regret of uniformly random arms: all but one in K miss, wherever the chain stands."""
+        return horizon * self._gap * (1 - 1 / self.n_arms)
