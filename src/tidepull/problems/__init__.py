@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-
-from tidepull.problems import bernoulli, chain, gaussian, linear
+from tidepull.problems import bernoulli, chain, classification, gaussian, linear
 from tidepull.registry import Entry, problems
 
 __all__ = ["problems"]
@@ -38,6 +37,24 @@ problems.add(
         "8 Gaussian arms of which one pays; when chosen, the next one does",
         chain.CircularMarkovChainParameters,
         chain.CircularMarkovChain,
+    )
+)
+problems.add(
+    Entry(
+        "flipping-digits",
+        "MNIST digits, 10 arms; the arm of digit k becomes that of 9 - k every 64 rounds",
+        classification.FlippingDigitsParameters,
+        classification.flipping_digits,
+        horizon=4095,
+    )
+)
+problems.add(
+    Entry(
+        "wall-following",
+        "24 sensors of a robot in order of time, 4 arms; the arm of its movement pays",
+        classification.WallFollowingParameters,
+        classification.wall_following,
+        horizon=5455,
     )
 )
 problems.add(
