@@ -1,0 +1,1 @@
+"""Advertising banners as arms, from the Criteo attribution dataset or from a made-up file of its kind."""
