@@ -1,0 +1,119 @@
+"""The command line as a user meets it: a real process, its output and its exit code."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TIDEPULL = [sys.executable, "-W", "error", "-c", "from tidepull.cli import main; main()"]
+
+
+def tidepull(*words: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
+    return subprocess.run([*TIDEPULL, *words], capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+
+
+def test_run_prints_only_an_array_of_seeds_when_asked_for_json() -> None:
+    done = tidepull("run", "flipping-bernoulli", "d-ucb", "--horizon", "50", "--seeds", "2", "--json")
+    assert done.returncode == 0, done.stderr
+    rows = json.loads(done.stdout)
+    assert [row["seed"] for row in rows] == [0, 1]
+    assert all(set(row) == {"seed", "regret", "reward", "seconds"} for row in rows)
+
+
+def test_run_gives_equal_numbers_whatever_the_number_of_workers() -> None:
+    words = (
+        "run",
+        "flipping-gaussian",
+        "sw-ucb",
+        "--horizon",
+        "60",
+        "--seeds",
+        "3",
+        "--set",
+        "window=20",
+        "--json",
+    )
+    one, two = (json.loads(tidepull(*words, "--workers", n).stdout) for n in ("1", "2"))
+    assert [(r["regret"], r["reward"]) for r in one] == [(r["regret"], r["reward"]) for r in two]
+
+
+def test_run_prints_aligned_plain_text_when_piped() -> None:
+    done = tidepull("run", "stationary-bernoulli", "bernoulli-ts", "--horizon", "40", "--seeds", "2")
+    assert done.returncode == 0, done.stderr
+    assert "\x1b[" not in done.stdout
+    assert "│" not in done.stdout
+    assert done.stdout.splitlines()[-1].startswith("mean")
+
+
+def test_run_gives_a_setting_to_the_problem_or_the_policy_that_has_it() -> None:
+    done = tidepull(
+        "run", "flipping-gaussian", "sw-ucb", "--horizon", "30", "--set", "policy.window=5", "--json"
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize("kind", ["problems", "policies"])
+def test_list_prints_every_id_with_a_description_when_asked_for_json(kind: str) -> None:
+    rows = json.loads(tidepull("list", kind, "--json").stdout)
+    assert len(rows) >= 11
+    assert all(row["id"] and row["description"] for row in rows)
+
+
+def test_list_shows_parameters_and_ranges_in_plain_text_when_piped() -> None:
+    shown = tidepull("list", "policies").stdout
+    assert "sw-ucb" in shown
+    assert "window" in shown
+    assert "\x1b[" not in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("run", "flipping-gausian", "ucb"), "did you mean 'flipping-gaussian'"),
+        (("run", "flipping-gaussian", "thompson"), "there is no policy 'thompson'"),
+        (("run", "flipping-gaussian", "sw-ucb", "--set", "windw=3"), "did you mean 'window'"),
+        (("run", "flipping-gaussian", "sw-ucb", "--set", "window=0"), "window must be ≥ 1"),
+        (("run", "flipping-gaussian", "sw-ucb", "--set", "window"), "name=value"),
+        (("run", "flipping-gaussian", "ucb", "--horizon", "-5"), "--horizon must be at least 1"),
+        (("run", "flipping-gaussian", "ucb", "--horizon", "9", "--seeds", "0"), "--seeds must be at least 1"),
+        (("run", "flipping-gaussian", "bernoulli-ts", "--horizon", "9"), "reward"),
+    ],
+)
+def test_mistake_gives_one_sentence_and_exit_code_two(words: tuple[str, ...], said: str) -> None:
+    done = tidepull(*words)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_missing_data_file_gives_one_sentence_that_says_where_to_put_it(tmp_path: Path) -> None:
+    done = tidepull(
+        "run", "wall-following", "random", "--horizon", "5",
+        TIDEPULL_DATA=str(tmp_path), XDG_CACHE_HOME=str(tmp_path), TIDEPULL_OFFLINE="1",
+    )  # fmt: skip
+    assert done.returncode == 2
+    assert "sensor_readings_24.data" in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_truncated_data_file_gives_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "sensor_readings_24.data").write_text("0.4,0.5,Move-Forward\n")
+    done = tidepull("run", "wall-following", "random", "--horizon", "5", TIDEPULL_DATA=str(tmp_path))
+    assert done.returncode == 2
+    assert "sensor_readings_24.data" in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+
+
+def test_demo_shows_a_table_and_writes_a_picture(tmp_path: Path) -> None:
+    done = tidepull("demo", "--seeds", "2", "--horizon", "60", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "random" in done.stdout
+    assert (tmp_path / "demo-regret.png").read_bytes().startswith(b"\x89PNG")
