@@ -28,6 +28,30 @@ def restore_generator(rng: np.random.Generator, state: Snapshot) -> None:
         raise SnapshotError(f"the snapshot's generator state cannot be restored ({error})") from None
 
 
+def check_kind(snapshot: Snapshot, kind: str) -> None:
+    """Refuse a snapshot that was taken of something else."""
+    found = snapshot.get("kind")
+    if found != kind:
+        raise SnapshotError(f"the snapshot is of kind {found!r}, not {kind!r}")
+
+
+def read(snapshot: Snapshot, name: str) -> Any:
+    """One part of a snapshot."""
+    if name not in snapshot:
+        raise SnapshotError(f"the snapshot has no '{name}'")
+    return snapshot[name]
+
+
+def read_array(snapshot: Snapshot, name: str, shape: tuple[int | None, ...]) -> np.ndarray[Any, Any]:
+    """A copy of one array of floats; its shape must fit (None: any length)."""
+    array = np.array(read(snapshot, name), dtype=np.float64, order="C")
+    if len(array.shape) != len(shape) or any(
+        want not in (None, got) for want, got in zip(shape, array.shape, strict=True)
+    ):
+        raise SnapshotError(f"the snapshot's '{name}' has the shape {array.shape}, expected {shape}")
+    return array
+
+
 def dump(snapshot: Snapshot) -> bytes:
     """A snapshot as one block of bytes (an uncompressed npz archive with a JSON member)."""
     arrays: dict[str, np.ndarray[Any, Any]] = {}

@@ -15,6 +15,7 @@ from scipy.linalg import lapack
 
 from tidepull.errors import ContextError, NumericalError, SnapshotError
 from tidepull.posteriors import kernels
+from tidepull.snapshots import read, read_array
 from tidepull.types import FloatArray, Snapshot
 
 _ARRAYS = ("precision", "moment", "factor", "whitened")
@@ -135,18 +136,11 @@ class LinearGaussian:
                 raise SnapshotError(
                     f"the snapshot has {name} {snapshot.get(name)}, not {getattr(self, name)}"
                 )
-        try:
-            arrays = {name: np.array(snapshot[name], dtype=np.float64, order="C") for name in _ARRAYS}
-            changes = int(snapshot["changes"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise SnapshotError(f"the snapshot of a linear posterior lacks {error}") from None
-        for name, array in arrays.items():
-            if array.shape != getattr(self, f"_{name}").shape:
-                raise SnapshotError(f"the snapshot's {name} has the shape {array.shape}; dim is {self.dim}")
+        arrays = {name: read_array(snapshot, name, getattr(self, f"_{name}").shape) for name in _ARRAYS}
         for name, array in arrays.items():
             setattr(self, f"_{name}", array)
         self._mean = None
-        self._changes = changes
+        self._changes = int(read(snapshot, "changes"))
 
     def _scaled(self, x: FloatArray) -> FloatArray:
         row: FloatArray = np.array(x, dtype=np.float64)

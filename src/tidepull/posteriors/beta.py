@@ -1,0 +1,45 @@
+"""Beta-Bernoulli beliefs: each arm's chance of success, after counting successes and failures."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidepull.snapshots import read_array
+from tidepull.types import FloatArray, Snapshot
+
+
+class BetaBernoulli:
+    """p_i ~ Beta(a + successes_i, b + failures_i), independently for every arm i."""
+
+    def __init__(self, n_arms: int, *, prior_successes: float = 1.0, prior_failures: float = 1.0) -> None:
+        self._prior = (prior_successes, prior_failures)
+        self._successes: FloatArray = np.zeros(n_arms)
+        self._failures: FloatArray = np.zeros(n_arms)
+
+    @property
+    def mean(self) -> FloatArray:
+        """Posterior mean of every arm's chance."""
+        a, b = self._parameters()
+        return a / (a + b)
+
+    def update(self, arm: int, success: bool) -> None:
+        """Count one outcome."""
+        (self._successes if success else self._failures)[arm] += 1.0
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """One draw of every arm's chance."""
+        a, b = self._parameters()
+        return rng.beta(a, b)
+
+    def _parameters(self) -> tuple[FloatArray, FloatArray]:
+        return self._prior[0] + self._successes, self._prior[1] + self._failures
+
+    def snapshot(self) -> Snapshot:
+        """The whole state."""
+        return {"successes": self._successes.copy(), "failures": self._failures.copy()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of as many arms."""
+        successes = read_array(snapshot, "successes", self._successes.shape)
+        self._failures = read_array(snapshot, "failures", self._failures.shape)
+        self._successes = successes
