@@ -2,6 +2,27 @@
 
 from __future__ import annotations
 
-from tidepull.registry import policies
+from tidepull.parameters import NoParameters
+from tidepull.policies import simple, thompson, ucb
+from tidepull.registry import Entry, policies
 
 __all__ = ["policies"]
+
+policies.add(Entry("random", "every arm equally likely", NoParameters, simple.RandomPolicy))
+policies.add(Entry("fixed", "one arm for ever", simple.FixedParameters, simple.FixedPolicy))
+policies.add(
+    Entry(
+        "oracle", "the best arm by the true means (the loop's privilege)", NoParameters, simple.OraclePolicy
+    )
+)
+policies.add(Entry("ucb", "UCB1: mean plus confidence width", ucb.UcbParameters, ucb.ucb))
+policies.add(Entry("d-ucb", "UCB with discounted rounds", ucb.DiscountedUcbParameters, ucb.discounted_ucb))
+policies.add(Entry("sw-ucb", "UCB on a sliding window", ucb.SlidingUcbParameters, ucb.sliding_ucb))
+policies.add(
+    Entry(
+        "bernoulli-ts",
+        "Thompson sampling for rewards of 0 and 1",
+        thompson.BernoulliThompsonParameters,
+        thompson.BernoulliThompson,
+    )
+)

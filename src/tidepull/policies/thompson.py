@@ -1,0 +1,64 @@
+"""Thompson sampling for arms that pay 0 or 1 (Thompson, 1933).
+
+Draw p_i ~ Beta(a + successes_i, b + failures_i) for every arm i and play the arm of the largest draw.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidepull.errors import RewardError
+from tidepull.parameters import Parameters, parameter
+from tidepull.policies.checks import checked_available, checked_event
+from tidepull.policies.choice import best_arm
+from tidepull.posteriors.beta import BetaBernoulli
+from tidepull.seeds import Streams
+from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.types import Context, Event, ProblemShape, Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class BernoulliThompsonParameters(Parameters):
+    """Parameters of `bernoulli-ts`."""
+
+    prior_successes: float = parameter(1.0, "a of the Beta(a, b) prior", gt=0)
+    prior_failures: float = parameter(1.0, "b of the Beta(a, b) prior", gt=0)
+
+
+class BernoulliThompson:
+    """Posterior sampling with Beta beliefs; rewards other than 0 and 1 are refused."""
+
+    def __init__(
+        self, parameters: BernoulliThompsonParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
+        self._n_arms = shape.n_arms
+        self._beliefs = BetaBernoulli(shape.n_arms, **parameters.to_mapping())
+        self._rng = streams.generator("posterior")
+
+    def choose(self, context: Context) -> int:
+        """The available arm of the largest draw."""
+        available = checked_available(context, self._n_arms)
+        return best_arm(self._beliefs.sample(self._rng), available, self._rng)
+
+    def learn(self, event: Event) -> None:
+        """Count a success or a failure."""
+        arm, reward = checked_event(event, self._n_arms)
+        if reward not in (0.0, 1.0):
+            raise RewardError(
+                f"reward must be 0 or 1 for bernoulli-ts, got {reward:g}; use ucb or lin-ts instead"
+            )
+        self._beliefs.update(arm, reward == 1.0)
+
+    def snapshot(self) -> Snapshot:
+        """The counts and the generator's position."""
+        return {
+            "kind": "bernoulli-ts",
+            "beliefs": self._beliefs.snapshot(),
+            "generator": generator_state(self._rng),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        check_kind(snapshot, "bernoulli-ts")
+        self._beliefs.restore(read(snapshot, "beliefs"))
+        restore_generator(self._rng, read(snapshot, "generator"))

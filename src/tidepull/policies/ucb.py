@@ -1,0 +1,110 @@
+"""Upper confidence bounds without contexts: UCB1 and its discounted and sliding-window forms.
+
+    index_i = mean_i + c B sqrt(xi log n / N_i),    n = sum_i N_i
+
+N_i and mean_i are the weighted number of plays and the weighted mean reward of arm i; an arm with N_i = 0
+comes first. c is 2 for UCB1 and D-UCB, 1 for SW-UCB (Garivier and Moulines, 2011, "On upper-confidence
+bound policies for switching bandit problems"). With xi = 1/2 and B = 1, c = 2 is the UCB1 of Auer,
+Cesa-Bianchi and Fischer (2002): mean_i + sqrt(2 log n / N_i).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.parameters import Parameters, parameter
+from tidepull.policies.checks import checked_available, checked_event
+from tidepull.policies.choice import best_arm
+from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
+from tidepull.seeds import Streams
+from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class UcbParameters(Parameters):
+    """Parameters of `ucb`."""
+
+    xi: float = parameter(0.5, "exploration; 0.5 with reward_range 1 is UCB1", ge=0)
+    reward_range: float = parameter(1.0, "B, the largest minus the smallest reward", gt=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscountedUcbParameters(UcbParameters):
+    """Parameters of `d-ucb`."""
+
+    discount: float = parameter(0.99, "weight of a round for each round that it lies back", gt=0, le=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlidingUcbParameters(UcbParameters):
+    """Parameters of `sw-ucb`."""
+
+    window: int = parameter(100, "rounds remembered", ge=1)
+
+
+class Ucb:
+    """Any tally with the index above; `bonus_scale` is c B sqrt(xi)."""
+
+    def __init__(self, tally: Tally, *, bonus_scale: float, rng: np.random.Generator, kind: str) -> None:
+        self._tally = tally
+        self._bonus_scale = bonus_scale
+        self._rng = rng
+        self._kind = kind
+
+    def indices(self) -> FloatArray:
+        """The index of every arm now."""
+        counts, sums = self._tally.counts, self._tally.sums
+        played = counts > 0
+        indices: FloatArray = np.full(len(counts), np.inf)
+        np.divide(sums, counts, out=indices, where=played)
+        # The last round weighs 1, so n >= 1 as soon as any arm was played.
+        bonus: FloatArray = self._bonus_scale * np.sqrt(
+            np.log(max(counts.sum(), 1.0)) / np.where(played, counts, 1.0)
+        )
+        return indices + bonus
+
+    def choose(self, context: Context) -> int:
+        """The available arm of the highest index."""
+        return best_arm(self.indices(), checked_available(context, len(self._tally.counts)), self._rng)
+
+    def learn(self, event: Event) -> None:
+        """Count the round."""
+        arm, reward = checked_event(event, len(self._tally.counts))
+        self._tally.add(arm, reward)
+
+    def snapshot(self) -> Snapshot:
+        """The tally and the generator's position."""
+        return {
+            "kind": self._kind,
+            "tally": self._tally.snapshot(),
+            "generator": generator_state(self._rng),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        check_kind(snapshot, self._kind)
+        self._tally.restore(read(snapshot, "tally"))
+        restore_generator(self._rng, read(snapshot, "generator"))
+
+
+def ucb(parameters: UcbParameters, shape: ProblemShape, streams: Streams) -> Ucb:
+    """UCB1: nothing is forgotten."""
+    return _build(DiscountedTally(shape.n_arms, 1.0), 2.0, parameters, streams, "ucb")
+
+
+def discounted_ucb(parameters: DiscountedUcbParameters, shape: ProblemShape, streams: Streams) -> Ucb:
+    """D-UCB: old rounds weigh less."""
+    return _build(DiscountedTally(shape.n_arms, parameters.discount), 2.0, parameters, streams, "d-ucb")
+
+
+def sliding_ucb(parameters: SlidingUcbParameters, shape: ProblemShape, streams: Streams) -> Ucb:
+    """SW-UCB: only the last `window` rounds count."""
+    return _build(WindowedTally(shape.n_arms, parameters.window), 1.0, parameters, streams, "sw-ucb")
+
+
+def _build(tally: Tally, factor: float, parameters: UcbParameters, streams: Streams, kind: str) -> Ucb:
+    scale = factor * parameters.reward_range * np.sqrt(parameters.xi)
+    return Ucb(tally, bonus_scale=float(scale), rng=streams.generator("ties"), kind=kind)
