@@ -70,14 +70,20 @@ def test_missing_file_names_the_extra_when_nothing_can_download(
         datasets.wall_following()
 
 
-@needs_robot
 @pytest.mark.parametrize("place", [0, 1], ids=["TIDEPULL_DATA", "cache"])
 def test_truncated_file_is_one_sentence(places: tuple[Path, Path], place: int) -> None:
-    (places[place] / NAME).write_bytes(REAL.read_bytes()[:100_000])
+    (places[place] / NAME).write_bytes(b"0.438,0.498,Move-Forward\n" * 4_000)
     with pytest.raises(DataError, match="truncated \\(100000 of 870422 bytes\\)") as error:
         datasets.wall_following()
     assert_one_sentence(error)
     assert str(places[place] / NAME) in str(error.value)
+
+
+def test_file_of_the_right_length_is_refused_when_its_content_differs(places: tuple[Path, Path]) -> None:
+    (places[0] / NAME).write_bytes(b"7" * 870_422)
+    with pytest.raises(DataError, match="altered") as error:
+        datasets.wall_following()
+    assert_one_sentence(error)
 
 
 @needs_robot
