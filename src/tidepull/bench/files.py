@@ -1,0 +1,69 @@
+"""Writing whole files that survive anything, and one sentence when the disk does not allow it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from tidepull.errors import StoreError
+
+TEMPORARY = ".tmp"
+_FIXES = {
+    errno.ENOSPC: "the disk is full: free some space and run the same command again",
+    errno.EDQUOT: "the disk quota is used up: free some space and run the same command again",
+    errno.EFBIG: "the file would exceed the size limit: raise it and run the same command again",
+    errno.EROFS: "the file system is read-only: choose another directory",
+    errno.EACCES: "permission denied: choose another directory or change its permissions",
+    errno.EPERM: "permission denied: choose another directory or change its permissions",
+    errno.ENOTDIR: "a part of the path is a file: choose another directory",
+    errno.EEXIST: "a file is in the way: choose another directory",
+}
+
+
+def write_whole(path: Path, data: bytes) -> None:
+    """All of the data or nothing under that name: a temporary file, synced, then renamed."""
+    temporary = temporary_name(path)
+    with explained("write", path):
+        try:
+            try:
+                file = temporary.open("xb")
+            except FileNotFoundError:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                file = temporary.open("xb")
+            with file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            temporary.replace(path)
+        except BaseException:
+            with suppress(OSError):
+                temporary.unlink()
+            raise
+
+
+def temporary_name(path: Path) -> Path:
+    """A name beside `path` that no other process uses."""
+    return path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{TEMPORARY}")
+
+
+def read_whole(path: Path) -> bytes | None:
+    """The file's content; None when there is no such file."""
+    with explained("read", path):
+        try:
+            return path.read_bytes()
+        except FileNotFoundError:
+            return None
+
+
+@contextmanager
+def explained(verb: str, path: Path) -> Iterator[None]:
+    """Turn an operating-system error into one sentence."""
+    try:
+        yield
+    except OSError as error:
+        reason = _FIXES.get(error.errno or 0, f"{error.strerror or error}")
+        raise StoreError(f"cannot {verb} {path}: {reason}") from error

@@ -1,0 +1,134 @@
+"""Looking after a store: check every byte, clear what crashes left behind, join stores."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from tidepull.bench.files import TEMPORARY, explained, read_whole, write_whole
+from tidepull.bench.index import Census, take_census
+from tidepull.bench.plan import Plan, read_plans, write_plan
+from tidepull.bench.store import Store
+from tidepull.errors import StoreError
+
+STALE = 3600.0
+"""Seconds after which a temporary file surely belongs to no running process."""
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """The state of a store after every byte was read."""
+
+    sound: int
+    damaged: dict[str, str]
+    orphans: list[Path]
+    leftovers: list[Path]
+    failed: int
+
+    @property
+    def good(self) -> bool:
+        """Nothing damaged; orphans and leftovers do no harm."""
+        return not self.damaged
+
+
+@dataclass(slots=True)
+class Merged:
+    """What a merge did; `conflicts` are trials that came out differently on two machines."""
+
+    added: int = 0
+    present: int = 0
+    damaged: dict[str, str] = field(default_factory=dict)
+    conflicts: list[str] = field(default_factory=list)
+
+
+def check(store: Store, *, remove: bool = False) -> Condition:
+    """Read and verify everything; with `remove`, delete what is damaged, orphaned or left over."""
+    census = take_census(store, trust_index=False)
+    manifests = store.hashes()
+    with explained("read", store.directory):
+        files = [path for path in store.directory.rglob("*") if path.is_file()]
+    oldest = time.time() - STALE
+    leftovers = [path for path in files if path.suffix == TEMPORARY and _changed(path) < oldest]
+    orphans = [
+        path
+        for path in files
+        if path.suffix == ".parquet" and path.parent.parent.name == "trials" and path.stem not in manifests
+    ]
+    condition = Condition(len(census.sound), census.damaged, orphans, leftovers, len(store.failures()))
+    if remove:
+        doomed = [*orphans, *leftovers]
+        for hash in census.damaged:
+            doomed += [store.manifest_path(hash), store.data_path(hash)]
+        with explained("remove", store.directory):
+            for path in doomed:
+                path.unlink(missing_ok=True)
+    return condition
+
+
+def merge(into: Store, others: Iterable[Store]) -> Merged:
+    """Copy into the first store what the others have and it lacks; every trial is verified on the way."""
+    merged = Merged()
+    here = take_census(into)
+    for other in others:
+        there = take_census(other)
+        merged.damaged.update(there.damaged)
+        for hash in sorted(there.sound):
+            if hash not in here.sound:
+                _copy(other, into, hash)
+                here.sound.add(hash)
+                merged.added += 1
+            elif _agree(into, other, hash):
+                merged.present += 1
+            else:
+                merged.conflicts.append(str(into.manifest(hash)["labels"]["id"]))
+        _copy_failures(other, into, here)
+        _join_plans(other, into)
+    return merged
+
+
+def _copy(source: Store, target: Store, hash: str) -> None:
+    for path in (source.data_path(hash), source.manifest_path(hash)):
+        data = read_whole(path)
+        if data is None:
+            raise StoreError(f"{path} vanished while it was being copied; merge again")
+        write_whole(target.directory / path.relative_to(source.directory), data)
+    with suppress(FileNotFoundError):
+        target.failure_path(hash).unlink()
+
+
+def _agree(a: Store, b: Store, hash: str) -> bool:
+    if a.manifest(hash)["data"]["sha256"] == b.manifest(hash)["data"]["sha256"]:
+        return True
+    # Other versions of pyarrow may pack the same rounds into other bytes.
+    first, second = a.read(hash), b.read(hash)
+    return all(
+        np.array_equal(getattr(first, name), getattr(second, name))
+        for name in ("arms", "rewards", "regret", "optimal")
+    )
+
+
+def _copy_failures(source: Store, target: Store, here: Census) -> None:
+    for record in source.failures():
+        hash = record["hash"]
+        if hash not in here.sound:
+            write_whole(target.failure_path(hash), read_whole(source.failure_path(hash)) or b"")
+
+
+def _join_plans(source: Store, target: Store) -> None:
+    own = {plan.suite: plan for plan in read_plans(target)}
+    for plan in read_plans(source):
+        mine = own.get(plan.suite)
+        trials = dict.fromkeys((*(mine.trials if mine else ()), *plan.trials))
+        write_plan(target, Plan(plan.suite, mine.text if mine else plan.text, tuple(trials)))
+
+
+def _changed(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except FileNotFoundError:
+        return time.time()
