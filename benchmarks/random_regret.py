@@ -71,7 +71,7 @@ def table(rows: list[Row], n_seeds: int) -> str:
     for row in rows:
         name = f"`{row.id}`" + (f" ({row.label})" if row.label else "")
         measured = f"{row.measured:.1f} ± {row.standard_error:.1f}"
-        lines.append(f"| {name} | {row.horizon:,} | {row.analytic:.1f} | {measured} | {row.deviation:+.1f} |")
+        lines.append(f"| {name} | {row.horizon:,} | {row.analytic:.2f} | {measured} | {row.deviation:+.1f} |")
     return "\n".join(lines)
 
 
