@@ -1,0 +1,77 @@
+"""Ridge regression with discounted rounds, as D-LinUCB needs it (Russac, Vernade and Cappé, 2019).
+
+    V  <- gamma V    + x x' + (1 - gamma) lambda I        V  = lambda I + S
+    V~ <- gamma^2 V~ + x x' + (1 - gamma^2) lambda I      V~ = lambda I + S~
+    b  <- gamma b    + r x
+
+The prior does not fade, so V is no rank-one change of what it was, and is factored anew for each use:
+O(d^3) a round for each model. Only the fading parts S and S~ are kept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import lapack
+
+from tidepull.errors import NumericalError
+from tidepull.snapshots import read_array
+from tidepull.types import FloatArray, Snapshot
+
+_ARRAYS = ("weights", "S", "S_squared", "b")
+
+
+class DiscountedModels:
+    """Discounted `LinearModels`; the squared width is x'V^-1 V~ V^-1 x.
+
+    `slip=True` reproduces published code, in which V~ is made from the new V instead of the old V~:
+    V~ <- gamma^2 V + x x' + (1 - gamma^2) lambda I.
+    """
+
+    def __init__(
+        self, n_models: int, dim: int, regularisation: float, discount: float, *, slip: bool = False
+    ) -> None:
+        self._regularisation, self._discount, self._slip = regularisation, discount, slip
+        self.weights: FloatArray = np.zeros(n_models)
+        self.S: FloatArray = np.zeros((n_models, dim, dim))
+        self.S_squared: FloatArray = np.zeros((n_models, dim, dim))
+        self.b: FloatArray = np.zeros((n_models, dim))
+
+    def update(self, model: int, x: FloatArray, y: float) -> None:
+        """All models age by one round, one of them learns."""
+        x = np.asarray(x, dtype=np.float64)
+        outer, moment = np.outer(x, x), y * x
+        if not np.isfinite(np.trace(self.S[model]) + np.trace(outer) + np.abs(moment).sum()):
+            raise NumericalError("an observation is not finite or too large to add")
+        gamma = self._discount
+        # `weights` are sums of squared weights, (1 - gamma^2t) / (1 - gamma^2) after t rounds.
+        self.weights *= gamma**2
+        self.weights[model] += 1.0
+        self.b *= gamma
+        self.b[model] += moment
+        self.S *= gamma
+        self.S[model] += outer
+        np.multiply(self.S if self._slip else self.S_squared, gamma**2, out=self.S_squared)
+        self.S_squared[model] += outer
+
+    def predict(self, model: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Prediction x'V^-1 b and squared width x'V^-1 V~ V^-1 x for every row of X."""
+        V = self.S[model].copy()
+        V.flat[:: len(V) + 1] += self._regularisation
+        lower, info = lapack.dpotrf(V.T, lower=True, overwrite_a=True)
+        if info != 0:
+            raise NumericalError(
+                "V is singular in double precision; raise regularisation or scale the features"
+            )
+        A, _ = lapack.dpotrs(lower, np.transpose(X), lower=True)  # V^-1 x in every column
+        variances = np.einsum("ik,ik->k", A, self.S_squared[model] @ A + self._regularisation * A)
+        return self.b[model] @ A, variances
+
+    def snapshot(self) -> Snapshot:
+        """The whole state."""
+        return {name: getattr(self, name).copy() for name in _ARRAYS}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of models of the same number and size."""
+        arrays = {name: read_array(snapshot, name, getattr(self, name).shape) for name in _ARRAYS}
+        for name, array in arrays.items():
+            setattr(self, name, array)
