@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidepull.parameters import NoParameters
-from tidepull.policies import simple, thompson, ucb
+from tidepull.policies import linear_ts, linear_ucb, simple, thompson, ucb
 from tidepull.registry import Entry, policies
 
 __all__ = ["policies"]
@@ -24,5 +24,32 @@ policies.add(
         "Thompson sampling for rewards of 0 and 1",
         thompson.BernoulliThompsonParameters,
         thompson.BernoulliThompson,
+    )
+)
+policies.add(
+    Entry("lin-ucb", "linear UCB (also known as OFUL)", linear_ucb.LinearUcbParameters, linear_ucb.linear_ucb)
+)
+policies.add(
+    Entry(
+        "lin-ts",
+        "linear Thompson sampling",
+        linear_ts.LinearThompsonParameters,
+        linear_ts.LinearThompson,
+    )
+)
+policies.add(
+    Entry(
+        "d-lin-ucb",
+        "linear UCB with discounted rounds",
+        linear_ucb.DiscountedLinearUcbParameters,
+        linear_ucb.discounted_linear_ucb,
+    )
+)
+policies.add(
+    Entry(
+        "sw-lin-ucb",
+        "linear UCB on a sliding window",
+        linear_ucb.SlidingLinearUcbParameters,
+        linear_ucb.sliding_linear_ucb,
     )
 )

@@ -1,0 +1,184 @@
+"""Linear upper confidence bounds: LinUCB, and its discounted and sliding-window forms.
+
+    index_k = x_k'w + exploration beta ||x_k||,    w = V^-1 b
+
+with the norm of V^-1 (D-LinUCB: of V^-1 V~ V^-1), lambda the regularisation, S and L the bounds on the
+lengths of w and x, sigma the noise, n the number of rounds (D-LinUCB: the sum of their squared weights):
+
+    LinUCB      beta = sqrt(lambda) S + sigma sqrt(2 log(1/delta) + d log(1 + n L^2 / (lambda d)))
+    D-LinUCB    the same with n = (1 - gamma^2t) / (1 - gamma^2)
+    SW-LinUCB   beta = sqrt(lambda) S + sigma sqrt(d log((1 + window L^2 / lambda) / delta))
+
+Abbasi-Yadkori, Pál and Szepesvári (2011); Russac, Vernade and Cappé (2019); Cheung, Simchi-Levi and
+Zhu (2019).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from tidepull.parameters import Parameters, parameter
+from tidepull.policies.checks import checked_available, checked_event
+from tidepull.policies.choice import best_arm
+from tidepull.policies.linear_inputs import LinearInputs
+from tidepull.policies.variation import optimal_discount, optimal_window
+from tidepull.posteriors.discounted_linear import DiscountedModels
+from tidepull.posteriors.linear_models import LinearModels, StationaryModels, WindowedModels
+from tidepull.seeds import Streams
+from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearUcbParameters(Parameters):
+    """Parameters of `lin-ucb`."""
+
+    regularisation: float = parameter(0.1, "lambda of the ridge regression", gt=0)
+    delta: float = parameter(0.1, "chance that the confidence bounds may fail", gt=0, lt=1)
+    noise_std: float = parameter(0.05, "sigma, standard deviation of the rewards' noise", ge=0)
+    parameter_bound: float = parameter(1.0, "S, bound on the length of the weight vector", ge=0)
+    feature_bound: float = parameter(1.0, "L, bound on the length of a feature vector", gt=0)
+    exploration: float = parameter(1.0, "factor on the width of the bounds", ge=0)
+
+    def width(self, dim: int, n: float) -> float:
+        """beta of LinUCB and D-LinUCB, times `exploration`."""
+        growth = dim * math.log1p(n * self.feature_bound**2 / (self.regularisation * dim))
+        noise = self.noise_std * math.sqrt(2 * math.log(1 / self.delta) + growth)
+        return self.exploration * (math.sqrt(self.regularisation) * self.parameter_bound + noise)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscountedLinearUcbParameters(LinearUcbParameters):
+    """Parameters of `d-lin-ucb`."""
+
+    discount: float = parameter(0.99, "gamma, weight of a round for each round that it lies back", gt=0, le=1)
+    variant: Literal["paper", "reference-code"] = parameter(
+        "paper", "V~ as in the paper, or with the slip of published code"
+    )
+
+    @classmethod
+    def from_variation_budget(cls, *, budget: float, horizon: int, dim: int, **others: Any) -> Self:
+        """The discount that minimises the regret bound, 1 - (B/(dT))^(2/3)."""
+        return cls(discount=optimal_discount(budget=budget, horizon=horizon, dim=dim), **others)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlidingLinearUcbParameters(LinearUcbParameters):
+    """Parameters of `sw-lin-ucb`."""
+
+    window: int = parameter(100, "tau, rounds remembered", ge=1)
+
+    @classmethod
+    def from_variation_budget(cls, *, budget: float, horizon: int, dim: int, **others: Any) -> Self:
+        """The window that minimises the regret bound, (dT/B)^(2/3)."""
+        return cls(window=optimal_window(budget=budget, horizon=horizon, dim=dim), **others)
+
+    def windowed_width(self, dim: int) -> float:
+        """beta of SW-LinUCB, times `exploration`."""
+        growth = dim * math.log((1 + self.window * self.feature_bound**2 / self.regularisation) / self.delta)
+        return self.exploration * (
+            math.sqrt(self.regularisation) * self.parameter_bound + self.noise_std * math.sqrt(growth)
+        )
+
+
+class LinearUcb:
+    """Any linear models with any width beta(n)."""
+
+    def __init__(
+        self,
+        models: LinearModels,
+        inputs: LinearInputs,
+        *,
+        width: Callable[[float], float],
+        rng: np.random.Generator,
+        kind: str,
+    ) -> None:
+        self._models = models
+        self._inputs = inputs
+        self._width = width
+        self._rng = rng
+        self._kind = kind
+
+    def indices(self, context: Context) -> FloatArray:
+        """The index of every arm in this context."""
+        rows = self._inputs.rows(context)
+        return np.concatenate([self._index(model, rows) for model in range(self._inputs.n_models)])
+
+    def _index(self, model: int, rows: FloatArray) -> FloatArray:
+        means, variances = self._models.predict(model, rows)
+        index: FloatArray = means + self._width(float(self._models.weights[model])) * np.sqrt(variances)
+        return index
+
+    def choose(self, context: Context) -> int:
+        """The available arm of the highest index."""
+        available = checked_available(context, self._inputs.n_arms)
+        return best_arm(self.indices(context), available, self._rng)
+
+    def learn(self, event: Event) -> None:
+        """Teach the arm's model."""
+        arm, reward = checked_event(event, self._inputs.n_arms)
+        model, x = self._inputs.chosen(event.context, arm)
+        self._models.update(model, x, reward)
+
+    def snapshot(self) -> Snapshot:
+        """The models and the generator's position."""
+        return {
+            "kind": self._kind,
+            "models": self._models.snapshot(),
+            "generator": generator_state(self._rng),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        check_kind(snapshot, self._kind)
+        self._models.restore(read(snapshot, "models"))
+        restore_generator(self._rng, read(snapshot, "generator"))
+
+
+def linear_ucb(parameters: LinearUcbParameters, shape: ProblemShape, streams: Streams) -> LinearUcb:
+    """LinUCB: nothing is forgotten."""
+    inputs = LinearInputs(shape)
+    models = StationaryModels(inputs.n_models, inputs.dim, parameters.regularisation)
+    return LinearUcb(
+        models,
+        inputs,
+        width=lambda n: parameters.width(inputs.dim, n),
+        rng=streams.generator("ties"),
+        kind="lin-ucb",
+    )
+
+
+def discounted_linear_ucb(
+    parameters: DiscountedLinearUcbParameters, shape: ProblemShape, streams: Streams
+) -> LinearUcb:
+    """D-LinUCB: old rounds weigh less."""
+    inputs = LinearInputs(shape)
+    models = DiscountedModels(
+        inputs.n_models,
+        inputs.dim,
+        parameters.regularisation,
+        parameters.discount,
+        slip=parameters.variant == "reference-code",
+    )
+    return LinearUcb(
+        models,
+        inputs,
+        width=lambda n: parameters.width(inputs.dim, n),
+        rng=streams.generator("ties"),
+        kind="d-lin-ucb",
+    )
+
+
+def sliding_linear_ucb(
+    parameters: SlidingLinearUcbParameters, shape: ProblemShape, streams: Streams
+) -> LinearUcb:
+    """SW-LinUCB: only the last `window` rounds count."""
+    inputs = LinearInputs(shape)
+    models = WindowedModels(inputs.n_models, inputs.dim, parameters.regularisation, parameters.window)
+    width = parameters.windowed_width(inputs.dim)
+    return LinearUcb(models, inputs, width=lambda _: width, rng=streams.generator("ties"), kind="sw-lin-ucb")
