@@ -39,9 +39,9 @@ class PoolSampler:
         self.draws = tuple((read_only(pool), count) for pool, count in draws)
 
     def __call__(self, rng: np.random.Generator) -> FloatArray:
-        """A fresh read-only matrix with a row for each arm; the pools' rows come in order of the pools."""
+        """A fresh read-only matrix with a row for each arm; rows of several pools come in random order."""
         parts = [pool[rng.choice(len(pool), count, replace=False)] for pool, count in self.draws]
-        features = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        features = parts[0] if len(parts) == 1 else rng.permutation(np.concatenate(parts))
         features.flags.writeable = False
         return features
 
