@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tidepull.problems import bernoulli, chain, classification, gaussian, linear
+from tidepull.problems.criteo import banners
 from tidepull.registry import Entry, problems
 
 __all__ = ["problems"]
@@ -81,6 +82,24 @@ problems.add(
         linear.RotatingVectorParameters,
         linear.rotating_vector,
         defaults={"period": 2048},
+    )
+)
+problems.add(
+    Entry(
+        "criteo-partial-flip",
+        "linear, 10 advertising banners in 50 dimensions; 60% of w's signs change once, in round 4000",
+        banners.CriteoPartialFlipParameters,
+        banners.criteo_partial_flip,
+        horizon=10_000,
+    )
+)
+problems.add(
+    Entry(
+        "criteo-flipping",
+        "linear, 10 advertising banners in 50 dimensions; w becomes -w every 256 rounds",
+        banners.CriteoFlippingParameters,
+        banners.criteo_flipping,
+        horizon=10_000,
     )
 )
 problems.add(

@@ -18,12 +18,9 @@ from tidepull.problems.criteo.features import Fit, fit_parameter, one_hot, trunc
 from tidepull.problems.criteo.prepared import FORMAT, Prepared
 from tidepull.problems.criteo.reading import open_published, read_rows
 from tidepull.problems.criteo.sampling import UniformSample
-from tidepull.problems.criteo.schema import FIRST_SYNTHETIC_CAMPAIGN, Rows
+from tidepull.problems.criteo.schema import DIM, FIRST_SYNTHETIC_CAMPAIGN, POOL, SAMPLE, Rows
 from tidepull.seeds import Streams
 
-DIM = 50
-SAMPLE = 200_000
-POOL = 10_000
 LEAST_POOL = 100
 
 

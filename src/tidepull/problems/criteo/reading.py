@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import DataError, MissingExtraError
-from tidepull.problems.criteo.schema import FEATURES, TARGET, Rows
+from tidepull.problems.criteo.schema import FEATURES, PUBLISHED_NAME, TARGET, Rows
 
-PUBLISHED_NAME = "criteo_attribution_dataset.tsv.gz"
 _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 8 << 20
 

@@ -19,6 +19,13 @@ FEATURES = ("campaign", "cat1", "cat2", "cat3", "cat4", "cat5", "cat6", "cat8", 
 
 TARGET = "click"
 
+PUBLISHED_NAME = "criteo_attribution_dataset.tsv.gz"
+PUBLISHED_ROWS = 16_468_027
+
+DIM = 50
+SAMPLE = 200_000
+POOL = 10_000
+
 FIRST_SYNTHETIC_CAMPAIGN = 900_000_000
 """Synthetic campaigns are numbered from here, far above the published ids, so that a file made by
 `synthesize-criteo` is recognised even after it was unpacked, cut or packed again."""

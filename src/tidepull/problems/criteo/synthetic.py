@@ -24,7 +24,6 @@ CARDINALITIES = {
     "cat5": 51, "cat6": 30, "cat7": 57_000, "cat8": 11, "cat9": 30,
 }  # fmt: skip
 CLICK_RATE = 0.36
-PUBLISHED_ROWS = 16_468_027
 BLOCK = 65_536
 
 _SEGMENTS = 24
