@@ -7,7 +7,7 @@ import sys
 import typer
 
 from tidepull import __version__
-from tidepull.cli import demo, listing, run
+from tidepull.cli import data, demo, listing, run
 from tidepull.errors import TidepullError
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app = typer.Typer(
 app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("list")(listing.list_registered)
+app.add_typer(data.app, name="data")
 
 
 def _version(wanted: bool) -> None:
