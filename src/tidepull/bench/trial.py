@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -109,18 +110,16 @@ def play(problem: Problem, policy: Learner, horizon: int, *, on_round: Progress 
     """The loop itself, on two objects."""
     arms = np.empty(horizon, np.int64)
     rewards, gaps, optimal = np.empty(horizon), np.empty(horizon), np.empty(horizon)
+    privileged = policy if isinstance(policy, Privileged) else None  # asked once: the check costs 20 us
+    n_arms = problem.n_arms
     started = time.perf_counter()
     for t in range(horizon):
         context = problem.context()
-        means = _checked_means(problem.means(), problem.n_arms, t)
-        arm = (
-            policy.choose_knowing(context, means)
-            if isinstance(policy, Privileged)
-            else policy.choose(context)
-        )
-        _check_arm(arm, context, problem.n_arms, t)
+        means = _checked_means(problem.means(), n_arms, t)
+        arm = policy.choose(context) if privileged is None else privileged.choose_knowing(context, means)
+        _check_arm(arm, context, n_arms, t)
         reward = problem.step(arm)
-        if not np.isfinite(reward):
+        if not math.isfinite(reward):
             raise ProblemError(
                 f"the problem's step({arm}) returned {reward} in round {t}; rewards must be finite"
             )
