@@ -12,6 +12,7 @@ TidepullError
 │   ├── SnapshotError         a snapshot that belongs to something else, or is damaged
 │   └── SuiteError            a suite file that cannot be understood
 ├── NumericalError        numbers too large, too small or not finite for exact linear algebra
+├── TrainingError         a network's training diverged, or had nothing to learn from
 ├── StoreError            results could not be written or read (full disk, no permission)
 └── MissingExtraError     an optional dependency is not installed
 """
@@ -69,6 +70,10 @@ class SuiteError(InputError):
 
 class NumericalError(TidepullError):
     """Numbers too large, too small or not finite for exact linear algebra."""
+
+
+class TrainingError(TidepullError):
+    """A network's training diverged, or had nothing to learn from."""
 
 
 class StoreError(TidepullError):
