@@ -1,1 +1,7 @@
 """Networks that turn a history into features."""
+
+from __future__ import annotations
+
+from tidepull.encoders.recurrent import RecurrentEncoder
+
+__all__ = ["RecurrentEncoder"]

@@ -1,0 +1,72 @@
+"""From contexts and events to the rows that a network reads.
+
+An arm is described by its own feature vector where the problem has one, else by its one-hot code.
+The recurrent network reads `[previous reward, observation, arm]`. The feedforward one reads
+`[observation, arm]`, the last n triplets `(observation, arm, reward)`, and the time.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from tidepull.errors import ArmError, ContextError, RewardError
+from tidepull.types import Context, Event, FloatArray, ProblemShape
+
+
+class ContextReader:
+    """Reads the parts of a context as vectors of one dtype, and says what does not fit the shape."""
+
+    def __init__(self, shape: ProblemShape, dtype: Any) -> None:
+        self.shape = shape
+        self.arm_width = shape.arm_dim or shape.n_arms
+        self._dtype = dtype
+        self._nothing = np.empty(0, dtype)
+        self._codes = np.eye(shape.n_arms, dtype=dtype)
+
+    @property
+    def width(self) -> int:
+        """Length of observation and arm together."""
+        return self.shape.observation_dim + self.arm_width
+
+    def observation(self, context: Context) -> FloatArray:
+        """The vector shared by all arms; empty where the problem has none."""
+        expected = self.shape.observation_dim
+        if not expected:
+            return self._nothing
+        if context.observation is None:
+            raise ContextError(
+                f"the context has no observation; this policy expects one of length {expected}"
+            )
+        vector = np.ascontiguousarray(context.observation, self._dtype).reshape(-1)
+        if vector.size != expected:
+            raise ContextError(f"the observation has length {vector.size}; this policy expects {expected}")
+        return vector
+
+    def arms(self, context: Context) -> FloatArray:
+        """A row for each arm: its features, or its one-hot code."""
+        if not self.shape.arm_dim:
+            return self._codes
+        expected = (self.shape.n_arms, self.shape.arm_dim)
+        if context.arm_features is None:
+            raise ContextError(
+                f"the context has no arm_features; this policy expects a {expected[0]} x {expected[1]} matrix"
+            )
+        rows = np.ascontiguousarray(context.arm_features, self._dtype)
+        if rows.shape != expected:
+            raise ContextError(f"arm_features has the shape {rows.shape}; this policy expects {expected}")
+        return rows
+
+    def check(self, event: Event) -> None:
+        """Refuse an event that would poison the history."""
+        if not 0 <= event.arm < self.shape.n_arms:
+            raise ArmError(f"arm {event.arm} is outside 0 to {self.shape.n_arms - 1}")
+        if not math.isfinite(event.reward):
+            raise RewardError(f"the reward must be a finite number, got {event.reward}")
+        context = event.context
+        if self.shape.observation_dim and not np.isfinite(self.observation(context)).all():
+            raise ContextError("the observation must hold finite numbers only")
+        if self.shape.arm_dim and not np.isfinite(self.arms(context)[event.arm]).all():
+            raise ContextError(f"the features of arm {event.arm} must be finite numbers")

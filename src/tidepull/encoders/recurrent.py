@@ -1,0 +1,161 @@
+"""The recurrent encoder: the network of the paper, its history, and the state it has reached."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import numpy as np
+
+from tidepull.encoders import kernels
+from tidepull.encoders.adam import Adam
+from tidepull.encoders.history import History
+from tidepull.encoders.inputs import ContextReader
+from tidepull.encoders.recurrent_network import RecurrentNetwork
+from tidepull.encoders.settings import RecurrentSettings
+from tidepull.encoders.training import all_or_nothing, check_loss, restore_weights, train
+from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+
+
+class RecurrentEncoder:
+    """Features from an LSTM that has read `[previous reward, observation, arm]` of every past round.
+
+    The state after the last round is kept, so the arms of the coming round cost one batched step; the
+    sequence is only run again when training has changed the network.
+    """
+
+    def __init__(
+        self,
+        shape: ProblemShape,
+        *,
+        units: tuple[int, int, int],
+        learning_rate: float,
+        l2: float = 0.001,
+        init: Literal["paper", "scaled"] = "paper",
+        bptt_window: int | None = None,
+        rng: np.random.Generator,
+        dtype: Any = np.float32,
+    ) -> None:
+        settings = RecurrentSettings(
+            units=units, learning_rate=learning_rate, l2=l2, init=init, bptt_window=bptt_window
+        )
+        self._reader = ContextReader(shape, dtype)
+        n_inputs = 1 + self._reader.width
+        self._network = RecurrentNetwork(n_inputs, settings, rng, dtype)
+        self._adam = Adam(self._network.weights.flat, settings.learning_rate)
+        self._history = History(n_inputs, settings.units[2], dtype)
+        self._version = 0
+        self._h = np.zeros(settings.units[1], dtype)
+        self._c = np.zeros(settings.units[1], dtype)
+        self._shared = np.empty(4 * settings.units[1], dtype)
+        self._row = np.empty(n_inputs, dtype)
+        self._adopt_network()
+
+    @property
+    def dim(self) -> int:
+        """Length of a feature vector."""
+        return self._network.units[2]
+
+    @property
+    def version(self) -> int:
+        """How many times the network has been refitted."""
+        return self._version
+
+    def features(self, context: Context) -> FloatArray:
+        """One row for each arm in the coming round (n_arms x dim); changes nothing."""
+        features, _, _ = self._step(context, slice(0, self._reader.shape.n_arms))
+        return features
+
+    def append(self, event: Event) -> FloatArray:
+        """Take in a finished round; returns the chosen arm's features as they were."""
+        self._reader.check(event)
+        row, split = self._row, 1 + self._reader.shape.observation_dim
+        row[0] = self._previous_reward
+        row[1:split] = self._reader.observation(event.context)
+        row[split:] = self._reader.arms(event.context)[event.arm]
+        rows, h, c = self._step(event.context, slice(event.arm, event.arm + 1))
+        features: FloatArray = rows[0]
+        self._h[:], self._c[:] = h[0], c[0]
+        self._history.append(row, event.reward, features)
+        self._prepare_round()
+        return features
+
+    def refit(self, epochs: int) -> float:
+        """Train on the whole history, then read it again; returns the loss of the trained network.
+
+        When training diverges a `TrainingError` is raised and nothing has changed.
+        """
+        history, network = self._history, self._network
+        with all_or_nothing(network, self._adam):
+            train(network, self._adam, history.inputs, history.rewards, epochs)
+            features, h, c = network.encode(history.inputs)
+            loss = check_loss(network.loss_of(features, history.rewards), f"after {epochs} epochs")
+        history.features[:] = features
+        self._h[:], self._c[:] = h, c
+        self._version += 1
+        self._adopt_network()
+        return loss
+
+    def encode_history(self) -> tuple[FloatArray, FloatArray]:
+        """Features of every past event (t x dim) under the present network, and their rewards."""
+        return self._history.features.copy(), self._history.rewards.copy()
+
+    def snapshot(self) -> Snapshot:
+        """Network, optimiser, history and state."""
+        return {
+            "version": self._version,
+            "weights": self._network.weights.flat.copy(),
+            "adam": self._adam.snapshot(),
+            "history": self._history.snapshot(),
+            "h": self._h.copy(),
+            "c": self._c.copy(),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        restore_weights(self._network, self._adam, snapshot)
+        self._history.restore(snapshot["history"])
+        self._version = int(snapshot["version"])
+        self._h[:], self._c[:] = snapshot["h"], snapshot["c"]
+        self._adopt_network()
+
+    @property
+    def _previous_reward(self) -> float:
+        return float(self._history.rewards[-1]) if len(self._history) else 0.0
+
+    def _adopt_network(self) -> None:
+        """Work out what stays the same until the next training."""
+        split = 1 + self._reader.shape.observation_dim
+        combined = self._network.combined_input_weights()
+        self._reward_gates, self._bias = combined[0].copy(), combined[-1].copy()
+        self._arm_gates = combined[split:-1].copy()
+        self._observation_weights = self._network.weights["first"][1:split]
+        self._prepare_round()
+
+    def _prepare_round(self) -> None:
+        recurrent = self._network.weights["recurrent"]
+        kernels.gates_of_state(
+            self._shared, self._h, recurrent, self._bias, self._previous_reward, self._reward_gates
+        )
+
+    def _step(self, context: Context, arms: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Features of some arms from the stored state, and the states (h, c) that would follow."""
+        reader, weights = self._reader, self._network.weights
+        gates = self._arm_gates[arms]
+        if reader.shape.arm_dim:
+            gates = np.matmul(reader.arms(context)[arms], self._arm_gates)
+        features = np.empty((len(gates), self.dim), gates.dtype)
+        h, c = np.empty((2, len(gates), len(self._c)), gates.dtype)
+        kernels.cell_step(
+            self._shared,
+            reader.observation(context),
+            self._observation_weights,
+            weights["input"],
+            gates,
+            self._c,
+            weights["third"],
+            weights["third_bias"],
+            features,
+            h,
+            c,
+        )
+        return features, h, c

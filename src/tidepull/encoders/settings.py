@@ -1,0 +1,35 @@
+"""The settings of the networks, checked in one place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tidepull.parameters import Parameters, parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkSettings(Parameters):
+    """What both networks have in common."""
+
+    units: tuple[int, int, int] = parameter(description="units of the three hidden layers", ge=1)
+    learning_rate: float = parameter(description="step size of Adam", gt=0)
+    l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)
+    init: Literal["paper", "scaled"] = parameter(
+        "paper", "initial dense weights; 'scaled' divides them by the root of their fan-in"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecurrentSettings(NetworkSettings):
+    """The recurrent network."""
+
+    bptt_window: int | None = parameter(None, "rounds through which gradients flow back (None: all)", ge=1)
+
+
+@dataclass(frozen=True, kw_only=True)
+class FeedforwardSettings(NetworkSettings):
+    """The feedforward network."""
+
+    order: int = parameter(1, "past rounds that are part of the input", ge=0)
+    sinusoids: int = parameter(1, "units sin(a t + b) that read the time", ge=0)
