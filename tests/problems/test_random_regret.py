@@ -33,3 +33,11 @@ def test_regret_of_random_arms_equals_the_analytic_value(id: str) -> None:
         gaps[t] = means.max() - means[arm]
         problem.step(arm)
     assert abs(gaps.sum() - expected) < 4 * np.sqrt(horizon) * gaps.std()
+
+
+def test_page_of_problems_describes_every_id_and_shows_its_random_regret() -> None:
+    page = Path(__file__).parents[2] / "docs" / "problems.md"
+    text, made_table = page.read_text().split("<!-- random-regret: begin -->")
+    for entry in problems:
+        assert f"`{entry.id}`" in text, entry.id
+        assert f"| `{entry.id}`" in made_table, entry.id
