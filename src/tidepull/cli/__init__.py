@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Entry point of the `tidepull` command."""
+    try:
+        import rich  # noqa: F401
+        import typer  # noqa: F401
+    except ModuleNotFoundError:
+        sys.exit("tidepull: the command line needs the extra 'bench': pip install 'tidepull[bench]'")
     from tidepull.cli.app import run_app
 
     run_app()

@@ -22,6 +22,7 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("list")(listing.list_registered)
 app.add_typer(data.app, name="data")
+app.add_typer(data.app, name="data")
 
 
 def _version(wanted: bool) -> None:
