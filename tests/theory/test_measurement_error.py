@@ -54,7 +54,7 @@ def plain_linear_thompson_sampling(
 @pytest.mark.parametrize("noise", NOISES)
 def test_zero_error_without_inflation_is_ordinary_linear_thompson_sampling_bit_for_bit(noise: Noise) -> None:
     setting = Setting(d=4, k=7, epsilon=0.0, sigma=0.3)
-    scenario = Scenario(horizon=HORIZON, trials=5, seed=3, noise=noise, inflate=False)
+    scenario = Scenario(horizon=HORIZON, seeds=5, seed=3, noise=noise, inflate=False)
     rounds = list(play(setting, scenario))
     arms = np.stack([r.arms for r in rounds])
     rewards = np.stack([r.rewards for r in rounds])
@@ -71,7 +71,7 @@ def test_zero_error_without_inflation_is_ordinary_linear_thompson_sampling_bit_f
 def test_inflation_changes_the_choices() -> None:
     setting = Setting(d=4, k=7, sigma=0.3)
     plain, inflated = (
-        np.stack([r.arms for r in play(setting, Scenario(horizon=100, trials=2, inflate=inflate))])
+        np.stack([r.arms for r in play(setting, Scenario(horizon=100, seeds=2, inflate=inflate))])
         for inflate in (False, True)
     )
     assert (plain != inflated).any()
@@ -104,9 +104,9 @@ def test_samples_have_the_promised_covariance() -> None:
     for x in rng.normal(size=(10, 1, 3)):
         agent.learn(x, np.array([0.5]))
     X = np.eye(3)[None]
-    draws = np.concatenate([agent.look(X, z, 2.0).theta for z in rng.normal(size=(20_000, 1, 3))])
+    draws = np.concatenate([agent.look(X, z, 2.0).theta for z in rng.normal(size=(6_000, 1, 3))])
     expected = 4.0 * np.linalg.inv(agent.precision[0])
-    np.testing.assert_allclose(np.cov(draws.T), expected, atol=0.05 * expected.max())
+    np.testing.assert_allclose(np.cov(draws.T), expected, atol=0.1 * expected.max())
 
 
 def test_ties_are_broken_uniformly() -> None:
@@ -121,8 +121,8 @@ def test_ties_are_broken_uniformly() -> None:
 def test_a_seed_plays_the_same_alone_as_beside_others() -> None:
     setting = Setting(d=3, k=5, epsilon=0.1)
     for adversary in ADVERSARIES:
-        many = Scenario(horizon=60, trials=6, seed=0, adversary=adversary)
-        alone = Scenario(horizon=60, trials=1, seed=4, adversary=adversary)
+        many = Scenario(horizon=60, seeds=6, seed=0, adversary=adversary)
+        alone = Scenario(horizon=60, seeds=1, seed=4, adversary=adversary)
         for crowd, single in zip(play(setting, many), play(setting, alone), strict=True):
             assert crowd.arms[4] == single.arms[0]
             assert crowd.rewards[4] == single.rewards[0]
@@ -131,15 +131,15 @@ def test_a_seed_plays_the_same_alone_as_beside_others() -> None:
 
 def test_longer_runs_extend_shorter_ones() -> None:
     setting = Setting(d=3, k=5, epsilon=0.1)
-    short = list(play(setting, Scenario(horizon=50, trials=3)))
-    long = list(itertools.islice(play(setting, Scenario(horizon=70, trials=3)), 50))
+    short = list(play(setting, Scenario(horizon=50, seeds=3)))
+    long = list(itertools.islice(play(setting, Scenario(horizon=70, seeds=3)), 50))
     assert [r.rewards.tolist() for r in short] == [r.rewards.tolist() for r in long]
 
 
 def test_unit_balls_and_error_are_respected_in_play() -> None:
     setting = Setting(d=3, k=5, epsilon=0.3)
     for adversary, error in itertools.product(ADVERSARIES, ERRORS):
-        scenario = Scenario(horizon=30, trials=10, adversary=adversary, error=error)
+        scenario = Scenario(horizon=30, seeds=10, adversary=adversary, error=error)
         for played in play(setting, scenario):
             for contexts in (played.truth, played.observed):
                 assert (np.linalg.norm(contexts, axis=-1) <= 1 + 1e-12).all()
@@ -148,7 +148,7 @@ def test_unit_balls_and_error_are_respected_in_play() -> None:
 
 def test_the_reward_comes_from_the_true_context() -> None:
     setting = Setting(d=3, k=5, epsilon=0.5, sigma=0.0)
-    for played in play(setting, Scenario(horizon=20, trials=4)):
+    for played in play(setting, Scenario(horizon=20, seeds=4)):
         assert played.rewards.tolist() == played.means[np.arange(4), played.arms].tolist()
 
 
@@ -157,7 +157,7 @@ def test_your_own_adversary_may_play() -> None:
         del view
         return np.tile(np.array([[1.0, 0.0], [-1.0, 0.0]]), (2, 1, 1))
 
-    played = list(play(Setting(d=2, k=2), Scenario(horizon=5, trials=2), adversary=always_first_axis))
+    played = list(play(Setting(d=2, k=2), Scenario(horizon=5, seeds=2), adversary=always_first_axis))
     assert all((np.abs(r.truth[..., 0]) == 1).all() for r in played)
 
 
@@ -165,7 +165,7 @@ def test_your_own_adversary_may_play() -> None:
     ("change", "name"),
     [
         ({"horizon": 0}, "horizon"),
-        ({"trials": 0}, "trials"),
+        ({"seeds": 0}, "seeds"),
         ({"adversary": "kind"}, "adversary"),
         ({"noise": "cauchy"}, "noise"),
         ({"error": "none"}, "error"),

@@ -14,7 +14,7 @@ from tidepull.theory.measurement_error import Scenario, play
 from tidepull.theory.simulate import checkpoints, simulate
 
 SETTING = Setting(d=3, k=5, epsilon=0.1)
-SCENARIO = Scenario(horizon=128, trials=8)
+SCENARIO = Scenario(horizon=128, seeds=8)
 
 
 def test_measurements_are_the_sums_over_rounds() -> None:
@@ -49,7 +49,7 @@ def test_checkpoints_rise_from_one_to_the_horizon(horizon: int) -> None:
 
 def test_every_configuration_keeps_every_promise() -> None:
     seen = 0
-    for setting, scenario in configurations(horizon=200, trials=10, seed=1):
+    for setting, scenario in configurations(horizon=200, seeds=10, seed=1):
         kept = promises(simulate(setting, scenario), premise_holds=premise_from(setting) == 1)
         assert kept.kept, (setting, scenario, kept)
         seen += 1
@@ -57,7 +57,7 @@ def test_every_configuration_keeps_every_promise() -> None:
 
 
 def test_premise_is_met_in_some_configurations_only() -> None:
-    met = [premise_from(setting) == 1 for setting, _ in configurations(horizon=10, trials=1, seed=0)]
+    met = [premise_from(setting) == 1 for setting, _ in configurations(horizon=10, seeds=1, seed=0)]
     assert 0 < sum(met) < len(met)
 
 
@@ -74,7 +74,7 @@ def test_event_w_fails_when_the_assumptions_are_broken() -> None:
 
 
 def test_event_theta_fails_in_the_first_round_and_rarely_after() -> None:
-    result = simulate(Setting(d=2, k=25), Scenario(horizon=64, trials=200))
+    result = simulate(Setting(d=2, k=25), Scenario(horizon=64, seeds=200))
     assert result.failures_theta[0] == 200
     for t in (2, 3, 4):
         promised = 1 / t**2
@@ -83,7 +83,7 @@ def test_event_theta_fails_in_the_first_round_and_rarely_after() -> None:
 
 
 def test_regret_grows_linearly_where_the_best_arm_is_hidden() -> None:
-    setting, scenario = Setting(d=3, k=5), Scenario(horizon=256, trials=20, adversary="hidden-best")
+    setting, scenario = Setting(d=3, k=5), Scenario(horizon=256, seeds=20, adversary="hidden-best")
     growth = vary(setting, scenario, axis="epsilon", values=(0.05, 0.1, 0.2))
     assert growth is not None
     assert 0.9 < growth.low <= growth.slope <= growth.high < 1.5
@@ -113,6 +113,6 @@ def test_fit_recovers_a_known_power_and_covers_it() -> None:
 
 
 def test_one_round_and_one_arm_are_possible() -> None:
-    result = simulate(Setting(d=1, k=1), Scenario(horizon=1, trials=1))
+    result = simulate(Setting(d=1, k=1), Scenario(horizon=1, seeds=1))
     assert result.regret.tolist() == [[0.0]]
     assert promises(result, premise_holds=False).kept

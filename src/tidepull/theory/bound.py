@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -184,11 +184,3 @@ def regret_bound(horizon: ArrayLike, setting: Setting, branch: Branch = "smaller
             epsilon * (4.0 * T + LEMMA_4 * g_slope * (potential + deviation) + 4.0 * deviation)
         ),
     )
-
-
-def as_plain(bound: Bound) -> dict[str, Any]:
-    """A bound at one horizon as JSON values."""
-    names = ("mismatch", "exploration", "luck", "base", "linear")
-    return {"bound": float(bound.total), "rare": bound.rare} | {
-        name: float(getattr(bound, name)) for name in names
-    }

@@ -48,7 +48,7 @@ class Promises:
 
 def promises(result: Result, *, premise_holds: bool) -> Promises:
     """Measured beside promised, for one simulation."""
-    trials, horizon = result.scenario.trials, result.scenario.horizon
+    trials, horizon = result.scenario.seeds, result.scenario.horizon
     inverse_squares = 1.0 / np.arange(1, horizon + 1, dtype=np.float64) ** 2
     return Promises(
         regret_share=result.worst_share,
@@ -62,7 +62,7 @@ def promises(result: Result, *, premise_holds: bool) -> Promises:
     )
 
 
-def configurations(*, horizon: int, trials: int, seed: int) -> Iterator[tuple[Setting, Scenario]]:
+def configurations(*, horizon: int, seeds: int, seed: int) -> Iterator[tuple[Setting, Scenario]]:
     """Thirty-six: every adversary, noise and epsilon; then other shapes, errors along w, and loud noise.
 
     In the last three sigma is large enough for Lemma 2's premise in every round.
@@ -70,10 +70,10 @@ def configurations(*, horizon: int, trials: int, seed: int) -> Iterator[tuple[Se
     for adversary, noise, epsilon in product(ADVERSARIES, NOISES, (0.0, 0.01, 0.1)):
         if adversary == "hidden-best" and epsilon == 0:
             epsilon = 0.5  # nothing to hide behind: without error all arms would be the same
-        scenario = Scenario(horizon=horizon, trials=trials, seed=seed, adversary=adversary, noise=noise)
+        scenario = Scenario(horizon=horizon, seeds=seeds, seed=seed, adversary=adversary, noise=noise)
         yield Setting(d=5, k=10, epsilon=epsilon), scenario
     for adversary in ADVERSARIES:
-        common = Scenario(horizon=horizon, trials=trials, seed=seed, adversary=adversary)
+        common = Scenario(horizon=horizon, seeds=seeds, seed=seed, adversary=adversary)
         yield Setting(d=2, k=25, epsilon=0.05), common
         yield Setting(d=5, k=10, epsilon=0.1), _aligned(common)
         yield Setting(d=5, k=10, epsilon=0.01, sigma=0.5), common

@@ -28,7 +28,7 @@ class Scenario(Parameters):
     noise: Noise = parameter("gaussian", "distribution of the reward noise")
     error: ErrorKind = parameter("sphere", "direction of the measurement error")
     inflate: bool = parameter(True, "sample with nu_t as analysed; otherwise with sigma, as is usual")
-    trials: int = parameter(100, "trials, with consecutive seeds", ge=1)
+    seeds: int = parameter(100, "trials, on consecutive seeds", ge=1)
     seed: int = parameter(0, "seed of the first trial", ge=0)
 
 
@@ -96,7 +96,7 @@ def play(
     setting: Setting, scenario: Scenario, *, adversary: Adversary | None = None, agent: Agent | None = None
 ) -> Iterator[Round]:
     """Play all trials side by side, round by round; `adversary` (your own) overrides the scenario's."""
-    trials, epsilon = scenario.trials, setting.epsilon
+    trials, epsilon = scenario.seeds, setting.epsilon
     draws = Draws(
         range(scenario.seed, scenario.seed + trials),
         setting.k,

@@ -79,7 +79,7 @@ def simulate(
     adversary: Adversary | None = None,
     on_round: Callable[[int], None] | None = None,
 ) -> Result:
-    """Play `scenario.trials` trials and measure everything that the proof speaks of."""
+    """Play `scenario.seeds` trials and measure everything that the proof speaks of."""
     started = time.perf_counter()
     tally = _Tally(setting, scenario)
     with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
@@ -95,7 +95,7 @@ class _Tally:
 
     def __init__(self, setting: Setting, scenario: Scenario) -> None:
         self._setting, self._scenario = setting, scenario
-        trials, horizon = scenario.trials, scenario.horizon
+        trials, horizon = scenario.seeds, scenario.horizon
         t = np.arange(1, horizon + 1)
         self._nu = theory.nu(t, setting) if scenario.inflate else np.full(horizon, setting.sigma)
         self._l, self._c, self._g = theory.l(t, setting), theory.c(t, setting), theory.g(t, setting)
@@ -124,7 +124,7 @@ class _Tally:
 
     def result(self, seconds: float) -> Result:
         """Everything measured."""
-        rounds = self._scenario.horizon * self._scenario.trials
+        rounds = self._scenario.horizon * self._scenario.seeds
         return Result(
             setting=self._setting,
             scenario=self._scenario,

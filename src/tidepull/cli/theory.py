@@ -1,0 +1,149 @@
+"""`tidepull theory ...`: the regret bound with measurement error, computed and put to the test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from tidepull.cli import theory_tables as tables
+from tidepull.cli.console import print_json, progress, say
+from tidepull.errors import ParameterError
+from tidepull.theory.adversaries import ADVERSARIES
+from tidepull.theory.bound import Setting
+from tidepull.theory.check import configurations
+from tidepull.theory.growth import ARMS, DIMENSIONS, EPSILONS, Exponent, horizon_growth, vary
+from tidepull.theory.measurement_error import Scenario
+from tidepull.theory.noise import ERRORS, NOISES
+from tidepull.theory.report import bound_report, simulation_report
+from tidepull.theory.simulate import Result
+from tidepull.theory.simulate import simulate as run_simulation
+
+app = typer.Typer(
+    help="The regret bound with measurement error, computed and put to the test.", no_args_is_help=True
+)
+
+_LARGEST = 10**15
+_SWEEPS: tuple[tuple[str, tuple[float, ...]], ...] = (("epsilon", EPSILONS), ("d", DIMENSIONS), ("k", ARMS))
+
+D = typer.Option(help="Dimension of the contexts.", max=_LARGEST)
+K = typer.Option(help="Number of arms.", max=_LARGEST)
+HORIZON = typer.Option(help="Rounds in a trial.", max=_LARGEST)
+EPSILON = typer.Option(0.0, help="Largest distance between an observed and a true context.")
+DELTA = typer.Option(0.05, help="Probability with which the bound may fail.")
+SIGMA = typer.Option(0.05, help="Sub-Gaussian scale of the reward noise.")
+TIGHT = typer.Option(False, "--tight", help="Use the smaller, as valid p_t = sqrt(t - 1).")
+SEEDS = typer.Option(100, help="Trials, on consecutive seeds.")
+SEED = typer.Option(0, help="Seed of the first trial.")
+JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
+
+
+@app.command()
+def bound(
+    d: int = D,
+    k: int = K,
+    horizon: int = HORIZON,
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
+    sigma: float = SIGMA,
+    tight: bool = TIGHT,
+    json: bool = JSON,
+) -> None:
+    """The finite-time bound of the theorem, term by term."""
+    report = bound_report(Setting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight), horizon)
+    if json:
+        print_json(report)
+    else:
+        tables.show_bound(report)
+
+
+@app.command()
+def simulate(
+    d: int = typer.Option(5, help="Dimension of the contexts."),
+    k: int = typer.Option(10, help="Number of arms."),
+    horizon: int = typer.Option(4096, help="Rounds in a trial."),
+    epsilon: float = EPSILON,
+    delta: float = DELTA,
+    sigma: float = SIGMA,
+    tight: bool = TIGHT,
+    adversary: str = typer.Option("random", help=f"Who chooses the true contexts: {', '.join(ADVERSARIES)}."),
+    noise: str = typer.Option("gaussian", help=f"Reward noise: {', '.join(NOISES)}."),
+    error: str = typer.Option("sphere", help=f"Direction of the measurement error: {', '.join(ERRORS)}."),
+    inflate: bool = typer.Option(True, help="Sample with nu_t as analysed, or with sigma as is usual."),
+    growth: bool = typer.Option(False, "--growth", help="Also vary epsilon, d and K, and fit exponents."),
+    seeds: int = SEEDS,
+    seed: int = SEED,
+    out: Path = typer.Option(
+        None, help="Picture; those of the promises and of growth go beside it. [theory.png without --json]"
+    ),
+    json: bool = JSON,
+) -> None:
+    """Many trials of the algorithm as analysed, against the bound and every promise of the proof."""
+    setting = Setting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight)
+    values: dict[str, Any] = {"adversary": adversary, "noise": noise, "error": error, "inflate": inflate}
+    scenario = Scenario.from_mapping({**values, "horizon": horizon, "seeds": seeds, "seed": seed})
+    picture = None if json and out is None else _picture(out or Path("theory.png"))
+    runs = 1 + (sum(len(values) for _, values in _SWEEPS) if growth else 0)
+    with _bar("simulating", runs * scenario.horizon) as advance:
+        result = run_simulation(setting, scenario, on_round=advance)
+        exponents = [horizon_growth(result)]
+        for axis, choices in _SWEEPS if growth else ():
+            exponents.append(vary(setting, scenario, axis=axis, values=choices, on_round=advance))
+    fitted = [exponent for exponent in exponents if exponent is not None]
+    report = simulation_report(result, fitted)
+    if json:
+        print_json(report)
+    else:
+        tables.show_simulation(report)
+    if picture is not None:
+        _draw(result, fitted if growth else [], picture)
+
+
+@app.command()
+def check(
+    horizon: int = typer.Option(2048, help="Rounds in a trial."),
+    seeds: int = SEEDS,
+    seed: int = SEED,
+    json: bool = JSON,
+) -> None:
+    """Every adversary, noise and several errors: is every promise of the analysis kept?"""
+    cases = list(configurations(horizon=horizon, seeds=seeds, seed=seed))
+    with _bar("checking", len(cases) * cases[0][1].horizon) as advance:
+        reports = [
+            simulation_report(run_simulation(setting, scenario, on_round=advance))
+            for setting, scenario in cases
+        ]
+    if json:
+        print_json(reports)
+    else:
+        tables.show_check(reports)
+
+
+def _picture(path: Path) -> Path:
+    """Refuse a picture that could not be written before the work starts, not after it."""
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise ParameterError(f"--out must end in .png, .svg or .pdf, got '{path}'")
+    path.parent.mkdir(parents=True, exist_ok=True)
+    return path
+
+
+def _draw(result: Result, exponents: list[Exponent], path: Path) -> None:
+    from tidepull.analysis import theory_plots
+
+    promises, growth = (path.with_name(f"{path.stem}-{word}{path.suffix}") for word in ("promises", "growth"))
+    theory_plots.regret_against_bound(result, path=path)
+    theory_plots.promises(result, path=promises)
+    drawn = [path, promises]
+    if exponents:
+        theory_plots.growth(exponents, path=growth)
+        drawn.append(growth)
+    say("pictures: " + ", ".join(f"[bold]{each}[/]" for each in drawn))
+
+
+@contextmanager
+def _bar(description: str, total: int) -> Iterator[Callable[[int], None]]:
+    with progress(description, total) as bar:
+        yield lambda _: bar.advance(bar.task_ids[0])

@@ -1,0 +1,73 @@
+"""Bounds and simulations as plain JSON values, for machines and for tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+
+from tidepull.theory import bound as theory
+from tidepull.theory.bound import Branch, Setting, regret_bound
+from tidepull.theory.check import promises
+from tidepull.theory.crossings import below_trivial_from, linear_from, premise_from, premise_sigma
+from tidepull.theory.growth import Exponent
+from tidepull.theory.simulate import Result
+
+_TERMS = ("mismatch", "exploration", "rare", "luck", "base", "linear")
+
+
+def bound_report(setting: Setting, horizon: int) -> dict[str, Any]:
+    """The bound at one horizon: its terms, its ingredients, both branches, and the horizons that matter."""
+    bound = regret_bound(horizon, setting)
+    return {
+        "horizon": horizon,
+        **setting.to_mapping(),
+        "bound": float(bound.total),
+        "trivial": 2.0 * horizon,
+        "branch": str(bound.branch),
+        "branches": {name: _branch(setting, horizon, name) for name in ("dimension", "arms")},
+        **{name: float(getattr(bound, name)) for name in _TERMS},
+        "p": float(theory.p(horizon, setting)),
+        "nu": float(theory.nu(horizon, setting)),
+        "l": float(theory.l(horizon, setting)),
+        "c": float(theory.c(horizon, setting)),
+        "g": float(theory.g(horizon, setting)),
+        "linear_from": linear_from(setting),
+        "below_trivial_from": below_trivial_from(setting),
+        "premise_from": premise_from(setting),
+        "premise_sigma": premise_sigma(setting),
+    }
+
+
+def _branch(setting: Setting, horizon: int, branch: Branch) -> dict[str, float]:
+    return {
+        "bound": float(regret_bound(horizon, setting, branch).total),
+        "c": float(theory.c(horizon, setting, branch)),
+        "g": float(theory.g(horizon, setting, branch)),
+    }
+
+
+def simulation_report(result: Result, exponents: Sequence[Exponent] = ()) -> dict[str, Any]:
+    """What a simulation measured, beside what was promised."""
+    final = result.regret[:, -1]
+    scenario, bound = result.scenario, float(result.bound[-1])
+    kept = promises(result, premise_holds=premise_from(result.setting) == 1)
+    return {
+        **result.setting.to_mapping(),
+        **scenario.to_mapping(),
+        "regret": {"mean": float(final.mean()), "worst": float(final.max()), "trials": final.tolist()},
+        "bound": bound,
+        "bound_over_worst": bound / float(final.max()) if final.max() > 0 else None,
+        "trivial": 2.0 * scenario.horizon,
+        "potential": {
+            "worst": float(result.potential[:, -1].max()),
+            "limit": float(result.potential_limit[-1]),
+        },
+        "trials_with_w_always": float(np.mean(result.clean_w)),
+        "promises": {**asdict(kept), "kept": kept.kept},
+        "saturated": result.saturated,
+        "exponents": [asdict(exponent) for exponent in exponents],
+        "rounds_per_second": scenario.horizon * scenario.seeds / result.seconds,
+    }
