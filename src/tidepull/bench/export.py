@@ -14,6 +14,7 @@ import numpy as np
 
 from tidepull.bench.files import write_whole
 from tidepull.bench.rows import Row
+from tidepull.bench.seeds_text import seeds_text
 from tidepull.bench.spec import canonical
 from tidepull.bench.trial_file import arrow
 from tidepull.errors import ParameterError
@@ -40,7 +41,7 @@ def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
     return [
         {
             **dict(zip(_GROUP, key, strict=True)),
-            "seeds": _ranges([row.seed for row in group]),
+            "seeds": seeds_text([row.seed for row in group]),
             "trials": len(group),
             "reward_mean": _mean([row.reward for row in group]),
             "reward_std": _std([row.reward for row in group]),
@@ -63,17 +64,6 @@ def _mean(values: list[float]) -> float:
 
 def _std(values: list[float]) -> float | None:
     return round(float(np.std(values, ddof=1)), 6) if len(values) > 1 else None
-
-
-def _ranges(seeds: list[int]) -> str:
-    """`0-4 7` for 0, 1, 2, 3, 4, 7."""
-    parts: list[list[int]] = []
-    for seed in sorted(set(seeds)):
-        if parts and seed == parts[-1][1] + 1:
-            parts[-1][1] = seed
-        else:
-            parts.append([seed, seed])
-    return " ".join(f"{first}-{last}" if last > first else str(first) for first, last in parts)
 
 
 def _csv(lines: list[dict[str, Any]]) -> bytes:

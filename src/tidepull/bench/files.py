@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 import os
+import socket
+import time
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -12,6 +14,7 @@ from pathlib import Path
 from tidepull.errors import StoreError
 
 TEMPORARY = ".tmp"
+STALE = 3600.0
 _FIXES = {
     errno.ENOSPC: "the disk is full: free some space and run the same command again",
     errno.EDQUOT: "the disk quota is used up: free some space and run the same command again",
@@ -46,8 +49,28 @@ def write_whole(path: Path, data: bytes) -> None:
 
 
 def temporary_name(path: Path) -> Path:
-    """A name beside `path` that no other process uses."""
-    return path.with_name(f"{path.name}.{uuid.uuid4().hex[:12]}{TEMPORARY}")
+    """A name beside `path` that no other process uses, and that says whose it is."""
+    owner = f"{socket.gethostname()}@{os.getpid()}"
+    return path.with_name(f"{path.name}.{owner}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
+
+
+def abandoned(directory: Path) -> list[Path]:
+    """Temporary files whose writer is dead: gone from this machine, or silent for an hour on another."""
+    with explained("read", directory):
+        return [path for path in directory.rglob(f"*{TEMPORARY}") if _is_abandoned(path)]
+
+
+def _is_abandoned(path: Path) -> bool:
+    host, _, pid = path.name.rsplit(".", 3)[1].partition("@") if path.name.count(".") > 2 else ("", "", "")
+    try:
+        if host == socket.gethostname() and pid.isdigit():
+            os.kill(int(pid), 0)
+            return False
+        return time.time() - path.stat().st_mtime > STALE
+    except ProcessLookupError:
+        return True
+    except OSError:
+        return False
 
 
 def read_whole(path: Path) -> bytes | None:

@@ -24,7 +24,7 @@ from tidepull.bench.trial import Trial
 Manifest: TypeAlias = Mapping[str, Any]
 
 FORMAT = 1
-TIMES = ("finished", "seconds", "cpu_seconds", "machine", "seal")
+CIRCUMSTANCES = ("finished", "seconds", "cpu_seconds", "machine")
 """The fields in which two runs of one spec may differ."""
 
 

@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from tidepull.bench.files import TEMPORARY, explained, read_whole, write_whole
+from tidepull.bench.files import abandoned, explained, read_whole, write_whole
 from tidepull.bench.index import Census, take_census
+from tidepull.bench.manifest import CIRCUMSTANCES
 from tidepull.bench.plan import Plan, read_plans, write_plan
 from tidepull.bench.store import Store
 from tidepull.errors import StoreError
-
-STALE = 3600.0
-"""Seconds after which a temporary file surely belongs to no running process."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,14 +49,9 @@ def check(store: Store, *, remove: bool = False) -> Condition:
     census = take_census(store, trust_index=False)
     manifests = store.hashes()
     with explained("read", store.directory):
-        files = [path for path in store.directory.rglob("*") if path.is_file()]
-    oldest = time.time() - STALE
-    leftovers = [path for path in files if path.suffix == TEMPORARY and _changed(path) < oldest]
-    orphans = [
-        path
-        for path in files
-        if path.suffix == ".parquet" and path.parent.parent.name == "trials" and path.stem not in manifests
-    ]
+        files = list((store.directory / "trials").glob("*/*.parquet"))
+    leftovers = abandoned(store.directory)
+    orphans = [path for path in files if path.stem not in manifests]
     condition = Condition(len(census.sound), census.damaged, orphans, leftovers, len(store.failures()))
     if remove:
         doomed = [*orphans, *leftovers]
@@ -89,6 +82,30 @@ def merge(into: Store, others: Iterable[Store]) -> Merged:
         _copy_failures(other, into, here)
         _join_plans(other, into)
     return merged
+
+
+def differences(a: Store, b: Store) -> list[str]:
+    """In what two stores differ apart from times and machines; empty when they hold the same results."""
+    found = []
+    for hash in sorted(a.hashes() | b.hashes()):
+        faults = [f"{store.directory}: {fault}" for store in (a, b) if (fault := store.fault(hash))]
+        if faults:
+            found.append(f"{hash}: {'; '.join(faults)}")
+        elif a.data_path(hash).read_bytes() != b.data_path(hash).read_bytes():
+            found.append(f"{hash}: the rounds differ")
+        elif _lasting(a.manifest(hash)) != _lasting(b.manifest(hash)):
+            found.append(f"{hash}: the manifests differ")
+    for what, ours, theirs in (
+        ("failed trials", *([_lasting(record) for record in store.failures()] for store in (a, b))),
+        ("plans", read_plans(a), read_plans(b)),
+    ):
+        if ours != theirs:
+            found.append(f"the {what} differ")
+    return found
+
+
+def _lasting(manifest: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in manifest.items() if key not in CIRCUMSTANCES}
 
 
 def _copy(source: Store, target: Store, hash: str) -> None:
@@ -125,10 +142,3 @@ def _join_plans(source: Store, target: Store) -> None:
         mine = own.get(plan.suite)
         trials = dict.fromkeys((*(mine.trials if mine else ()), *plan.trials))
         write_plan(target, Plan(plan.suite, mine.text if mine else plan.text, tuple(trials)))
-
-
-def _changed(path: Path) -> float:
-    try:
-        return path.stat().st_mtime
-    except FileNotFoundError:
-        return time.time()

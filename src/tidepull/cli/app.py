@@ -7,7 +7,7 @@ import sys
 import typer
 
 from tidepull import __version__
-from tidepull.cli import data, demo, listing, run
+from tidepull.cli import data, demo, listing, run, store, sweep
 from tidepull.errors import TidepullError
 
 app = typer.Typer(
@@ -22,7 +22,8 @@ app.command("demo")(demo.demo)
 app.command("run")(run.run)
 app.command("list")(listing.list_registered)
 app.add_typer(data.app, name="data")
-app.add_typer(data.app, name="data")
+app.command("sweep")(sweep.sweep)
+app.add_typer(store.store_app, name="store")
 
 
 def _version(wanted: bool) -> None:

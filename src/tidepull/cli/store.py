@@ -1,0 +1,126 @@
+"""`tidepull store`: check, compact, export and merge directories of results."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import typer
+
+from tidepull.bench import upkeep
+from tidepull.bench.export import export as write_export
+from tidepull.bench.files import abandoned
+from tidepull.bench.index import compact as write_index
+from tidepull.bench.rows import Rows, load_rows
+from tidepull.bench.store import Store
+from tidepull.cli.console import print_json, say
+
+store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True)
+_DIRECTORY = typer.Argument(metavar="DIR", help="The store.")
+_JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
+
+
+@store_app.command()
+def check(
+    directory: Path = _DIRECTORY,
+    remove: bool = typer.Option(
+        False, "--remove", help="Delete damaged trials and what crashes left behind."
+    ),
+    json: bool = _JSON,
+) -> None:
+    """Read every byte and verify every checksum; exit code 1 when something is damaged."""
+    condition = upkeep.check(Store.open(directory), remove=remove)
+    if json:
+        print_json(
+            {
+                "sound": condition.sound,
+                "damaged": condition.damaged,
+                "failed": condition.failed,
+                "orphans": [str(path) for path in condition.orphans],
+                "leftovers": [str(path) for path in condition.leftovers],
+            }
+        )
+    else:
+        say(f"{condition.sound:,} trials sound, {len(condition.damaged)} damaged, {condition.failed} failed")
+        for hash, fault in condition.damaged.items():
+            say(f"[red]damaged[/] {hash}: {fault}")
+        for path in (*condition.orphans, *condition.leftovers):
+            say(f"[yellow]left behind[/] {path}")
+        if condition.damaged and not remove:
+            say("the next sweep runs damaged trials again")
+    if not condition.good:
+        raise typer.Exit(1)
+
+
+@store_app.command()
+def compact(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
+    """Write the index anew, so that reading all summaries is quick."""
+    store = Store.open(directory)
+    for path in abandoned(store.directory):
+        path.unlink(missing_ok=True)
+    census = write_index(store)
+    if json:
+        print_json({"indexed": len(census.sound), "damaged": census.damaged})
+    else:
+        say(f"{len(census.sound):,} trials indexed, {len(census.damaged)} damaged ones left out")
+
+
+@store_app.command()
+def export(
+    directory: Path = _DIRECTORY,
+    to: Path = typer.Option(..., help="A .csv, .jsonl or .parquet file."),
+    suite: str = typer.Option(None, help="Only this suite's trials."),
+    by_setting: bool = typer.Option(
+        False, "--by-setting", help="Averages of each setting instead of trials."
+    ),
+) -> None:
+    """Write all trials, or the averages of all settings, as one flat table."""
+    loaded = load_rows(Store.open(directory), suite)
+    lines = write_export(loaded.rows, to, by_setting=by_setting)
+    say(f"{lines:,} lines in {to}")
+    say_gaps(loaded)
+
+
+@store_app.command()
+def merge(
+    into: Path = typer.Argument(help="The store that receives."),
+    others: list[Path] = typer.Argument(help="Stores to take trials from."),
+    json: bool = _JSON,
+) -> None:
+    """Add to the first store what the others have; trials that differ are named and not copied."""
+    merged = upkeep.merge(Store.create(into), [Store.open(other) for other in others])
+    write_index(Store.open(into))
+    if json:
+        print_json(
+            {"added": merged.added, "present": merged.present, "damaged": merged.damaged}
+            | {"conflicts": merged.conflicts}
+        )
+    else:
+        say(f"{merged.added:,} trials added, {merged.present:,} were there already")
+        for hash, fault in merged.damaged.items():
+            say(f"[yellow]damaged, not copied[/] {hash}: {fault}")
+        for id in merged.conflicts:
+            say(f"[red]differs between the stores, the first is kept[/] {id}")
+    if merged.conflicts:
+        raise typer.Exit(1)
+
+
+@store_app.command()
+def diff(a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")) -> None:
+    """Compare two stores byte by byte, apart from times and machines; exit code 1 when they differ."""
+    found = upkeep.differences(Store.open(a), Store.open(b))
+    for difference in found:
+        say(difference)
+    say(f"{len(found):,} differences" if found else "the same results")
+    if found:
+        raise typer.Exit(1)
+
+
+def say_gaps(loaded: Rows, most: int = 10) -> None:
+    """Name what a suite asked for and the store does not have."""
+    for what, ids in (
+        ("missing", loaded.missing),
+        ("damaged", tuple(loaded.damaged)),
+        ("failed", tuple(loaded.failed)),
+    ):
+        if ids:
+            say(f"[yellow]{len(ids):,} {what}[/]: {', '.join(ids[:most])}{' ...' if len(ids) > most else ''}")

@@ -1,0 +1,122 @@
+"""`tidepull sweep SUITE`: run what is missing of a suite into a store; the same command continues."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any, Literal
+
+import typer
+
+from tidepull.bench.executors import InProcess, LocalProcesses
+from tidepull.bench.index import compact
+from tidepull.bench.runner import Progress, Work, estimator, prepare, start
+from tidepull.bench.runner import sweep as run_sweep
+from tidepull.bench.store import Store
+from tidepull.bench.suite import load_suite
+from tidepull.cli.console import print_json, say
+from tidepull.cli.sweep_display import Display, duration, shown, time_left
+from tidepull.errors import StoreError
+from tidepull.protocols import Executor
+
+_INTERRUPTED = 130
+
+
+def sweep(
+    suite: str = typer.Argument(help="A TOML file, or the name of a suite that comes with tidepull."),
+    out: Path = typer.Option(None, help="The store (out/NAME if not given)."),
+    workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
+    only: list[str] = typer.Option(
+        [], metavar="PATTERN", help="Only trials whose id fits, such as '*/rnlps*/*'; may be given again."
+    ),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Count and estimate; run nothing."),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Run failed trials again too."),
+    on: Literal["local", "here"] = typer.Option("local", help="Local processes, or this process."),
+    json: bool = typer.Option(False, "--json", help="Only a JSON summary on stdout."),
+) -> None:
+    """Run a suite's missing trials; interrupt at any time, the same command continues."""
+    loaded = load_suite(suite)
+    directory = out or Path("out") / loaded.name
+    store = Store(directory) if dry_run else Store.create(directory)
+    work = prepare(loaded, store, only=only, retry_failed=retry_failed)
+    _announce(work, loaded.name, directory)
+    if dry_run:
+        _estimate(work, store, workers, json=json)
+        return
+    executor, width = _executor(on, workers)
+    progress = start(loaded, store, work)
+    interrupted = _run(work, store, executor, progress, Display(progress, width), quiet=json)
+    if json:
+        print_json(_summary(loaded.name, directory, work, progress, interrupted))
+    if interrupted or progress.failed:
+        raise typer.Exit(_INTERRUPTED if interrupted else 1)
+
+
+def _run(
+    work: Work, store: Store, executor: Executor, progress: Progress, display: Display, *, quiet: bool
+) -> bool:
+    """True when it was interrupted."""
+    failures: list[str] = []
+    try:
+        with shown(display, quiet=quiet):
+            for result in run_sweep(work, store, executor, progress):
+                if result.trial is None:
+                    failures.append(
+                        f"{result.spec.id}: {result.mistake or result.error.strip().splitlines()[-1]}"
+                    )
+                    del failures[20:]
+                display.tick()
+        compact(store)
+    except KeyboardInterrupt:
+        say(f"stopped: {display.line()}; the same command continues")
+        return True
+    except StoreError as error:
+        raise StoreError(f"{error} ({progress.done:,} trials of this run are kept)") from error
+    say(f"{display.line() if progress.total else 'nothing to do'}; results in {store.directory}")
+    for failure in failures:
+        say(f"[red]failed[/] {failure}")
+    if progress.failed:
+        say(f"tracebacks are in {store.directory / 'failed'}; --retry-failed runs them again")
+    return False
+
+
+def _announce(work: Work, name: str, directory: Path) -> None:
+    say(f"{name}: {work.total:,} trials, {work.done:,} done, {len(work.todo):,} to do, in {directory}")
+    for id, fault in list(work.damaged.items())[:10]:
+        say(f"[yellow]damaged, will be run again:[/] {id} ({fault})")
+    if work.failed_before:
+        say(f"[yellow]{len(work.failed_before)} failed earlier; --retry-failed runs them again[/]")
+
+
+def _estimate(work: Work, store: Store, workers: int | None, *, json: bool) -> None:
+    width = LocalProcesses(workers).workers
+    progress = Progress(total=len(work.todo), estimator=estimator(store, work))
+    seconds, unknown = progress.estimator.seconds_left()
+    if json:
+        counts = {"total": work.total, "done": work.done, "todo": len(work.todo)}
+        print_json(
+            {**counts, "failed_before": len(work.failed_before), "damaged": work.damaged}
+            | {"seconds_left": seconds / width, "unknown": unknown, "workers": width}
+        )
+    elif work.todo:
+        say(f"on {width} workers: {time_left(progress, width)} ({duration(seconds)} of CPU time)")
+
+
+def _executor(on: str, workers: int | None) -> tuple[Executor, int]:
+    if on == "here":
+        return InProcess(), 1
+    local = LocalProcesses(workers)
+    return local, local.workers
+
+
+def _summary(name: str, directory: Path, work: Work, progress: Progress, interrupted: bool) -> dict[str, Any]:
+    return {
+        "suite": name,
+        "out": str(directory),
+        "total": work.total,
+        "done": work.done + progress.done,
+        "ran": progress.done,
+        "failed": progress.failed + len(work.failed_before),
+        "damaged": work.damaged,
+        "interrupted": interrupted,
+        "cpu_hours": round(progress.cpu_seconds / 3600, 4),
+    }

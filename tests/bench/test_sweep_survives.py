@@ -1,0 +1,140 @@
+"""The whole command, killed and interrupted."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tidepull.bench.store import Store
+from tidepull.bench.upkeep import check, differences
+
+OWN = Path(__file__).with_name("own_trivial.py")
+SUITE = f"""
+name = "many"
+seeds = "0-19"
+horizon = 20
+modules = ["{OWN}"]
+[[problems]]
+id = "coins"
+[[problems]]
+id = "few-coins"
+[[policies]]
+name = "lever"
+parameters = {{ sleep = 0.002 }}
+grid = {{ arm = [0, 1] }}
+[[policies]]
+name = "brittle"
+id = "lever"
+parameters = {{ fail_on_seed = 7 }}
+grid = {{ sleep = [0.0, 0.001] }}
+[[policies]]
+name = "any-lever"
+"""
+
+
+@pytest.fixture
+def suite(tmp_path: Path) -> Path:
+    path = tmp_path / "many.toml"
+    path.write_text(SUITE)
+    return path
+
+
+def begin(suite: Path, out: Path, *options: str) -> subprocess.Popen[str]:
+    command = [
+        sys.executable,
+        "-c",
+        "from tidepull.cli import main; main()",
+        "sweep",
+        str(suite),
+        "--out",
+        str(out),
+    ]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.Popen(
+        [*command, "--workers", "2", *options],
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
+    _, errors = process.communicate(timeout=60)
+    return process.returncode, errors
+
+
+def wait_for(out: Path, trials: int, process: subprocess.Popen[str]) -> None:
+    while len(list(out.glob("trials/*/*.json"))) < trials and process.poll() is None:
+        time.sleep(0.002)
+
+
+def test_killing_the_driver_ten_times_changes_nothing(suite: Path, tmp_path: Path) -> None:
+    assert finish(begin(suite, tmp_path / "calm"))[0] == 1
+    chance = random.Random(0)
+    kills = 0
+    for threshold in sorted(chance.sample(range(180), 10)):
+        process = begin(suite, tmp_path / "stormy")
+        wait_for(tmp_path / "stormy", threshold, process)
+        time.sleep(chance.uniform(0, 0.01))
+        kills += process.poll() is None
+        process.kill()
+        finish(process)
+    assert kills == 10
+    code, errors = finish(begin(suite, tmp_path / "stormy"))
+    assert code in (0, 1), errors
+    calm, stormy = Store.open(tmp_path / "calm"), Store.open(tmp_path / "stormy")
+    assert differences(calm, stormy) == []
+    assert len(calm.hashes()) == 196
+    assert len(calm.failures()) == 4
+    assert check(stormy).orphans == []
+    files = [
+        {path.relative_to(store.directory) for path in store.directory.rglob("*")} for store in (calm, stormy)
+    ]
+    assert files[0] == files[1]
+
+
+def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.toml"
+    slow.write_text(
+        SUITE.replace(
+            '[[policies]]\nname = "any-lever"',
+            '[[policies]]\nname = "slow"\nid = "lever"\nparameters = { sleep = 60 }',
+        )
+    )
+    process = begin(slow, tmp_path / "store")
+    wait_for(tmp_path / "store", 5, process)
+    time.sleep(0.3)  # Both workers are asleep in trials of a minute by now.
+    asked = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)
+    code, errors = finish(process)
+    assert time.monotonic() - asked < 5
+    assert code == 130
+    assert "the same command continues" in errors
+    assert "Traceback" not in errors
+    store = Store.open(tmp_path / "store")
+    assert check(store).good
+    assert len(store.hashes()) >= 5
+
+
+def test_a_dead_driver_takes_its_workers_along(tmp_path: Path) -> None:
+    slow = tmp_path / "slow.toml"
+    slow.write_text(SUITE.replace("sleep = 0.002", "sleep = 60"))
+    process = begin(slow, tmp_path / "store")
+    children: list[str] = []
+    while len(children) < 2 and process.poll() is None:
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        time.sleep(0.01)
+    process.kill()
+    finish(process)
+    deadline = time.monotonic() + 20
+    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not [child for child in children if Path(f"/proc/{child}").exists()]
