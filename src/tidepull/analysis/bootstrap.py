@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from tidepull.types import FloatArray
 
@@ -23,11 +23,11 @@ def mean_interval(
     if n < 2:
         unknown = np.full(samples.shape[1:], np.nan)
         return unknown, unknown
-    t = float(stats.t.ppf((1 + level) / 2, n - 1))
+    t = float(special.stdtrit(n - 1, (1 + level) / 2))
     if n < 6:
         half = t * samples.std(axis=0, ddof=1) / np.sqrt(n)
         return samples.mean(axis=0) - half, samples.mean(axis=0) + half
-    tail = float(stats.norm.cdf(-np.sqrt(n / (n - 1)) * t))
+    tail = float(special.ndtr(-np.sqrt(n / (n - 1)) * t))
     counts = np.random.default_rng(seed).multinomial(n, np.full(n, 1 / n), size=resamples)
     means = counts @ samples.reshape(n, -1) / n
     low, high = np.quantile(means, [tail, 1 - tail], axis=0)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from tidepull.analysis.colours import colour
 from tidepull.types import FloatArray
@@ -28,7 +28,7 @@ def regret_curves(curves: Mapping[str, FloatArray], *, title: str, path: Path) -
         mean = regret.mean(axis=0)
         axes.plot(rounds, mean, color=colour(name), lw=2)
         if trials > 1:
-            half = stats.t.ppf(0.975, trials - 1) * regret.std(axis=0, ddof=1) / np.sqrt(trials)
+            half = special.stdtrit(trials - 1, 0.975) * regret.std(axis=0, ddof=1) / np.sqrt(trials)
             axes.fill_between(rounds, mean - half, mean + half, color=colour(name), alpha=0.18, lw=0)
         ends.append((float(mean[-1]), name))
     axes.set(title=title, xlabel="round", ylabel="cumulative regret (lower is better)")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 from tidepull.types import FloatArray
 
@@ -27,4 +27,4 @@ def summarise(values: FloatArray) -> Summary:
     if n < 2:
         return Summary(float(values.mean()), float("nan"), float("nan"), n)
     std = float(values.std(ddof=1))
-    return Summary(float(values.mean()), std, float(stats.t.ppf(0.975, n - 1)) * std / n**0.5, n)
+    return Summary(float(values.mean()), std, float(special.stdtrit(n - 1, 0.975)) * std / n**0.5, n)
