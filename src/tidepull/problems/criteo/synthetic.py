@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,7 @@ class World:
     intercept: float
 
 
+@lru_cache(maxsize=4)
 def make_world(streams: Streams) -> World:
     """Draw a world; its intercept is set so that `CLICK_RATE` of its impressions are clicked."""
     rng = streams.generator("world")
