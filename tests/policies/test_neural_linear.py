@@ -7,7 +7,7 @@ import logging
 import numpy as np
 import pytest
 
-from tidepull.errors import ArmError, ContextError, NumericalError, SnapshotError
+from tidepull.errors import ArmError, ContextError, SnapshotError, TrainingError
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.snapshots import dump, load
@@ -156,7 +156,7 @@ def test_rewards_that_are_not_finite_are_ignored_counted_and_said_once(
     assert policy.diagnostics()["rejected_rewards"] == 4
 
 
-@pytest.mark.parametrize("fail", [FloatingPointError("overflow"), NumericalError("the loss is nan"), None])
+@pytest.mark.parametrize("fail", [FloatingPointError("overflow"), TrainingError("the loss is nan"), None])
 def test_exploding_training_keeps_the_last_good_network(
     fail: Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:

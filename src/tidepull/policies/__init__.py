@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidepull.parameters import NoParameters
-from tidepull.policies import linear_ts, linear_ucb, simple, thompson, ucb
+from tidepull.policies import linear_ts, linear_ucb, presets, simple, thompson, ucb
 from tidepull.registry import Entry, policies
 
 __all__ = ["policies"]
@@ -52,4 +52,7 @@ policies.add(
         linear_ucb.SlidingLinearUcbParameters,
         linear_ucb.sliding_linear_ucb,
     )
+)
+policies.add(
+    Entry("rnlps", "recurrent neural-linear posterior sampling", presets.RnlpsParameters, presets.rnlps)
 )

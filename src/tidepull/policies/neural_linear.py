@@ -16,7 +16,7 @@ import logging
 
 import numpy as np
 
-from tidepull.errors import ArmError, ContextError, NumericalError, SnapshotError
+from tidepull.errors import ArmError, ContextError, NumericalError, SnapshotError, TrainingError
 from tidepull.policies.exploration import ExplorationRule, PosteriorSampling
 from tidepull.protocols import Encoder, Posterior
 from tidepull.snapshots import generator_state, restore_generator
@@ -24,7 +24,7 @@ from tidepull.types import Context, Diagnostics, Event, IntArray, Snapshot
 
 _LOG = logging.getLogger("tidepull")
 _LARGEST_REWARD = 1e15  # its square still fits well into float32, in which networks are trained
-_NUMERICAL = (NumericalError, ArithmeticError, np.linalg.LinAlgError)
+_NUMERICAL = (TrainingError, NumericalError, ArithmeticError, np.linalg.LinAlgError)
 _KIND = "neural-linear"
 
 
@@ -66,7 +66,9 @@ class NeuralLinear:
         arms = self._open_arms(context)
         if self.training_due:
             self.train()
-        features = self._encoder.features(context)  # also in forced rounds: a bad context fails at once
+        features = self._encoder.features(context)
+        if not np.isfinite(features).all():
+            raise ContextError("observation and arm_features must hold finite numbers only")
         if self._forced:
             return int(arms[np.argmin(self._pulls[arms])])
         return self._explore(features, self._posterior, arms, self._rng)

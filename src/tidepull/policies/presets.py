@@ -1,0 +1,146 @@
+"""`rnlps` and `nlps`: the paper's two policies as compositions encoder x posterior x exploration rule.
+
+A parameter left out takes the paper's default for the kind of problem at hand (its table "Hyperparameter
+grid and default hyperparameters"); a problem is contextual when it shows observations or arm features.
+The table calls `noise_std` and `prior_std` variances; as standard deviations they reproduce its results.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from tidepull.encoders.raw_features import RawFeatures
+from tidepull.encoders.recurrent import RecurrentEncoder
+from tidepull.parameters import Parameters, parameter
+from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, ExplorationRule, PosteriorSampling
+from tidepull.policies.neural_linear import NeuralLinear
+from tidepull.posteriors.linear_gaussian import LinearGaussian
+from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
+from tidepull.protocols import Encoder, Posterior
+from tidepull.seeds import Streams
+from tidepull.types import ProblemShape
+
+NoiseStd: TypeAlias = float | Literal["infer"]
+Units: TypeAlias = tuple[int, int, int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeuralParameters(Parameters):
+    """What both networks share; a parameter left out is the paper's default for the kind of problem."""
+
+    learning_rate: float | None = parameter(None, "step size of Adam", gt=0)
+    epochs: int | None = parameter(None, "passes over the whole history per training", ge=1)
+    train_every: int | None = parameter(None, "rounds between trainings", ge=1)
+    noise_std: float | Literal["infer"] | None = parameter(
+        None, "standard deviation of the reward, as assumed by the posterior, or 'infer'", gt=0
+    )
+    prior_std: float | None = parameter(None, "prior standard deviation of the last layer's weights", gt=0)
+    units: tuple[int, int, int] | None = parameter(None, "units of the three hidden layers", ge=1)
+    exploration: Literal["posterior-sampling", "epsilon-greedy", "boltzmann"] = parameter(
+        "posterior-sampling", "how the posterior becomes a choice"
+    )
+    epsilon: float = parameter(0.05, "share of random arms under epsilon-greedy", ge=0, le=1)
+    temperature: float = parameter(0.01, "temperature of Boltzmann exploration", gt=0)
+    init: Literal["paper", "scaled"] = parameter(
+        "paper", "initial dense weights: truncated normal, or the same divided by the root of the fan-in"
+    )
+    raw_features: bool = parameter(False, "show the last layer the arm itself beside the network's features")
+    l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RnlpsParameters(NeuralParameters):
+    """Hyperparameters of `rnlps`."""
+
+    bptt_window: int | None = parameter(
+        None, "rounds through which errors are propagated back; left out: all", ge=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class Settings:
+    """One column of the paper's table of defaults."""
+
+    learning_rate: float
+    epochs: int
+    train_every: int = 32
+    noise_std: NoiseStd = 0.1
+    prior_std: float
+    units: Units = (32, 32, 32)
+    order: int = 1
+    sinusoids: int = 1
+
+
+RECURRENT_PLAIN = Settings(learning_rate=0.01, epochs=16, prior_std=0.5)
+RECURRENT_CONTEXTUAL = Settings(learning_rate=0.001, epochs=64, noise_std=0.3, prior_std=0.5)
+FEEDFORWARD_PLAIN = Settings(learning_rate=0.1, epochs=16, prior_std=1.0)
+FEEDFORWARD_CONTEXTUAL = Settings(learning_rate=0.01, epochs=64, prior_std=1.0, sinusoids=2)
+
+
+def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) -> NeuralLinear:
+    """Recurrent neural-linear posterior sampling."""
+    settings = effective(parameters, RECURRENT_CONTEXTUAL if is_contextual(shape) else RECURRENT_PLAIN)
+    encoder = RecurrentEncoder(
+        shape,
+        units=settings.units,
+        learning_rate=settings.learning_rate,
+        l2=parameters.l2,
+        init=parameters.init,
+        bptt_window=parameters.bptt_window,
+        rng=streams.generator("network"),
+    )
+    # One pull of every arm, in order; linear problems are not about the arm's number: one pull of arm 0.
+    forced_rounds = shape.n_arms if shape.arm_dim == 0 else 1
+    return _compose(encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration"))
+
+
+def is_contextual(shape: ProblemShape) -> bool:
+    """Whether the paper's contextual defaults apply."""
+    return shape.observation_dim > 0 or shape.arm_dim > 0
+
+
+def effective(parameters: NeuralParameters, defaults: Settings) -> Settings:
+    """The given parameters, the defaults where none was given."""
+    given = {f.name: getattr(parameters, f.name, None) for f in fields(defaults)}
+    return replace(defaults, **{name: value for name, value in given.items() if value is not None})
+
+
+def _compose(
+    encoder: Encoder,
+    parameters: NeuralParameters,
+    settings: Settings,
+    shape: ProblemShape,
+    forced_rounds: int,
+    rng: np.random.Generator,
+) -> NeuralLinear:
+    if parameters.raw_features:
+        encoder = RawFeatures(encoder, shape)
+    return NeuralLinear(
+        encoder,
+        _posterior(encoder.dim, settings),
+        n_arms=shape.n_arms,
+        epochs=settings.epochs,
+        train_every=settings.train_every,
+        forced_rounds=forced_rounds,
+        explore=exploration_rule(parameters),
+        rng=rng,
+    )
+
+
+def _posterior(dim: int, settings: Settings) -> Posterior:
+    if settings.noise_std == "infer":
+        return NormalInverseGamma(dim, prior_std=settings.prior_std)
+    return LinearGaussian(dim, prior_std=settings.prior_std, noise_std=settings.noise_std)
+
+
+def exploration_rule(parameters: NeuralParameters) -> ExplorationRule:
+    """The rule of that name."""
+    rules: dict[str, ExplorationRule] = {
+        "posterior-sampling": PosteriorSampling(),
+        "epsilon-greedy": EpsilonGreedy(parameters.epsilon),
+        "boltzmann": Boltzmann(parameters.temperature),
+    }
+    return rules[parameters.exploration]
