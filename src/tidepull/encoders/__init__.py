@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tidepull.encoders.feedforward import FeedforwardEncoder
 from tidepull.encoders.recurrent import RecurrentEncoder
 
-__all__ = ["RecurrentEncoder"]
+__all__ = ["FeedforwardEncoder", "RecurrentEncoder"]

@@ -28,6 +28,7 @@ OPTIONS: dict[str, Any] = {
 INSIDE = {name: value for name, value in OPTIONS.items() if name != "cache"}
 
 ONE, HALF = np.float32(1.0), np.float32(0.5)
+TURN = 2.0 * math.pi
 
 # tanh(x) = 2 n d / (n^2 + d^2) with n / d ~ tanh(x / 2): errors of n and d fade where tanh saturates.
 # Minimax fit on [0, 9.2], then a search over neighbouring float32 values: below 3.1 ulp everywhere.
@@ -164,18 +165,6 @@ def tanh_rows(Z: FloatArray, bias: FloatArray) -> None:
 
 
 @njit(**OPTIONS)
-def squared_error(U: FloatArray, w: FloatArray, r: FloatArray) -> float:
-    """Sum of (u . w - r)^2 over the rows u of U."""
-    total = 0.0
-    for t in range(r.size):
-        u, predicted = U[t], U.dtype.type(0)
-        for j in range(w.size):
-            predicted += u[j] * w[j]
-        total += (predicted - r[t]) ** 2
-    return total
-
-
-@njit(**OPTIONS)
 def head(
     U: FloatArray, w: FloatArray, r: FloatArray, DZ: FloatArray, grad_w: FloatArray, grad_b: FloatArray
 ) -> float:
@@ -277,5 +266,63 @@ def cell_step(
             h[j] = g[2 * hidden + j] * tanh(c_next[j])
         u[:] = bias
         add_product(u, h, third, hidden, u.size)
+        for j in range(u.size):
+            u[j] = tanh(u[j])
+
+
+@njit(**OPTIONS)
+def tanh_backward(DU: FloatArray, U: FloatArray) -> None:
+    """DU = DU (1 - U^2), in place: back through u = tanh(z)."""
+    for t in range(DU.shape[0]):
+        du, u = DU[t], U[t]
+        for j in range(du.size):
+            du[j] *= ONE - u[j] * u[j]
+
+
+@njit(**OPTIONS)
+def sinusoids(frequency: FloatArray, phase: FloatArray, start: int, S: FloatArray, C: FloatArray) -> None:
+    """S = sin(a t + b) and C = cos(a t + b): a row for each unit, a column for each t from `start`.
+
+    The angle is worked out and reduced in float64, because a t grows far beyond float32's precision.
+    """
+    for i in range(frequency.size):
+        s, c, a, b = S[i], C[i], float(frequency[i]), float(phase[i])
+        for t in range(s.size):
+            angle = a * (start + t) + b
+            y = 0.5 * (angle - TURN * np.floor(angle / TURN + 0.5))
+            q = y * y
+            # Taylor series of sin(y) and cos(y) for |y| <= pi / 2: below 1e-13 off
+            tail = 1 - q / 72 * (1 - q / 110 * (1 - q / 156 * (1 - q / 210 * (1 - q / 272))))
+            sine = y * (1 - q / 6 * (1 - q / 20 * (1 - q / 42 * tail)))
+            tail = 1 - q / 90 * (1 - q / 132 * (1 - q / 182 * (1 - q / 240 * (1 - q / 306))))
+            cosine = 1 - q / 2 * (1 - q / 12 * (1 - q / 30 * (1 - q / 56 * tail)))
+            s[t] = 2 * sine * cosine
+            c[t] = 1 - 2 * sine * sine
+
+
+@njit(**OPTIONS)
+def sinusoid_gradient(DS: FloatArray, C: FloatArray, grad_a: FloatArray, grad_b: FloatArray) -> None:
+    """Gradients of a and b from those of sin(a t + b) and the cosines, summed in float64."""
+    for i in range(grad_a.size):
+        ds, c, by_time, total = DS[i], C[i], 0.0, 0.0
+        for t in range(c.size):
+            value = float(ds[t] * c[t])
+            by_time += value * t
+            total += value
+        grad_a[i], grad_b[i] = by_time, total
+
+
+@njit(**OPTIONS)
+def dense_step(
+    shared: FloatArray, arms: FloatArray, third: FloatArray, bias: FloatArray, U: FloatArray
+) -> None:
+    """Features tanh(tanh(shared + arm) W + b) for several arms at once."""
+    second = np.empty_like(shared)
+    for k in range(arms.shape[0]):
+        arm, u = arms[k], U[k]
+        for j in range(second.size):
+            second[j] = tanh(shared[j] + arm[j])
+        u[:] = bias
+        add_product(u, second, third, second.size, u.size)
         for j in range(u.size):
             u[j] = tanh(u[j])

@@ -7,12 +7,11 @@ from typing import Any, Literal
 import numpy as np
 
 from tidepull.encoders import kernels
-from tidepull.encoders.adam import Adam
 from tidepull.encoders.history import History
 from tidepull.encoders.inputs import ContextReader
 from tidepull.encoders.recurrent_network import RecurrentNetwork
 from tidepull.encoders.settings import RecurrentSettings
-from tidepull.encoders.training import all_or_nothing, check_loss, restore_weights, train
+from tidepull.encoders.training import Learner
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 
@@ -41,9 +40,8 @@ class RecurrentEncoder:
         self._reader = ContextReader(shape, dtype)
         n_inputs = 1 + self._reader.width
         self._network = RecurrentNetwork(n_inputs, settings, rng, dtype)
-        self._adam = Adam(self._network.weights.flat, settings.learning_rate)
         self._history = History(n_inputs, settings.units[2], dtype)
-        self._version = 0
+        self._learner = Learner(self._network, self._history, settings.learning_rate)
         self._h = np.zeros(settings.units[1], dtype)
         self._c = np.zeros(settings.units[1], dtype)
         self._shared = np.empty(4 * settings.units[1], dtype)
@@ -58,7 +56,7 @@ class RecurrentEncoder:
     @property
     def version(self) -> int:
         """How many times the network has been refitted."""
-        return self._version
+        return self._learner.version
 
     def features(self, context: Context) -> FloatArray:
         """One row for each arm in the coming round (n_arms x dim); changes nothing."""
@@ -84,37 +82,22 @@ class RecurrentEncoder:
 
         When training diverges a `TrainingError` is raised and nothing has changed.
         """
-        history, network = self._history, self._network
-        with all_or_nothing(network, self._adam):
-            train(network, self._adam, history.inputs, history.rewards, epochs)
-            features, h, c = network.encode(history.inputs)
-            loss = check_loss(network.loss_of(features, history.rewards), f"after {epochs} epochs")
-        history.features[:] = features
-        self._h[:], self._c[:] = h, c
-        self._version += 1
+        loss = self._learner.refit(epochs)
+        self._h[:], self._c[:] = self._network.state(len(self._history))
         self._adopt_network()
         return loss
 
     def encode_history(self) -> tuple[FloatArray, FloatArray]:
         """Features of every past event (t x dim) under the present network, and their rewards."""
-        return self._history.features.copy(), self._history.rewards.copy()
+        return self._learner.encoded()
 
     def snapshot(self) -> Snapshot:
         """Network, optimiser, history and state."""
-        return {
-            "version": self._version,
-            "weights": self._network.weights.flat.copy(),
-            "adam": self._adam.snapshot(),
-            "history": self._history.snapshot(),
-            "h": self._h.copy(),
-            "c": self._c.copy(),
-        }
+        return {**self._learner.snapshot(), "h": self._h.copy(), "c": self._c.copy()}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        restore_weights(self._network, self._adam, snapshot)
-        self._history.restore(snapshot["history"])
-        self._version = int(snapshot["version"])
+        self._learner.restore(snapshot)
         self._h[:], self._c[:] = snapshot["h"], snapshot["c"]
         self._adopt_network()
 
@@ -149,7 +132,7 @@ class RecurrentEncoder:
             self._shared,
             reader.observation(context),
             self._observation_weights,
-            weights["input"],
+            weights["gates"],
             gates,
             self._c,
             weights["third"],

@@ -32,6 +32,12 @@ class Weights:
         """Names of the arrays, in the order of `flat`."""
         return list(self._shapes)
 
+    def loss(self, features: FloatArray, rewards: FloatArray, l2: float) -> float:
+        """Mean squared error of `features . output` + l2 / 2 * sum of squared weights."""
+        error = features @ self["output"] - rewards
+        penalised = self.flat[: self.n_penalised]
+        return float(error @ error / len(error) + 0.5 * l2 * (penalised @ penalised))
+
     def zeros_like(self) -> Weights:
         """The same layout filled with zeros, for gradients."""
         twin = object.__new__(Weights)
