@@ -61,6 +61,16 @@ class NeuralLinear:
             ("trainings", "rejected_rewards", "failed_trainings", "failed_posteriors"), 0
         )
 
+    @property
+    def encoder(self) -> Encoder:
+        """The network, to look at."""
+        return self._encoder
+
+    @property
+    def posterior(self) -> Posterior:
+        """What is believed of the last layer, to look at."""
+        return self._posterior
+
     def choose(self, context: Context) -> int:
         """The arm to play; trains first when a training is due."""
         arms = self._open_arms(context)
