@@ -109,3 +109,13 @@ def test_check_shows_one_line_for_each_configuration() -> None:
     assert all(line.endswith("yes") for line in shown[2:])
     reports = json.loads(invoke("check", "--horizon", "4", "--seeds", "1", "--json"))
     assert len(reports) == 36
+
+
+def test_features_measures_and_draws(tmp_path: Path) -> None:
+    small = ["--set", "units=4,4,4", "--set", "epochs=1", "--set", "train_every=8", "--horizon", "96"]
+    picture = tmp_path / "features.svg"
+    shown = invoke("features", "rotating-vector-32", *small, "--out", str(picture))
+    assert shown.splitlines()[-2].startswith("88 to 95")
+    assert picture.read_text().startswith("<?xml")
+    report = json.loads(invoke("features", "rotating-vector-32", *small, "--json"))
+    assert len(report["stretches"]) == 12

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tidepull.analysis.effective_error import EffectiveError
 from tidepull.theory.check import promises as promises_of
 from tidepull.theory.growth import Exponent
 from tidepull.theory.simulate import Result
@@ -128,6 +129,31 @@ def growth(exponents: Sequence[Exponent], *, path: Path) -> None:
         axes.set_ylim(top=axes.get_ylim()[1] * 3)
         axes.legend(frameon=False, fontsize=9, loc="upper left")
         _plain_ticks(axes)
+        _tidy(axes)
+    _save(figure, path)
+
+
+def effective_error(measured: EffectiveError, *, title: str, path: Path) -> None:
+    """The features' error between trainings above the cumulative regret, over the rounds of one trial."""
+    plt = _pyplot()
+    figure, (top, bottom) = plt.subplots(
+        2, 1, figsize=(8, 6.4), layout="constrained", sharex=True, height_ratios=(3, 2)
+    )
+    middle = measured.first + measured.length / 2
+    top.plot(middle, measured.nothing, color="black", lw=1.2, ls=(0, (6, 3)), zorder=3, label="predicting 0")
+    top.plot(middle, measured.vectors, color=_GUIDE, lw=1.8, label="the arms' vectors, best linear map")
+    top.plot(
+        middle, measured.last_layer, color=_SECOND, lw=1.2, label="learned features, the policy's last layer"
+    )
+    top.plot(middle, measured.features, color=_BOUND, lw=2.4, label="learned features, best linear map")
+    top.plot(middle, measured.regret_per_round, color=_REGRET, lw=1.4, ls=":", label="regret a round")
+    top.set(ylabel="error on held-out rounds (reward)", title=title)
+    top.set_ylim(0, 1.35 * max(float(np.max(line.get_ydata())) for line in top.get_lines()))
+    top.legend(frameon=False, fontsize=9, loc="upper right", ncols=2)
+    bottom.plot(np.arange(1, len(measured.regret) + 1), measured.regret, color=_REGRET, lw=2.2)
+    bottom.set(xlabel="round", ylabel="cumulative regret", xlim=(0, len(measured.regret)))
+    bottom.set_ylim(bottom=0)
+    for axes in (top, bottom):
         _tidy(axes)
     _save(figure, path)
 

@@ -122,6 +122,38 @@ def check(
         tables.show_check(reports)
 
 
+@app.command()
+def features(
+    problem: str = typer.Argument("rotating-vector-32", help="Id of a linear problem."),
+    policy: str = typer.Option("rnlps", help="Id of a neural-linear policy."),
+    horizon: int = typer.Option(2048, min=1, help="Rounds in the trial."),
+    seed: int = typer.Option(0, min=0, help="Seed of the trial."),
+    set_: list[str] = typer.Option(
+        [], "--set", metavar="NAME=VALUE", help="A parameter; may be given again."
+    ),
+    out: Path = typer.Option(None, help="Picture. [features.png without --json]"),
+    json: bool = JSON,
+) -> None:
+    """The effective measurement error of learned features over training, beside the regret."""
+    from tidepull.analysis.effective_error import effective_error
+    from tidepull.cli.settings import split_settings
+
+    named_problem, named_policy = split_settings(problem, policy, set_)
+    picture = None if json and out is None else _picture(out or Path("features.png"))
+    with _bar(f"{policy} on {problem}", horizon) as advance:
+        measured = effective_error(named_problem, named_policy, horizon=horizon, seed=seed, on_round=advance)
+    report = measured.as_plain()
+    if json:
+        print_json(report)
+    else:
+        tables.show_features(f"{policy} on {problem}, seed {seed}", report)
+    if picture is not None:
+        from tidepull.analysis import theory_plots
+
+        theory_plots.effective_error(measured, title=f"{policy} on {problem}, seed {seed}", path=picture)
+        say(f"picture: [bold]{picture}[/]")
+
+
 def _picture(path: Path) -> Path:
     """Refuse a picture that could not be written before the work starts, not after it."""
     if path.suffix not in (".png", ".svg", ".pdf"):

@@ -159,5 +159,40 @@ def show_check(reports: Sequence[dict[str, Any]]) -> None:
     print_table(title, columns, rows, right=range(2, 9))
 
 
+def show_features(title: str, report: dict[str, Any]) -> None:
+    """The error of learned features at about ten moments of a trial."""
+    stretches = report["stretches"]
+    step = max(1, len(stretches) // 10)
+    shown = (
+        stretches[::step] if stretches[::step][-1] is stretches[-1] else [*stretches[::step], stretches[-1]]
+    )
+    rows = [
+        [
+            f"{s['first']:,} to {s['first'] + s['length'] - 1:,}",
+            f"{s['features']:.3f}",
+            f"{s['last_layer']:.3f}",
+            f"{s['vectors']:.3f}",
+            f"{s['nothing']:.3f}",
+            f"{s['regret_per_round']:.3f}",
+        ]
+        for s in shown
+    ]
+    columns = [
+        "rounds",
+        "features",
+        "with its last layer",
+        "the arms' vectors",
+        "predicting 0",
+        "regret a round",
+    ]
+    print_table(f"{title}: effective measurement error", columns, rows, right=range(1, 6))
+    out.print(
+        f"regret {report['regret']:.1f}; correlation of error and regret a round {report['correlation']:.2f}"
+        if report["correlation"] is not None
+        else f"regret {report['regret']:.1f}",
+        soft_wrap=True,
+    )
+
+
 def _number(value: float) -> str:
     return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.3e}"
