@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.encoders import RecurrentEncoder
+from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
 from tidepull.encoders.raw_features import RawFeatures
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.linear_gaussian import LinearGaussian
@@ -43,7 +43,7 @@ def recurrent_rerun(
     """The paper's recurrent network, read from the first round: features of the past, and of every arm now."""
 
     def cell(x: FloatArray, h: FloatArray, c: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        gates = (x @ weights["first"] + weights["first_bias"]) @ weights["input"]
+        gates = (x @ weights["first"] + weights["first_bias"]) @ weights["gates"]
         i, f, o, a = np.split(gates + h @ weights["recurrent"] + weights["gates_bias"], 4)
         c = _sigmoid(f + 1) * c + _sigmoid(i) * np.tanh(a)
         h = _sigmoid(o) * np.tanh(c)
@@ -58,6 +58,31 @@ def recurrent_rerun(
         previous = event.reward
     arms = [cell(_row(shape, previous, context, arm), h, c)[0] for arm in range(shape.n_arms)]
     return np.array(features), np.array(arms)
+
+
+def feedforward_rerun(order: int) -> Callable[..., tuple[FloatArray, FloatArray]]:
+    """The paper's feedforward network on the last `order` triplets and the time."""
+
+    def rerun(
+        weights: Any, shape: ProblemShape, past: list[Event], context: Context
+    ) -> tuple[FloatArray, FloatArray]:
+        def phi(t: int, context: Context, arm: int) -> FloatArray:
+            psi = [_row(shape, 0.0, context, arm)[1:]]
+            for event in reversed(past[max(0, t - order) : t]):
+                psi += [_row(shape, 0.0, event.context, event.arm)[1:], np.array([event.reward])]
+            x = np.concatenate(psi)
+            missing = len(weights["first"]) - len(weights["frequency"]) - len(x)
+            waves = np.sin(weights["frequency"] * t + weights["phase_bias"])
+            x = np.concatenate([x, np.zeros(missing), waves])
+            first = x @ weights["first"] + weights["first_bias"]
+            second = np.tanh(first @ weights["second"] + weights["second_bias"])
+            return np.array(np.tanh(second @ weights["third"] + weights["third_bias"]))
+
+        features = [phi(t, event.context, event.arm) for t, event in enumerate(past)]
+        arms = [phi(len(past), context, arm) for arm in range(shape.n_arms)]
+        return np.array(features), np.array(arms)
+
+    return rerun
 
 
 def _relative(actual: FloatArray, expected: FloatArray) -> float:
@@ -112,6 +137,33 @@ def test_recurrent_policy_equals_recomputing_everything_in_every_round(
     )
     policy = _policy(RawFeatures(encoder, shape) if raw else encoder, shape)
     assert _play_and_compare(shape, encoder._network, policy, recurrent_rerun, raw=raw) < 1e-6
+    assert policy.diagnostics()["trainings"] == 9
+
+
+@pytest.mark.parametrize(
+    ("shape", "order", "raw"),
+    [
+        pytest.param(ProblemShape(4), 0, False, id="plain-order-0"),
+        pytest.param(ProblemShape(4), 3, False, id="plain-order-3"),
+        pytest.param(ProblemShape(4, observation_dim=3), 1, False, id="observation-order-1"),
+        pytest.param(ProblemShape(5, arm_dim=2), 1, True, id="vectors-order-1-raw-features"),
+    ],
+)
+def test_feedforward_policy_equals_recomputing_everything_in_every_round(
+    shape: ProblemShape, order: int, raw: bool
+) -> None:
+    encoder = FeedforwardEncoder(
+        shape,
+        units=(8, 8, 8),
+        order=order,
+        sinusoids=2,
+        learning_rate=0.01,
+        rng=np.random.default_rng(1),
+        dtype=np.float64,
+    )
+    policy = _policy(RawFeatures(encoder, shape) if raw else encoder, shape)
+    rerun = feedforward_rerun(order)
+    assert _play_and_compare(shape, encoder._network, policy, rerun, raw=raw) < 1e-6
     assert policy.diagnostics()["trainings"] == 9
 
 

@@ -5,7 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tidepull.analysis.paper import DEFAULTS
 from tidepull.bench.trial import build_policy, build_problem, run_trial, shape_of
+from tidepull.encoders import FeedforwardEncoder
 from tidepull.errors import ParameterError
 from tidepull.policies import policies
 from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, PosteriorSampling
@@ -30,28 +32,26 @@ def _used(policy: NeuralLinear) -> dict[str, Any]:
     """What the composed parts really work with."""
     encoder: Any = policy._encoder
     posterior: Any = policy._posterior
-    return {
-        "learning_rate": encoder._adam._rate,
+    used = {
+        "learning_rate": encoder._learner._adam._rate,
         "epochs": policy._epochs,
         "train_every": policy._train_every,
         "noise_std": posterior.noise_std,
         "prior_std": posterior.prior_std,
         "units": encoder._network.units,
     }
+    if isinstance(encoder, FeedforwardEncoder):
+        width = encoder._reader.width
+        used["order"] = (encoder._n_inputs - width) // (width + 1)
+        used["sinusoids"] = len(encoder._network.weights["frequency"])
+    return used
 
 
-@pytest.mark.parametrize(
-    ("id", "shape", "expected"),
-    [
-        ("rnlps", PLAIN, (0.01, 16, 32, 0.1, 0.5, (32, 32, 32))),
-        ("rnlps", OBSERVED, (0.001, 64, 32, 0.3, 0.5, (32, 32, 32))),
-        ("rnlps", VECTORS, (0.001, 64, 32, 0.3, 0.5, (32, 32, 32))),
-    ],
-)
-def test_defaults_are_the_papers_for_the_kind_of_problem(
-    id: str, shape: ProblemShape, expected: tuple[Any, ...]
-) -> None:
-    assert tuple(_used(_build(id, shape)).values()) == expected
+@pytest.mark.parametrize("id", ["rnlps", "nlps"])
+@pytest.mark.parametrize("shape", [PLAIN, OBSERVED, VECTORS])
+def test_defaults_are_the_papers_for_the_kind_of_problem(id: str, shape: ProblemShape) -> None:
+    kind = "non-contextual" if shape == PLAIN else "contextual"
+    assert _used(_build(id, shape)) == DEFAULTS[id, kind]
 
 
 def test_given_parameters_replace_the_defaults() -> None:
@@ -72,6 +72,10 @@ def test_given_parameters_replace_the_defaults() -> None:
         ("rnlps", PLAIN, {}, [0, 1, 2, 3, 4]),
         ("rnlps", OBSERVED, {}, [0, 1, 2, 3, 4]),
         ("rnlps", VECTORS, {}, [0]),
+        ("nlps", PLAIN, {}, [0, 1, 2, 3, 4]),
+        ("nlps", OBSERVED, {"order": 6}, [0, 1, 2, 3, 4, 0, 1]),
+        ("nlps", VECTORS, {}, [0, 1]),
+        ("nlps", VECTORS, {"order": 4}, [0, 1, 2, 3, 4]),
     ],
 )
 def test_forced_pulls_are_those_of_the_published_code(
@@ -106,9 +110,12 @@ def test_inferred_noise_uses_the_normal_inverse_gamma_posterior() -> None:
     assert isinstance(policy._posterior, NormalInverseGamma)
 
 
+@pytest.mark.parametrize("id", ["rnlps", "nlps"])
 @pytest.mark.parametrize(("shape", "width"), [(PLAIN, 5), (OBSERVED, 5), (VECTORS, 2)])
-def test_raw_features_append_the_arm_to_the_networks_features(shape: ProblemShape, width: int) -> None:
-    plain, raw = _build("rnlps", shape, **SMALL), _build("rnlps", shape, **SMALL, raw_features=True)
+def test_raw_features_append_the_arm_to_the_networks_features(
+    id: str, shape: ProblemShape, width: int
+) -> None:
+    plain, raw = _build(id, shape, **SMALL), _build(id, shape, **SMALL, raw_features=True)
     arm_features = np.arange(10.0).reshape(5, 2) if shape.arm_dim else None
     context = Context(np.ones(3) if shape.observation_dim else None, arm_features)
     features = raw._encoder.features(context)
@@ -138,7 +145,7 @@ VARIANTS: list[dict[str, Any]] = [
     {},
     {"noise_std": "infer"},
     {"raw_features": True},
-    {"bptt_window": 16, "init": "scaled"},
+    {"init": "scaled"},
     {"exploration": "epsilon-greedy"},
     {"exploration": "boltzmann"},
 ]
@@ -146,7 +153,7 @@ VARIANTS: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize("problem", ["flipping-gaussian", "wall-following", "rotating-vector-32"])
 @pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("id", ["rnlps"])
+@pytest.mark.parametrize("id", ["rnlps", "nlps"])
 def test_every_variant_is_restored_in_mid_trial_bit_for_bit(
     id: str, variant: dict[str, Any], problem: str
 ) -> None:
@@ -168,10 +175,21 @@ def test_every_variant_is_restored_in_mid_trial_bit_for_bit(
     assert dump(original.snapshot()) == dump(copy.snapshot())
 
 
-def test_exploding_training_does_not_stop_a_trial() -> None:
-    trial = run_trial(
-        "sinusoidal-bernoulli", ("rnlps", {"learning_rate": 1e30, "units": (8, 8, 8)}), horizon=200
-    )
+def test_window_of_backpropagation_reaches_the_network() -> None:
+    whole, cut = (_build("rnlps", PLAIN, **SMALL, bptt_window=window) for window in (None, 4))
+    for policy in (whole, cut):
+        for t in range(40):
+            policy.learn(Event(Context(), t % 5, float(t % 3)))
+        policy.choose(Context())
+        policy.train()
+    features = [policy._encoder.encode_history()[0] for policy in (whole, cut)]
+    assert np.abs(features[0] - features[1]).max() > 1e-4
+
+
+@pytest.mark.parametrize("id", ["rnlps", "nlps"])
+def test_exploding_training_does_not_stop_a_trial(id: str) -> None:
+    explosive = {"learning_rate": 1e30, "units": (8, 8, 8)}
+    trial = run_trial("sinusoidal-bernoulli", (id, explosive), horizon=200)
     assert trial.diagnostics["failed_trainings"] == 6
     assert len(set(trial.arms[10:].tolist())) > 1
 

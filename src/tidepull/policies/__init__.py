@@ -56,3 +56,6 @@ policies.add(
 policies.add(
     Entry("rnlps", "recurrent neural-linear posterior sampling", presets.RnlpsParameters, presets.rnlps)
 )
+policies.add(
+    Entry("nlps", "feedforward neural-linear posterior sampling", presets.NlpsParameters, presets.nlps)
+)

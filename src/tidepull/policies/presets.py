@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tidepull.encoders.feedforward import FeedforwardEncoder
 from tidepull.encoders.raw_features import RawFeatures
 from tidepull.encoders.recurrent import RecurrentEncoder
 from tidepull.parameters import Parameters, parameter
@@ -61,6 +62,14 @@ class RnlpsParameters(NeuralParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
+class NlpsParameters(NeuralParameters):
+    """Hyperparameters of `nlps`."""
+
+    order: int | None = parameter(None, "past rounds in the network's input", ge=0)
+    sinusoids: int | None = parameter(None, "units sin(a t + b) of the raw time", ge=0)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Settings:
     """One column of the paper's table of defaults."""
 
@@ -94,6 +103,24 @@ def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) ->
     )
     # One pull of every arm, in order; linear problems are not about the arm's number: one pull of arm 0.
     forced_rounds = shape.n_arms if shape.arm_dim == 0 else 1
+    return _compose(encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration"))
+
+
+def nlps(parameters: NlpsParameters, shape: ProblemShape, streams: Streams) -> NeuralLinear:
+    """Feedforward neural-linear posterior sampling with sinusoidal time units."""
+    settings = effective(parameters, FEEDFORWARD_CONTEXTUAL if is_contextual(shape) else FEEDFORWARD_PLAIN)
+    encoder = FeedforwardEncoder(
+        shape,
+        units=settings.units,
+        order=settings.order,
+        sinusoids=settings.sinusoids,
+        learning_rate=settings.learning_rate,
+        l2=parameters.l2,
+        init=parameters.init,
+        rng=streams.generator("network"),
+    )
+    # At least order + 1 rounds, so that the input's past is complete before the network decides.
+    forced_rounds = max(settings.order + 1, shape.n_arms if shape.arm_dim == 0 else 1)
     return _compose(encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration"))
 
 
