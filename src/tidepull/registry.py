@@ -6,8 +6,9 @@ Problems are built as `build(parameters, streams)`, policies as `build(parameter
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from tidepull.errors import ParameterError, UnknownIdError
@@ -20,7 +21,11 @@ Named: TypeAlias = str | tuple[str, Mapping[str, Any]]
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """One registered problem or policy. `horizon` is the usual length of a trial (problems only)."""
+    """One registered problem or policy. `horizon` is the usual length of a trial (problems only).
+
+    `data` finds the files that a problem reads: their content is part of a trial's identity, and they
+    travel to the machines of a cluster.
+    """
 
     id: str
     description: str
@@ -28,6 +33,7 @@ class Entry(Generic[T]):
     build: Callable[..., T]
     defaults: Mapping[str, Any] = field(default_factory=dict)
     horizon: int = 4096
+    data: Callable[[Any], Sequence[Path]] | None = None
 
     def parse(self, values: Mapping[str, Any]) -> Parameters:
         """Validated parameters: the entry's own defaults, overridden by `values`."""

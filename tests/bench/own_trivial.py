@@ -21,6 +21,11 @@ class CoinsParameters(Parameters):
     n_arms: int = parameter(3, "arms", ge=1)
 
 
+@dataclass(frozen=True, kw_only=True)
+class FileCoinsParameters(CoinsParameters):
+    path: str = parameter("", "a file")
+
+
 class Coins:
     def __init__(self, parameters: CoinsParameters, streams: Streams) -> None:
         self.n_arms = parameters.n_arms
@@ -87,6 +92,9 @@ class Lever:
 
 
 problems.add(Entry("coins", "Bernoulli arms that never change", CoinsParameters, Coins))
+problems.add(
+    Entry("file-coins", "named by a file", FileCoinsParameters, Coins, data=lambda p: [Path(p.path)])
+)
 problems.add(Entry("few-coins", "two of them", CoinsParameters, Coins, defaults={"n_arms": 2}))
 policies.add(Entry("lever", "pulls one arm, or any", LeverParameters, Lever))
 policies.add(

@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from tidepull.bench import spec as spec_module
+from tidepull.bench.data_files import checksum
 from tidepull.bench.spec import TrialSpec, run_spec
-from tidepull.errors import ParameterError, SuiteError, UnknownIdError
+from tidepull.errors import DataError, ParameterError, SuiteError, UnknownIdError
 
 OWN = str(Path(__file__).with_name("own_trivial.py"))
 SPEC = TrialSpec(problem="coins", policy="lever", horizon=30, seed=3, modules=(OWN,))
@@ -74,3 +75,26 @@ def test_wrong_ids_parameters_and_modules_are_one_sentence() -> None:
         _ = replace(SPEC, policy_parameters={"arms": 1}).hash
     with pytest.raises(SuiteError, match=r"the module 'nowhere\.py' cannot be imported"):
         _ = replace(SPEC, modules=("nowhere.py",)).hash
+
+
+def test_hash_changes_with_the_data_that_a_problem_reads(tmp_path: Path) -> None:
+    hashes = []
+    for content in (b"one", b"one", b"two"):
+        path = tmp_path / "world.txt"
+        path.write_bytes(content)
+        hashes.append(replace(SPEC, problem="file-coins", problem_parameters={"path": str(path)}).hash)
+    assert hashes[0] == hashes[1] != hashes[2]
+    path.unlink()
+    with pytest.raises(DataError, match=r"world\.txt cannot be read"):
+        _ = replace(SPEC, problem="file-coins", problem_parameters={"path": str(path)}).hash
+
+
+def test_problems_that_read_files_say_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    spec = TrialSpec(
+        problem="criteo-flipping", problem_parameters={"dim": 4}, policy="random", horizon=5, seed=0
+    )
+    monkeypatch.setenv("TIDEPULL_DATA", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    (file,) = spec.data_files
+    assert file.name.startswith("criteo-synthetic")
+    assert spec.content["data"] == {file.name: checksum(file)}

@@ -46,19 +46,15 @@ def suite(tmp_path: Path) -> Path:
     return path
 
 
-def begin(suite: Path, out: Path, *options: str) -> subprocess.Popen[str]:
-    command = [
-        sys.executable,
-        "-c",
-        "from tidepull.cli import main; main()",
-        "sweep",
-        str(suite),
-        "--out",
-        str(out),
-    ]
+QUICK = "import typer; from tidepull.cli.sweep import sweep; typer.run(sweep)"
+WHOLE = "import sys; sys.argv.insert(1, 'sweep'); from tidepull.cli import main; main()"
+
+
+def begin(suite: Path, out: Path, *options: str, main: str = WHOLE) -> subprocess.Popen[str]:
+    command = [sys.executable, "-c", main, str(suite), "--out", str(out)]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     return subprocess.Popen(
-        [*command, "--workers", "2", *options],
+        [*command, *options],
         env=environment,
         stderr=subprocess.PIPE,
         text=True,
@@ -73,7 +69,7 @@ def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
 
 def wait_for(out: Path, trials: int, process: subprocess.Popen[str]) -> None:
     while len(list(out.glob("trials/*/*.json"))) < trials and process.poll() is None:
-        time.sleep(0.002)
+        time.sleep(0.02)
 
 
 def test_killing_the_driver_ten_times_changes_nothing(suite: Path, tmp_path: Path) -> None:
@@ -81,14 +77,16 @@ def test_killing_the_driver_ten_times_changes_nothing(suite: Path, tmp_path: Pat
     chance = random.Random(0)
     kills = 0
     for threshold in sorted(chance.sample(range(180), 10)):
-        process = begin(suite, tmp_path / "stormy")
+        process = begin(
+            suite, tmp_path / "stormy", *(["--on", "here"] if kills % 2 else ["--workers", "1"]), main=QUICK
+        )
         wait_for(tmp_path / "stormy", threshold, process)
         time.sleep(chance.uniform(0, 0.01))
         kills += process.poll() is None
         process.kill()
         finish(process)
     assert kills == 10
-    code, errors = finish(begin(suite, tmp_path / "stormy"))
+    code, errors = finish(begin(suite, tmp_path / "stormy", "--on", "here"))
     assert code in (0, 1), errors
     calm, stormy = Store.open(tmp_path / "calm"), Store.open(tmp_path / "stormy")
     assert differences(calm, stormy) == []

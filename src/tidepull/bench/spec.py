@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 from tidepull import registry
+from tidepull.bench.data_files import checksum, data_files
 from tidepull.bench.modules import load_modules, source_hashes
 from tidepull.bench.trial import Trial, run_trial
 
@@ -67,7 +69,14 @@ class TrialSpec:
             "seed": self.seed,
             "problem_seed": self.seed if self.problem_seed is None else self.problem_seed,
             "code": source_hashes(self.modules),
+            "data": {file.name: checksum(file) for file in self.data_files},
         }
+
+    @property
+    def data_files(self) -> tuple[Path, ...]:
+        """The files that the problem reads."""
+        load_modules(self.modules)
+        return data_files(self.problem, canonical(self.problem_parameters))
 
     @property
     def hash(self) -> str:

@@ -56,6 +56,7 @@ problems.add(
         classification.WallFollowingParameters,
         classification.wall_following,
         horizon=5455,
+        data=classification.wall_following_files,
     )
 )
 problems.add(
@@ -91,6 +92,7 @@ problems.add(
         banners.CriteoPartialFlipParameters,
         banners.criteo_partial_flip,
         horizon=10_000,
+        data=banners.files,
     )
 )
 problems.add(
@@ -100,6 +102,7 @@ problems.add(
         banners.CriteoFlippingParameters,
         banners.criteo_flipping,
         horizon=10_000,
+        data=banners.files,
     )
 )
 problems.add(

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tidepull.errors import DataError, MissingExtraError
 from tidepull.parameters import parameter
 from tidepull.problems import datasets
 from tidepull.problems.drift import is_flipped, read_only
@@ -111,6 +113,14 @@ def flipping_digits(parameters: FlippingDigitsParameters, streams: Streams) -> C
         parameters=parameters,
         streams=streams,
     )
+
+
+def wall_following_files(_: WallFollowingParameters) -> list[Path]:
+    """The sensors' file; nothing where it cannot be had, as building the problem says why."""
+    try:
+        return [datasets.fetch(datasets.WALL_FOLLOWING)]
+    except (DataError, MissingExtraError):
+        return []
 
 
 def wall_following(parameters: WallFollowingParameters, streams: Streams) -> ClassificationProblem:

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.problems.criteo.finding import find_prepared
+from tidepull.problems.criteo.finding import find_prepared, prepared_file
 from tidepull.problems.criteo.prepared import Prepared
 from tidepull.problems.drift import Drift, Flip, PartialFlip
 from tidepull.problems.linear import LinearProblem, PoolSampler
@@ -68,6 +69,11 @@ def criteo_flipping(parameters: CriteoFlippingParameters, streams: Streams) -> L
     prepared = find_prepared(parameters.path, parameters.dim)
     drift = Flip(prepared.theta, -prepared.theta, parameters.half_period)
     return _on_banners(parameters, prepared, drift, streams)
+
+
+def files(parameters: CriteoParameters) -> list[Path]:
+    """The prepared file that both problems read."""
+    return [prepared_file(parameters.path, parameters.dim)]
 
 
 def _on_banners(

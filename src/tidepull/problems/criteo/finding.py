@@ -22,9 +22,7 @@ def prepared_name(dim: int) -> str:
 
 def find_prepared(path: str | None, dim: int) -> Prepared:
     """The file at `path`; else the real one in TIDEPULL_DATA or the cache; else the synthetic one."""
-    place = find(prepared_name(dim)) if path is None else Path(path).expanduser()
-    if place is None:
-        return synthetic(dim)
+    place = prepared_file(path, dim)
     prepared = load(place)
     if prepared.dim != dim:
         raise DataError(
@@ -34,8 +32,14 @@ def find_prepared(path: str | None, dim: int) -> Prepared:
     return prepared
 
 
-def synthetic(dim: int) -> Prepared:
-    """The synthetic file from the cache, made there when missing.
+def prepared_file(path: str | None, dim: int) -> Path:
+    """Where that file is; the synthetic one is made when it is needed and missing."""
+    place = find(prepared_name(dim)) if path is None else Path(path).expanduser()
+    return synthetic_file(dim) if place is None else place
+
+
+def synthetic_file(dim: int) -> Path:
+    """The synthetic file in the cache, made there when missing.
 
     Processes that start at once may each make it: their bytes are equal, and each renames a whole file
     into place, so all of them read the same.
@@ -51,4 +55,4 @@ def synthetic(dim: int) -> Prepared:
             save(prepare_blocks(rows, dim=dim, seed=SYNTHETIC_SEED), path)
         except StoreError as error:
             raise StoreError(f"{error}; name another cache with XDG_CACHE_HOME") from None
-    return load(path)
+    return path

@@ -1,0 +1,19 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tidepull.bench import modules
+from tidepull.registry import policies, problems
+
+
+@pytest.fixture(autouse=True)
+def _forget_own_modules() -> Iterator[None]:
+    """What a test's own modules register is gone after it, so that other tests see tidepull's ids only."""
+    before = [dict(registry._entries) for registry in (problems, policies)]
+    loaded = dict(modules._loaded)
+    yield
+    problems._entries, policies._entries = before  # type: ignore[assignment]
+    modules._loaded.clear()
+    modules._loaded.update(loaded)
