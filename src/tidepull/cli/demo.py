@@ -8,7 +8,8 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import summarise
-from tidepull.cli.console import print_table, say
+from tidepull.bench.trial import run_trial
+from tidepull.cli.console import err, print_table, say
 from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_interval
 from tidepull.registry import Named
 
@@ -19,6 +20,7 @@ POLICIES: list[tuple[str, Named]] = [
     ("bernoulli-ts", "bernoulli-ts"),
     ("sw-ucb", ("sw-ucb", {"window": 75})),
     ("d-ucb", ("d-ucb", {"discount": 0.995})),
+    ("rnlps", "rnlps"),
 ]
 
 
@@ -29,12 +31,15 @@ def demo(
 ) -> None:
     """Five arms whose click rates follow the tide: who keeps up?"""
     say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
+    with err.status("compiling kernels (once)"):
+        run_trial(PROBLEM, "rnlps", horizon=40)  # here, so that the workers find them on disk
     specs = {
         name: [make_spec(PROBLEM, policy, horizon=horizon, seed=seed) for seed in range(seeds)]
         for name, policy in POLICIES
     }
-    trials = iter(run_specs([s for row in specs.values() for s in row], description="playing"))
-    done = {name: [next(trials) for _ in row] for name, row in specs.items()}
+    longest_first = [spec for row in reversed(specs.values()) for spec in row]
+    trials = iter(run_specs(longest_first, description="playing"))
+    done = {name: [next(trials) for _ in row] for name, row in reversed(specs.items())}
     regrets = {name: summarise(np.array([t.regret[-1] for t in row])) for name, row in done.items()}
     best = min(regrets, key=lambda name: regrets[name].mean)
     rows = [
