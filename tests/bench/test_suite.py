@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tidepull.bench.seeds_text import parse_seeds, seeds_text
@@ -137,3 +138,47 @@ def test_seeds_are_read_and_written_as_ranges() -> None:
     for wrong in ("", [], [True], 3, "-1", [1.5]):
         with pytest.raises(ValueError, match="write seeds as"):
             parse_seeds(wrong)
+
+
+def sizes(name: str) -> dict[str, int]:
+    """Settings of each family on one problem and one seed."""
+    specs = load_suite(name).specs
+    first = [spec for spec in specs if spec.seed == specs[0].seed and spec.problem == specs[0].problem]
+    names = [spec.name for spec in first]
+    return {name: names.count(name) for name in names}
+
+
+def test_the_grids_are_as_large_as_the_papers() -> None:
+    networks = {"random": 1, "rnlps": 96, "nlps": 576}
+    assert sizes("paper-grid-noncontextual") == {**networks, "d-ucb": 10, "sw-ucb": 10}
+    assert sizes("paper-grid-contextual") == networks
+    assert sizes("paper-exploration") == {
+        "random": 1,
+        "rnlps": 96,
+        "rnlps-epsilon-greedy": 384,
+        "rnlps-boltzmann": 384,
+    }
+    assert len(load_suite("paper-grid-noncontextual").specs) == 4 * 5 * (1 + 96 + 576 + 20)
+
+
+def test_suites_that_select_and_suites_that_report_share_no_seed() -> None:
+    seeds = {
+        path.stem: {spec.seed for spec in load_suite(path).specs} for path in own_suites().glob("*.toml")
+    }
+    select = {"paper-grid-noncontextual", "paper-grid-contextual", "paper-exploration"}
+    report = {"paper-table", "paper-criteo", "paper-stationary"}
+    assert all(not seeds[a] & seeds[b] for a in select for b in report)
+    assert all(len(seeds[name]) == 10 for name in report)
+
+
+def test_discounts_and_windows_come_from_the_variation_budget() -> None:
+    parameters = {
+        (spec.problem, spec.name): spec.policy_parameters
+        for spec in load_suite("paper-table").specs
+        if spec.name in ("d-lin-ucb", "sw-lin-ucb")
+    }
+    assert len(parameters) == 6
+    flipping = parameters["flipping-vector", "d-lin-ucb"]["discount"]
+    assert flipping == pytest.approx(1 - (2 * (4096 // 64 - 1) / (50 * 4096)) ** (2 / 3), rel=1e-3)
+    turning = 2 * np.sin(np.pi / 32) * 4095
+    assert parameters["rotating-vector-32", "sw-lin-ucb"]["window"] == round((2 * 4096 / turning) ** (2 / 3))

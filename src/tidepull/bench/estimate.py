@@ -12,8 +12,14 @@ Kind: TypeAlias = tuple[str, int, str, str]
 """Policy, horizon, problem, parameters: trials of one kind take about the same time."""
 
 
-def kind_of(content: Mapping[str, Any]) -> Kind:
-    """The kind of a trial, from its spec's content."""
+def kind_of(spec: TrialSpec) -> Kind:
+    """The kind of a trial to come."""
+    policy, problem = spec.resolved_parameters
+    return spec.policy, spec.horizon, spec.problem, f"[{policy},{problem}]"
+
+
+def kind_of_stored(content: Mapping[str, Any]) -> Kind:
+    """The kind of a stored trial, from its spec's content."""
     parameters = canonical([content["policy_parameters"], content["problem_parameters"]])
     return content["policy"], content["horizon"], content["problem"], parameters
 
@@ -27,7 +33,7 @@ class Estimator:
 
     def expect(self, specs: Iterable[TrialSpec]) -> None:
         """Take note of trials to come."""
-        self._left.update(kind_of(spec.content) for spec in specs)
+        self._left.update(kind_of(spec) for spec in specs)
 
     def measured(self, kind: Kind, seconds: float) -> None:
         """Learn from a finished trial."""

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from types import FrameType
 
 from tidepull.bench.attempt import Result
-from tidepull.bench.estimate import Estimator, kind_of
+from tidepull.bench.estimate import Estimator, kind_of, kind_of_stored
 from tidepull.bench.files import abandoned
 from tidepull.bench.index import Census, compact, entries, take_census
 from tidepull.bench.plan import plan_of, write_plan
@@ -99,7 +99,7 @@ def estimator(store: Store, work: Work) -> Estimator:
     made.expect(work.todo)
     for _, _, text in entries(store, Census()):
         manifest = json.loads(text)
-        made.measured(kind_of(manifest["spec"]), manifest["seconds"])
+        made.measured(kind_of_stored(manifest["spec"]), manifest["seconds"])
     return made
 
 
@@ -121,7 +121,7 @@ def _handing_out(specs: Sequence[TrialSpec], progress: Progress) -> Iterator[Tri
 
 
 def _count(result: Result, progress: Progress) -> None:
-    kind = kind_of(result.spec.content)
+    kind = kind_of(result.spec)
     outcome = "failed" if result.trial is None else "done"
     progress.by_problem[result.spec.problem_name or result.spec.problem][outcome] += 1
     progress.cpu_seconds += result.cpu_seconds

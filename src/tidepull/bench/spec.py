@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ RESULTS_VERSION = 1
 """Raised whenever a change to tidepull makes a trial come out differently; old results are then re-run."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class TrialSpec:
     """A trial that can be sent anywhere and run there with the same result.
 
@@ -54,17 +54,13 @@ class TrialSpec:
     @property
     def content(self) -> dict[str, Any]:
         """Everything that can change the result, every parameter spelled out."""
-        load_modules(self.modules)
+        policy, problem = self.resolved_parameters
         return {
             "results_version": RESULTS_VERSION,
             "problem": self.problem,
-            "problem_parameters": json.loads(
-                _resolved("problem", self.problem, canonical(self.problem_parameters))
-            ),
+            "problem_parameters": json.loads(problem),
             "policy": self.policy,
-            "policy_parameters": json.loads(
-                _resolved("policy", self.policy, canonical(self.policy_parameters))
-            ),
+            "policy_parameters": json.loads(policy),
             "horizon": self.horizon,
             "seed": self.seed,
             "problem_seed": self.seed if self.problem_seed is None else self.problem_seed,
@@ -73,12 +69,21 @@ class TrialSpec:
         }
 
     @property
+    def resolved_parameters(self) -> tuple[str, str]:
+        """All parameters of the policy and of the problem, defaults included, as JSON."""
+        load_modules(self.modules)
+        return (
+            _resolved("policy", self.policy, canonical(self.policy_parameters)),
+            _resolved("problem", self.problem, canonical(self.problem_parameters)),
+        )
+
+    @property
     def data_files(self) -> tuple[Path, ...]:
         """The files that the problem reads."""
         load_modules(self.modules)
         return data_files(self.problem, canonical(self.problem_parameters))
 
-    @property
+    @cached_property
     def hash(self) -> str:
         """Two specs with one hash give the same bytes."""
         return sha256(canonical(self.content).encode()).hexdigest()[:32]
