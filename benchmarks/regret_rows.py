@@ -7,7 +7,7 @@ import os
 import platform
 import sys
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 
 import numba
@@ -53,9 +53,11 @@ class Summary:
         return f"{self.mean:.1f} ± {self.std:.1f}"
 
 
-def run_missing(specs: Sequence[TrialSpec], path: Path, jobs: int, *, fresh: bool = False) -> list[Row]:
-    """Rows of all specs, in their order; those already in the file are not run again unless `fresh`."""
-    known = {} if fresh else {row.hash: row for row in _read(path)}
+def run_missing(
+    specs: Sequence[TrialSpec], path: Path, jobs: int, *, fresh: bool = False, also: Iterable[Path] = ()
+) -> list[Row]:
+    """Rows of all specs, in their order; what the file has, or another one (`also`), is not run again."""
+    known = {} if fresh else {row.hash: row for file in (*also, path) for row in _read(file)}
     todo = [spec for spec in specs if spec.hash not in known]
     for done, result in enumerate(LocalProcesses(jobs).run(todo), start=1):
         row = _row(result)
@@ -64,7 +66,7 @@ def run_missing(specs: Sequence[TrialSpec], path: Path, jobs: int, *, fresh: boo
         print(
             f"{done}/{len(todo)} {row.problem} {row.name} seed {row.seed}: {row.regret:.1f}", file=sys.stderr
         )
-    rows = [known[spec.hash] for spec in specs]
+    rows = [replace(known[spec.hash], name=_name(spec)) for spec in specs]
     _write(path, rows)
     return rows
 
@@ -93,13 +95,17 @@ def write_between(page: Path, marker: str, text: str) -> None:
     page.write_text(f"{old[: old.index(begin)]}{begin}\n{text}\n{old[old.index(end) :]}")
 
 
+def _name(spec: TrialSpec) -> str:
+    return spec.name or spec.policy
+
+
 def _row(result: Result) -> Row:
     if result.trial is None:
         raise RuntimeError(result.error)
     spec, trial = result.spec, result.trial
     return Row(
         problem=spec.problem,
-        name=spec.name or spec.policy,
+        name=_name(spec),
         seed=spec.seed,
         hash=spec.hash,
         regret=round(float(trial.regret[-1]), 4),

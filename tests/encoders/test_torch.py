@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import runpy
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -215,3 +217,8 @@ def test_torch_network_learns_to_alternate_through_the_policy() -> None:
         total += reward if t >= 100 else 0.0
         policy.learn(Event(Context(), arm, reward))
     assert total / 100 > 0.8  # what ignores time, or stays after a win, earns 0.5
+
+
+def test_example_of_an_own_network_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    runpy.run_path(str(Path(__file__).parents[2] / "examples" / "own_network.py"), run_name="__main__")
+    assert "regret after 512 rounds" in capsys.readouterr().out
