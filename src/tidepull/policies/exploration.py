@@ -32,7 +32,7 @@ class PosteriorSampling:
         self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: np.random.Generator
     ) -> int:
         """Best arm under one draw."""
-        return _best(features[open_arms] @ posterior.sample(rng), open_arms)
+        return _best(features @ posterior.sample(rng), open_arms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +47,7 @@ class EpsilonGreedy:
         """Uniform or greedy arm."""
         if rng.random() < self.epsilon:
             return int(rng.choice(open_arms))
-        return _best(features[open_arms] @ posterior.mean, open_arms)
+        return _best(features @ posterior.mean, open_arms)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,4 +66,4 @@ class Boltzmann:
 
 
 def _best(scores: FloatArray, open_arms: IntArray) -> int:
-    return int(open_arms[int(np.argmax(scores))])
+    return int(open_arms[np.argmax(scores[open_arms])])

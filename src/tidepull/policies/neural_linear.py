@@ -54,7 +54,9 @@ class NeuralLinear:
         self._forced_rounds = forced_rounds
         self._rng = rng
         self._t = 0
+        self._rounds = 0  # like t, but also counts rounds whose reward was rejected
         self._pulls = np.zeros(n_arms, np.int64)
+        self._all_arms = np.arange(n_arms)
         self._trained_at = 0
         self._last_loss: float | None = None
         self._counts = dict.fromkeys(
@@ -96,6 +98,7 @@ class NeuralLinear:
                 self._posterior.update(features, event.reward)
             except _NUMERICAL as error:
                 self._count("failed_posteriors", f"the posterior could not take in a round ({error})")
+        self._rounds += 1
         self._pulls[event.arm] += 1
 
     @property
@@ -105,7 +108,7 @@ class NeuralLinear:
 
     @property
     def _forced(self) -> bool:
-        return bool(self._pulls.sum() < self._forced_rounds)
+        return self._rounds < self._forced_rounds
 
     def train(self) -> None:
         """Fit the network to the whole history, then the posterior to the re-encoded history.
@@ -165,13 +168,14 @@ class NeuralLinear:
         restore_generator(self._rng, snapshot["generator"])
         self._t = int(snapshot["t"])
         self._pulls = np.array(snapshot["pulls"], np.int64)
+        self._rounds = int(self._pulls.sum())
         self._trained_at = int(snapshot["trained_at"])
         self._last_loss = snapshot["last_loss"]
         self._counts = {name: int(count) for name, count in snapshot["counts"].items()}
 
     def _open_arms(self, context: Context) -> IntArray:
         if context.available is None:
-            return np.arange(len(self._pulls))
+            return self._all_arms
         available = np.asarray(context.available, dtype=bool)
         if available.shape != self._pulls.shape or not available.any():
             raise ContextError(
