@@ -10,6 +10,7 @@ import time
 from benchmarks.regret_rows import ROOT, write_between
 from tidepull import snapshots
 from tidepull.bench.trial import build_policy, build_problem, shape_of
+from tidepull.protocols import Policy
 from tidepull.types import Event
 
 ROUNDS = 4096
@@ -19,6 +20,7 @@ PROBLEMS = ("sinusoidal-bernoulli", "rotating-vector-32", "wall-following", "fli
 def measure(id: str, problem: str) -> str:
     world = build_problem(problem, seed=0)
     policy = build_policy(id, shape_of(world), seed=0)
+    assert isinstance(policy, Policy)
     n_arms = world.n_arms
     for t in range(ROUNDS):
         context = world.context()
