@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidepull.parameters import NoParameters
-from tidepull.policies import linear_ts, linear_ucb, presets, simple, thompson, ucb
+from tidepull.policies import linear_ts, linear_ucb, presets, simple, thompson, tide, ucb
 from tidepull.registry import Entry, policies
 
 __all__ = ["policies"]
@@ -58,4 +58,12 @@ policies.add(
 )
 policies.add(
     Entry("nlps", "feedforward neural-linear posterior sampling", presets.NlpsParameters, presets.nlps)
+)
+policies.add(
+    Entry(
+        "tide",
+        "posterior sampling over many hypotheses about time, weighed by how well they predict",
+        tide.TideParameters,
+        tide.Tide,
+    )
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidepull.problems import bernoulli, chain, classification, gaussian, linear
+from tidepull.problems import bernoulli, chain, classification, gaussian, linear, random_worlds
 from tidepull.problems.criteo import banners
 from tidepull.registry import Entry, problems
 
@@ -119,5 +119,14 @@ problems.add(
         "linear, 25 vectors in 8 dimensions; w never changes",
         linear.StationaryVectorParameters,
         linear.stationary_vector,
+    )
+)
+problems.add(
+    Entry(
+        "random-world",
+        "a world drawn at random by its number: arms, vectors or labels under some drift or none",
+        random_worlds.RandomWorldParameters,
+        random_worlds.random_world,
+        horizon=2048,
     )
 )

@@ -1,0 +1,127 @@
+"""Policies on worlds drawn at random: the only problems on which `tide` was developed.
+
+    python benchmarks/tide_dev.py --worlds 50000:50003 --policies tide --out results/tide_dev.csv
+
+One row for each trial. Regret is divided by that of `random` on the same world and seed. `tuned` runs a grid
+of D-/SW-(Lin)UCB on every world and keeps the best one of each, chosen in hindsight.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tidepull.bench.trial import build_problem, run_trial
+from tidepull.problems.random_worlds import DRAWN, KINDS
+
+DISCOUNTS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
+WINDOWS = (5, 10, 25, 50, 100, 200, 400, 1000)
+FIELDS = (
+    "world",
+    "kind",
+    "horizon",
+    "policy",
+    "parameters",
+    "regret",
+    "normalised",
+    "seconds",
+    "explanation",
+)
+
+
+def grid(kind: str) -> dict[str, list[dict[str, Any]]]:
+    """The settings that `tuned` chooses from."""
+    if kind.startswith("vectors"):
+        return {
+            "d-lin-ucb": [{"discount": g} for g in DISCOUNTS],
+            "sw-lin-ucb": [{"window": w} for w in WINDOWS],
+            "lin-ucb": [{}],
+            "lin-ts": [{}],
+        }
+    return {
+        "d-ucb": [{"discount": g} for g in DISCOUNTS],
+        "sw-ucb": [{"window": w} for w in WINDOWS],
+    }
+
+
+def trial(world: int, kind: str, policy: str, parameters: dict[str, Any], horizon: int) -> dict[str, Any]:
+    """One row of the table."""
+    named = ("random-world", {"world": world, "kind": kind})
+    started = time.process_time()
+    result = run_trial(named, (policy, parameters), horizon=horizon, seed=world)
+    return {
+        "world": world,
+        "kind": kind,
+        "horizon": horizon,
+        "policy": policy,
+        "parameters": json.dumps(parameters),
+        "regret": float(result.regret[-1]),
+        "seconds": round(time.process_time() - started, 2),
+        "explanation": result.diagnostics.get("explanation", ""),
+    }
+
+
+def rows(
+    world: int, kind: str, names: list[str], settings: dict[str, Any], horizon: int
+) -> Iterator[dict[str, Any]]:
+    """All rows of one world."""
+    baseline = trial(world, kind, "random", {}, horizon)
+    made = [baseline]
+    for name in names:
+        if name == "tuned":
+            for policy, options in grid(kind).items():
+                tried = [trial(world, kind, policy, option, horizon) for option in options]
+                made.append(min(tried, key=lambda row: float(row["regret"])))
+        elif name == "bernoulli-ts":
+            if _is_binary(world, kind):
+                made.append(trial(world, kind, name, {}, horizon))
+        else:
+            made.append(trial(world, kind, name, settings, horizon))
+    for row in made:
+        yield {
+            **row,
+            "normalised": round(row["regret"] / baseline["regret"], 5),
+            "regret": round(row["regret"], 3),
+        }
+
+
+def _is_binary(world: int, kind: str) -> bool:
+    problem = build_problem(("random-world", {"world": world, "kind": kind}), seed=world)
+    return all(problem.step(0) in (0.0, 1.0) for _ in range(8))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--worlds", default="50000:50017", help="first:stop")
+    parser.add_argument(
+        "--kinds", default="", help="comma-separated (default: by turns of the world's number)"
+    )
+    parser.add_argument("--policies", default="tide")
+    parser.add_argument("--parameters", default="{}", help="JSON, for the named policies")
+    parser.add_argument("--horizon", type=int, default=2048)
+    parser.add_argument("--out", type=Path, required=True)
+    given = parser.parse_args()
+    first, stop = map(int, given.worlds.split(":"))
+    kinds = {"all": list(KINDS), "drawn": list(DRAWN)}.get(
+        given.kinds, [k for k in given.kinds.split(",") if k]
+    )
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    with given.out.open("w", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        writer.writeheader()
+        for world in range(first, stop):
+            for kind in kinds or [DRAWN[world % len(DRAWN)]]:
+                for row in rows(
+                    world, kind, given.policies.split(","), json.loads(given.parameters), given.horizon
+                ):
+                    writer.writerow(row)
+                    file.flush()
+
+
+if __name__ == "__main__":
+    main()

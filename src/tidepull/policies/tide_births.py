@@ -1,0 +1,226 @@
+"""Births and deaths: new periods near what proves good, at the expense of what does not.
+
+A newborn lives through the window of past rounds in a spare slot. Its weight is then what Bayes' rule
+would have given it, had it been there since the window began with the prior pi:
+
+    log w = log pi + (its log likelihood of the window) - (the gain in log evidence over the window)
+
+Evidence is that of all present hypotheses, as if each had been there from the start: a birth adds to it.
+(The mixture's own record of predictions would not do. It contains the losses of hypotheses that are gone,
+and newborns would be measured against those.) Here pi is its family's prior over the number of candidates
+that were looked at, so that looking at many costs what it should. It takes the place of the lightest of
+its family, if that is lighter.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tidepull.hypotheses import seek
+from tidepull.hypotheses.bank import HypothesisBank
+from tidepull.hypotheses.fourier import Fourier
+from tidepull.hypotheses.kernels import Window
+from tidepull.hypotheses.naming import hypothesis_of
+from tidepull.hypotheses.seasons import Seasons
+from tidepull.hypotheses.spec import SINE, SQUARE, Hypothesis, Moment, Spec
+from tidepull.hypotheses.square import Square
+from tidepull.policies.tide_families import GROUP_PRIOR, Pool
+from tidepull.types import FloatArray, Snapshot
+
+_PRODUCTS_PER_SEARCH = 40_000_000
+_SHORTEST_WINDOW = 24
+
+
+class Births:
+    """Who sits in which slot of the bank, and who may come."""
+
+    def __init__(self, bank: HypothesisBank, pools: Sequence[Pool], *, network: bool) -> None:
+        self._bank, self._pools = bank, pools
+        self.count = 0
+        self._searches = 0
+        self.groups = tuple(dict.fromkeys(pool.group for pool in pools))
+        sizes = [len(pool.initial) + pool.spare for pool in pools]
+        stops = np.cumsum(sizes)
+        self._slots = [range(int(stop) - size, int(stop)) for size, stop in zip(sizes, stops, strict=True)]
+        self.group_of = np.repeat([self.groups.index(pool.group) for pool in pools], sizes)
+        if network:  # it sits behind the bank's last slot
+            self.group_of = np.append(self.group_of, len(self.groups))
+            self.groups += ("network",)
+        for pool, slots in zip(pools, self._slots, strict=True):
+            for m, spec in zip(slots, pool.initial, strict=False):
+                bank.assign(m, spec)
+        self._unit = sum(self._mass(pool) for pool in pools if pool.initial)
+        self._unit += GROUP_PRIOR["network"] if network else 0.0
+
+    def initial_prior(self) -> FloatArray:
+        """The prior of every slot that is filled at the start."""
+        prior = np.zeros(len(self.group_of))
+        if len(prior) > self._bank.size:
+            prior[-1] = GROUP_PRIOR["network"]
+        for pool, slots in zip(self._pools, self._slots, strict=True):
+            if pool.initial:
+                prior[slots.start : slots.start + len(pool.initial)] = self._mass(pool) / len(pool.initial)
+        return prior / self._unit
+
+    def seek(
+        self, window: Window, binary: bool, gain: float, log_weights: FloatArray, prior: FloatArray
+    ) -> float:
+        """Look for better periods; `gain` is what the log evidence gained over the window.
+
+        Changes weights and priors in place; returns what newborns add to the log evidence."""
+        if len(window.t) < _SHORTEST_WINDOW:
+            return 0.0
+        added = 0.0
+        self._searches += 1
+        for i, pool in enumerate(self._pools):
+            if not pool.spare:
+                continue
+            for hypothesis, looked_at in self._candidates(i, window, log_weights):
+                pi = self._mass(pool) / self._unit / looked_at
+                added += self._try(i, hypothesis, pi, window, binary, gain + added, log_weights, prior)
+        return added
+
+    def snapshot(self) -> Snapshot:
+        """What the bank itself does not hold."""
+        return {"count": self.count, "searches": self._searches}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self.count, self._searches = int(snapshot["count"]), int(snapshot["searches"])
+
+    def _mass(self, pool: Pool) -> float:
+        return GROUP_PRIOR[pool.group] / sum(other.group == pool.group for other in self._pools)
+
+    def _candidates(
+        self, i: int, window: Window, log_weights: FloatArray
+    ) -> Iterator[tuple[Hypothesis, float]]:
+        """Hypotheses worth a try, each with the number of candidates it was chosen from."""
+        pool = self._pools[i]
+        t0, n, n_arms = int(window.t[0]), len(window.t), self._bank.layout.n_arms
+        if pool.contextual:
+            yield from self._nearby(i, window, log_weights)
+        elif pool.group == "fourier":
+            for sine in seek.best_sines(t0, window.arm, window.y, n_arms, 3):
+                yield sine, n / 3
+        elif pool.group == "square":
+            for square in seek.best_squares(t0, window.arm, window.y, n_arms, 3):
+                yield square, float(len(seek.squares(n)[0]))
+        elif pool.group == "seasons":
+            yield from self._pairs(window, log_weights)
+
+    def _nearby(self, i: int, window: Window, log_weights: FloatArray) -> Iterator[tuple[Hypothesis, float]]:
+        """Small moves of the heaviest of the pool, by a step that goes round from wide to narrow."""
+        slots, n = self._slots[i], len(window.t)
+        dim = int(self._bank.arrays.dim[slots.start])
+        tries = max(2, _PRODUCTS_PER_SEARCH // (n * dim * dim))
+        order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
+        looked_at = float(n)
+        for m in order[:2]:
+            if not self._bank.arrays.active[m] or log_weights[m] < math.log(1e-6):
+                continue
+            hypothesis = hypothesis_of(self._bank.spec(int(m)))
+            for near in _moves(hypothesis, window, self._searches)[: tries // 2]:
+                yield near, looked_at
+
+    def _pairs(self, window: Window, log_weights: FloatArray) -> Iterator[tuple[Hypothesis, float]]:
+        """The heaviest season, and a second one in what it leaves unexplained."""
+        periodic = [
+            m
+            for pool, slots in zip(self._pools, self._slots, strict=True)
+            for m in slots
+            if pool.group in ("fourier", "square") and not pool.contextual and self._bank.arrays.active[m]
+        ]
+        if not periodic:
+            return
+        spec = self._bank.spec(max(periodic, key=lambda m: float(log_weights[m])))
+        first = hypothesis_of(spec._replace(discount=1.0))
+        assert isinstance(first, Fourier | Square)
+        rest = _residuals(first, window, self._bank.layout.n_arms)
+        t0, n_arms = int(window.t[0]), self._bank.layout.n_arms
+        others: list[Fourier | Square] = []
+        others += seek.best_sines(t0, window.arm, rest, n_arms, 2)
+        others += seek.best_squares(t0, window.arm, rest, n_arms, 2)
+        for second in others:
+            yield Seasons(first, second), 0.25 * len(rest) ** 2  # both were looked for
+
+    def _is_known(self, i: int, spec: Spec, n: int) -> bool:
+        """Whether n rounds could hardly tell the hypothesis from one that the pool has already."""
+        slots, bank = slice(self._slots[i].start, self._slots[i].stop), self._bank.arrays
+        alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
+        for j in range(2):
+            period, offset = bank.periods[slots, j], bank.offsets[slots, j]
+            alike &= bank.shapes[slots, j] == spec.shapes[j]
+            if spec.shapes[j] == SINE:
+                alike &= np.abs(1 / period - 1 / spec.periods[j]) < 0.1 / n
+            elif spec.shapes[j] == SQUARE:
+                alike &= np.abs(period / spec.periods[j] - 1) * n < 0.5
+                alike &= np.abs(offset - spec.offsets[j]) < 0.5
+        return bool(alike.any())
+
+    def _try(
+        self,
+        i: int,
+        hypothesis: Hypothesis,
+        pi: float,
+        window: Window,
+        binary: bool,
+        gain: float,
+        log_weights: FloatArray,
+        prior: FloatArray,
+    ) -> float:
+        bank, slots = self._bank, self._slots[i]
+        spec = hypothesis.spec()
+        if self._is_known(i, spec, len(window.t)):
+            return 0.0
+        cradle = next(m for m in slots if not bank.arrays.active[m])
+        ridge = bank.arrays.ridge[int(np.argmax(log_weights[: bank.size]))]
+        bank.assign(cradle, spec)
+        bank.arrays.ridge[cradle] = ridge
+        bank.reset(cradle)
+        bank.arrays.active[cradle] = False
+        likelihood = float(bank.replay(cradle, window, binary).sum())
+        log_weight = math.log(pi) + likelihood - gain
+        empty = [m for m in slots if not bank.arrays.active[m] and m != cradle]
+        if not empty:
+            taken = [m for m in slots if m != cradle]
+            lightest = min(taken, key=lambda m: float(log_weights[m]))
+            if log_weights[lightest] >= log_weight:
+                return 0.0
+            bank.arrays.active[lightest] = False
+            log_weights[lightest], prior[lightest] = -np.inf, 0.0
+        bank.arrays.active[cradle] = True
+        log_weights[cradle], prior[cradle] = log_weight, pi
+        top = float(log_weights.max())
+        added = top + math.log(float(np.exp(log_weights - top).sum()))
+        log_weights -= added
+        prior /= prior.sum()
+        self.count += 1
+        return added
+
+
+def _moves(hypothesis: Hypothesis, window: Window, turn: int) -> list[Hypothesis]:
+    n = len(window.t)
+    if isinstance(hypothesis, Fourier):
+        step = 0.6 / n / 2 ** (turn % 3)
+        shifted = [1 / hypothesis.period + sign * step for sign in (-1, 1)]
+        return [Fourier(1 / f, 1.0, hypothesis.contextual) for f in shifted if f > 0]
+    assert isinstance(hypothesis, Square)
+    step = max(hypothesis.half_period / 8 / 2 ** (turn % 4), 0.5)
+    moves = seek.neighbours(hypothesis, float(window.t[n // 2]), step)
+    return [Square(s.half_period, s.offset, 1.0, hypothesis.contextual) for s in moves]
+
+
+def _residuals(first: Fourier | Square, window: Window, n_arms: int) -> FloatArray:
+    """What a season leaves of the rewards, by least squares with a little ridge."""
+    located = [first.locate(Moment(int(t)), n_arms) for t in window.t]
+    tau = np.array([features for _, features in located])
+    block = np.array([cell for cell, _ in located]) * n_arms + window.arm
+    rest = window.y.copy()
+    for b in np.unique(block):
+        rows = block == b
+        A = tau[rows].T @ tau[rows] + 0.1 * np.eye(tau.shape[1])
+        rest[rows] -= tau[rows] @ np.linalg.solve(A, tau[rows].T @ window.y[rows])
+    return rest

@@ -1,0 +1,80 @@
+"""What `tide` believes about time, in words, now and over the rounds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.types import FloatArray, IntArray, Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """One hypothesis and how likely it is."""
+
+    words: str
+    group: str
+    weight: float
+
+    def __str__(self) -> str:
+        return f"{self.words}: {self.weight:.0%}"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """The leading beliefs, and the weights of whole families (columns) in past rounds (rows)."""
+
+    beliefs: tuple[Belief, ...]
+    rounds: IntArray
+    groups: tuple[str, ...]
+    weights: FloatArray
+
+    def __str__(self) -> str:
+        return "\n".join(str(belief) for belief in self.beliefs)
+
+
+class WeightHistory:
+    """Weights of families over the rounds: at most `capacity` rows, thinned as rounds go by."""
+
+    def __init__(self, n_groups: int, capacity: int = 512) -> None:
+        self._rows = np.zeros((capacity, n_groups))
+        self._rounds = np.zeros(capacity, np.int64)
+        self._count = 0
+        self._every = 1
+
+    def record(self, t: int, weights: FloatArray) -> None:
+        """Keep the weights of round t, if it is its turn."""
+        if t % self._every:
+            return
+        if self._count == len(self._rows):
+            self._every *= 2
+            kept = np.flatnonzero(self._rounds % self._every == 0)
+            self._count = len(kept)
+            self._rows[: len(kept)], self._rounds[: len(kept)] = self._rows[kept], self._rounds[kept]
+            if t % self._every:
+                return
+        self._rows[self._count], self._rounds[self._count] = weights, t
+        self._count += 1
+
+    def due(self, t: int) -> bool:
+        """Whether round t would be kept."""
+        return t % self._every == 0
+
+    def table(self) -> tuple[IntArray, FloatArray]:
+        """Rounds and their weights."""
+        return self._rounds[: self._count].copy(), self._rows[: self._count].copy()
+
+    def snapshot(self) -> Snapshot:
+        """The whole state."""
+        return {
+            "rows": self._rows.copy(),
+            "rounds": self._rounds.copy(),
+            "count": self._count,
+            "every": self._every,
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self._rows[...], self._rounds[...] = snapshot["rows"], snapshot["rounds"]
+        self._count, self._every = int(snapshot["count"]), int(snapshot["every"])

@@ -1,0 +1,101 @@
+"""Drifts drawn at random, for worlds that nobody designed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.errors import ProblemError
+from tidepull.problems.drift import read_only
+from tidepull.types import FloatArray, IntArray
+
+LONGEST = 16_384
+"""Rounds for which a drawn drift is worked out beforehand."""
+
+
+@dataclass(frozen=True, eq=False)
+class Table:
+    """A vector for each round, one row each."""
+
+    rows: FloatArray
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", read_only(self.rows))
+
+    def __call__(self, t: int) -> FloatArray:
+        """Row t."""
+        if t >= len(self.rows):
+            raise ProblemError(f"a random world ends after {len(self.rows)} rounds; shorten the horizon")
+        row: FloatArray = self.rows[t]
+        return row
+
+    def variation(self, horizon: int) -> float:
+        """The sum of ||w(t+1) - w(t)||."""
+        moves = np.diff(self.rows[: horizon + 1], axis=0)
+        return float(np.linalg.norm(moves, axis=1).sum())
+
+
+def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
+    """A number whose logarithm is uniform."""
+    return float(np.exp(rng.uniform(np.log(low), np.log(high))))
+
+
+def phases_of(kind: str, rng: np.random.Generator) -> IntArray:
+    """Which of two regimes holds in each round: taking turns regularly, or for random durations."""
+    t = np.arange(LONGEST)
+    if kind == "flip":
+        half = int(log_uniform(rng, 4, 120))
+        return (t + int(rng.integers(2 * half))) // half % 2
+    mean = log_uniform(rng, 15, 150)
+    return np.cumsum(rng.random(LONGEST) < 1 / mean) % 2
+
+
+def drifting_means(kind: str, n: int, rng: np.random.Generator) -> FloatArray:
+    """Expected rewards of n arms in [0, 1] over the rounds (rows)."""
+    t = np.arange(LONGEST)[:, None]
+    if kind == "stationary":
+        return np.broadcast_to(rng.random(n), (LONGEST, n))
+    if kind in ("flip", "irregular"):
+        regimes = rng.random((2, n))
+        return regimes[phases_of(kind, rng)]
+    if kind == "sine":
+        return _sine(t, n, rng)
+    if kind == "seasons":
+        return (_sine(t, n, rng) + _sine(t, n, rng)) / 2
+    if kind == "walk":
+        step = log_uniform(rng, 0.005, 0.05)
+        return _reflected(rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0))
+    raise ProblemError(f"there is no drift '{kind}'")
+
+
+def drifting_vectors(kind: str, dim: int, rng: np.random.Generator) -> FloatArray:
+    """Unit weight vectors over the rounds (rows)."""
+    pair = rng.standard_normal((2, dim))
+    pair[1] -= pair[1] @ pair[0] / (pair[0] @ pair[0]) * pair[0]
+    first, second = pair / np.linalg.norm(pair, axis=1, keepdims=True)
+    if kind == "stationary":
+        return np.broadcast_to(first, (LONGEST, dim))
+    if kind in ("flip", "irregular"):
+        other = -first if rng.random() < 0.5 else second
+        return np.asarray(np.stack([first, other])[phases_of(kind, rng)])
+    if kind == "sine":
+        angle = 2 * np.pi * (np.arange(LONGEST)[:, None] / log_uniform(rng, 8, 1000) + rng.random())
+        return np.asarray(np.cos(angle) * first + np.sin(angle) * second)
+    if kind == "walk":
+        steps = rng.standard_normal((LONGEST, dim)) / np.sqrt(dim)
+        path = first + log_uniform(rng, 0.003, 0.03) * np.cumsum(steps, axis=0)
+        return np.asarray(path / np.linalg.norm(path, axis=1, keepdims=True))
+    raise ProblemError(f"there is no drift '{kind}' for vectors")
+
+
+def _sine(t: IntArray, n: int, rng: np.random.Generator) -> FloatArray:
+    period = log_uniform(rng, 8, 400)
+    centre, phase = rng.uniform(0.3, 0.7, n), rng.random(n)
+    reach = np.minimum(centre, 1 - centre) * rng.uniform(0.5, 1.0, n)
+    return np.asarray(centre + reach * np.sin(2 * np.pi * (t / period + phase)))
+
+
+def _reflected(values: FloatArray) -> FloatArray:
+    """Fold the line into [0, 1] like a mirror at both ends."""
+    return 1 - np.abs(values % 2 - 1)

@@ -1,0 +1,150 @@
+"""Worlds drawn at random: the development suite of `tide`, and a fair field for any other policy.
+
+`world` decides the kind of drift, periods, phases, means, noise, dimensions and arms; the trial's seed
+decides only the noise and the contexts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+
+from tidepull.parameters import Parameters, parameter
+from tidepull.problems.arms import DriftingArms
+from tidepull.problems.drift import read_only
+from tidepull.problems.linear import LinearProblem, PoolSampler, unit_vectors
+from tidepull.problems.outsiders import ParityMachine, TwoStepChain
+from tidepull.problems.random_drifts import (
+    LONGEST,
+    Table,
+    drifting_means,
+    drifting_vectors,
+    log_uniform,
+    phases_of,
+)
+from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward
+from tidepull.protocols import Problem
+from tidepull.seeds import Streams
+from tidepull.types import Context, FloatArray, IntArray
+
+Kind = Literal[
+    "any", "arms-stationary", "arms-flip", "arms-irregular", "arms-sine", "arms-seasons", "arms-walk", "arms-chain",
+    "vectors-stationary", "vectors-flip", "vectors-irregular", "vectors-sine", "vectors-walk",
+    "labels-stationary", "labels-flip", "labels-irregular", "labels-slow",
+    "outside-parity", "outside-two-step",
+]  # fmt: skip
+KINDS = tuple(kind for kind in get_args(Kind) if kind != "any")
+DRAWN = tuple(kind for kind in KINDS if not kind.startswith("outside"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomWorldParameters(Parameters):
+    """Parameters of `random-world`."""
+
+    world: int = parameter(0, "number of the world", ge=0)
+    kind: Kind = parameter("any", "kind of world (any: by turns of the world's number)")
+
+
+def random_world(parameters: RandomWorldParameters, streams: Streams) -> Problem:
+    """The world of that number, with noise and contexts from the streams."""
+    kind = DRAWN[parameters.world % len(DRAWN)] if parameters.kind == "any" else parameters.kind
+    family, drift = kind.split("-", 1)
+    rng = Streams(parameters.world).child("world").generator(kind)
+    return _FAMILIES[family](drift, rng, streams)
+
+
+def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
+    n_arms = int(rng.integers(2, 11))
+    if drift == "chain":
+        reward: Reward = GaussianReward(log_uniform(rng, 0.03, 0.3), streams.generator("noise"))
+        order = rng.permutation(n_arms)
+        successor = np.empty(n_arms, np.int64)
+        successor[order] = np.roll(order, -1)
+        return TwoStepChain(np.tile(successor, (n_arms, 1)), reward)
+    noise = streams.generator("noise")
+    reward = (
+        BernoulliReward(noise) if rng.random() < 0.5 else GaussianReward(log_uniform(rng, 0.03, 0.5), noise)
+    )
+    return DriftingArms(Table(drifting_means(drift, n_arms, rng)), reward)
+
+
+def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
+    dim = int(log_uniform(rng, 2, 24))
+    pool = unit_vectors(1000, dim, rng)
+    return LinearProblem(
+        sampler=PoolSampler([(pool, int(rng.integers(3, 25)))]),
+        drift=Table(drifting_vectors(drift, dim, rng)),
+        noise_std=log_uniform(rng, 0.02, 0.3),
+        streams=streams,
+    )
+
+
+def _labels(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
+    n_arms, dim = int(rng.integers(2, 7)), int(log_uniform(rng, 3, 60))
+    stays = 0.95 if drift == "slow" else 0.0
+    phases = np.zeros(LONGEST, np.int64) if drift in ("stationary", "slow") else phases_of(drift, rng)
+    return NoisyLabels(
+        centres=rng.standard_normal((n_arms, dim)) * 2.5 / np.sqrt(dim),
+        rules=np.stack([rng.permutation(n_arms), rng.permutation(n_arms)]),
+        phases=phases,
+        stays=stays,
+        streams=streams,
+    )
+
+
+def _outside(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
+    reward = GaussianReward(0.1, streams.generator("noise"))
+    if drift == "parity":
+        n_arms = int(rng.integers(3, 7))
+        return ParityMachine(
+            np.stack([rng.permutation(n_arms), rng.permutation(n_arms)]) / (n_arms - 1), reward
+        )
+    n_arms = 4
+    return TwoStepChain(np.stack([rng.permutation(n_arms) for _ in range(n_arms)]), reward)
+
+
+_FAMILIES: dict[str, Callable[[str, np.random.Generator, Streams], Problem]] = {
+    "arms": _arms,
+    "vectors": _vectors,
+    "labels": _labels,
+    "outside": _outside,
+}
+
+
+class NoisyLabels:
+    """A hidden label shows itself as a noisy point about its centre; one arm pays for each label."""
+
+    def __init__(
+        self, *, centres: FloatArray, rules: IntArray, phases: IntArray, stays: float, streams: Streams
+    ) -> None:
+        self.n_arms = len(centres)
+        self._centres, self._rules, self._phases, self._stays = centres, rules, phases, stays
+        self._rows = [read_only(row) for row in np.eye(self.n_arms)]
+        self._contexts = streams.generator("contexts")
+        self._reward = GaussianReward(0.1, streams.generator("noise"))
+        self._label = int(self._contexts.integers(self.n_arms))
+        self._begin(0)
+
+    def context(self) -> Context:
+        """The point."""
+        return Context(observation=self._point)
+
+    def means(self) -> FloatArray:
+        """1 for the arm of the label, 0 for all others."""
+        return self._rows[int(self._rules[self._phases[self._t], self._label])]
+
+    def step(self, arm: int) -> float:
+        """The reward of an arm, and on to the next point."""
+        reward = self._reward(self.means(), arm)
+        self._begin(self._t + 1)
+        return reward
+
+    def _begin(self, t: int) -> None:
+        self._t = t
+        change, label = self._contexts.random(), int(self._contexts.integers(self.n_arms))
+        self._label = self._label if change < self._stays else label
+        spread = self._contexts.standard_normal(self._centres.shape[1]) / np.sqrt(self._centres.shape[1])
+        self._point = read_only(self._centres[self._label] + spread)
