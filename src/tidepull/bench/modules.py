@@ -8,11 +8,11 @@ import sys
 from collections.abc import Iterable
 from hashlib import sha256
 from pathlib import Path
-from types import ModuleType
 
 from tidepull.errors import SuiteError
 
 _loaded: dict[str, str] = {}
+"""From each name to the checksum of the source that was imported under it."""
 
 
 def load_modules(names: Iterable[str]) -> None:
@@ -20,7 +20,7 @@ def load_modules(names: Iterable[str]) -> None:
     for name in names:
         if name not in _loaded:
             # Of the code as imported: after a later edit, results of the old code must not pass as new.
-            _loaded[name] = _source_hash(name, _load(name))
+            _loaded[name] = _load_file(Path(name)) if name.endswith(".py") else _load_dotted(name)
 
 
 def source_hashes(names: Iterable[str]) -> list[str]:
@@ -29,23 +29,28 @@ def source_hashes(names: Iterable[str]) -> list[str]:
     return [f"{Path(name).name} {_loaded[name]}" for name in names]
 
 
-def _load(name: str) -> ModuleType:
+def _load_dotted(name: str) -> str:
     try:
-        if not name.endswith(".py"):
-            return importlib.import_module(name)
-        qualified = f"tidepull_own_{len(_loaded)}_{Path(name).stem}"
-        spec = importlib.util.spec_from_file_location(qualified, name)
+        module = importlib.import_module(name)
+    except (ImportError, SyntaxError) as error:
+        raise SuiteError(f"the module '{name}' cannot be imported ({error})") from None
+    if module.__file__ is None:
+        raise SuiteError(f"the module '{name}' has no source file; name one of its modules instead")
+    return sha256(Path(module.__file__).read_bytes()).hexdigest()
+
+
+def _load_file(path: Path) -> str:
+    try:
+        checksum = sha256(path.read_bytes()).hexdigest()
+        if checksum in _loaded.values():
+            return checksum  # The same code under another path has registered its ids already.
+        qualified = f"tidepull_own_{path.stem}_{checksum[:8]}"
+        spec = importlib.util.spec_from_file_location(qualified, path)
         if spec is None or spec.loader is None:
             raise ImportError("not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[qualified] = module
         spec.loader.exec_module(module)
     except (ImportError, OSError, SyntaxError) as error:
-        raise SuiteError(f"the module '{name}' cannot be imported ({error})") from None
-    return module
-
-
-def _source_hash(name: str, module: ModuleType) -> str:
-    if module.__file__ is None:
-        raise SuiteError(f"the module '{name}' has no source file; name one of its modules instead")
-    return sha256(Path(module.__file__).read_bytes()).hexdigest()
+        raise SuiteError(f"the module '{path}' cannot be imported ({error})") from None
+    return checksum

@@ -130,7 +130,7 @@ def _count(result: Result, progress: Progress) -> None:
         progress.failed += 1
     else:
         progress.done += 1
-        progress.estimator.measured(kind, result.trial.seconds)
+        progress.estimator.measured(kind, result.seconds)
 
 
 @contextmanager

@@ -86,8 +86,12 @@ def merge(into: Store, others: Iterable[Store]) -> Merged:
 
 def differences(a: Store, b: Store) -> list[str]:
     """In what two stores differ apart from times and machines; empty when they hold the same results."""
-    found = []
-    for hash in sorted(a.hashes() | b.hashes()):
+    found = [
+        f"{hash}: only in {store.directory}"
+        for store, other in ((a, b), (b, a))
+        for hash in sorted(store.hashes() - other.hashes())
+    ]
+    for hash in sorted(a.hashes() & b.hashes()):
         faults = [f"{store.directory}: {fault}" for store in (a, b) if (fault := store.fault(hash))]
         if faults:
             found.append(f"{hash}: {'; '.join(faults)}")

@@ -108,7 +108,7 @@ def merge(
 def diff(a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")) -> None:
     """Compare two stores byte by byte, apart from times and machines; exit code 1 when they differ."""
     found = upkeep.differences(Store.open(a), Store.open(b))
-    for difference in found:
+    for difference in found[:20]:
         say(difference)
     say(f"{len(found):,} differences" if found else "the same results")
     if found:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Any, Literal
 
@@ -30,7 +32,10 @@ def sweep(
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Count and estimate; run nothing."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Run failed trials again too."),
-    on: Literal["local", "here"] = typer.Option("local", help="Local processes, or this process."),
+    on: Literal["local", "here", "ray"] = typer.Option(
+        "local", help="Local processes, this process, or a Ray cluster."
+    ),
+    address: str = typer.Option("auto", help="Of the Ray cluster (auto: the one that runs on this machine)."),
     json: bool = typer.Option(False, "--json", help="Only a JSON summary on stdout."),
 ) -> None:
     """Run a suite's missing trials; interrupt at any time, the same command continues."""
@@ -42,7 +47,7 @@ def sweep(
     if dry_run:
         _estimate(work, store, workers, json=json)
         return
-    executor, width = _executor(on, workers)
+    executor, width = _executor(on, workers, address, loaded.specs[0].modules)
     progress = start(loaded, store, work)
     interrupted = _run(work, store, executor, progress, Display(progress, width), quiet=json)
     if json:
@@ -57,7 +62,8 @@ def _run(
     """True when it was interrupted."""
     failures: list[str] = []
     try:
-        with shown(display, quiet=quiet):
+        # Ray prints about its machines to the standard output, which is for results alone.
+        with redirect_stdout(sys.stderr), shown(display, quiet=quiet):
             for result in run_sweep(work, store, executor, progress):
                 if result.trial is None:
                     failures.append(
@@ -101,9 +107,14 @@ def _estimate(work: Work, store: Store, workers: int | None, *, json: bool) -> N
         say(f"on {width} workers: {time_left(progress, width)} ({duration(seconds)} of CPU time)")
 
 
-def _executor(on: str, workers: int | None) -> tuple[Executor, int]:
+def _executor(on: str, workers: int | None, address: str, modules: tuple[str, ...]) -> tuple[Executor, int]:
     if on == "here":
         return InProcess(), 1
+    if on == "ray":
+        from tidepull.bench.ray_executor import RayCluster
+
+        cluster = RayCluster(address, modules=modules)
+        return cluster, cluster.workers
     local = LocalProcesses(workers)
     return local, local.workers
 
