@@ -61,20 +61,24 @@ def loss(p: Tree, features: Any, rewards: Any, l2: float) -> Any:
 
 
 def assert_same_gradient(
-    network: Network,
+    single: Network,
+    double: Network,
     inputs: FloatArray,
     rewards: FloatArray,
     jax_loss: Callable[[Tree], Any],
-    tolerance: float,
 ) -> None:
-    """Loss and every gradient equal those of automatic differentiation in float64."""
+    """Loss and every gradient equal automatic differentiation in float64, in both builds of the kernels."""
+    double.weights.flat[:] = single.weights.flat
     with jax.enable_x64(True):
-        value, gradient = jax.jit(jax.value_and_grad(jax_loss))(tree_of(network.weights))
+        value, gradient = jax.jit(jax.value_and_grad(jax_loss))(tree_of(single.weights))
         exact = {name: np.asarray(array) for name, array in gradient.items()}
-    assert abs(network.loss(inputs, rewards) - float(value)) < tolerance * float(value)
-    for name, array in exact.items():
-        error = np.linalg.norm(network.gradient[name] - array)
-        assert error <= tolerance * np.linalg.norm(array), f"{name}: {error:.1e}"
+    for network, tolerance in ((single, 1e-4), (double, 1e-9)):
+        dtype = network.weights.flat.dtype
+        loss = network.loss(inputs.astype(dtype), rewards.astype(dtype))
+        assert abs(loss - float(value)) < tolerance * float(value)
+        for name, array in exact.items():
+            error = np.linalg.norm(network.gradient[name] - array)
+            assert error <= tolerance * np.linalg.norm(array), f"{name}, {dtype}: {error:.1e}"
 
 
 def assert_same_training(

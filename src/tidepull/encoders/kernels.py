@@ -16,6 +16,7 @@ import numpy as np
 from numba import njit, types
 from numba.extending import overload
 
+from tidepull.encoders import simd
 from tidepull.types import FloatArray
 
 Kernel: TypeAlias = Callable[..., Any]
@@ -54,11 +55,27 @@ def sigmoid(x: Any) -> Any:
     raise NotImplementedError("only inside a kernel")
 
 
+def clamp(x: Any, limit: Any) -> Any:
+    """x within ±limit inside a kernel; what is not a number stays so."""
+    raise NotImplementedError("only inside a kernel")
+
+
+@overload(clamp, jit_options=INSIDE)
+def _clamp(x: Any, limit: Any) -> Kernel:  # noqa: ARG001
+    def scalar(x: Any, limit: Any) -> Any:
+        low = -limit if x < -limit else x
+        return limit if low > limit else low
+
+    def vector(x: Any, limit: Any) -> Any:
+        return simd.clamp(x, limit)
+
+    return vector if isinstance(x, simd.Vector) else scalar
+
+
 @overload(tanh, jit_options=INSIDE)
 def _tanh(x: Any) -> Kernel:
     def rational(x: Any) -> Any:
-        low = -TANH_LIMIT if x < -TANH_LIMIT else x
-        y = TANH_LIMIT if low > TANH_LIMIT else low
+        y = clamp(x, TANH_LIMIT)
         s = y * y
         n = y * ((N5 * s + N3) * s + N1)
         d = ((D6 * s + D4) * s + D2) * s + D0
@@ -68,41 +85,36 @@ def _tanh(x: Any) -> Kernel:
     def exact(x: Any) -> Any:
         return math.tanh(x)
 
+    def exact_vector(x: Any) -> Any:
+        return simd.exact_tanh(x)
+
+    if isinstance(x, simd.Vector):
+        return rational if x.dtype == types.float32 else exact_vector
     return rational if x == types.float32 else exact
 
 
 @overload(sigmoid, jit_options=INSIDE)
 def _sigmoid(x: Any) -> Kernel:
     def rational(x: Any) -> Any:
-        low = -SIGMOID_LIMIT if x < -SIGMOID_LIMIT else x
-        y = SIGMOID_LIMIT if low > SIGMOID_LIMIT else low
+        y = clamp(x, SIGMOID_LIMIT)
         s = y * y
         n = y * ((HN5 * s + HN3) * s + HN1)
         d = ((HD6 * s + HD4) * s + HD2) * s + D0
         return HALF + n * d / (n * n + d * d)
 
     def exact(x: Any) -> Any:
-        return HALF + HALF * math.tanh(HALF * x)
+        return HALF + HALF * tanh(HALF * x)
 
-    return rational if x == types.float32 else exact
+    return rational if getattr(x, "dtype", x) == types.float32 else exact
 
 
-@njit(inline="always", **INSIDE)
-def add_product(out: FloatArray, x: FloatArray, W: FloatArray, rows: int, columns: int) -> None:
-    """out += x W, eight rows of W in each pass over `out`."""
-    whole = rows - rows % 8
-    for k in range(0, whole, 8):
-        x0, x1, x2, x3 = x[k], x[k + 1], x[k + 2], x[k + 3]
-        x4, x5, x6, x7 = x[k + 4], x[k + 5], x[k + 6], x[k + 7]
-        w0, w1, w2, w3 = W[k], W[k + 1], W[k + 2], W[k + 3]
-        w4, w5, w6, w7 = W[k + 4], W[k + 5], W[k + 6], W[k + 7]
-        for j in range(columns):
-            out[j] += ((x0 * w0[j] + x1 * w1[j]) + (x2 * w2[j] + x3 * w3[j])) + (
-                (x4 * w4[j] + x5 * w5[j]) + (x6 * w6[j] + x7 * w7[j])
-            )
-    for k in range(whole, rows):
-        for j in range(columns):
-            out[j] += x[k] * W[k, j]
+@njit(**INSIDE)
+def accumulate(out: FloatArray, x: FloatArray, W: FloatArray) -> None:
+    """out += x W, for the few rows of one round."""
+    for k in range(x.size):
+        factor, row = x[k], W[k]
+        for j in range(out.size):
+            out[j] += factor * row[j]
 
 
 @functools.cache
@@ -112,45 +124,58 @@ def recurrence(hidden: int) -> tuple[Kernel, Kernel]:
     The four gates lie side by side in a row: input, forget, output, candidate.
     """
     H2, H3, H4 = 2 * hidden, 3 * hidden, 4 * hidden
+    lanes = math.gcd(hidden, 8)
 
     @njit(**OPTIONS)
     def forward(G: FloatArray, W: FloatArray, H: FloatArray, C: FloatArray, TC: FloatArray) -> None:
         """G holds x_t Wx + b and becomes the gates; row t + 1 of H and C the state after round t."""
         for t in range(G.shape[0]):
-            g, c, c_next, tc, h_next = G[t], C[t], C[t + 1], TC[t], H[t + 1]
-            add_product(g, H[t], W, hidden, H4)
-            for j in range(H3):
-                g[j] = sigmoid(g[j])
-            for j in range(H3, H4):
-                g[j] = tanh(g[j])
-            for j in range(hidden):
-                # c_t = f * c_{t-1} + i * candidate;  h_t = o * tanh(c_t)
-                value = g[hidden + j] * c[j] + g[j] * g[H3 + j]
-                c_next[j] = value
-                tc[j] = tanh(value)
-                h_next[j] = g[H2 + j] * tc[j]
+            row, now, after = t * H4, t * hidden, (t + 1) * hidden
+            simd.add_product(G, row, H, now, W, hidden, H4, lanes)
+            for j in range(0, hidden, lanes):
+                i = sigmoid(simd.load(G, row + j, lanes))
+                f = sigmoid(simd.load(G, row + hidden + j, lanes))
+                o = sigmoid(simd.load(G, row + H2 + j, lanes))
+                a = tanh(simd.load(G, row + H3 + j, lanes))
+                c = f * simd.load(C, now + j, lanes) + i * a
+                tc = tanh(c)
+                simd.store(G, row + j, i)
+                simd.store(G, row + hidden + j, f)
+                simd.store(G, row + H2 + j, o)
+                simd.store(G, row + H3 + j, a)
+                simd.store(C, after + j, c)
+                simd.store(TC, now + j, tc)
+                simd.store(H, after + j, o * tc)
 
     @njit(**OPTIONS)
     def backward(
         G: FloatArray, WT: FloatArray, C: FloatArray, TC: FloatArray, DH: FloatArray, window: int
     ) -> None:
-        """G holds the gates and becomes the loss's gradient before them; DH is that of the outputs h."""
+        """G holds the gates and becomes the loss's gradient before them; DH is that of the outputs h.
+
+        No gradient passes from one window of rounds to the one before it.
+        """
         last = G.shape[0] - 1
-        dc = np.zeros(hidden, G.dtype)
+        one = G.dtype.type(1)
+        DC = np.zeros(hidden, G.dtype)
         for t in range(last, -1, -1):
-            g, c, tc, dh = G[t], C[t], TC[t], DH[t]
+            row, now = t * H4, t * hidden
             if (t + 1) % window == 0:
-                dc[:] = 0
+                for j in range(hidden):
+                    DC[j] = 0
             elif t < last:
-                add_product(dh, G[t + 1], WT, H4, hidden)
-            for j in range(hidden):
-                i, f, o, a = g[j], g[hidden + j], g[H2 + j], g[H3 + j]
-                d = dc[j] + dh[j] * o * (ONE - tc[j] * tc[j])
-                dc[j] = d * f
-                g[j] = d * a * i * (ONE - i)
-                g[hidden + j] = d * c[j] * f * (ONE - f)
-                g[H2 + j] = dh[j] * tc[j] * o * (ONE - o)
-                g[H3 + j] = d * i * (ONE - a * a)
+                simd.add_product(DH, now, G, row + H4, WT, H4, hidden, lanes)
+            for j in range(0, hidden, lanes):
+                i, f = simd.load(G, row + j, lanes), simd.load(G, row + hidden + j, lanes)
+                o, a = simd.load(G, row + H2 + j, lanes), simd.load(G, row + H3 + j, lanes)
+                tc, dh = simd.load(TC, now + j, lanes), simd.load(DH, now + j, lanes)
+                dc = simd.load(DC, j, lanes) + dh * o * (one - tc * tc)
+                df = dc * f
+                simd.store(DC, j, df)
+                simd.store(G, row + j, dc * a * i * (one - i))
+                simd.store(G, row + hidden + j, df * simd.load(C, now + j, lanes) * (one - f))
+                simd.store(G, row + H2 + j, dh * tc * o * (one - o))
+                simd.store(G, row + H3 + j, dc * i * (one - a * a))
 
     return forward, backward
 
@@ -175,8 +200,8 @@ def head(
     """
     n = r.size
     total = 0.0
-    grad_w[:] = 0
-    grad_b[:] = 0
+    for j in range(w.size):
+        grad_w[j] = grad_b[j] = 0
     scale = U.dtype.type(2.0 / n)
     for t in range(n):
         u, dz, predicted = U[t], DZ[t], U.dtype.type(0)
@@ -226,7 +251,7 @@ def gates_of_state(
     previous = out.dtype.type(reward)
     for j in range(out.size):
         out[j] = bias[j] + previous * row[j]
-    add_product(out, h, recurrent, h.size, out.size)
+    accumulate(out, h, recurrent)
 
 
 @njit(**OPTIONS)
@@ -249,11 +274,14 @@ def cell_step(
     the observation passes through the linear layers `first` and `second`.
     """
     hidden, width = c.size, shared.size
-    common = shared.copy()
+    common, linear = np.empty(width, shared.dtype), np.empty(second.shape[0], shared.dtype)
+    for j in range(width):
+        common[j] = shared[j]
     if observation.size > 0:
-        linear = np.zeros(first.shape[1], shared.dtype)
-        add_product(linear, observation, first, observation.size, linear.size)
-        add_product(common, linear, second, linear.size, width)
+        for j in range(linear.size):
+            linear[j] = 0
+        accumulate(linear, observation, first)
+        accumulate(common, linear, second)
     g = np.empty(width, shared.dtype)
     for k in range(arms.shape[0]):
         h, c_next, u, arm = H[k], C[k], U[k], arms[k]
@@ -264,8 +292,9 @@ def cell_step(
         for j in range(hidden):
             c_next[j] = g[hidden + j] * c[j] + g[j] * g[3 * hidden + j]
             h[j] = g[2 * hidden + j] * tanh(c_next[j])
-        u[:] = bias
-        add_product(u, h, third, hidden, u.size)
+        for j in range(u.size):
+            u[j] = bias[j]
+        accumulate(u, h, third)
         for j in range(u.size):
             u[j] = tanh(u[j])
 
@@ -322,7 +351,8 @@ def dense_step(
         arm, u = arms[k], U[k]
         for j in range(second.size):
             second[j] = tanh(shared[j] + arm[j])
-        u[:] = bias
-        add_product(u, second, third, second.size, u.size)
+        for j in range(u.size):
+            u[j] = bias[j]
+        accumulate(u, second, third)
         for j in range(u.size):
             u[j] = tanh(u[j])

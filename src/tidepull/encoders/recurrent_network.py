@@ -13,6 +13,7 @@ import numpy as np
 
 from tidepull.encoders import initial, kernels
 from tidepull.encoders.linear_pair import LinearPair
+from tidepull.encoders.memory import aligned_zeros
 from tidepull.encoders.settings import RecurrentSettings
 from tidepull.encoders.weights import Weights
 from tidepull.types import FloatArray
@@ -37,7 +38,8 @@ class RecurrentNetwork:
         self.gradient = self.weights.zeros_like()
         self._workspace = _Workspace(0, units, dtype)
         self._pair = LinearPair(self.weights, self.gradient, "gates", _forget_offset(units[1]))
-        self._transposed = np.empty((4 * units[1], units[1]), dtype)
+        self._recurrent = aligned_zeros((units[1], 4 * units[1]), dtype)
+        self._transposed = aligned_zeros((4 * units[1], units[1]), dtype)
 
     def loss(self, inputs: FloatArray, rewards: FloatArray) -> float:
         """Mean squared error + l2 / 2 * sum of squared weights, and the gradient into `gradient`."""
@@ -61,7 +63,8 @@ class RecurrentNetwork:
         w, space = self.weights, self._workspace
         G, features = space.G[:n], space.U[:n]
         self._pair.forward(inputs, G)
-        self._forward(G, w["recurrent"], space.H, space.C, space.TC)
+        np.copyto(self._recurrent, w["recurrent"])
+        self._forward(G, self._recurrent, space.H, space.C, space.TC)
         np.matmul(space.H[1 : n + 1], w["third"], out=features)
         kernels.tanh_rows(features, w["third_bias"])
         return features
@@ -86,13 +89,13 @@ class _Workspace:
     def __init__(self, capacity: int, units: tuple[int, int, int], dtype: Any) -> None:
         _, hidden, third = units
         self.capacity = capacity
-        self.G = np.empty((capacity, 4 * hidden), dtype)
-        self.H = np.zeros((capacity + 1, hidden), dtype)
-        self.C = np.zeros((capacity + 1, hidden), dtype)
-        self.TC = np.empty((capacity, hidden), dtype)
-        self.U = np.empty((capacity, third), dtype)
-        self.DZ = np.empty((capacity, third), dtype)
-        self.DH = np.empty((capacity, hidden), dtype)
+        self.G = aligned_zeros((capacity, 4 * hidden), dtype)
+        self.H = aligned_zeros((capacity + 1, hidden), dtype)
+        self.C = aligned_zeros((capacity + 1, hidden), dtype)
+        self.TC = aligned_zeros((capacity, hidden), dtype)
+        self.U = aligned_zeros((capacity, third), dtype)
+        self.DZ = aligned_zeros((capacity, third), dtype)
+        self.DH = aligned_zeros((capacity, hidden), dtype)
 
 
 def _forget_offset(hidden: int) -> FloatArray:
