@@ -1,0 +1,69 @@
+"""A frame with everything that tables, pictures and pages need of it, each trial's rounds read once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from tidepull.analysis.aggregate import Panel, panels
+from tidepull.analysis.frame import Frame, Study
+from tidepull.analysis.normalise import RandomRegret, random_regret
+from tidepull.analysis.sensitivity import Sensitivity, sensitivities
+from tidepull.analysis.traces import Band, Trace, read_trace
+from tidepull.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examined:
+    """One study with its curves; `traces` goes by the groups' names."""
+
+    study: Study
+    random: RandomRegret | None
+    traces: Mapping[str, Trace]
+    sensitivities: tuple[Sensitivity, ...]
+
+    @property
+    def random_value(self) -> float | None:
+        """Regret of random arms, where it is known."""
+        return self.random.value if self.random else None
+
+    def bands(self, kind: str) -> dict[str, Band]:
+        """The named bands (`regret`, `regimes`, `phases`) of all groups that have them."""
+        found = {name: getattr(trace, kind) for name, trace in self.traces.items()}
+        return {name: band for name, band in found.items() if band is not None}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Suite:
+    """All studies of one suite, and their scores taken together."""
+
+    name: str
+    studies: tuple[Examined, ...]
+    panels: tuple[Panel, ...]
+
+
+def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) -> list[Suite]:
+    """Read the rounds of all groups, study by study, and group the studies by suite."""
+    by_suite: dict[str, list[Examined]] = {}
+    for study in frame.studies:
+        if on_study is not None:
+            on_study(study)
+        by_suite.setdefault(study.suite, []).append(_examined(study))
+    return [Suite(name, tuple(studies), tuple(_panels(studies))) for name, studies in by_suite.items()]
+
+
+def _examined(study: Study) -> Examined:
+    random = random_regret(study)
+    value = random.value if random else None
+    traces = {group.name: read_trace(study, group, value) for group in study.groups}
+    return Examined(study, random, traces, tuple(sensitivities(study)))
+
+
+def _panels(studies: list[Examined]) -> list[Panel]:
+    normalised: dict[str, dict[str, FloatArray]] = {}
+    for examined in studies:
+        if examined.random_value:
+            for group in examined.study.contenders:
+                share = group.regrets / examined.random_value
+                normalised.setdefault(group.name, {})[examined.study.title] = share
+    return panels(normalised)

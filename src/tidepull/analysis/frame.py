@@ -1,0 +1,176 @@
+"""From stores to studies: the rows of each problem, grouped by policy and setting. Rounds are not read here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tidepull.bench.plan import read_plans
+from tidepull.bench.rows import Row, load_rows
+from tidepull.bench.spec import canonical
+from tidepull.bench.store import Store
+from tidepull.errors import StoreError
+from tidepull.types import FloatArray
+
+NOT_A_CONTENDER = ("oracle",)
+"""Policies that know the truth; they are shown and never win."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Group:
+    """The trials of one policy under one setting, by seed.
+
+    `chosen_from` tells how many settings of a grid it is the best of; such a choice, made on the very
+    trials that are shown, flatters and is marked wherever it is shown.
+    """
+
+    name: str
+    setting: str
+    rows: tuple[Row, ...]
+    store: Store
+    chosen_from: int = 1
+
+    @property
+    def regrets(self) -> FloatArray:
+        """Final regret of each trial."""
+        return np.array([row.regret for row in self.rows])
+
+    @property
+    def rewards(self) -> FloatArray:
+        """Cumulative reward of each trial."""
+        return np.array([row.reward for row in self.rows])
+
+    @property
+    def worlds(self) -> list[tuple[int, int]]:
+        """What pairs a trial with another policy's: seed and problem seed."""
+        return [(row.seed, row.problem_seed) for row in self.rows]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Study:
+    """One problem of one suite at one horizon. `groups` has one group for each policy (the best setting
+    where there is a grid), `grids` all settings of each policy that has several."""
+
+    suite: str
+    problem: str
+    problem_id: str
+    parameters: Mapping[str, Any]
+    horizon: int
+    remark: str
+    groups: tuple[Group, ...]
+    grids: Mapping[str, tuple[Group, ...]]
+
+    @property
+    def title(self) -> str:
+        """The problem's name with its remark, such as `criteo-flipping (synthetic Criteo)`."""
+        return f"{self.problem} ({self.remark})" if self.remark else self.problem
+
+    @property
+    def contenders(self) -> list[Group]:
+        """The groups that can win, lowest mean regret first."""
+        able = [group for group in self.groups if group.rows[0].policy not in NOT_A_CONTENDER]
+        return sorted(able, key=lambda group: float(group.regrets.mean()))
+
+    def group(self, name: str) -> Group | None:
+        """The group of that name."""
+        return next((group for group in self.groups if group.name == name), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Gaps:
+    """What the suites asked for and the stores do not have: ids, with the reason where one is known."""
+
+    missing: tuple[str, ...]
+    damaged: Mapping[str, str]
+    failed: Mapping[str, str]
+
+    def __bool__(self) -> bool:
+        return bool(self.missing or self.damaged or self.failed)
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """All that analysis knows of one or more stores."""
+
+    studies: tuple[Study, ...]
+    gaps: Gaps
+    suites: Mapping[str, str]
+    versions: tuple[Mapping[str, str], ...]
+    machines: tuple[str, ...]
+    trials: int
+    cpu_seconds: float
+
+
+_Key: TypeAlias = tuple[str, str, int, str]
+
+
+def load_frame(stores: Sequence[Store]) -> Frame:
+    """Read summaries and plans of all stores; a trial that is in two of them counts once."""
+    rows: dict[tuple[str, ...], tuple[Store, Row]] = {}
+    missing: list[str] = []
+    damaged: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for store in stores:
+        loaded = load_rows(store)
+        for row in loaded.rows:
+            rows.setdefault((row.suite, row.problem, row.name, row.setting, row.hash), (store, row))
+        missing.extend(loaded.missing)
+        damaged.update(loaded.damaged)
+        failed.update(loaded.failed)
+    if not rows and not (missing or damaged or failed):
+        raise StoreError(
+            f"the store {stores[0].directory} holds no trials yet; `tidepull sweep` puts some there"
+        )
+    kept = [row for _, row in rows.values()]
+    return Frame(
+        studies=tuple(_studies(rows.values())),
+        gaps=Gaps(tuple(missing), damaged, failed),
+        suites={plan.suite: plan.text for store in stores for plan in read_plans(store)},
+        versions=tuple(_distinct(row.versions for row in kept)),
+        machines=tuple(sorted({row.machine for row in kept})),
+        trials=len({row.hash for row in kept}),
+        cpu_seconds=sum({row.hash: row.cpu_seconds for row in kept}.values()),
+    )
+
+
+def _studies(rows: Iterable[tuple[Store, Row]]) -> Iterable[Study]:
+    tree: dict[_Key, dict[str, dict[str, list[tuple[Store, Row]]]]] = {}
+    for store, row in rows:
+        # Trials outside any suite may share a name and differ in their parameters.
+        world = "" if row.suite else canonical(row.problem_parameters)
+        setting = row.setting if row.suite else row.setting or canonical(row.policy_parameters)
+        family = tree.setdefault((row.suite, row.problem, row.horizon, world), {}).setdefault(row.name, {})
+        family.setdefault(setting, []).append((store, row))
+    for (suite, problem, horizon, _), families in tree.items():
+        first = next(iter(next(iter(families.values())).values()))[0][1]
+        grids = {
+            name: tuple(_group(name, setting, pairs) for setting, pairs in settings.items())
+            for name, settings in families.items()
+        }
+        yield Study(
+            suite=suite,
+            problem=problem,
+            problem_id=first.problem_id,
+            parameters=first.problem_parameters,
+            horizon=horizon,
+            remark=first.remark,
+            groups=tuple(_best(groups) for groups in grids.values()),
+            grids={name: groups for name, groups in grids.items() if len(groups) > 1},
+        )
+
+
+def _group(name: str, setting: str, pairs: list[tuple[Store, Row]]) -> Group:
+    rows = tuple(sorted((row for _, row in pairs), key=lambda row: (row.seed, row.problem_seed)))
+    return Group(name, setting, rows, pairs[0][0])
+
+
+def _best(settings: Sequence[Group]) -> Group:
+    best = max(settings, key=lambda group: float(group.rewards.mean()))
+    return Group(best.name, best.setting, best.rows, best.store, chosen_from=len(settings))
+
+
+def _distinct(values: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:
+    return list({canonical(dict(value)): value for value in values}.values())

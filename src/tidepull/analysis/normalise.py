@@ -1,0 +1,40 @@
+"""The regret of random arms on a problem: 1 on the scale on which the oracle is 0."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+from tidepull.analysis.frame import Study
+from tidepull.bench.trial import build_problem
+from tidepull.errors import TidepullError
+
+
+@runtime_checkable
+class _HasRandomRegret(Protocol):
+    def random_regret(self, horizon: int) -> float:
+        """Expected regret of uniformly random arms."""
+
+
+@dataclass(frozen=True, slots=True)
+class RandomRegret:
+    """Its value, and whether it was `measured` or `computed`."""
+
+    value: float
+    source: str
+
+
+def random_regret(study: Study) -> RandomRegret | None:
+    """From the trials of `random` when there are any, else the problem's own formula on its first seed."""
+    for group in study.groups:
+        if group.rows[0].policy == "random":
+            return RandomRegret(float(group.regrets.mean()), "measured")
+    try:
+        problem = build_problem(
+            (study.problem_id, study.parameters), seed=study.groups[0].rows[0].problem_seed
+        )
+    except TidepullError:  # its data, or the module that registers it, is not at hand
+        return None
+    if not isinstance(problem, _HasRandomRegret):
+        return None
+    return RandomRegret(float(problem.random_regret(study.horizon)), "computed")

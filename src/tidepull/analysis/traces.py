@@ -1,0 +1,118 @@
+"""What the rounds of a group's trials say; read one trial at a time, kept as thinned curves and averages."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.analysis.bootstrap import mean_interval
+from tidepull.analysis.frame import Group, Study
+from tidepull.analysis.regimes import (
+    GOOD,
+    best_by_phase,
+    changes_of,
+    is_best,
+    period_of,
+    regret_per_regime,
+    rounds_to_recover,
+)
+from tidepull.types import FloatArray, IntArray
+
+MOST_POINTS = 400
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Band:
+    """A mean over trials with its 95% bootstrap band, at each x."""
+
+    x: FloatArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Rounds to recover after a change, averaged over trials and over the first or last quarter of changes.
+
+    A regime that ends before recovery counts with its whole length, so the averages are lower bounds where
+    `recovered` (the share of changes after which the policy recovered at all) is below 1.
+    """
+
+    early: float
+    late: float
+    recovered: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trace:
+    """One group: its regret curve, share of best arms, and what happens around changes where there are any."""
+
+    regret: Band
+    best_share: float
+    regimes: Band | None
+    recovery: Recovery | None
+    phases: Band | None
+
+
+def thinned_rounds(horizon: int, most: int = MOST_POINTS) -> IntArray:
+    """At most so many rounds (counted from 1), evenly spaced, with the first and the last."""
+    return np.unique(np.linspace(1, horizon, min(horizon, most)).round().astype(np.int64))
+
+
+def read_trace(study: Study, group: Group, random_regret: float | None) -> Trace:
+    """Read the group's trials; without the regret of random arms, recovery stays unknown."""
+    rounds = thinned_rounds(study.horizon)
+    changes, period = changes_of(study.parameters, study.horizon), period_of(study.parameters)
+    good_gap = None if random_regret is None else GOOD * random_regret / study.horizon
+    curves, shares, regimes, recoveries, phases = [], [], [], [], []
+    for row in group.rows:
+        trial = group.store.read(row.hash)
+        gaps = np.diff(trial.regret, prepend=0.0)
+        curves.append(trial.regret[rounds - 1])
+        shares.append(float(is_best(gaps).mean()))
+        if len(changes):
+            regimes.append(regret_per_regime(gaps, changes))
+            if good_gap is not None:
+                recoveries.append(rounds_to_recover(gaps, changes, good_gap))
+        if period is not None and period <= study.horizon:
+            phases.append(best_by_phase(gaps, period))
+    starts = np.concatenate([[0], changes]) + 1
+    return Trace(
+        regret=_band(rounds, np.array(curves)),
+        best_share=float(np.mean(shares)),
+        regimes=_band(*_pooled(starts, np.array(regimes))) if regimes else None,
+        recovery=_recovery(np.array(recoveries), changes, study.horizon) if recoveries else None,
+        phases=_phase_band(np.array(phases)) if phases else None,
+    )
+
+
+def _band(x: IntArray | FloatArray, values: FloatArray) -> Band:
+    low, high = mean_interval(values)
+    return Band(np.asarray(x, dtype=float), values.mean(axis=0), low, high)
+
+
+def _phase_band(shares: FloatArray) -> Band:
+    bins = shares.shape[1]
+    return _band((np.arange(bins) + 0.5) / bins, shares)
+
+
+def _pooled(starts: IntArray, values: FloatArray, most: int = 64) -> tuple[FloatArray, FloatArray]:
+    """Neighbouring regimes averaged, an even number at a time so that both kinds of a flip are in each."""
+    size = -(-len(starts) // most)
+    size += size % 2 if size > 1 else 0
+    cuts = np.arange(0, len(starts), size)
+    lengths = np.diff(np.append(cuts, len(starts)))
+    return np.asarray(starts[cuts], dtype=float), np.add.reduceat(values, cuts, axis=1) / lengths
+
+
+def _recovery(rounds: FloatArray, changes: IntArray, horizon: int) -> Recovery:
+    lengths = np.diff(np.append(changes, horizon))
+    counted = np.where(np.isnan(rounds), lengths, rounds)
+    quarter = max(1, len(changes) // 4)
+    return Recovery(
+        early=float(counted[:, :quarter].mean()),
+        late=float(counted[:, -quarter:].mean()),
+        recovered=float(np.mean(~np.isnan(rounds))),
+    )
