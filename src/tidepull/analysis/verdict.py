@@ -1,0 +1,52 @@
+"""A sentence for each problem: who won, and by how much."""
+
+from __future__ import annotations
+
+import math
+
+from tidepull.analysis.compare import Difference, independent, paired
+from tidepull.analysis.frame import Group, Study
+from tidepull.analysis.summary import summarise
+
+
+def verdict(study: Study) -> str:
+    """`rnlps won: regret 254.6, 388.7 less than nlps (95% interval 300.1 to 470.2; better on 10 of 10 seeds).`"""
+    order = study.contenders
+    if not order:
+        return "No policy that could win was run."
+    first = order[0]
+    regret = f"regret {first.regrets.mean():,.1f} over {_trials(first)}"
+    star = ", its setting chosen on these very trials" if first.chosen_from > 1 else ""
+    if len(order) == 1:
+        return f"{first.name} was the only contender: {regret}{star}."
+    second = order[1]
+    difference = compared(first, second)
+    less = f"{-difference.mean:,.1f} less than {second.name}"
+    if not math.isfinite(difference.low):
+        return f"{first.name} had the least regret: {regret}{star}, {less}; more trials would tell how sure that is."
+    detail = _detail(difference)
+    if difference.clear:
+        return f"{first.name} won: {regret}{star}, {less} {detail}."
+    return f"No clear winner: {first.name} had the least regret ({regret}{star}), {less} {detail}."
+
+
+def compared(a: Group, b: Group) -> Difference:
+    """Paired where both played at least two common worlds, else Welch's."""
+    difference = paired(a, b)
+    if difference.pairs >= 2:
+        return difference
+    first, second = summarise(a.regrets), summarise(b.regrets)
+    return independent(
+        a.name, b.name, (first.mean, first.std, first.trials), (second.mean, second.std, second.trials)
+    )
+
+
+def _detail(d: Difference) -> str:
+    won = d.wins * d.pairs  # a tie counts half
+    share = f"{won:.0f}" if won == round(won) else f"{d.wins:.0%}"
+    seeds = f"; better on {share} of {d.pairs} seeds" if d.pairs else ""
+    return f"(95% interval {-d.high:,.1f} to {-d.low:,.1f}{seeds})"
+
+
+def _trials(group: Group) -> str:
+    return f"{len(group.rows)} trials" if len(group.rows) > 1 else "one trial"

@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidepull.analysis.frame import load_frame
+from tidepull.analysis.regimes import (
+    best_by_phase,
+    changes_of,
+    period_of,
+    regret_per_regime,
+    rounds_to_recover,
+)
+from tidepull.analysis.traces import MOST_POINTS, read_trace, thinned_rounds
+from tidepull.bench.store import Store
+
+
+@pytest.mark.parametrize(
+    ("parameters", "changes", "period"),
+    [
+        ({"half_period": 10}, [10, 20, 30], 20.0),
+        ({"change_at": 25}, [25], None),
+        ({"change_at": 40}, [], None),
+        ({"period": 32.0}, [], 32.0),
+        ({}, [], None),
+    ],
+)
+def test_changes_and_period_come_from_the_parameters(
+    parameters: dict[str, float], changes: list[int], period: float | None
+) -> None:
+    assert changes_of(parameters, 40).tolist() == changes
+    assert period_of(parameters) == period
+
+
+def test_changes_are_where_the_means_of_the_problem_change() -> None:
+    from tidepull.bench.trial import build_problem
+
+    problem = build_problem(("flipping-gaussian", {"half_period": 7}), seed=0)
+    means = []
+    for _ in range(30):
+        means.append(problem.means().copy())
+        problem.step(0)
+    moved = [t for t in range(1, 30) if not np.array_equal(means[t], means[t - 1])]
+    assert changes_of({"half_period": 7}, 30).tolist() == moved
+
+
+def test_regret_per_regime_averages_between_changes() -> None:
+    gaps = np.array([1.0, 3.0, 0.0, 0.0, 6.0])
+    assert regret_per_regime(gaps, np.array([2, 4])).tolist() == [2.0, 0.0, 6.0]
+
+
+def test_recovery_is_the_start_of_three_good_rounds_or_unknown() -> None:
+    bad, good = 1.0, 0.05
+    gaps = np.array([good] * 4 + [bad, good, good, bad, good, good, good, good] + [bad, good, good, bad])
+    found = rounds_to_recover(gaps, np.array([4, 12]), good_gap=0.1)
+    assert found[0] == 4
+    assert np.isnan(found[1])
+
+
+def test_best_by_phase_is_one_where_the_best_arm_is_always_played() -> None:
+    gaps = np.where(np.arange(40) % 20 < 10, 0.0, 0.3)
+    assert best_by_phase(gaps, 20.0, bins=4).tolist() == [1.0, 1.0, 0.0, 0.0]
+
+
+def test_thinned_rounds_keep_both_ends_and_stay_within_the_limit() -> None:
+    assert thinned_rounds(5).tolist() == [1, 2, 3, 4, 5]
+    long = thinned_rounds(10_000)
+    assert (len(long), long[0], long[-1]) == (MOST_POINTS, 1, 10_000)
+
+
+def test_trace_ends_at_the_mean_of_the_stored_totals(store: Store) -> None:
+    study = load_frame([store]).studies[0]
+    for group in study.groups:
+        trace = read_trace(study, group, random_regret=80.0)
+        assert np.isclose(trace.regret.mean[-1], group.regrets.mean(), rtol=1e-4)
+        assert trace.regret.low[-1] <= trace.regret.mean[-1] <= trace.regret.high[-1]
+
+
+def test_oracle_recovers_at_once_and_always_plays_the_best_arm(store: Store) -> None:
+    study = load_frame([store]).studies[0]
+    oracle = study.group("oracle")
+    assert oracle is not None
+    trace = read_trace(study, oracle, random_regret=80.0)
+    assert trace.best_share == 1.0
+    assert trace.recovery is not None
+    assert (trace.recovery.early, trace.recovery.late, trace.recovery.recovered) == (0.0, 0.0, 1.0)
+    assert trace.phases is not None
+    assert (trace.phases.mean == 1.0).all()
