@@ -1,4 +1,7 @@
-"""A policy keeps its colour everywhere; all are safe for colour-blind readers (after Okabe and Ito)."""
+"""A policy keeps its colour everywhere; all are safe for colour-blind readers (after Okabe and Ito).
+
+Variants of one policy (best, default, other explorations) share its colour and differ by their line.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,32 @@ _FIXED = {
 }
 _SPARE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 
+SOLID: tuple[float, ...] = ()
+_DASHES = {
+    "": SOLID,
+    "best": SOLID,
+    "default": (6, 2.5),
+    "epsilon": (1.5, 2),
+    "epsilon-greedy": (1.5, 2),
+    "boltzmann": (7, 2, 1.5, 2),
+}
+_SPARE_DASHES: list[tuple[float, ...]] = [(3, 2), (9, 3), (7, 2, 1.5, 2, 1.5, 2), (1.5, 3.5)]
+
 
 def colour(policy: str) -> str:
     """Colour of a policy id, or of a label that starts with one ("rnlps-best")."""
-    matches = [id for id in _FIXED if policy == id or policy.startswith((f"{id}-", f"{id} "))]
-    if matches:
-        return _FIXED[max(matches, key=len)]
-    return _SPARE[crc32(policy.encode()) % len(_SPARE)]
+    id = _id(policy)
+    return _FIXED[id] if id else _SPARE[crc32(policy.encode()) % len(_SPARE)]
+
+
+def dashes(policy: str) -> tuple[float, ...]:
+    """Lengths of the line's dashes and gaps; empty for a solid line."""
+    variant = policy.removeprefix(_id(policy) or policy).strip("- *").removesuffix("-best")
+    if variant in _DASHES:
+        return _DASHES[variant]
+    return _SPARE_DASHES[crc32(variant.encode()) % len(_SPARE_DASHES)]
+
+
+def _id(policy: str) -> str:
+    matches = [id for id in _FIXED if policy == id or policy.startswith((f"{id}-", f"{id} ", f"{id}*"))]
+    return max(matches, key=len, default="")

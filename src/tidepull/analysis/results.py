@@ -1,0 +1,255 @@
+"""What the tables of a report say: results beside the paper's, paired comparisons, scores, recovery."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from tidepull.analysis import paper
+from tidepull.analysis.aggregate import Panel
+from tidepull.analysis.compare import all_pairs
+from tidepull.analysis.frame import Group, Study
+from tidepull.analysis.sensitivity import Sensitivity
+from tidepull.analysis.summary import summarise
+from tidepull.analysis.tables import Cell, Table, interval, number, spread
+from tidepull.analysis.traces import Trace
+
+PAPER_TRIALS = 10
+
+
+def paper_column(name: str) -> str | None:
+    """The column of the paper's table that a policy's name stands for."""
+    if name in paper.COLUMNS:
+        return name
+    for prefixes, column in (
+        (("d-ucb", "d-lin-ucb"), "discounted"),
+        (("sw-ucb", "sw-lin-ucb"), "windowed"),
+    ):
+        if name.removesuffix("-best") in prefixes:
+            return column
+    return None
+
+
+def reported(study: Study, name: str) -> paper.Reported | None:
+    """The paper's figure, where it has one for the problem, the policy and the horizon."""
+    column = paper_column(name)
+    if column is None or paper.HORIZONS.get(study.problem) != study.horizon:
+        return None
+    return paper.REGRET[study.problem].get(column)
+
+
+def standard_errors(ours: Group, theirs: paper.Reported) -> float:
+    """(Our mean - the paper's) / the standard error of that difference."""
+    mine = summarise(ours.regrets)
+    if mine.trials < 2:
+        return float("nan")
+    error = math.sqrt(mine.std**2 / mine.trials + theirs.std**2 / PAPER_TRIALS)
+    return (mine.mean - theirs.mean) / error if error > 0 else float("nan")
+
+
+def shown_name(group: Group) -> str:
+    """The policy's name; a star marks a setting that was chosen on the trials shown."""
+    return f"{group.name}*" if group.chosen_from > 1 else group.name
+
+
+def results_table(suite: str, studies: Sequence[Study]) -> Table:
+    """Problems x policies: mean ± standard deviation of final regret, best in bold, the paper's figure and
+    the difference in standard errors in the next columns where the paper has one."""
+    names = _in_order(studies)
+    printed = [n for n in names if any(reported(s, n) for s in studies)]
+    columns = ["problem"]
+    for name in names:
+        columns += [name, f"{name}, paper", f"{name}, difference in s.e."] if name in printed else [name]
+    rows = []
+    for study in studies:
+        winner = study.contenders[0].name if study.contenders else ""
+        cells = [Cell(study.title)]
+        for name in names:
+            cells += _result_cells(study, name, name == winner, name in printed)
+        rows.append(tuple(cells))
+    return Table(
+        f"results-{_slug(suite)}", "Final regret: mean ± standard deviation", tuple(columns), tuple(rows)
+    )
+
+
+def _in_order(studies: Sequence[Study]) -> list[str]:
+    """The paper's columns first, then the suite's other policies, then those that do not learn."""
+    names = dict.fromkeys(group.name for study in studies for group in study.groups)
+    last = ("random", "fixed", "oracle")
+
+    def place(name: str) -> int:
+        column = paper_column(name)
+        return paper.COLUMNS.index(column) if column else 99 if name in last else 50
+
+    return sorted(names, key=place)
+
+
+def _result_cells(study: Study, name: str, best: bool, printed: bool) -> list[Cell]:
+    group, theirs = study.group(name), reported(study, name)
+    if group is None:
+        cells = [Cell("–")]
+    else:
+        s = summarise(group.regrets)
+        cells = [spread(s.mean, s.std, best=best)]
+    if printed:
+        cells.append(Cell("–") if theirs is None else spread(theirs.mean, theirs.std))
+        known = group is not None and theirs is not None
+        cells.append(_signed(standard_errors(group, theirs)) if known and group and theirs else Cell("–"))
+    return cells
+
+
+def details_table(study: Study, random: float | None, traces: Mapping[str, Trace]) -> Table:
+    """One problem: every policy with interval, normalised regret, lost trials, time, and the paper's figure."""
+    order = study.contenders + [group for group in study.groups if group not in study.contenders]
+    with_paper = any(reported(study, group.name) for group in order)
+    columns = [
+        "policy",
+        "trials",
+        "regret",
+        "95% interval",
+        "worst trial",
+        "of random's",
+        "worse than random",
+    ]
+    columns += ["best arm", "seconds a trial"]
+    columns += ["paper", "difference (s.e.)"] if with_paper else []
+    rows = tuple(_details(study, g, random, traces.get(g.name), with_paper, g is order[0]) for g in order)
+    starred = [group for group in study.groups if group.chosen_from > 1]
+    note = ""
+    if starred:
+        chosen = "; ".join(f"{g.name}: {g.setting}, best of {g.chosen_from}" for g in starred)
+        note = f"* chosen on these very trials, which flatters ({chosen})."
+    return Table(
+        f"details-{_slug(study.suite)}-{_slug(study.problem)}", "Every policy", tuple(columns), rows, note
+    )
+
+
+def _details(
+    study: Study, group: Group, random: float | None, trace: Trace | None, with_paper: bool, best: bool
+) -> tuple[Cell, ...]:
+    s = summarise(group.regrets)
+    low, high = (float("nan"),) * 2 if trace is None else (trace.regret.low[-1], trace.regret.high[-1])
+    unknown = Cell("–")
+    cells = [
+        Cell(shown_name(group)),
+        number(s.trials, 0),
+        spread(s.mean, s.std, best=best),
+        interval(float(low), float(high)),
+        number(float(group.regrets.max())),
+        number(s.mean / random, 2) if random else unknown,
+        number(float(np.mean(group.regrets > random)) * 100, 0, unit="%") if random else unknown,
+        number(trace.best_share * 100, 0, unit="%") if trace else unknown,
+        number(float(np.mean([row.seconds for row in group.rows])), 2),
+    ]
+    if with_paper:
+        theirs = reported(study, group.name)
+        cells += (
+            [unknown, unknown]
+            if theirs is None
+            else [spread(theirs.mean, theirs.std), _signed(standard_errors(group, theirs))]
+        )
+    return tuple(cells)
+
+
+def pairs_table(study: Study) -> Table:
+    """Every pair of policies on their common seeds."""
+    rows = tuple(
+        (
+            Cell(f"{d.a} vs {d.b}"),
+            number(d.pairs, 0),
+            Cell(number(d.mean).text, d.mean, d.clear),
+            interval(d.low, d.high),
+            Cell(f"{d.wins:.0%}", d.wins),
+            Cell(f"{d.wins_low:.0%} to {d.wins_high:.0%}"),
+        )
+        for d in all_pairs(study.contenders)
+        if d.pairs
+    )
+    columns = ("pair", "common seeds", "difference in regret", "95% interval", "seeds won", "95% interval ")
+    note = "Below zero, the first of the pair has less regret. Bold where the interval leaves out zero."
+    return Table(
+        f"pairs-{_slug(study.suite)}-{_slug(study.problem)}", "Paired comparisons", columns, rows, note
+    )
+
+
+def recovery_table(study: Study, traces: Mapping[str, Trace]) -> Table | None:
+    """Rounds to recover after a change, early and late in the trial; None where nothing changes."""
+    rows = tuple(
+        (
+            Cell(shown_name(group)),
+            number(trace.recovery.early),
+            number(trace.recovery.late),
+            number(trace.recovery.recovered * 100, 0, unit="%"),
+        )
+        for group in study.contenders
+        if (trace := traces.get(group.name)) and trace.recovery
+    )
+    columns = ("policy", "first quarter of changes", "last quarter of changes", "changes recovered from")
+    note = (
+        "Rounds from a change to the first of three good rounds in a row (at most a tenth of the regret of random "
+        "arms). A regime that ends before counts with its whole length."
+    )
+    name = f"recovery-{_slug(study.suite)}-{_slug(study.problem)}"
+    return Table(name, "Rounds to recover after a change", columns, rows, note) if rows else None
+
+
+def scores_table(suite: str, panels: Sequence[Panel]) -> Table | None:
+    """Interquartile means of normalised regret over each set of problems."""
+    rows = tuple(
+        (
+            Cell(s.policy),
+            Cell(_set_name(panel)),
+            number(s.trials, 0),
+            number(s.iqm, 3, best=s is panel.scores[0]),
+            interval(s.low, s.high, 3),
+            number(s.mean, 3),
+        )
+        for panel in panels
+        for s in panel.scores
+    )
+    columns = ("policy", "problems", "trials", "interquartile mean", "95% interval", "mean")
+    note = "Regret as a share of random's: 0 is the oracle, 1 is random. Intervals: stratified bootstrap."
+    return Table(f"scores-{_slug(suite)}", "Scores over problems", columns, rows, note) if rows else None
+
+
+def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
+    """Best, median and worst setting of each family."""
+    rows = tuple(
+        (
+            Cell(s.family),
+            number(len(s.means), 0),
+            number(float(s.means[0])),
+            number(float(np.median(s.means))),
+            number(float(s.means[-1])),
+            number(s.median_score, 2),
+            number(s.share_below_random * 100, 0, unit="%"),
+            Cell(s.settings[0] or "–"),
+        )
+        for s in found
+    )
+    columns = (
+        "family",
+        "settings",
+        "best reward",
+        "median",
+        "worst",
+        "median score",
+        "below random",
+        "best setting",
+    )
+    note = "Score: (m - m_random) / (m_best - m_random) with the family's own best setting."
+    return Table(f"sensitivity-{_slug(study.suite)}-{_slug(study.problem)}", "Settings", columns, rows, note)
+
+
+def _set_name(panel: Panel) -> str:
+    return f"{len(panel.problems)}: {', '.join(panel.problems)}"
+
+
+def _signed(value: float) -> Cell:
+    return Cell(f"{value:+.1f}", value) if math.isfinite(value) else Cell("–")
+
+
+def _slug(text: str) -> str:
+    return text or "other"

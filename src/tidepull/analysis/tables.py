@@ -1,0 +1,135 @@
+"""A table as data, and the same table as Markdown, CSV, LaTeX and HTML."""
+
+from __future__ import annotations
+
+import csv
+import html
+import io
+import math
+from dataclasses import dataclass
+
+_LONG = 40
+"""Characters from which a cell of a page breaks into lines."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """What is shown, the number behind it (for sorting), and whether it is the best of its kind."""
+
+    text: str
+    value: float | None = None
+    best: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """`name` becomes a file's name; rows have one cell for each column; the first column names the row."""
+
+    name: str
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+    note: str = ""
+
+    def numeric(self, column: int) -> bool:
+        """Whether any cell of that column has a number behind it."""
+        return any(row[column].value is not None for row in self.rows)
+
+
+def number(value: float, digits: int = 1, *, best: bool = False, unit: str = "") -> Cell:
+    """A figure with thousands separators; a dash where it is not known."""
+    if not math.isfinite(value):
+        return Cell("–")
+    return Cell(f"{value:,.{digits}f}{unit}", value, best)
+
+
+def spread(mean: float, std: float, *, best: bool = False) -> Cell:
+    """`mean ± standard deviation`, sorted by its mean; the mean alone where there was one trial."""
+    text = f"{mean:,.1f} ± {std:,.1f}" if math.isfinite(std) else f"{mean:,.1f}"
+    return Cell(text, mean, best)
+
+
+def interval(low: float, high: float, digits: int = 1) -> Cell:
+    """`low to high`."""
+    return Cell(f"{low:,.{digits}f} to {high:,.{digits}f}" if math.isfinite(low) else "–")
+
+
+def to_markdown(table: Table) -> str:
+    """A pipe table, the best in bold."""
+    marks = ["---:" if table.numeric(i) else ":---" for i in range(len(table.columns))]
+    lines = [_piped(table.columns), _piped(marks)]
+    lines += [_piped([f"**{cell.text}**" if cell.best else cell.text for cell in row]) for row in table.rows]
+    return "\n".join(lines) + ("\n\n" + table.note if table.note else "") + "\n"
+
+
+def to_csv(table: Table) -> str:
+    """What is shown, as shown; the results behind it are in the store's own export."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows([cell.text for cell in row] for row in table.rows)
+    return text.getvalue()
+
+
+def to_latex(table: Table) -> str:
+    """A tabular for the booktabs package."""
+    shape = "".join("r" if table.numeric(i) else "l" for i in range(len(table.columns)))
+    lines = [
+        f"% {table.title}",
+        rf"\begin{{tabular}}{{{shape}}}",
+        r"\toprule",
+        " & ".join(map(_tex, table.columns)) + r" \\",
+        r"\midrule",
+    ]
+    for row in table.rows:
+        cells = [rf"\textbf{{{_tex(cell.text)}}}" if cell.best else _tex(cell.text) for cell in row]
+        lines.append(" & ".join(cells) + r" \\")
+    lines += [r"\bottomrule", r"\end{tabular}"]
+    return "\n".join(lines) + "\n"
+
+
+def to_html(table: Table) -> str:
+    """A table whose headings sort it (the page's script makes them do so)."""
+    heads = "".join(
+        f'<th scope="col" aria-sort="none"{_numeric(table, i)}>'
+        f'<button type="button">{html.escape(c)}</button></th>'
+        for i, c in enumerate(table.columns)
+    )
+    body = "".join(
+        "<tr>" + "".join(_td(table, i, cell) for i, cell in enumerate(row)) + "</tr>" for row in table.rows
+    )
+    note = f"<p class=note>{html.escape(table.note)}</p>" if table.note else ""
+    return (
+        f'<figure class="table"><figcaption>{html.escape(table.title)}</figcaption>'
+        f'<div class=scroll><table id="{html.escape(table.name)}" class=sortable><thead><tr>{heads}</tr></thead>'
+        f"<tbody>{body}</tbody></table></div>{note}</figure>"
+    )
+
+
+def _td(table: Table, column: int, cell: Cell) -> str:
+    text = html.escape(cell.text)
+    if column == 0:
+        return f'<th scope="row">{text}</th>'
+    value = "" if cell.value is None else f' data-value="{cell.value!r}"'
+    kind = " class=long" if len(cell.text) > _LONG else _numeric(table, column)
+    return f"<td{kind}{value}>{f'<b>{text}</b>' if cell.best else text}</td>"
+
+
+def _numeric(table: Table, column: int) -> str:
+    return " class=number" if table.numeric(column) else ""
+
+
+def _piped(cells: list[str] | tuple[str, ...]) -> str:
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _tex(text: str) -> str:
+    for plain, escaped in (
+        ("\\", r"\textbackslash{}"),
+        ("&", r"\&"),
+        ("%", r"\%"),
+        ("_", r"\_"),
+        ("#", r"\#"),
+    ):
+        text = text.replace(plain, escaped)
+    return text.replace("±", r"$\pm$").replace("–", "--").replace("−", "$-$")

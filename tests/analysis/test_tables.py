@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import csv
+import io
+import math
+
+import numpy as np
+import pytest
+
+from tidepull.analysis import paper, results
+from tidepull.analysis.frame import Study, load_frame
+from tidepull.analysis.sensitivity import sensitivities
+from tidepull.analysis.tables import Cell, Table, number, spread, to_csv, to_html, to_latex, to_markdown
+from tidepull.analysis.verdict import verdict
+from tidepull.bench.store import Store
+
+TABLE = Table(
+    "t",
+    "A <title>",
+    ("policy", "regret"),
+    ((Cell("a_b & c"), spread(1234.5, 6.7, best=True)), (Cell("x|y"), number(float("nan")))),
+)
+
+
+def test_markdown_marks_the_best_and_keeps_pipes_inside_cells() -> None:
+    lines = to_markdown(TABLE).splitlines()
+    assert lines[1] == "| :--- | ---: |"
+    assert lines[2] == "| a_b & c | **1,234.5 ± 6.7** |"
+    assert lines[3] == "| x\\|y | – |"
+
+
+def test_latex_escapes_what_latex_would_misread() -> None:
+    text = to_latex(TABLE)
+    assert r"a\_b \& c & \textbf{1,234.5 $\pm$ 6.7} \\" in text
+    assert text.count("{") == text.count("}")
+
+
+def test_csv_reads_back_as_shown() -> None:
+    rows = list(csv.reader(io.StringIO(to_csv(TABLE))))
+    assert rows == [["policy", "regret"], ["a_b & c", "1,234.5 ± 6.7"], ["x|y", "–"]]
+
+
+def test_html_escapes_and_carries_the_numbers_to_sort_by() -> None:
+    text = to_html(TABLE)
+    assert "A &lt;title&gt;" in text
+    assert 'data-value="1234.5"' in text
+
+
+@pytest.mark.parametrize(
+    ("name", "column"),
+    [
+        ("rnlps-best", "rnlps-best"),
+        ("d-ucb", "discounted"),
+        ("d-lin-ucb-best", "discounted"),
+        ("sw-lin-ucb", "windowed"),
+        ("tide", None),
+        ("rnlps", None),
+    ],
+)
+def test_names_stand_for_columns_of_the_paper(name: str, column: str | None) -> None:
+    assert results.paper_column(name) == column
+
+
+def test_paper_is_quoted_only_at_its_own_horizon(store: Store) -> None:
+    study = load_frame([store]).studies[0]
+    assert results.reported(study, "d-ucb") is None
+    longer = Study(
+        study.suite, study.problem, study.problem_id, study.parameters, 4096, "", study.groups, study.grids
+    )
+    assert results.reported(longer, "d-ucb") == paper.Reported(1381.3, 13.32)
+    header = results.results_table("s", [longer]).columns
+    assert header[header.index("d-ucb") + 1 : header.index("d-ucb") + 3] == (
+        "d-ucb, paper",
+        "d-ucb, difference in s.e.",
+    )
+
+
+def test_difference_is_in_standard_errors_of_both_samples(store: Store) -> None:
+    group = load_frame([store]).studies[0].groups[0]
+    theirs = paper.Reported(100.0, 10.0)
+    error = math.sqrt(group.regrets.var(ddof=1) / 6 + 100 / 10)
+    assert math.isclose(results.standard_errors(group, theirs), (group.regrets.mean() - 100) / error)
+
+
+def test_results_table_has_the_lowest_contender_in_bold(store: Store) -> None:
+    studies = load_frame([store]).studies
+    table = results.results_table("tiny", studies)
+    for study, row in zip(studies, table.rows, strict=True):
+        bold = [cell.text for cell in row if cell.best]
+        mean, std = study.contenders[0].regrets.mean(), study.contenders[0].regrets.std(ddof=1)
+        assert bold == [f"{mean:,.1f} ± {std:,.1f}"]
+
+
+def test_sensitivity_is_sorted_and_scored_between_random_and_best(store: Store) -> None:
+    found = sensitivities(load_frame([store]).studies[2])
+    assert [s.family for s in found] == ["d-ucb"]
+    assert (np.diff(found[0].means) <= 0).all()
+    assert found[0].scores is not None
+    assert found[0].scores[0] == 1.0
+
+
+def test_verdict_names_the_winner_when_the_interval_leaves_out_zero(store: Store) -> None:
+    study = load_frame([store]).studies[2]
+    first, second = study.contenders[:2]
+    said = verdict(study)
+    assert first.name in said
+    assert second.name in said
+    assert ("won" in said) != said.startswith("No clear winner")
+    assert f"{first.regrets.mean():,.1f}" in said
