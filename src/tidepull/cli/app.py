@@ -7,7 +7,7 @@ import sys
 import typer
 
 from tidepull import __version__
-from tidepull.cli import data, demo, listing, run, store, sweep, theory
+from tidepull.cli import data, demo, listing, report, run, store, sweep, theory
 from tidepull.errors import TidepullError
 
 app = typer.Typer(
@@ -24,6 +24,7 @@ app.command("list")(listing.list_registered)
 app.add_typer(data.app, name="data")
 app.command("sweep")(sweep.sweep)
 app.add_typer(store.store_app, name="store")
+app.command("report")(report.report)
 app.add_typer(theory.app, name="theory")
 
 
