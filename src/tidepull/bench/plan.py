@@ -7,6 +7,7 @@ hashes, labels to plans.
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -39,27 +40,32 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A suite as it was run: its name, its text, its trials."""
+    """A suite as it was run: its name, its text, its trials, the user's own modules that it needs."""
 
     suite: str
     text: str
     trials: tuple[Planned, ...]
+    modules: tuple[str, ...] = ()
 
 
 def plan_of(suite: str, text: str, specs: Iterable[TrialSpec]) -> Plan:
     """The plan of a suite's specs."""
     trials = []
+    modules: tuple[str, ...] = ()
     for spec in specs:
+        modules = spec.modules
         names = labels(spec)
         trials.append(Planned(spec.hash, names["problem"], names["name"], names["setting"], spec.seed))
-    return Plan(suite, text, tuple(trials))
+    return Plan(suite, text, tuple(trials), modules)
 
 
 def write_plan(store: Store, plan: Plan) -> None:
     """Keep a plan; an earlier one of the same suite is replaced."""
     pa, pq = arrow()
     table = pa.table({name: [getattr(trial, name) for trial in plan.trials] for name in _COLUMNS})
-    table = table.replace_schema_metadata({"suite": plan.suite, "text": plan.text})
+    table = table.replace_schema_metadata(
+        {"suite": plan.suite, "text": plan.text, "modules": json.dumps(plan.modules)}
+    )
     buffer = io.BytesIO()
     pq.write_table(table, buffer, compression="zstd", write_statistics=False)
     path = store.directory / "plans" / f"{plan.suite}.parquet"
@@ -81,7 +87,8 @@ def _read(data: bytes, path: str) -> Plan:
         metadata = table.schema.metadata
         columns = [table.column(name).to_pylist() for name in _COLUMNS]
         trials = tuple(Planned(*values) for values in zip(*columns, strict=True))
-        return Plan(metadata[b"suite"].decode(), metadata[b"text"].decode(), trials)
+        modules = tuple(json.loads(metadata[b"modules"]))
+        return Plan(metadata[b"suite"].decode(), metadata[b"text"].decode(), trials, modules)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise StoreError(
             f"the plan {path} is damaged; run the suite's sweep again to write it anew"

@@ -145,4 +145,5 @@ def _join_plans(source: Store, target: Store) -> None:
     for plan in read_plans(source):
         mine = own.get(plan.suite)
         trials = dict.fromkeys((*(mine.trials if mine else ()), *plan.trials))
-        write_plan(target, Plan(plan.suite, mine.text if mine else plan.text, tuple(trials)))
+        first = mine or plan
+        write_plan(target, Plan(plan.suite, first.text, tuple(trials), first.modules))

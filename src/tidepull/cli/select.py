@@ -1,0 +1,149 @@
+"""`tidepull select DIR`: the best and the default settings of a search, and the suite that reports them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from tidepull.bench.files import write_whole
+from tidepull.bench.modules import load_modules
+from tidepull.bench.plan import read_plans
+from tidepull.bench.rows import Row, Rows, load_rows
+from tidepull.bench.seeds_text import parse_seeds, seeds_text
+from tidepull.bench.selection import BASELINE, Selection, kinds_of
+from tidepull.bench.selection import select as choose
+from tidepull.bench.store import Store
+from tidepull.bench.suite_text import Table, suite_text
+from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.store import say_gaps
+from tidepull.errors import InputError, ParameterError, StoreError
+from tidepull.problems import problems
+
+
+def select(
+    directory: Path = typer.Argument(metavar="DIR", help="The store of a search."),
+    suite: str = typer.Option(None, help="The suite that searched (needed when the store has several)."),
+    write: Path = typer.Option(None, help="Where to write the suite of chosen settings (DIR/selected.toml)."),
+    seeds: str = typer.Option("0-9", help="Report seeds for that suite; the search's own are refused."),
+    horizon: int = typer.Option(None, min=1, help="Rounds in that suite (the problems' usual length)."),
+    partial: bool = typer.Option(
+        False, "--partial", help="Choose from what is there when trials are missing."
+    ),
+    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+) -> None:
+    """Choose the best setting for each problem and one default for all, as the paper does."""
+    store = Store.open(directory)
+    name, modules = _suite(store, suite)
+    load_modules(modules)
+    loaded = load_rows(store, name)
+    _check(loaded, partial=partial)
+    report_seeds = _report_seeds(seeds, loaded.rows)
+    selection = choose(loaded.rows, kinds_of(loaded.rows))
+    if not selection.best:
+        raise StoreError(f"the suite '{name}' has no family with several settings to choose from")
+    text = _suite_text(name, selection, loaded.rows, report_seeds, horizon, modules)
+    path = write or directory / "selected.toml"
+    write_whole(path, text.encode())
+    if json:
+        print_json(
+            {**asdict(selection), "missing": loaded.missing, "failed": loaded.failed, "suite": str(path)}
+        )
+        return
+    _show(selection)
+    say_gaps(loaded)
+    say(f"next: tidepull sweep {path}")
+
+
+def _suite(store: Store, wanted: str | None) -> tuple[str, tuple[str, ...]]:
+    plans = {plan.suite: plan for plan in read_plans(store)}
+    if wanted is None and len(plans) != 1:
+        raise InputError(f"say which suite searched: --suite with one of {', '.join(plans) or 'none'}")
+    name = wanted or next(iter(plans))
+    if name not in plans:
+        raise StoreError(f"the store {store.directory} has no suite '{name}'; it has: {', '.join(plans)}")
+    return name, plans[name].modules
+
+
+def _check(loaded: Rows, *, partial: bool) -> None:
+    gaps = (*loaded.missing, *loaded.damaged, *loaded.failed)
+    if gaps and not partial:
+        say_gaps(loaded)
+        raise StoreError(
+            f"{len(gaps):,} trials are not there (such as {gaps[0]}): "
+            "sweep again, or choose from the rest with --partial"
+        )
+
+
+def _report_seeds(text: str, rows: tuple[Row, ...]) -> tuple[int, ...]:
+    try:
+        seeds = parse_seeds(text)
+    except ValueError as error:
+        raise ParameterError(f"--seeds: {error}") from None
+    seen = sorted({row.seed for row in rows}.intersection(seeds))
+    if seen:
+        raise ParameterError(f"--seeds: the search has seen {seeds_text(seen)}; report on other seeds")
+    return seeds
+
+
+def _suite_text(
+    name: str,
+    selection: Selection,
+    rows: tuple[Row, ...],
+    seeds: tuple[int, ...],
+    horizon: int | None,
+    modules: tuple[str, ...],
+) -> str:
+    worlds = {row.problem: row for row in rows}
+    tables = [
+        Table(
+            "problems",
+            {
+                "id": row.problem_id,
+                "name": problem if problem != row.problem_id else None,
+                "horizon": horizon or problems.entry(row.problem_id).horizon,
+                "parameters": row.problem_parameters,
+            },
+        )
+        for problem, row in worlds.items()
+    ]
+    if any(row.name == BASELINE for row in rows):
+        tables.append(Table("policies", {"name": BASELINE}))
+    tables += [_policy(f"{b.family}-best", b.policy, [b.problem], b.parameters) for b in selection.best]
+    tables += [
+        _policy(f"{d.family}-default", d.policy, list(d.scores), d.parameters) for d in selection.default
+    ]
+    return suite_text(
+        f"{name}-selected",
+        f"The settings that {name} selected, on seeds that it never saw.",
+        seeds=seeds,
+        tables=tables,
+        modules=modules,
+    )
+
+
+def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any]) -> Table:
+    return Table("policies", {"name": name, "id": id, "problems": on, "parameters": parameters})
+
+
+def _show(selection: Selection) -> None:
+    print_table(
+        "Best setting of each problem (highest mean cumulative reward)",
+        ["problem", "family", "settings", "trials", "mean reward", "setting"],
+        [
+            [b.problem, b.family, str(b.settings), str(len(b.seeds)), f"{b.reward:.1f}", b.setting]
+            for b in selection.best
+        ],
+        right=(2, 3, 4),
+    )
+    print_table(
+        "Default setting (highest mean normalised score)",
+        ["problems", "family", "score", "setting"],
+        [[f"{len(d.scores)} {d.kind}", d.family, f"{d.score:.3f}", d.setting] for d in selection.default],
+        right=(2,),
+    )
+    for reason in selection.skipped:
+        say(f"[yellow]nothing chosen[/] {reason}")
