@@ -35,13 +35,25 @@ help: ## show this list
 	@$(PIP) install -c constraints.txt -e '.[bench,docs]'
 	@touch $@
 
+# The browser tests use a Chromium that is there; as root on Debian it is installed once, else they say they were skipped.
+.venv/browser: .venv/created
+	@for name in chromium chromium-browser google-chrome google-chrome-stable; do \
+	  command -v $$name >/dev/null && exit 0; \
+	done; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	  echo "installing Chromium for the browser tests"; \
+	  (apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 && exit 0; \
+	fi; \
+	echo "no Chromium here, and it could not be installed: tests/browser will be skipped"
+	@touch $@
+
 setup: .venv/installed ## install into .venv what users need
 setup-dev: .venv/installed-dev ## install into .venv what developers need
 
 demo: .venv/installed ## the main job, to a visible result in about two minutes
 	@$(BIN)/tidepull demo
 
-test: .venv/installed-dev $(if $(TORCH),.venv/installed-torch) lint types ## everything that must hold (TORCH=1 adds the torch bridge)
+test: .venv/installed-dev .venv/browser $(if $(TORCH),.venv/installed-torch) lint types ## everything that must hold (TORCH=1 adds the torch bridge)
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 lint: .venv/installed-dev ## style and layers
