@@ -82,6 +82,16 @@ def test_event_theta_fails_in_the_first_round_and_rarely_after() -> None:
     assert 0 < result.failures_theta[1:].sum() < 200 * 0.645
 
 
+def test_event_w_fails_exactly_where_the_deviation_passes_its_limit() -> None:
+    def far_out(view: View) -> Floats:
+        return 3.0 * view.normals if view.t % 2 else 0.1 * view.normals
+
+    result = simulate(SETTING, replace(SCENARIO, horizon=6), adversary=far_out)
+    assert ((result.nearest_w > 1) == (result.failures_w > 0)).all()
+    assert (result.nearest_w > 1).any()
+    assert (simulate(SETTING, SCENARIO).nearest_w < 1).all()
+
+
 def test_regret_grows_linearly_where_the_best_arm_is_hidden() -> None:
     setting, scenario = Setting(d=3, k=5), Scenario(horizon=256, seeds=20, adversary="hidden-best")
     growth = vary(setting, scenario, axis="epsilon", values=(0.05, 0.1, 0.2))

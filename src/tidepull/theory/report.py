@@ -66,6 +66,7 @@ def simulation_report(result: Result, exponents: Sequence[Exponent] = ()) -> dic
             "limit": float(result.potential_limit[-1]),
         },
         "trials_with_w_always": float(np.mean(result.clean_w)),
+        "nearest_w": {"first": float(result.nearest_w[0]), "last": float(result.nearest_w[-1])},
         "promises": {**asdict(kept), "kept": kept.kept},
         "saturated": result.saturated,
         "exponents": [asdict(exponent) for exponent in exponents],

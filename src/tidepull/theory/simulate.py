@@ -25,8 +25,9 @@ class Result:
 
     `regret` and `potential` (the running sum of s_{t,A_t}) are trials x checkpoints; `failures_w` and
     `failures_theta` count, for each round, the trials in which the event did not hold; `clean_w` says of each
-    trial whether E^w held in all rounds. `optimism` is the share of rounds with Theta_{t,a*} + epsilon >=
-    x*_{a*} . w, `saturated` the share of arms in C_t.
+    trial whether E^w held in all rounds, and `nearest_w` how near to failing it came in each round: the largest
+    |x . w^_t - x* . w| of any trial and arm as a share of l_t s + epsilon. `optimism` is the share of rounds with
+    Theta_{t,a*} + epsilon >= x*_{a*} . w, `saturated` the share of arms in C_t.
     """
 
     setting: Setting
@@ -37,6 +38,7 @@ class Result:
     failures_w: IntArray
     failures_theta: IntArray
     clean_w: BoolArray
+    nearest_w: Floats
     optimism: float
     saturated: float
     seconds: float
@@ -104,6 +106,7 @@ class _Tally:
         self._columns: list[tuple[Floats, Floats]] = []
         self._failures = np.zeros((2, horizon), np.int64)
         self._clean = np.ones(trials, np.bool_)
+        self._nearest = np.zeros(horizon)
         self._optimistic = self._saturated = 0
 
     def add(self, played: Round) -> None:
@@ -116,6 +119,7 @@ class _Tally:
         holds_theta = theory.event_theta(look.theta, look.estimates, look.s, self._nu[i], self._c[i])
         self._failures[:, i] = np.sum(~holds_w), np.sum(~holds_theta)
         self._clean &= holds_w
+        self._nearest[i] = np.max(np.abs(look.estimates - means) / (self._l[i] * look.s + epsilon))
         best = means.argmax(axis=1)
         self._optimistic += int(np.sum(look.theta[every, best] + epsilon >= means[every, best]))
         self._saturated += int(np.sum(theory.saturated(means, look.s, self._g[i], epsilon)))
@@ -134,6 +138,7 @@ class _Tally:
             failures_w=self._failures[0],
             failures_theta=self._failures[1],
             clean_w=self._clean,
+            nearest_w=self._nearest,
             optimism=self._optimistic / rounds,
             saturated=self._saturated / (rounds * self._setting.k),
             seconds=seconds,
