@@ -84,6 +84,7 @@ def show_simulation(report: dict[str, Any]) -> None:
         f"{'' if report['inflate'] else ', not inflated'}"
     )
     ratio = report["bound_over_worst"]
+    nearest = f"{report['nearest_w']['first']:.0%}, {report['nearest_w']['last']:.1%}"
     rows = [
         [
             "regret, mean and worst trial",
@@ -93,6 +94,7 @@ def show_simulation(report: dict[str, Any]) -> None:
         ["bound / worst regret", "-" if ratio is None else _number(ratio), "≥ 1"],
         ["sum of s, worst trial", f"{potential['worst']:.1f}", f"{potential['limit']:.1f}"],
         ["E^w failures a trial", f"{kept['w_failures']:.3g}", f"{kept['w_allowed']:.3g}"],
+        ["E^w: deviation / limit, first and last round", nearest, "100%"],
         [
             "E^Θ failures a trial from round 2",
             f"{kept['theta_failures']:.3g}",
