@@ -23,12 +23,12 @@ from tidepull.types import IntArray
 class Scenario(Parameters):
     """How a setting is played: who chooses contexts, how rewards and contexts are blurred, how often."""
 
-    horizon: int = parameter(4096, "rounds in a trial", ge=1)
+    horizon: int = parameter(4096, "rounds in a trial", ge=1, le=10**7)
     adversary: AdversaryName = parameter("random", "who chooses the true contexts")
     noise: Noise = parameter("gaussian", "distribution of the reward noise")
     error: ErrorKind = parameter("sphere", "direction of the measurement error")
     inflate: bool = parameter(True, "sample with nu_t as analysed; otherwise with sigma, as is usual")
-    seeds: int = parameter(100, "trials, on consecutive seeds", ge=1)
+    seeds: int = parameter(100, "trials, on consecutive seeds", ge=1, le=10**5)
     seed: int = parameter(0, "seed of the first trial", ge=0)
 
 
