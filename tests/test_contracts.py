@@ -49,6 +49,7 @@ def test_streams_refuse_a_seed_that_is_not_a_natural_number(seed: Any) -> None:
         ({"window": True}, "window must be a whole number"),
         ({"discount": float("nan")}, "discount must be finite"),
         ({"discount": 1.5}, "discount must be ≤ 1"),
+        ({"window": 10**400}, "window must be finite"),
         ({"units": (3, 0)}, "units must be ≥ 1"),
         ({"units": 3}, "units must be a list of whole number"),
         ({"variant": "other"}, "variant must be a 'paper' or 'code', got 'other'"),

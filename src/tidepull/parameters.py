@@ -10,7 +10,7 @@ A wrong name, type or value raises a `ParameterError` that names the parameter a
 from __future__ import annotations
 
 import difflib
-import math
+import sys
 import types
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
@@ -177,7 +177,7 @@ def _check(f: Field[Any], value: Any, hint: Any) -> None:
     for number in numbers:
         if isinstance(number, bool) or not isinstance(number, int | float):
             continue
-        if not math.isfinite(number):
+        if not -sys.float_info.max <= number <= sys.float_info.max:
             raise ParameterError(f"{f.name} must be finite, got {number}")
         for sign, bound in f.metadata.get("bounds", {}).items():
             holds = {"≥": number >= bound, ">": number > bound, "≤": number <= bound, "<": number < bound}[
