@@ -40,6 +40,20 @@ def reported(study: Study, name: str) -> paper.Reported | None:
     return paper.REGRET[study.problem].get(column)
 
 
+def reported_share(study: Study, name: str, random: float | None) -> float:
+    """The paper's regret as a share of random's, whose regret grows evenly with the horizon; nan if unknown.
+
+    It lets trials of another length be held against the paper's.
+    """
+    column = paper_column(name)
+    if column is None or study.problem not in paper.REGRET or not random:
+        return float("nan")
+    theirs = paper.REGRET[study.problem].get(column)
+    if theirs is None:
+        return float("nan")
+    return theirs.mean / (random * paper.HORIZONS[study.problem] / study.horizon)
+
+
 def standard_errors(ours: Group, theirs: paper.Reported) -> float:
     """(Our mean - the paper's) / the standard error of that difference."""
     mine = summarise(ours.regrets)
@@ -103,7 +117,7 @@ def _result_cells(study: Study, name: str, best: bool, printed: bool) -> list[Ce
 def details_table(study: Study, random: float | None, traces: Mapping[str, Trace]) -> Table:
     """One problem: every policy with interval, normalised regret, lost trials, time, and the paper's figure."""
     order = study.contenders + [group for group in study.groups if group not in study.contenders]
-    with_paper = any(reported(study, group.name) for group in order)
+    with_paper = any(math.isfinite(reported_share(study, group.name, random)) for group in order)
     columns = [
         "policy",
         "trials",
@@ -114,7 +128,7 @@ def details_table(study: Study, random: float | None, traces: Mapping[str, Trace
         "worse than random",
     ]
     columns += ["best arm", "seconds a trial"]
-    columns += ["paper", "difference (s.e.)"] if with_paper else []
+    columns += ["paper", "difference (s.e.)", "paper, of random's"] if with_paper else []
     rows = tuple(_details(study, g, random, traces.get(g.name), with_paper, g is order[0]) for g in order)
     starred = [group for group in study.groups if group.chosen_from > 1]
     note = ""
@@ -150,6 +164,7 @@ def _details(
             if theirs is None
             else [spread(theirs.mean, theirs.std), _signed(standard_errors(group, theirs))]
         )
+        cells.append(number(reported_share(study, group.name, random), 2))
     return tuple(cells)
 
 

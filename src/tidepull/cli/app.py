@@ -7,7 +7,7 @@ import sys
 import typer
 
 from tidepull import __version__
-from tidepull.cli import data, demo, listing, report, run, select, store, sweep, theory
+from tidepull.cli import compare, data, demo, listing, report, run, select, store, sweep, theory
 from tidepull.errors import TidepullError
 
 app = typer.Typer(
@@ -25,6 +25,7 @@ app.add_typer(data.app, name="data")
 app.command("sweep")(sweep.sweep)
 app.add_typer(store.store_app, name="store")
 app.command("report")(report.report)
+app.command("compare")(compare.compare)
 app.command("select")(select.select)
 app.add_typer(theory.app, name="theory")
 

@@ -1,0 +1,70 @@
+"""Two sets of results side by side: two stores, or a store and the paper's table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tidepull.analysis.compare import Difference, independent, paired
+from tidepull.analysis.frame import Frame, Group, Study
+from tidepull.analysis.results import PAPER_TRIALS, paper_column, reported
+from tidepull.analysis.summary import Summary, summarise
+from tidepull.bench.spec import canonical
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One policy on one problem in both; `difference` is the first minus the second."""
+
+    problem: str
+    policy: str
+    horizon: int
+    a: Summary
+    b: Summary
+    difference: Difference
+
+
+def versus_store(a: Frame, b: Frame) -> Iterator[Line]:
+    """What both have: the same problem and horizon under the same name; paired on common seeds."""
+    for mine in a.studies:
+        for theirs in b.studies:
+            if (mine.problem, mine.horizon) == (theirs.problem, theirs.horizon) and _same_world(mine, theirs):
+                for group in mine.groups:
+                    other = theirs.group(group.name)
+                    if other is not None:
+                        yield _line(mine, group, other)
+
+
+def versus_paper(a: Frame) -> Iterator[Line]:
+    """What the paper's table has too, at the paper's horizon; the intervals are Welch's."""
+    for study in a.studies:
+        for group in study.groups:
+            theirs = reported(study, group.name)
+            if theirs is not None:
+                ours = summarise(group.regrets)
+                column = f"paper: {paper_column(group.name)}"
+                difference = independent(
+                    group.name,
+                    column,
+                    (ours.mean, ours.std, ours.trials),
+                    (theirs.mean, theirs.std, PAPER_TRIALS),
+                )
+                their = Summary(theirs.mean, theirs.std, float("nan"), PAPER_TRIALS)
+                yield Line(study.title, group.name, study.horizon, ours, their, difference)
+
+
+def _same_world(a: Study, b: Study) -> bool:
+    return canonical(dict(a.parameters)) == canonical(dict(b.parameters))
+
+
+def _line(study: Study, ours: Group, theirs: Group) -> Line:
+    difference = paired(ours, theirs)
+    first, second = summarise(ours.regrets), summarise(theirs.regrets)
+    if difference.pairs < 2:
+        difference = independent(
+            ours.name,
+            theirs.name,
+            (first.mean, first.std, first.trials),
+            (second.mean, second.std, second.trials),
+        )
+    return Line(study.title, ours.name, study.horizon, first, second, difference)
