@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-import signal
-import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from types import FrameType
 
 from tidepull.bench.attempt import Result
 from tidepull.bench.estimate import Estimator, kind_of, kind_of_stored
@@ -21,10 +19,12 @@ from tidepull.bench.plan import plan_of, write_plan
 from tidepull.bench.spec import TrialSpec
 from tidepull.bench.store import Store
 from tidepull.bench.suite import Suite
-from tidepull.errors import InputError
+from tidepull.errors import InputError, StoreError
 from tidepull.protocols import Executor
 
 COMPACT_EVERY = 5000
+WRITERS = 4
+MOST_WAITING = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,14 +104,25 @@ def estimator(store: Store, work: Work) -> Estimator:
 
 
 def sweep(work: Work, store: Store, executor: Executor, progress: Progress) -> Iterator[Result]:
-    """Run, store, count; yields every result after it is safely stored."""
-    for result in executor.run(_handing_out(work.todo, progress)):
-        with _uninterrupted():
-            store.write(result)
-            _count(result, progress)
-        if (progress.done + progress.failed) % COMPACT_EVERY == 0:
-            compact(store)
-        yield result
+    """Run, store, count; yields every result after it is safely stored.
+
+    Threads write, because a disk takes longer to sync a file than a processor to make it; a result that has
+    reached the driver is stored whatever interrupts it.
+    """
+    writing: deque[tuple[Result, Future[None]]] = deque()
+    with ThreadPoolExecutor(WRITERS) as writers:
+        try:
+            for result in executor.run(_handing_out(work.todo, progress)):
+                writing.append((result, writers.submit(store.write, result)))
+                while writing and (writing[0][1].done() or len(writing) > MOST_WAITING):
+                    yield _settled(*writing.popleft(), progress)
+                    _compact_now_and_then(store, progress)
+            while writing:
+                yield _settled(*writing.popleft(), progress)
+        finally:
+            with suppress(StoreError):
+                while writing:
+                    _settled(*writing.popleft(), progress)
 
 
 def _handing_out(specs: Sequence[TrialSpec], progress: Progress) -> Iterator[TrialSpec]:
@@ -120,7 +131,8 @@ def _handing_out(specs: Sequence[TrialSpec], progress: Progress) -> Iterator[Tri
         yield spec
 
 
-def _count(result: Result, progress: Progress) -> None:
+def _settled(result: Result, written: Future[None], progress: Progress) -> Result:
+    written.result()
     kind = kind_of(result.spec)
     outcome = "failed" if result.trial is None else "done"
     progress.by_problem[result.spec.problem_name or result.spec.problem][outcome] += 1
@@ -131,23 +143,9 @@ def _count(result: Result, progress: Progress) -> None:
     else:
         progress.done += 1
         progress.estimator.measured(kind, result.seconds)
+    return result
 
 
-@contextmanager
-def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C inside the block takes effect at its end, so that a finished trial is always kept whole."""
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
-    pressed: list[int] = []
-
-    def remember(number: int, _: FrameType | None) -> None:
-        pressed.append(number)
-
-    before = signal.signal(signal.SIGINT, remember)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if pressed:
-        raise KeyboardInterrupt
+def _compact_now_and_then(store: Store, progress: Progress) -> None:
+    if (progress.done + progress.failed) % COMPACT_EVERY == 0:
+        compact(store)
