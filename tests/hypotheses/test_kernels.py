@@ -36,6 +36,7 @@ EVERY: list[Hypothesis] = [
     Seasons(Fourier(6.0), Square(5.0, 1.0)),
     Seasons(Fourier(6.0), Fourier(11.5)),
     Seasons(Square(3.0), Square(7.0, 2.0)),
+    Seasons(Fourier(6.0), Fourier(11.5), added=True),
     LastEvent(),
     LastEvent(contextual=True),
     LastSuccess(),
@@ -107,7 +108,7 @@ def test_bank_equals_the_posterior_worked_out_from_the_whole_history(
         expected = stats.t.logpdf(y, 2 * a, loc=mean, scale=math.sqrt(b / a * (1 + leverage)))
         score = bank.observe(moment, arm, x, y, binary=False)[0]
         assert score == pytest.approx(expected, abs=1e-8)
-        h = 1.0 if spec.discount == 1 else max(spec.discount, prior.slowest)
+        h = prior.memory
         a = h * a + (1 - h) * prior.a0 + 0.5
         b = h * b + (1 - h) * prior.b0 + 0.5 * (y - mean) ** 2 / (1 + leverage)
         seen.append((moment.t, block, phi, y))
@@ -117,7 +118,7 @@ def test_bank_equals_the_posterior_worked_out_from_the_whole_history(
 
 def test_noise_without_discount_is_the_conjugate_inverse_gamma() -> None:
     """b0 + (S - eta'mu) / 2, the textbook form, equals the sum of one-step errors."""
-    bank = make([Fourier(7.0)])
+    bank = make([Fourier(7.0)], memory=1.0)
     ridge, prior = float(bank.arrays.ridge[0]), NoisePrior()
     rows: dict[int, list[tuple[FloatArray, float]]] = {k: [] for k in range(N_ARMS)}
     for moment, arm, x, y in rounds(100):

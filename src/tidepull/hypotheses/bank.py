@@ -39,12 +39,12 @@ class Layout:
 
 @dataclass(frozen=True, slots=True)
 class NoisePrior:
-    """Inverse gamma prior (a0, b0) of the noise, how slowly it may be forgotten at most, and the prior
-    standard deviation of an arm's expected reward, all in units of standardised reward."""
+    """Inverse gamma prior (a0, b0) of the noise, how much of what was learnt of it is kept in each round,
+    and the prior standard deviation of an arm's expected reward, all in units of standardised reward."""
 
     a0: float = 1.0
     b0: float = 0.1
-    slowest: float = 0.99
+    memory: float = 0.995
     reward_std: float = 1.0
     least_ridge: float = 0.003
     most_ridge: float = 1.0
@@ -86,7 +86,7 @@ class HypothesisBank:
             vec=np.zeros(sum(vectors)),
             mat=np.zeros(sum(matrices)),
             settings=np.array(
-                [prior.a0, prior.b0, prior.slowest, layout.n_arms, 1 if layout.shared else layout.n_arms]
+                [prior.a0, prior.b0, prior.memory, layout.n_arms, 1 if layout.shared else layout.n_arms]
             ),
         )
 

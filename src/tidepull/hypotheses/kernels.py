@@ -8,8 +8,10 @@ own in every block: one block for each cell (regime) and, unless arms are known 
     a   <- h a + (1-h) a0 + 1/2
     b   <- h b + (1-h) b0 + (r - phi.mu)^2 / (1 + phi' Lam^-1 phi) / 2
 
-The line for b is the conjugate update b0 + (S - eta'mu)/2 written as a sum of one-step errors: no
-cancellation, so b > 0 for ever. A block at rest for n rounds decays by g^n when it is next touched.
+With h = 1 the line for b is the conjugate update b0 + (S - eta'mu)/2 written as a sum of one-step errors: no
+cancellation, so b > 0 for ever. h is the same for all hypotheses: whoever forgot old errors faster would
+seem to predict better wherever the noise shrinks as choices improve. A block at rest for n rounds decays
+by g^n when it is next touched.
 
 A block is kept in one of two forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
 so that discounts are exact; for small blocks and for g < 1. *Root* (U, z) with U'U = Lam and U'z = eta: a
@@ -24,7 +26,7 @@ from typing import NamedTuple
 import numba
 import numpy as np
 
-from tidepull.hypotheses.spec import LAST_EVENT, NO_MEMORY, SINE, SQUARE
+from tidepull.hypotheses.spec import ADDED_SINE, LAST_EVENT, NO_MEMORY, SINE, SQUARE
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 # Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
@@ -57,7 +59,7 @@ class Bank(NamedTuple):
     stamp: IntArray  # (blocks) the round to which a block's discount has been applied
     vec: FloatArray  # eta or z of every block
     mat: FloatArray  # A or U of every block, by rows
-    settings: FloatArray  # (a0, b0, smallest discount of the noise, arms, blocks per cell)
+    settings: FloatArray  # (a0, b0, h, arms, blocks per cell)
 
 
 class Window(NamedTuple):
@@ -88,6 +90,10 @@ def locate(bank: Bank, m: int, t: int, recent: FloatArray, tau: FloatArray) -> t
                 tau[3 * i + 1] = tau[i] * c
                 tau[3 * i] = tau[i]
             width *= 3
+        elif bank.shapes[m, j] == ADDED_SINE:
+            angle = _TWO_PI * ((t / period) % 1.0)
+            tau[width], tau[width + 1] = math.cos(angle), math.sin(angle)
+            width += 2
     if bank.memory[m] == LAST_EVENT:
         cell = (n_arms + 1) * cell + int(recent[0]) + 1
         for i in range(width - 1, -1, -1):
@@ -255,7 +261,7 @@ def observe_one(
         _add_row(bank.mat[at : at + d * d], bank.vec[vat : vat + d], phi, y, d)
     else:
         _add_moments(bank, m, block, t, phi, y)
-    h = 1.0 if bank.discount[m] == 1.0 else max(bank.discount[m], bank.settings[2])
+    h = bank.settings[2]
     bank.a[m] = h * bank.a[m] + (1 - h) * bank.settings[0] + 0.5
     bank.b[m] = h * bank.b[m] + (1 - h) * bank.settings[1] + 0.5 * e * e / (1 + leverage)
     return score

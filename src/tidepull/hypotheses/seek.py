@@ -98,3 +98,29 @@ def _climb(square: Square, centre: float, score: Callable[[FloatArray, FloatArra
         else:
             step /= 2
     return square
+
+
+def spectral(moments: FloatArray, t0: int, count: int) -> list[tuple[Fourier, Square]]:
+    """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates), as a sine and as a square wave.
+
+    Where weights swing as A sin(2 pi f (t + o)), so do the moments; F_j = sum_t v_tj exp(-2 pi i f t) then
+    has the square A_j^2 exp(i (4 pi f o - pi)) times a constant, which gives o whatever A is.
+    """
+    n = len(moments)
+    spectrum = np.fft.rfft(moments - moments.mean(axis=0), n=4 * n, axis=0)
+    frequency = np.arange(len(spectrum)) / (4 * n)
+    power = np.sum(np.abs(spectrum) ** 2, axis=1)
+    power[(frequency < 1 / n) | (frequency > 1 / _SHORTEST)] = 0.0
+    found: list[tuple[Fourier, Square]] = []
+    while len(found) < count and power.max(initial=0.0) > 0:
+        top = int(np.argmax(power))
+        left, middle, right = np.log(np.maximum(power[top - 1 : top + 2], 1e-300))
+        bend = left - 2 * middle + right
+        shift = 0.5 * (left - right) / bend if bend < -1e-12 and left > -600 and right > -600 else 0.0
+        f = (top + float(np.clip(shift, -0.5, 0.5))) / (4 * n)
+        turn = np.exp(-2j * np.pi * f * np.arange(n))
+        angle = float(np.angle(np.sum((turn @ (moments - moments.mean(axis=0))) ** 2)))
+        offset = (angle + np.pi) / (4 * np.pi * f) - t0
+        found.append((Fourier(1 / f), Square(0.5 / f, float(offset % (1 / f)))))
+        power[np.abs(frequency - f) < 1.5 / n] = 0.0
+    return found

@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol
 
 from tidepull.types import FloatArray
 
-NO_CLOCK, SINE, SQUARE = 0, 1, 2
+NO_CLOCK, SINE, SQUARE, ADDED_SINE = 0, 1, 2, 3
 NO_MEMORY, LAST_EVENT, LAST_SUCCESS = 0, 1, 2
 
 
@@ -43,8 +43,10 @@ class Spec(NamedTuple):
     @property
     def width(self) -> int:
         """Length of tau."""
-        sines = sum(shape == SINE for shape in self.shapes)
-        return int(3**sines * (2 if self.memory == LAST_EVENT else 1))
+        width = 1
+        for shape in self.shapes:
+            width = 3 * width if shape == SINE else width + 2 if shape == ADDED_SINE else width
+        return width * (2 if self.memory == LAST_EVENT else 1)
 
     def cells(self, n_arms: int) -> int:
         """Number of regimes."""

@@ -46,7 +46,7 @@ class TideParameters(Parameters):
     births: bool = parameter(True, "whether new hypotheses are born near good ones")
     share: float = parameter(1e-5, "alpha, the weight given back to the prior in every round", gt=0, lt=1)
     exploration: float = parameter(
-        2.0, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
+        0.5, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
     )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64)
 
@@ -83,7 +83,7 @@ class Tide:
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
         )
         self._history = WeightHistory(len(self._groups))
-        self._last_arm, self._last_reward, self._last_success = -1, 0.0, -1
+        self._last_arm, self._last_reward, self._last_success = -1, math.nan, -1
 
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""

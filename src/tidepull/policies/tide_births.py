@@ -25,7 +25,7 @@ from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.kernels import Window
 from tidepull.hypotheses.naming import hypothesis_of
 from tidepull.hypotheses.seasons import Seasons
-from tidepull.hypotheses.spec import SINE, SQUARE, Hypothesis, Moment, Spec
+from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE, Hypothesis, Moment, Spec
 from tidepull.hypotheses.square import Square
 from tidepull.policies.tide_families import GROUP_PRIOR, Pool
 from tidepull.types import FloatArray, Snapshot
@@ -101,6 +101,7 @@ class Births:
         pool = self._pools[i]
         t0, n, n_arms = int(window.t[0]), len(window.t), self._bank.layout.n_arms
         if pool.contextual:
+            yield from self._rhythms(i, window)
             yield from self._nearby(i, window, log_weights)
         elif pool.group == "fourier":
             for sine in seek.best_sines(t0, window.arm, window.y, n_arms, 3):
@@ -110,6 +111,20 @@ class Births:
                 yield square, float(len(seek.squares(n)[0]))
         elif pool.group == "seasons":
             yield from self._pairs(window, log_weights)
+
+    def _rhythms(self, i: int, window: Window) -> Iterator[tuple[Hypothesis, float]]:
+        """What swings in the products of reward and context (of each arm apart, unless arms share)."""
+        n, t0 = len(window.t), int(window.t[0])
+        moments = window.y[:, None] * window.x
+        if not self._bank.layout.shared:
+            by_arm = np.zeros((n, self._bank.layout.n_arms, moments.shape[1]))
+            by_arm[np.arange(n), window.arm] = moments
+            moments = by_arm.reshape(n, -1)
+        for sine, square in seek.spectral(moments, t0, 3):
+            if self._pools[i].group == "fourier":
+                yield Fourier(sine.period, 1.0, contextual=True), n / 3
+            else:
+                yield from ((near, 8.0 * n) for near in _whole(square, float(window.t[n // 2])))
 
     def _nearby(self, i: int, window: Window, log_weights: FloatArray) -> Iterator[tuple[Hypothesis, float]]:
         """Small moves of the heaviest of the pool, by a step that goes round from wide to narrow."""
@@ -144,6 +159,8 @@ class Births:
         others += seek.best_sines(t0, window.arm, rest, n_arms, 2)
         others += seek.best_squares(t0, window.arm, rest, n_arms, 2)
         for second in others:
+            if isinstance(first, Fourier) and isinstance(second, Fourier):
+                yield Seasons(first, second, added=True), 0.25 * len(rest) ** 2
             yield Seasons(first, second), 0.25 * len(rest) ** 2  # both were looked for
 
     def _is_known(self, i: int, spec: Spec, n: int) -> bool:
@@ -153,7 +170,7 @@ class Births:
         for j in range(2):
             period, offset = bank.periods[slots, j], bank.offsets[slots, j]
             alike &= bank.shapes[slots, j] == spec.shapes[j]
-            if spec.shapes[j] == SINE:
+            if spec.shapes[j] in (SINE, ADDED_SINE):
                 alike &= np.abs(1 / period - 1 / spec.periods[j]) < 0.1 / n
             elif spec.shapes[j] == SQUARE:
                 alike &= np.abs(period / spec.periods[j] - 1) * n < 0.5
@@ -201,12 +218,20 @@ class Births:
         return added
 
 
+def _whole(square: Square, centre: float) -> list[Square]:
+    """A square wave as found, and with a whole half period and offset, the boundary at the centre kept."""
+    half, offset = square.half_period, square.offset
+    whole = max(1, round(half))
+    moved = round((centre + offset) * whole / half - centre) % (2 * whole)
+    return [Square(half, offset, contextual=True), Square(float(whole), float(moved), contextual=True)]
+
+
 def _moves(hypothesis: Hypothesis, window: Window, turn: int) -> list[Hypothesis]:
     n = len(window.t)
     if isinstance(hypothesis, Fourier):
         step = 0.6 / n / 2 ** (turn % 3)
         shifted = [1 / hypothesis.period + sign * step for sign in (-1, 1)]
-        return [Fourier(1 / f, 1.0, hypothesis.contextual) for f in shifted if f > 0]
+        return [Fourier(1 / f, 1.0, hypothesis.contextual) for f in shifted if f > 0.25 / n]
     assert isinstance(hypothesis, Square)
     step = max(hypothesis.half_period / 8 / 2 ** (turn % 4), 0.5)
     moves = seek.neighbours(hypothesis, float(window.t[n // 2]), step)

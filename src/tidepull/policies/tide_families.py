@@ -29,10 +29,10 @@ GROUP_PRIOR = {
 }
 """How likely each family is before anything is seen; most things do not change."""
 
-DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995)
+DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 DRIFTING_SEASON = 0.99
 LONGEST_PERIOD = 2048
-_PRODUCTS_PER_ROUND = 300_000
+_PRODUCTS_PER_ROUND = 150_000
 _LARGEST_SLOT = 2_000_000
 
 

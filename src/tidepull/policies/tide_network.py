@@ -21,7 +21,6 @@ from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 _EPOCHS, _FIRST_TRAINING = 16, 32
 _UNITS, _LEARNING_RATE = (32, 32, 32), 0.01
-_NOISE_MEMORY = 0.995
 
 
 class NetworkHypothesis:
@@ -63,12 +62,7 @@ class NetworkHypothesis:
         score = float("nan")
         if self.awake:
             row = self._beside(np.repeat(features[None, :], self._n_arms, axis=0), X)[arm]
-            a, b = self._noise()
             score = float(self._head.observe(Moment(), arm, row, y, binary)[0])
-            # The noise is that of one-step errors: residuals on what it trained on would flatter it.
-            a1, b1 = self._noise()
-            prior, h = self._head.prior, _NOISE_MEMORY
-            self._set_noise(h * a + (1 - h) * prior.a0 + (a1 - a), h * b + (1 - h) * prior.b0 + (b1 - b))
         return score
 
     def training_is_due(self, t: int, weight: float) -> bool:
@@ -100,6 +94,7 @@ class NetworkHypothesis:
         lesson = Window(window.t[-n:], zeros, window.arm[-n:], x, window.y[-n:])
         self._head.replay(0, lesson, binary)
         if self.trainings > 1:
+            # The noise is that of one-step errors: residuals on what it trained on would flatter it.
             self._set_noise(*noise)
 
     def rescale(self, rounds: RecentRounds, binary: bool, centre: float, spread: float) -> None:

@@ -127,5 +127,5 @@ class RecentRounds:
 
 
 def standard_memory(reward: FloatArray, centre: float, spread: float) -> FloatArray:
-    """A last reward as a feature: standardised, and not beyond 3."""
-    return np.asarray(np.clip((reward - centre) / spread, -3.0, 3.0))
+    """A last reward as a feature: standardised, not beyond 3, and 0 where there is none (NaN)."""
+    return np.asarray(np.nan_to_num(np.clip((reward - centre) / spread, -3.0, 3.0)))

@@ -72,7 +72,7 @@ def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
 
 
 def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
-    dim = int(log_uniform(rng, 2, 24))
+    dim = int(log_uniform(rng, 2, 60))
     pool = unit_vectors(1000, dim, rng)
     return LinearProblem(
         sampler=PoolSampler([(pool, int(rng.integers(3, 25)))]),
