@@ -17,23 +17,31 @@ import scipy
 import tidepull
 from tidepull.bench.attempt import Result
 from tidepull.bench.executors import LocalProcesses
-from tidepull.bench.spec import TrialSpec
+from tidepull.bench.spec import TrialSpec, canonical
 
 ROOT = Path(__file__).parents[1]
+Key = tuple[str, str, str, int, int]
 
 
 @dataclass(frozen=True)
 class Row:
-    """One trial; `name` is the variant's."""
+    """One trial; `name` is the variant's, `setting` its parameters as JSON."""
 
     problem: str
     name: str
+    policy: str
+    setting: str
+    horizon: int
     seed: int
-    hash: str
     regret: float
     realised_regret: float
     seconds: float
     failed_trainings: int
+
+    @property
+    def key(self) -> Key:
+        """What was played."""
+        return (self.problem, self.policy, self.setting, self.horizon, self.seed)
 
 
 @dataclass(frozen=True)
@@ -56,19 +64,18 @@ class Summary:
 def run_missing(
     specs: Sequence[TrialSpec], path: Path, jobs: int, *, fresh: bool = False, also: Iterable[Path] = ()
 ) -> list[Row]:
-    """Rows of all specs, in their order; what the file has, or another one (`also`), is not run again."""
-    known = {} if fresh else {row.hash: row for file in (*also, path) for row in _read(file)}
-    todo = [spec for spec in specs if spec.hash not in known]
+    """Rows of all specs, in their order; what the file or another one (`also`) has is not run again."""
+    own = {row.key: row for row in _read(path)}
+    known = {} if fresh else {row.key: row for file in also for row in _read(file)} | own
+    todo = [spec for spec in specs if _key(spec) not in known]
     for done, result in enumerate(LocalProcesses(jobs).run(todo), start=1):
         row = _row(result)
-        known[row.hash] = row
-        _write(path, known.values())
+        own[row.key] = known[row.key] = row
+        _write(path, own.values())
         print(
             f"{done}/{len(todo)} {row.problem} {row.name} seed {row.seed}: {row.regret:.1f}", file=sys.stderr
         )
-    rows = [replace(known[spec.hash], name=_name(spec)) for spec in specs]
-    _write(path, rows)
-    return rows
+    return [replace(known[_key(spec)], name=_name(spec)) for spec in specs]
 
 
 def summary(rows: Iterable[Row], problem: str, name: str) -> Summary:
@@ -83,8 +90,7 @@ def provenance(command: str, rows: Sequence[Row], jobs: int) -> str:
     return (
         f"`{command}`: seeds {seeds[0]} to {seeds[-1]}; tidepull {tidepull.__version__}, numpy {np.__version__}, "
         f"scipy {scipy.__version__}, numba {numba.__version__}, Python {platform.python_version()}; "
-        f"{_processor()}, {jobs} processes on {os.cpu_count()} cores; "
-        f"{sum(row.seconds for row in rows) / len(rows):.1f} s a trial on average."
+        f"{_processor()}, {jobs} processes on {os.cpu_count()} cores."
     )
 
 
@@ -99,6 +105,10 @@ def _name(spec: TrialSpec) -> str:
     return spec.name or spec.policy
 
 
+def _key(spec: TrialSpec) -> Key:
+    return (spec.problem, spec.policy, canonical(dict(spec.policy_parameters)), spec.horizon, spec.seed)
+
+
 def _row(result: Result) -> Row:
     if result.trial is None:
         raise RuntimeError(result.error)
@@ -106,8 +116,10 @@ def _row(result: Result) -> Row:
     return Row(
         problem=spec.problem,
         name=_name(spec),
+        policy=spec.policy,
+        setting=canonical(dict(spec.policy_parameters)),
+        horizon=spec.horizon,
         seed=spec.seed,
-        hash=spec.hash,
         regret=round(float(trial.regret[-1]), 4),
         realised_regret=round(float(trial.realised_regret[-1]), 4),
         seconds=round(trial.seconds, 2),
@@ -123,8 +135,10 @@ def _read(path: Path) -> list[Row]:
             Row(
                 problem=line["problem"],
                 name=line["name"],
+                policy=line["policy"],
+                setting=line["setting"],
+                horizon=int(line["horizon"]),
                 seed=int(line["seed"]),
-                hash=line["hash"],
                 regret=float(line["regret"]),
                 realised_regret=float(line["realised_regret"]),
                 seconds=float(line["seconds"]),
@@ -139,7 +153,7 @@ def _write(path: Path, rows: Iterable[Row]) -> None:
     with path.open("w", newline="") as file:
         writer = csv.DictWriter(file, [f.name for f in fields(Row)], lineterminator="\n")
         writer.writeheader()
-        writer.writerows(asdict(row) for row in rows)
+        writer.writerows(asdict(row) for row in sorted(rows, key=lambda row: row.key))
 
 
 def _processor() -> str:
