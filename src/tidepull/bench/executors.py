@@ -9,7 +9,9 @@ from __future__ import annotations
 import os
 from collections import deque
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from multiprocessing.connection import wait
+from typing import Self
 
 from tidepull.bench.attempt import Result, attempt
 from tidepull.bench.spec import TrialSpec
@@ -31,21 +33,37 @@ class InProcess:
 
 
 class LocalProcesses:
-    """Worker processes on this machine, one BLAS thread each, at low priority."""
+    """Worker processes on this machine, one BLAS thread each, at low priority.
+
+    Inside `with`, workers live on from one `run` to the next; otherwise they end with it.
+    """
 
     def __init__(self, workers: int | None = None) -> None:
         if workers is not None and workers < 1:
             raise ParameterError(f"workers must be at least 1, got {workers}")
         self.workers = workers or usable_cpus()
+        self._keep = False
+        self._idle: list[WorkerProcess] = []
+
+    def __enter__(self) -> Self:
+        self._keep = True
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._keep = False
+        while self._idle:
+            self._idle.pop().kill()
 
     def run(self, specs: Iterable[TrialSpec]) -> Iterator[Result]:
         """Yield results as they finish; closing the iterator (or Ctrl-C) kills the workers at once."""
         todo = _Todo(specs)
-        workers: list[WorkerProcess] = []
+        workers, self._idle = self._idle, []
+        finished = False
         try:
-            while len(workers) < self.workers and todo:
+            while len(workers) < self.workers and todo.longer_than(len(workers)):
                 workers.append(WorkerProcess())
-                todo.feed(workers[-1])
+            for worker in workers:
+                todo.feed(worker)
             while busy := {worker.results: worker for worker in workers if worker.assigned}:
                 for ready in wait(list(busy)):
                     worker = busy[ready]  # type: ignore[index]
@@ -61,9 +79,13 @@ class LocalProcesses:
                     if todo:
                         todo.feed(worker, depth=2 if result.seconds < QUICK else 1)
                     yield result
+            finished = True
         finally:
-            for worker in workers:
-                worker.kill()
+            if finished and self._keep:
+                self._idle = workers
+            else:
+                for worker in workers:
+                    worker.kill()
 
 
 class _Todo:
@@ -74,9 +96,11 @@ class _Todo:
         self._ahead: deque[TrialSpec] = deque()
 
     def __bool__(self) -> bool:
-        if not self._ahead:
-            self._ahead.extend(spec for spec in [next(self._source, None)] if spec is not None)
-        return bool(self._ahead)
+        return self.longer_than(0)
+
+    def longer_than(self, count: int) -> bool:
+        self._ahead.extend(islice(self._source, max(0, count + 1 - len(self._ahead))))
+        return len(self._ahead) > count
 
     def feed(self, worker: WorkerProcess, depth: int = 1) -> None:
         while len(worker.assigned) < depth and self:

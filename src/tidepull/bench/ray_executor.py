@@ -44,7 +44,7 @@ class RayCluster:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def run(self, specs: Iterable[TrialSpec]) -> Iterator[Result]:
-        """Yield results as they come back; closing the iterator (or Ctrl-C) leaves the cluster."""
+        """Yield results as they come back; closing the iterator (or Ctrl-C) calls back what is out."""
         flow = Flow(specs)
         pending: dict[Any, list[TrialSpec]] = {}
         try:
@@ -57,7 +57,8 @@ class RayCluster:
                 for reference in ready:
                     yield from flow.collect(pending.pop(reference), self._fetch(reference))
         finally:
-            self._ray.shutdown()
+            for reference in pending:
+                self._ray.cancel(reference, force=True)
 
     def _submit(self, batch: list[TrialSpec]) -> Any:
         first = batch[0]

@@ -9,13 +9,14 @@ from typing import Any, Literal
 
 import typer
 
-from tidepull.bench.executors import InProcess, LocalProcesses
+from tidepull.bench.executors import LocalProcesses
 from tidepull.bench.index import compact
 from tidepull.bench.runner import Progress, Work, estimator, prepare, start
 from tidepull.bench.runner import sweep as run_sweep
 from tidepull.bench.store import Store
 from tidepull.bench.suite import load_suite
 from tidepull.cli.console import print_json, say
+from tidepull.cli.executor import make_executor
 from tidepull.cli.sweep_display import Display, duration, shown, time_left
 from tidepull.errors import StoreError
 from tidepull.protocols import Executor
@@ -47,7 +48,7 @@ def sweep(
     if dry_run:
         _estimate(work, store, workers, json=json)
         return
-    executor, width = _executor(on, workers, address, loaded.specs[0].modules)
+    executor, width = make_executor(on, workers, address, loaded.specs[0].modules)
     progress = start(loaded, store, work)
     interrupted = _run(work, store, executor, progress, Display(progress, width), quiet=json)
     if json:
@@ -105,18 +106,6 @@ def _estimate(work: Work, store: Store, workers: int | None, *, json: bool) -> N
         )
     elif work.todo:
         say(f"on {width} workers: {time_left(progress, width)} ({duration(seconds)} of CPU time)")
-
-
-def _executor(on: str, workers: int | None, address: str, modules: tuple[str, ...]) -> tuple[Executor, int]:
-    if on == "here":
-        return InProcess(), 1
-    if on == "ray":
-        from tidepull.bench.ray_executor import RayCluster
-
-        cluster = RayCluster(address, modules=modules)
-        return cluster, cluster.workers
-    local = LocalProcesses(workers)
-    return local, local.workers
 
 
 def _summary(name: str, directory: Path, work: Work, progress: Progress, interrupted: bool) -> dict[str, Any]:

@@ -1,0 +1,205 @@
+"""`tidepull tune PROBLEM POLICY`: search its settings, then hold the best against the default on fresh seeds."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+import typer
+
+from tidepull.analysis.summary import summarise
+from tidepull.bench.executors import LocalProcesses
+from tidepull.bench.files import write_whole
+from tidepull.bench.index import compact
+from tidepull.bench.modules import load_modules
+from tidepull.bench.runner import prepare, start, sweep
+from tidepull.bench.seeds_text import parse_seeds, seeds_text
+from tidepull.bench.space import declared_ranges, ranges_from_text
+from tidepull.bench.spec import TrialSpec
+from tidepull.bench.store import Store
+from tidepull.bench.suite import Suite
+from tidepull.bench.suite_text import Table, suite_text
+from tidepull.bench.tune import Judged, Outcome, Search, search
+from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.executor import make_executor
+from tidepull.cli.sweep_display import Display, duration, shown
+from tidepull.errors import ParameterError, TidepullError
+from tidepull.policies import policies
+from tidepull.problems import problems
+from tidepull.protocols import Executor
+
+_INTERRUPTED = 130
+_SEARCH_SHARE = 0.8
+"""Of the budget; the rest is for the report on fresh seeds."""
+
+
+def tune(
+    problem: str = typer.Argument(help="Id of a problem."),
+    policy: str = typer.Argument(help="Id of a policy."),
+    budget: str = typer.Option("30m", help="Time to spend on all workers: 90s, 30m, 2h."),
+    horizon: int = typer.Option(None, min=1, help="Rounds of a full trial (the problem's usual length)."),
+    suite: str = typer.Option(None, help="The suite whose grid declares the ranges (the paper's grids)."),
+    range_: list[str] = typer.Option(
+        [], "--range", metavar="NAME=LOW,HIGH", help="A range of your own; may be given again."
+    ),
+    search_seeds: str = typer.Option("2000-2002", help="Seeds that judge settings."),
+    report_seeds: str = typer.Option("0-9", help="Seeds that the search never sees."),
+    seed: int = typer.Option(0, min=0, help="Of the search itself."),
+    module: list[str] = typer.Option(
+        [], help="Your own module or .py file with policies; may be given again."
+    ),
+    out: Path = typer.Option(None, help="The store (out/tune-PROBLEM-POLICY if not given)."),
+    workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
+    on: Literal["local", "here", "ray"] = typer.Option("local", help="Where trials run."),
+    address: str = typer.Option("auto", help="Of the Ray cluster."),
+    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+) -> None:
+    """Search a policy's settings with Optuna; interrupt at any time, the same command continues."""
+    modules = tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in module)
+    load_modules(modules)
+    policies.entry(policy)
+    judging, reporting = _seeds("--search-seeds", search_seeds), _seeds("--report-seeds", report_seeds)
+    if shared := set(judging) & set(reporting):
+        raise ParameterError(
+            f"--report-seeds: the search judges on {seeds_text(shared)}; report on other seeds"
+        )
+    space = Search(
+        problem=problem,
+        policy=policy,
+        ranges=ranges_from_text(range_) or declared_ranges(policy, problem, suite),
+        horizon=horizon or problems.entry(problem).horizon,
+        seeds=judging,
+        seed=seed,
+        modules=modules,
+    )
+    seconds = parse_budget(budget)
+    store = Store.create(out or Path("out") / f"tune-{problem}-{policy}")
+    executor, width = make_executor(on, workers, address, modules)
+    runs = _Runs(store, executor, width, quiet=json)
+    try:
+        with executor if isinstance(executor, LocalProcesses) else nullcontext():
+            outcome = search(space, runs.search, seconds=_SEARCH_SHARE * seconds * width, on_bracket=_tell)
+            if outcome.best is None:
+                raise TidepullError(f"every setting failed; tracebacks are in {store.directory / 'failed'}")
+            rewards = runs.report(space, outcome.best, reporting)
+    except KeyboardInterrupt:
+        say("stopped; the same command continues")
+        raise typer.Exit(_INTERRUPTED) from None
+    compact(store)
+    path = store.directory / "tuned.toml"
+    write_whole(path, _suite(space, outcome.best, reporting).encode())
+    _show(space, outcome, rewards, path, json=json)
+
+
+class _Runs:
+    """Trials of the search and of the report, run once and remembered by the store."""
+
+    def __init__(self, store: Store, executor: Executor, width: int, *, quiet: bool) -> None:
+        self._store = store
+        self._executor = executor
+        self._width = width
+        self._quiet = quiet
+        self._asked: dict[str, dict[str, TrialSpec]] = {"tune-search": {}, "tune-report": {}}
+
+    def search(self, specs: Sequence[TrialSpec]) -> Mapping[str, tuple[float, float]]:
+        return self._run("tune-search", specs)
+
+    def report(self, space: Search, best: Judged, seeds: Sequence[int]) -> dict[str, list[float]]:
+        """Rewards of the tuned and of the default setting on the report seeds."""
+        specs = [
+            replace(spec, name=f"{space.policy}-{label}", setting="")
+            for label, parameters in (("tuned", best.parameters), ("default", {}))
+            for spec in replace(space, seeds=tuple(seeds)).specs(parameters, space.horizon)
+        ]
+        known = self._run("tune-report", specs)
+        lost = [spec.id for spec in specs if spec.hash not in known]
+        if lost:
+            raise TidepullError(f"{lost[0]} failed; its traceback is in {self._store.directory / 'failed'}")
+        half = len(specs) // 2
+        rewards = [known[spec.hash][0] for spec in specs]
+        return {"tuned": rewards[:half], "default": rewards[half:]}
+
+    def _run(self, name: str, specs: Sequence[TrialSpec]) -> dict[str, tuple[float, float]]:
+        asked = self._asked[name]
+        asked.update({f"{spec.id} {spec.hash}": spec for spec in specs})
+        suite = Suite(name, "", "", tuple(asked.values()))
+        work = prepare(suite, self._store)
+        progress = start(suite, self._store, work)
+        display = Display(progress, self._width)
+        with redirect_stdout(sys.stderr), shown(display, quiet=self._quiet):
+            for _ in sweep(work, self._store, self._executor, progress):
+                display.tick()
+        failed = {record["hash"] for record in self._store.failures()}
+        manifests = {spec.hash: self._store.manifest(spec.hash) for spec in specs if spec.hash not in failed}
+        return {hash: (m["totals"]["reward"], m["seconds"]) for hash, m in manifests.items()}
+
+
+def parse_budget(text: str) -> float:
+    """Seconds of `90s`, `30m`, `2h`; a bare number is minutes."""
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
+    if match is None or float(match[1]) <= 0:
+        raise ParameterError(f"--budget {text}: write a time such as 90s, 30m or 2h")
+    return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "": 60}[match[2]]
+
+
+def _seeds(option: str, text: str) -> tuple[int, ...]:
+    try:
+        return parse_seeds(text)
+    except ValueError as error:
+        raise ParameterError(f"{option}: {error}") from None
+
+
+def _tell(outcome: Outcome) -> None:
+    best = outcome.best
+    if best is not None:
+        what = f"best so far {best.reward:.4f} reward per round over {best.horizon:,} rounds"
+        say(f"{outcome.settings} settings tried, {duration(outcome.seconds)} of trials, {what}")
+
+
+def _suite(space: Search, best: Judged, seeds: Sequence[int]) -> str:
+    tuned = {"name": f"{space.policy}-tuned", "id": space.policy, "parameters": best.parameters}
+    return suite_text(
+        f"tuned-{space.problem}-{space.policy}",
+        f"{space.policy} as tuned for {space.problem} on seeds {seeds_text(space.seeds)}, beside its default.",
+        seeds=seeds,
+        tables=[
+            Table("problems", {"id": space.problem, "horizon": space.horizon}),
+            Table("policies", tuned),
+            Table("policies", {"name": f"{space.policy}-default", "id": space.policy}),
+        ],
+        modules=space.modules,
+    )
+
+
+def _show(
+    space: Search, outcome: Outcome, rewards: dict[str, list[float]], path: Path, *, json: bool
+) -> None:
+    best = outcome.best
+    assert best is not None
+    gain = summarise(np.array(rewards["tuned"]) - np.array(rewards["default"]))
+    if json:
+        summary: dict[str, Any] = {"parameters": best.parameters, "settings": outcome.settings, **rewards}
+        print_json(
+            {**summary, "search_seconds": outcome.seconds, "failed": outcome.failed, "suite": str(path)}
+        )
+        return
+    rows = [
+        [name, f"{np.mean(values):.1f}", f"{np.std(values, ddof=1):.1f}"] for name, values in rewards.items()
+    ]
+    print_table(
+        f"{space.policy} on {space.problem}, unseen seeds",
+        ["setting", "mean reward", "std"],
+        rows,
+        right=(1, 2),
+    )
+    say(f"tuned minus default: {gain.mean:+.1f} ± {gain.half_width:.1f} (95%, same seeds)")
+    say(", ".join(f"{name} = {value}" for name, value in best.parameters.items()))
+    if outcome.failed:
+        say(f"[yellow]{outcome.failed} settings failed[/]")
+    say(f"next: tidepull sweep {path}")
