@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tidepull.encoders import kernels
+from tidepull.encoders import step_kernels
 from tidepull.encoders.feedforward_network import FeedforwardNetwork
 from tidepull.encoders.history import History
 from tidepull.encoders.inputs import ContextReader
@@ -121,5 +121,5 @@ class FeedforwardEncoder:
         self._row[: reader.shape.observation_dim] = reader.observation(context)
         features = np.empty((len(rows), self.dim), rows.dtype)
         shared = self._row @ self._combined
-        kernels.dense_step(shared, rows, weights["third"], weights["third_bias"], features)
+        step_kernels.dense_step(shared, rows, weights["third"], weights["third_bias"], features)
         return features

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from tidepull.encoders import kernels
+from tidepull.encoders import step_kernels
 from tidepull.encoders.history import History
 from tidepull.encoders.inputs import ContextReader
 from tidepull.encoders.recurrent_network import RecurrentNetwork
@@ -116,7 +116,7 @@ class RecurrentEncoder:
 
     def _prepare_round(self) -> None:
         recurrent = self._network.weights["recurrent"]
-        kernels.gates_of_state(
+        step_kernels.gates_of_state(
             self._shared, self._h, recurrent, self._bias, self._previous_reward, self._reward_gates
         )
 
@@ -128,7 +128,7 @@ class RecurrentEncoder:
             gates = np.matmul(reader.arms(context)[arms], self._arm_gates)
         features = np.empty((len(gates), self.dim), gates.dtype)
         h, c = np.empty((2, len(gates), len(self._c)), gates.dtype)
-        kernels.cell_step(
+        step_kernels.cell_step(
             self._shared,
             reader.observation(context),
             self._observation_weights,

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.encoders import initial, kernels
+from tidepull.encoders import initial, kernels, simd
 from tidepull.encoders.linear_pair import LinearPair
 from tidepull.encoders.memory import aligned_zeros
 from tidepull.encoders.settings import RecurrentSettings
@@ -38,6 +38,7 @@ class RecurrentNetwork:
         self.gradient = self.weights.zeros_like()
         self._workspace = _Workspace(0, units, dtype)
         self._pair = LinearPair(self.weights, self.gradient, "gates", _forget_offset(units[1]))
+        self._lanes = kernels.lanes_of(units[1])
         self._recurrent = aligned_zeros((units[1], 4 * units[1]), dtype)
         self._transposed = aligned_zeros((4 * units[1], units[1]), dtype)
 
@@ -50,7 +51,7 @@ class RecurrentNetwork:
         error = kernels.head(features, w["output"], rewards, DZ, grad["output"], grad["third_bias"])
         np.matmul(H[1 : n + 1].T, DZ, out=grad["third"])
         np.matmul(DZ, w["third"].T, out=DH)
-        np.copyto(self._transposed, w["recurrent"].T)
+        simd.pack(w["recurrent"].T, self._lanes, self._transposed)
         self._backward(G, self._transposed, space.C[:n], space.TC[:n], DH, self._window)
         np.matmul(H[:n].T, G, out=grad["recurrent"])
         self._pair.backward(inputs, G)
@@ -63,7 +64,7 @@ class RecurrentNetwork:
         w, space = self.weights, self._workspace
         G, features = space.G[:n], space.U[:n]
         self._pair.forward(inputs, G)
-        np.copyto(self._recurrent, w["recurrent"])
+        simd.pack(w["recurrent"], self._lanes, self._recurrent)
         self._forward(G, self._recurrent, space.H, space.C, space.TC)
         np.matmul(space.H[1 : n + 1], w["third"], out=features)
         kernels.tanh_rows(features, w["third_bias"])

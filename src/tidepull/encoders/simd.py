@@ -3,6 +3,8 @@
 A compiler vectorises a plain loop over a row, but it will not keep a whole row of sums in registers
 while it walks down a matrix. These few operations say so explicitly. They are LLVM's portable vectors,
 so they work on every machine; lanes beyond what its registers hold are split by LLVM.
+
+Numba's cache on disk notices changes in the file of a kernel only: touch `kernels.py` after editing this one.
 """
 
 from __future__ import annotations
@@ -10,6 +12,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from llvmlite import ir
@@ -18,8 +21,10 @@ from numba.core import cgutils
 from numba.core.typing.templates import AbstractTemplate, infer_global, signature
 from numba.extending import intrinsic, lower_builtin, models, register_model
 
+from tidepull.types import FloatArray
+
 FLAGS = ("contract", "arcp", "nsz", "afn")
-INT32 = ir.IntType(32)
+INT32, INTP = ir.IntType(32), ir.IntType(types.intp.bitwidth)
 
 
 class Vector(types.Type):
@@ -133,60 +138,114 @@ def exact_tanh(_: Any, x: Any) -> Any:
     return x(x), lower
 
 
+REGISTERS = 8
+"""Vectors of sums that are kept at once: enough to hide the latency of a multiply-add."""
+
+
+def pack(W: FloatArray, lanes: int, out: FloatArray) -> None:
+    """Copy a matrix block by block, each block as many columns as `add_product` sums at once."""
+    rows, width, flat = len(W), REGISTERS * lanes, out.reshape(-1)
+    for first in range(0, W.shape[1], width):
+        block = W[:, first : first + width]
+        flat[first * rows : first * rows + block.size] = block.reshape(-1)
+
+
 @intrinsic(prefer_literal=True)
 def add_product(
-    _: Any, out: Any, at: Any, x: Any, start: Any, W: Any, rows: Any, columns: Any, lanes: Any
+    _: Any, out: Any, at: Any, x: Any, start: Any, W: Any, rows: Any, columns: Any, lanes: Any, upward: Any
 ) -> Any:
     """out[at:] += x[start:] W, with the sums of several columns in registers.
 
-    `out`, `x` and W (rows x columns) are contiguous; sizes are known to the compiler.
+    W is packed, and `out`, `x` and W are contiguous; sizes are known to the compiler. A caller that walks
+    through W `upward` every other time finds in the first-level cache what it read last, which matters
+    when W is larger than that cache.
     """
-    n, m, width = rows.literal_value, columns.literal_value, lanes.literal_value
-    size = out.dtype.bitwidth // 8
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
-        arrays = [context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 2, 4)]
-        target, source = builder.gep(arrays[0], [args[1]]), builder.gep(arrays[1], [args[3]])
-        kind = ir.VectorType(target.type.pointee, width)
-        fma = cgutils.get_or_insert_function(
-            builder.module, ir.FunctionType(kind, [kind] * 3), f"llvm.fmuladd.v{width}f{8 * size}"
+        data = [context.make_array(sig.args[i])(context, builder, args[i]).data for i in (0, 2, 4)]
+        product = _Product(
+            builder=builder,
+            out=builder.gep(data[0], [args[1]]),
+            x=builder.gep(data[1], [args[3]]),
+            W=data[2],
+            rows=rows.literal_value,
+            columns=columns.literal_value,
+            lanes=lanes.literal_value,
         )
-
-        def vector_at(pointer: Any, index: Any) -> Any:
-            return builder.bitcast(builder.gep(pointer, [index], inbounds=True), kind.as_pointer())
-
-        index = context.get_value_type(types.intp)
-        for block in range(0, m, REGISTERS * width):
-            count = min(REGISTERS, (m - block) // width)
-            chains = max(c for c in (1, 2, 4, 8) if n % c == 0 and c * count <= REGISTERS)
-            zero = ir.Constant(kind, [0.0] * width)
-            cells = [[cgutils.alloca_once_value(builder, zero) for _ in range(count)] for _ in range(chains)]
-            for c, row in enumerate(cells):
-                for j, cell in enumerate(row):
-                    begin = (
-                        zero if c else builder.load(vector_at(target, index(block + j * width)), align=size)
-                    )
-                    builder.store(begin, cell)
-            with cgutils.for_range_slice(builder, index(0), index(n), index(chains)) as (k, _):
-                for c, row in enumerate(cells):
-                    k_c = builder.add(k, index(c))
-                    factor = _splat(builder, builder.load(builder.gep(source, [k_c])), width)
-                    base = builder.add(builder.mul(k_c, index(m)), index(block))
-                    for j, cell in enumerate(row):
-                        pointer = vector_at(arrays[2], builder.add(base, index(j * width)))
-                        weight = builder.load(pointer, align=size)
-                        builder.store(builder.call(fma, [factor, weight, builder.load(cell)]), cell)
-            for j in range(count):
-                pointer = vector_at(target, index(block + j * width))
-                total = builder.load(cells[0][j])
-                for row in cells[1:]:
-                    total = builder.fadd(total, builder.load(row[j]), flags=FLAGS)
-                builder.store(total, pointer, align=size)
+        with builder.if_else(context.cast(builder, args[8], sig.args[8], types.boolean)) as (then, otherwise):
+            with then:
+                product.write(upward=True)
+            with otherwise:
+                product.write(upward=False)
         return context.get_dummy_value()
 
     intp = types.intp
-    return types.void(out, intp, x, intp, W, rows, columns, lanes), lower
+    return types.void(out, intp, x, intp, W, rows, columns, lanes, types.boolean), lower
 
 
-REGISTERS = 8
-"""Vectors of sums that are kept at once: enough to hide the latency of a multiply-add."""
+@dataclass(frozen=True)
+class _Product:
+    """Writes the LLVM code of `add_product`."""
+
+    builder: Any
+    out: Any
+    x: Any
+    W: Any
+    rows: int
+    columns: int
+    lanes: int
+
+    @property
+    def vector(self) -> Any:
+        return ir.VectorType(self.out.type.pointee, self.lanes)
+
+    def write(self, *, upward: bool) -> None:
+        """All blocks of columns, from the first or from the last."""
+        blocks = range(0, self.columns, REGISTERS * self.lanes)
+        for first in reversed(blocks) if upward else blocks:
+            self._block(first, upward)
+
+    def _block(self, first: int, upward: bool) -> None:
+        """Columns from `first` on, as many as there are registers; narrow ones in several chains of sums."""
+        b, n = self.builder, min(REGISTERS, (self.columns - first) // self.lanes)
+        chains = max(c for c in (1, 2, 4, 8) if self.rows % c == 0 and c * n <= REGISTERS)
+        targets = [self._at(self.out, INTP(first + j * self.lanes)) for j in range(n)]
+        zero = ir.Constant(self.vector, [0.0] * self.lanes)
+        sums = [[cgutils.alloca_once_value(b, zero) for _ in range(n)] for _ in range(chains)]
+        for c in range(chains):
+            for j in range(n):
+                b.store(zero if c else self._load(targets[j]), sums[c][j])
+        with cgutils.for_range_slice(b, INTP(0), INTP(self.rows), INTP(chains)) as (step, _):
+            row = b.sub(INTP(self.rows - chains), step) if upward else step
+            for c in range(chains):
+                self._add_row(b.add(row, INTP(c)), first, sums[c])
+        for j in range(n):
+            total = b.load(sums[0][j])
+            for c in range(1, chains):
+                total = b.fadd(total, b.load(sums[c][j]), flags=FLAGS)
+            b.store(total, targets[j], align=self._bytes)
+
+    def _add_row(self, row: Any, first: int, sums: list[Any]) -> None:
+        """sums += x[row] * (a row of the block)."""
+        b = self.builder
+        factor = _splat(b, b.load(b.gep(self.x, [row])), self.lanes)
+        begin = b.add(b.mul(row, INTP(len(sums) * self.lanes)), INTP(first * self.rows))
+        for j, cell in enumerate(sums):
+            weights = self._load(self._at(self.W, b.add(begin, INTP(j * self.lanes))))
+            b.store(b.call(self._multiply_add(), [factor, weights, b.load(cell)]), cell)
+
+    def _multiply_add(self) -> Any:
+        kind = ir.FunctionType(self.vector, [self.vector] * 3)
+        name = f"llvm.fmuladd.v{self.lanes}f{8 * self._bytes}"
+        return cgutils.get_or_insert_function(self.builder.module, kind, name)
+
+    def _at(self, pointer: Any, index: Any) -> Any:
+        b = self.builder
+        return b.bitcast(b.gep(pointer, [index], inbounds=True), self.vector.as_pointer())
+
+    def _load(self, pointer: Any) -> Any:
+        return self.builder.load(pointer, align=self._bytes)
+
+    @property
+    def _bytes(self) -> int:
+        return 4 if isinstance(self.out.type.pointee, ir.FloatType) else 8
