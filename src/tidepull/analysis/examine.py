@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tidepull.analysis.aggregate import Panel, panels
@@ -48,22 +48,24 @@ def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) ->
     for study in frame.studies:
         if on_study is not None:
             on_study(study)
-        by_suite.setdefault(study.suite, []).append(_examined(study))
-    return [Suite(name, tuple(studies), tuple(_panels(studies))) for name, studies in by_suite.items()]
+        by_suite.setdefault(study.suite, []).append(examined(study))
+    return [Suite(name, tuple(studies), tuple(scored(studies))) for name, studies in by_suite.items()]
 
 
-def _examined(study: Study) -> Examined:
+def examined(study: Study) -> Examined:
+    """Read the rounds of one study's groups."""
     random = random_regret(study)
     value = random.value if random else None
     traces = {group.name: read_trace(study, group, value) for group in study.groups}
     return Examined(study, random, traces, tuple(sensitivities(study)))
 
 
-def _panels(studies: list[Examined]) -> list[Panel]:
+def scored(studies: Sequence[Examined]) -> list[Panel]:
+    """Scores over all the studies for which the regret of random arms is known."""
     normalised: dict[str, dict[str, FloatArray]] = {}
-    for examined in studies:
-        if examined.random_value:
-            for group in examined.study.contenders:
-                share = group.regrets / examined.random_value
-                normalised.setdefault(group.name, {})[examined.study.title] = share
+    for one in studies:
+        if one.random_value:
+            for group in one.study.contenders:
+                share = group.regrets / one.random_value
+                normalised.setdefault(group.name, {})[one.study.title] = share
     return panels(normalised)

@@ -101,3 +101,8 @@ DEFAULTS: Final[MappingProxyType[tuple[str, str], MappingProxyType[str, Any]]] =
     }
 )  # fmt: skip
 """(Policy, kind of problem) -> the paper's default hyperparameters; its "variances" are standard deviations."""
+
+
+def figure(problem: str, column: str) -> Reported | None:
+    """One cell of the table; None where the paper has none."""
+    return REGRET[problem].get(column) if problem in REGRET else None

@@ -12,15 +12,16 @@ from tidepull.bench.executors import usable_cpus
 from tidepull.bench.seeds_text import seeds_text
 
 
-def provenance(frame: Frame) -> Iterator[str]:
-    """Versions, hardware, seeds and time."""
+def provenance(frame: Frame, *, names: bool = True) -> Iterator[str]:
+    """Versions, hardware, seeds and time; `names` of machines can be left out."""
     for versions in frame.versions:
         yield "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items())
     here = socket.gethostname()
     if frame.machines == (here,):
         yield f"Hardware: {hardware()}"
     elif frame.machines:
-        yield f"Machines: {', '.join(frame.machines)} (this page was made on {hardware()})"
+        which = ", ".join(frame.machines) if names else f"{len(frame.machines)}"
+        yield f"Machines: {which} (this page was made on {hardware()})"
     for suite in dict.fromkeys(study.suite for study in frame.studies):
         groups = [g for study in frame.studies if study.suite == suite for g in study.groups]
         seeds = seeds_text(row.seed for group in groups for row in group.rows)

@@ -37,7 +37,7 @@ def reported(study: Study, name: str) -> paper.Reported | None:
     column = paper_column(name)
     if column is None or paper.HORIZONS.get(study.problem) != study.horizon:
         return None
-    return paper.REGRET[study.problem].get(column)
+    return paper.figure(study.problem, column)
 
 
 def reported_share(study: Study, name: str, random: float | None) -> float:
@@ -46,10 +46,8 @@ def reported_share(study: Study, name: str, random: float | None) -> float:
     It lets trials of another length be held against the paper's.
     """
     column = paper_column(name)
-    if column is None or study.problem not in paper.REGRET or not random:
-        return float("nan")
-    theirs = paper.REGRET[study.problem].get(column)
-    if theirs is None:
+    theirs = paper.figure(study.problem, column) if column else None
+    if theirs is None or not random:
         return float("nan")
     return theirs.mean / (random * paper.HORIZONS[study.problem] / study.horizon)
 

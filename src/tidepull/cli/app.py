@@ -7,7 +7,20 @@ import sys
 import typer
 
 from tidepull import __version__
-from tidepull.cli import compare, data, demo, listing, report, run, select, store, sweep, theory, tune
+from tidepull.cli import (
+    compare,
+    data,
+    demo,
+    listing,
+    report,
+    reproduce,
+    run,
+    select,
+    store,
+    sweep,
+    theory,
+    tune,
+)
 from tidepull.errors import TidepullError
 
 app = typer.Typer(
@@ -26,6 +39,7 @@ app.command("sweep")(sweep.sweep)
 app.add_typer(store.store_app, name="store")
 app.command("report")(report.report)
 app.command("compare")(compare.compare)
+app.command("reproduce")(reproduce.reproduce)
 app.command("select")(select.select)
 app.command("tune")(tune.tune)
 app.add_typer(theory.app, name="theory")

@@ -7,6 +7,7 @@ from pathlib import Path
 import typer
 
 from tidepull.analysis.report import FORMATS, Report, build_report
+from tidepull.analysis.results_page import write_results
 from tidepull.analysis.verdict import verdict
 from tidepull.bench.store import Store
 from tidepull.cli.console import err, print_json, say
@@ -19,6 +20,7 @@ def report(
     directories: list[Path] = typer.Argument(metavar="DIR...", help="One or more stores."),
     out: Path = typer.Option(None, help="Where to write (DIR/report if not given)."),
     formats: str = typer.Option(",".join(FORMATS), help=f"Formats of the figures, of {', '.join(_KNOWN)}."),
+    docs: Path = typer.Option(None, help="Also write results.md and its figures into this folder."),
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """Build one self-contained HTML page of a store, with its figures and tables beside it."""
@@ -34,6 +36,9 @@ def report(
             on_study=lambda study: status.update(f"reading {study.suite} {study.problem}"),
         )
     announce(made, json=json)
+    if docs is not None:
+        command = f"tidepull report {' '.join(str(directory) for directory in directories)} --docs {docs}"
+        say(f"results: [bold]{write_results(made.frame, docs, command=command)}[/]")
 
 
 def announce(made: Report, *, json: bool) -> None:

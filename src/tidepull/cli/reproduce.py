@@ -1,0 +1,173 @@
+"""`tidepull reproduce`: run what is missing of the paper's experiments, then report them."""
+
+from __future__ import annotations
+
+import re
+import sys
+from contextlib import redirect_stdout
+from enum import StrEnum
+from pathlib import Path
+
+import typer
+
+from tidepull.analysis.report import build_report
+from tidepull.bench.executors import usable_cpus
+from tidepull.bench.files import write_whole
+from tidepull.bench.plan import read_plans
+from tidepull.bench.rows import load_rows
+from tidepull.bench.runner import estimator, prepare
+from tidepull.bench.store import Store
+from tidepull.bench.suite import find_suite, load_suite
+from tidepull.cli.console import err, say
+from tidepull.cli.report import announce
+from tidepull.cli.select import select
+from tidepull.cli.sweep import sweep
+from tidepull.cli.sweep_display import duration
+from tidepull.errors import ParameterError
+
+_INTERRUPTED = 130
+
+
+class Target(StrEnum):
+    """What of the paper."""
+
+    table = "table"
+    curves = "curves"
+    sensitivity = "sensitivity"
+    criteo = "criteo"
+    stationary = "stationary"
+    exploration = "exploration"
+    all = "all"
+
+
+SEARCHES = ("paper-grid-noncontextual", "paper-grid-contextual", "paper-exploration")
+"""Suites whose best settings are reported on other seeds afterwards."""
+_OF_TABLE = SEARCHES[:2]
+_SUITES = {
+    Target.table: ("paper-table",),
+    Target.curves: ("paper-table",),
+    Target.stationary: ("paper-stationary",),
+    Target.criteo: ("paper-criteo",),
+    Target.sensitivity: _OF_TABLE,
+    Target.exploration: ("paper-exploration",),
+}
+_QUICK = {target: (f"quick-{target.value}",) for target in _SUITES} | {Target.curves: ("quick-table",)}
+
+
+def reproduce(
+    target: Target = typer.Argument(Target.all, help="A part of the paper, or all of it."),
+    trials: int = typer.Option(None, min=1, help="Trials that are reported (the paper's ten if not given)."),
+    quick: bool = typer.Option(False, "--quick", help="Fewer and shorter trials: minutes instead of days."),
+    out: Path = typer.Option(None, help="The store (out/reproduce, or out/reproduce-quick)."),
+    workers: int = typer.Option(None, min=1, help="Processes (one for each core if not given)."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Count and estimate; run nothing."),
+    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+) -> None:
+    """Run what is missing of the paper's experiments, then report; the same command continues."""
+    directory = out or Path("out") / ("reproduce-quick" if quick else "reproduce")
+    names = suites_of(target, quick=quick)
+    files = [_with_trials(name, trials, directory) for name in names]
+    _announce_all(files, directory)
+    if dry_run:
+        return
+    complete = True
+    with redirect_stdout(sys.stderr):  # the standard output is for results alone
+        for number, (name, file) in enumerate(zip(names, files, strict=True), 1):
+            say(f"[bold]{name}[/] ({number} of {len(names)})")
+            complete &= _run(file, directory, workers)
+        for search in _searched(target) if not quick else ():
+            complete &= _run_selected(search, directory, trials, workers)
+    with err.status("writing the report", spinner="dots"):
+        made = build_report([Store.open(directory)], directory / "report")
+    announce(made, json=json)
+    if not complete:
+        raise typer.Exit(1)
+
+
+def suites_of(target: Target, *, quick: bool) -> list[str]:
+    """The suites that a target needs, the shortest first."""
+    table = _QUICK if quick else _SUITES
+    targets = table if target is Target.all else (target,)
+    return list(dict.fromkeys(name for wanted in targets for name in table[wanted]))
+
+
+def _searched(target: Target) -> tuple[str, ...]:
+    """The searches whose best settings belong to a target."""
+    if target is Target.all:
+        return SEARCHES
+    if target is Target.exploration:
+        return SEARCHES[2:]
+    return _OF_TABLE if target in (Target.table, Target.curves, Target.sensitivity) else ()
+
+
+def _with_trials(name: str, trials: int | None, directory: Path) -> str:
+    """The suite itself, or a copy of it on fewer or more seeds; searches keep theirs."""
+    if trials is None or name in SEARCHES or name == "quick-sensitivity":
+        return name
+    text, changed = re.subn(
+        r'(?m)^seeds = ".*"$', f'seeds = "0-{trials - 1}"', find_suite(name).read_text(), count=1
+    )
+    if not changed:
+        raise ParameterError(f"--trials: the suite {name} does not say its seeds in one line")
+    path = directory / "suites" / f"{name}.toml"
+    write_whole(path, text.encode())
+    return str(path)
+
+
+def _announce_all(files: list[str], directory: Path) -> None:
+    """What there is to do in all suites together, and how long it will take as far as that is known."""
+    store = Store(directory)
+    done, todo, seconds, unknown = 0, 0, 0.0, 0
+    for file in files:
+        work = prepare(load_suite(file), store)
+        left, more = estimator(store, work).seconds_left()
+        done, todo = done + work.done, todo + len(work.todo)
+        seconds, unknown = seconds + left, unknown + more
+    say(f"{done + todo:,} trials in {len(files)} suites, {done:,} done, {todo:,} to do, in {directory}")
+    if todo and seconds:
+        more_text = f", and {unknown:,} trials of unknown length" if unknown else ""
+        say(f"about {duration(seconds)} of CPU time are left{more_text}")
+
+
+def _run(suite: str, directory: Path, workers: int | None) -> bool:
+    """Sweep with the time left on display; False when trials failed. Ctrl-C ends the whole command."""
+    try:
+        sweep(
+            suite=suite,
+            out=directory,
+            workers=workers or usable_cpus(),
+            only=[],
+            dry_run=False,
+            retry_failed=False,
+            on="local",
+            address="auto",
+            json=False,
+        )
+    except typer.Exit as end:
+        if end.exit_code == _INTERRUPTED:
+            raise
+        return False
+    return True
+
+
+def _run_selected(name: str, directory: Path, trials: int | None, workers: int | None) -> bool:
+    """Report the best settings of a search on seeds that it never saw; a search that is not there is named."""
+    store = Store.open(directory)
+    if name not in {plan.suite for plan in read_plans(store)}:
+        say(f"[yellow]no best settings from {name}[/]: `tidepull reproduce sensitivity` searches for them")
+        return True
+    loaded = load_rows(store, name)
+    lost = len(loaded.missing) + len(loaded.damaged) + len(loaded.failed)
+    if lost:
+        say(f"[yellow]{name} lacks {lost:,} trials[/]; its best settings are chosen from the others")
+    chosen = directory / "suites" / f"{name}-selected.toml"
+    select(
+        directory=directory,
+        suite=name,
+        write=chosen,
+        seeds=f"0-{(trials or 10) - 1}",
+        horizon=None,  # type: ignore[arg-type]  # the problems' usual length
+        partial=True,
+        json=False,
+    )
+    return _run(str(chosen), directory, workers)
