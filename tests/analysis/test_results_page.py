@@ -8,8 +8,10 @@ import pytest
 from tests.analysis.making import around, make_study
 from tidepull.analysis.combine import combined, in_column, main_groups
 from tidepull.analysis.frame import load_frame
+from tidepull.analysis.readme_table import update_table
 from tidepull.analysis.results_page import agreement, overview, write_results
 from tidepull.bench.store import Store
+from tidepull.errors import InputError
 
 
 def test_studies_of_one_problem_are_combined_and_keep_both_settings_of_a_name() -> None:
@@ -71,3 +73,20 @@ def test_page_links_only_to_what_was_written_and_judges_every_claim(store: Store
     assert len(re.findall(r"(?m)^### \d\. ", text)) == 7
     assert "tidepull report STORE --docs docs" in text
     assert re.search(r"numpy \d", text)
+
+
+def test_table_goes_between_the_marks_of_a_readme_and_nowhere_else(tmp_path: Path) -> None:
+    study = make_study("flipping-gaussian", {"d-ucb": around(1380)})
+    file = tmp_path / "README.md"
+    file.write_text("before\n<!-- results -->\nold\n<!-- /results -->\nafter\n")
+    update_table(file, [study])
+    once = file.read_text()
+    update_table(file, [study])
+    assert file.read_text() == once
+    assert once.startswith("before\n<!-- results -->\n| problem |")
+    assert once.endswith("<!-- /results -->\nafter\n")
+    assert "1,380.0" in once
+    assert "old" not in once
+    file.write_text("no marks")
+    with pytest.raises(InputError, match="needs the lines"):
+        update_table(file, [study])

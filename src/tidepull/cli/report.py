@@ -6,6 +6,8 @@ from pathlib import Path
 
 import typer
 
+from tidepull.analysis.combine import combined
+from tidepull.analysis.readme_table import update_table
 from tidepull.analysis.report import FORMATS, Report, build_report
 from tidepull.analysis.results_page import write_results
 from tidepull.analysis.verdict import verdict
@@ -21,6 +23,7 @@ def report(
     out: Path = typer.Option(None, help="Where to write (DIR/report if not given)."),
     formats: str = typer.Option(",".join(FORMATS), help=f"Formats of the figures, of {', '.join(_KNOWN)}."),
     docs: Path = typer.Option(None, help="Also write results.md and its figures into this folder."),
+    readme: Path = typer.Option(None, help="Also put the table between the marks of this Markdown file."),
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """Build one self-contained HTML page of a store, with its figures and tables beside it."""
@@ -39,6 +42,8 @@ def report(
     if docs is not None:
         command = f"tidepull report {' '.join(str(directory) for directory in directories)} --docs {docs}"
         say(f"results: [bold]{write_results(made.frame, docs, command=command)}[/]")
+    if readme is not None:
+        update_table(readme, combined(made.frame.studies))
 
 
 def announce(made: Report, *, json: bool) -> None:
