@@ -87,7 +87,7 @@ def _read(data: bytes, path: str) -> Plan:
         metadata = table.schema.metadata
         columns = [table.column(name).to_pylist() for name in _COLUMNS]
         trials = tuple(Planned(*values) for values in zip(*columns, strict=True))
-        modules = tuple(json.loads(metadata[b"modules"]))
+        modules = tuple(json.loads(metadata.get(b"modules", b"[]")))
         return Plan(metadata[b"suite"].decode(), metadata[b"text"].decode(), trials, modules)
     except (OSError, ValueError, KeyError, TypeError, pa.ArrowException):
         raise StoreError(
