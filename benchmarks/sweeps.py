@@ -49,7 +49,10 @@ def overhead(trials: int = 2000) -> None:
             elif result.trial is not None:
                 played += result.trial.seconds
         wall, busy = time.perf_counter() - began, time.process_time() - busy
-    print(f"{trials:,} trials of 10 rounds on 1 worker: {1e3 * (wall - played) / trials:.2f} ms overhead a trial, ", end="")
+    print(
+        f"{trials:,} trials of 10 rounds on 1 worker: {1e3 * (wall - played) / trials:.2f} ms overhead a trial, ",
+        end="",
+    )
     print(f"{1e3 * busy / trials:.2f} ms of them the driver's processor time")
 
 
@@ -62,7 +65,10 @@ def memory(trials: int) -> None:
         began = time.perf_counter()
         for count, _ in enumerate(sweep(work, store, LocalProcesses(1), progress), 1):
             if count in (1, 1000) or count % (trials // 10) == 0:
-                print(f"{count:>9,} trials  {resident():6.1f} MB  {time.perf_counter() - began:7.1f} s", flush=True)
+                print(
+                    f"{count:>9,} trials  {resident():6.1f} MB  {time.perf_counter() - began:7.1f} s",
+                    flush=True,
+                )
         compact(store)
         print(f"after compacting  {resident():6.1f} MB")
 
@@ -73,7 +79,10 @@ def scaling(repeats: int, horizon: int = 4096) -> None:
     for turn in range(repeats):
         for workers in (1, 2):
             with tempfile.TemporaryDirectory() as folder:
-                store, made = Store.create(folder), suite("rnlps", "sinusoidal-bernoulli", 2 + 6 * workers, horizon)
+                store, made = (
+                    Store.create(folder),
+                    suite("rnlps", "sinusoidal-bernoulli", 2 + 6 * workers, horizon),
+                )
                 work = prepare(made, store)
                 ends = [
                     time.perf_counter()
@@ -102,7 +111,9 @@ def reading(trials: int) -> None:
 
 
 def resident() -> float:
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS"))
+    line = next(
+        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")
+    )
     return int(line.split()[1]) / 1024
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import tomllib
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tidepull.bench.selection import select
 from tidepull.bench.store import Store
 from tidepull.bench.suite import load_suite
 from tidepull.cli.app import app
+from tidepull.cli.select import papers_place
 from tidepull.errors import StoreError
 
 OWN = Path(__file__).with_name("own_trivial.py")
@@ -75,6 +77,8 @@ def test_best_and_default_agree_with_the_formula_by_hand() -> None:
     assert default.score == pytest.approx(0.9)
     assert default.scores == pytest.approx({"p": 0.8, "q": 1.0})
     assert default.parameters == {"x": "b"}
+    assert default.ranking == pytest.approx({"b": 0.9, "a": 0.55, "c": 0.05})
+    assert list(default.ranking) == ["b", "a", "c"]
 
 
 def test_defaults_are_chosen_apart_for_contextual_problems() -> None:
@@ -101,6 +105,18 @@ def test_what_cannot_be_chosen_is_named() -> None:
     assert hopeless.default == ()
     with pytest.raises(StoreError, match="needs 'random' on p with seed 0"):
         select(search({"p": {"a": [1], "b": [2]}}, {}), {"p": "plain"})
+
+
+def test_the_papers_default_has_a_place_in_the_ranking() -> None:
+    paper = "learning_rate=0.01,epochs=16,train_every=32,noise_std=0.1,prior_std=0.5,units=32x32x32"
+    other = paper.replace("epochs=16", "epochs=64")
+    rows = [
+        *search({"p": {other: [10], paper: [8]}}, {"p": 0.0}),
+    ]
+    rows = [replace(r, policy="rnlps") if r.name == "net" else r for r in rows]
+    (default,) = select(rows, {"p": "non-contextual"}).default
+    assert papers_place(default) == f"the paper's default scores 0.800, place 2 of 2 ({paper})"
+    assert papers_place(replace(default, policy="d-ucb")) == ""
 
 
 @pytest.fixture

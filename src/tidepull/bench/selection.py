@@ -43,7 +43,10 @@ class Best:
 
 @dataclass(frozen=True, slots=True)
 class Default:
-    """The setting with the highest mean normalised score over the problems of one kind."""
+    """The setting with the highest mean normalised score over the problems of one kind.
+
+    `scores` are its own on each problem; `ranking` are the mean scores of all settings, highest first.
+    """
 
     kind: str
     family: str
@@ -52,6 +55,7 @@ class Default:
     policy: str
     score: float
     scores: Mapping[str, float]
+    ranking: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,10 +114,15 @@ def _default(table: _Table, family: str, kind: str, scores: Mapping[str, Means])
     if not common:
         return []
     mean = {text: float(np.mean([by_setting[text] for by_setting in scores.values()])) for text in common}
-    setting = max(mean, key=lambda text: mean[text])
+    ranking = dict(sorted(mean.items(), key=lambda item: -item[1]))
+    setting = next(iter(ranking))
     row = table.example(next(iter(scores)), family, setting)
     by_problem = {problem: by_setting[setting] for problem, by_setting in scores.items()}
-    return [Default(kind, family, setting, row.policy_parameters, row.policy, mean[setting], by_problem)]
+    return [
+        Default(
+            kind, family, setting, row.policy_parameters, row.policy, ranking[setting], by_problem, ranking
+        )
+    ]
 
 
 class _Table:

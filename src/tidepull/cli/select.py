@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import typer
 
+from tidepull.analysis.paper import DEFAULTS
 from tidepull.bench.files import write_whole
+from tidepull.bench.grid import setting_text
 from tidepull.bench.modules import load_modules
 from tidepull.bench.plan import read_plans
 from tidepull.bench.rows import Row, Rows, load_rows
 from tidepull.bench.seeds_text import parse_seeds, seeds_text
-from tidepull.bench.selection import BASELINE, Selection, kinds_of
+from tidepull.bench.selection import BASELINE, Default, Selection, kinds_of
 from tidepull.bench.selection import select as choose
 from tidepull.bench.store import Store
 from tidepull.bench.suite_text import Table, suite_text
@@ -129,6 +132,18 @@ def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any]) ->
     return Table("policies", {"name": name, "id": id, "problems": on, "parameters": parameters})
 
 
+def papers_place(default: Default) -> str:
+    """How the paper's own default fares in this search; empty where it was not among the settings."""
+    paper: Mapping[str, Any] = DEFAULTS.get((default.policy, default.kind), MappingProxyType({}))
+    varied = [part.partition("=")[0] for part in default.setting.split(",")]
+    text = setting_text({name: paper[name] for name in varied if name in paper})
+    if text not in default.ranking:
+        return ""
+    place = list(default.ranking).index(text) + 1
+    score = default.ranking[text]
+    return f"the paper's default scores {score:.3f}, place {place} of {len(default.ranking)} ({text})"
+
+
 def _show(selection: Selection) -> None:
     print_table(
         "Best setting of each problem (highest mean cumulative reward)",
@@ -145,5 +160,8 @@ def _show(selection: Selection) -> None:
         [[f"{len(d.scores)} {d.kind}", d.family, f"{d.score:.3f}", d.setting] for d in selection.default],
         right=(2,),
     )
+    for default in selection.default:
+        if place := papers_place(default):
+            say(f"{default.family}, {default.kind}: {place}")
     for reason in selection.skipped:
         say(f"[yellow]nothing chosen[/] {reason}")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 import typer
+from rich.markup import escape
 
 from tidepull.bench.executors import LocalProcesses
 from tidepull.bench.index import compact
@@ -80,7 +81,7 @@ def _run(
         raise StoreError(f"{error} ({progress.done:,} trials of this run are kept)") from error
     say(f"{display.line() if progress.total else 'nothing to do'}; results in {store.directory}")
     for failure in failures:
-        say(f"[red]failed[/] {failure}")
+        say(f"[red]failed[/] {escape(failure)}")
     if progress.failed:
         say(f"tracebacks are in {store.directory / 'failed'}; --retry-failed runs them again")
     return False
