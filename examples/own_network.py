@@ -25,7 +25,7 @@ class GatedNetwork(torch.nn.Module):  # type: ignore[misc, unused-ignore]
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    encoder = TorchEncoder(GatedNetwork(), shape=shape, learning_rate=0.01, rng=np.random.default_rng(0))
+    encoder = TorchEncoder(GatedNetwork(), shape=shape, learning_rate=0.1, rng=np.random.default_rng(0))
     policy = NeuralLinear(
         encoder,
         LinearGaussian(encoder.dim, prior_std=0.5, noise_std=0.3),
