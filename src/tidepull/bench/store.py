@@ -22,7 +22,7 @@ from tidepull.bench.attempt import Result
 from tidepull.bench.files import explained, read_whole, write_whole
 from tidepull.bench.manifest import failure_of, manifest_of, unsealed
 from tidepull.bench.trial import Trial
-from tidepull.bench.trial_file import decode, encode
+from tidepull.bench.trial_file import arrow, decode, encode
 from tidepull.errors import StoreError
 
 
@@ -35,6 +35,7 @@ class Store:
     @classmethod
     def create(cls, directory: Path | str) -> Store:
         """Open for writing; made when absent, and tried out before any work is spent."""
+        arrow()
         store = cls(directory)
         with explained("write", store.directory):
             store.directory.mkdir(parents=True, exist_ok=True)

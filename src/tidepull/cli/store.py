@@ -10,9 +10,10 @@ from tidepull.bench import upkeep
 from tidepull.bench.export import export as write_export
 from tidepull.bench.files import abandoned
 from tidepull.bench.index import compact as write_index
+from tidepull.bench.plan import read_plans
 from tidepull.bench.rows import Rows, load_rows
 from tidepull.bench.store import Store
-from tidepull.cli.console import print_json, say
+from tidepull.cli.console import print_json, print_table, say
 
 store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True)
 _DIRECTORY = typer.Argument(metavar="DIR", help="The store.")
@@ -49,6 +50,34 @@ def check(
             say("the next sweep runs damaged trials again")
     if not condition.good:
         raise typer.Exit(1)
+
+
+@store_app.command()
+def info(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
+    """What is in a store: trials of each suite and family, and the CPU hours they took."""
+    store = Store.open(directory)
+    lines = []
+    for plan in read_plans(store):
+        loaded = load_rows(store, plan.suite)
+        for name in dict.fromkeys(trial.name for trial in plan.trials):
+            rows = [row for row in loaded.rows if row.name == name]
+            lines.append(
+                {
+                    "suite": plan.suite,
+                    "family": name,
+                    "settings": len({row.setting for row in rows}),
+                    "trials": len(rows),
+                    "of": sum(trial.name == name for trial in plan.trials),
+                    "cpu_hours": round(sum(row.cpu_seconds for row in rows) / 3600, 4),
+                    "machines": sorted({row.machine for row in rows}),
+                }
+            )
+    if json:
+        print_json(lines)
+        return
+    columns = ["suite", "family", "settings", "trials", "of", "cpu_hours"]
+    table = [[str(line[column]) for column in columns] for line in lines]
+    print_table(str(directory), columns, table, right=(2, 3, 4, 5))
 
 
 @store_app.command()
