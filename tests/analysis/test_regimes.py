@@ -57,6 +57,18 @@ def test_recovery_is_the_start_of_three_good_rounds_or_unknown() -> None:
     assert np.isnan(found[1])
 
 
+@pytest.mark.parametrize("half_period", [1, 2, 3, 10, 64])
+def test_recovery_equals_a_plain_search_regime_by_regime(half_period: int) -> None:
+    gaps = np.random.default_rng(half_period).choice([0.0, 1.0], size=301, p=[0.6, 0.4])
+    changes = changes_of({"half_period": half_period}, len(gaps))
+    expected = []
+    for start, end in zip(changes, [*changes[1:], len(gaps)], strict=True):
+        hold = min(3, end - start)
+        runs = [t for t in range(start, end - hold + 1) if not gaps[t : t + hold].any()]
+        expected.append(runs[0] - start if runs else np.nan)
+    assert np.array_equal(rounds_to_recover(gaps, changes, 0.1), np.array(expected, float), equal_nan=True)
+
+
 def test_best_by_phase_is_one_where_the_best_arm_is_always_played() -> None:
     gaps = np.where(np.arange(40) % 20 < 10, 0.0, 0.3)
     assert best_by_phase(gaps, 20.0, bins=4).tolist() == [1.0, 1.0, 0.0, 0.0]

@@ -48,15 +48,21 @@ def rounds_to_recover(gaps: FloatArray, changes: IntArray, good_gap: float) -> F
     """Rounds from each change to the first of `HOLD` good rounds in a row; nan where the regime ends first."""
     good: BoolArray = gaps <= good_gap
     ends = np.append(changes[1:], len(gaps))
-    return np.array(
-        [_first_run(good[start:end]) for start, end in zip(changes, ends, strict=True)], dtype=float
-    )
+    holds = np.minimum(HOLD, ends - changes)
+    found = np.full(len(changes), np.nan)
+    for hold in np.unique(holds):
+        starts = _run_starts(good, int(hold))
+        regimes = np.flatnonzero(holds == hold)
+        first = np.append(starts, len(gaps))[np.searchsorted(starts, changes[regimes])]
+        inside = first + hold <= ends[regimes]
+        found[regimes[inside]] = (first - changes[regimes])[inside]
+    return found
 
 
-def _first_run(good: BoolArray) -> float:
-    hold = min(HOLD, len(good))
-    runs = np.convolve(good, np.ones(hold), mode="valid") >= hold - 0.5
-    return float(runs.argmax()) if runs.any() else float("nan")
+def _run_starts(good: BoolArray, length: int) -> IntArray:
+    """Every round that begins so many good rounds in a row."""
+    counted = np.concatenate([[0], np.cumsum(good)])
+    return np.flatnonzero(counted[length:] - counted[:-length] == length)
 
 
 def best_by_phase(gaps: FloatArray, period: float, bins: int = 32) -> FloatArray:
