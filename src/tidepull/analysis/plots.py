@@ -72,8 +72,15 @@ def draw_bands(axes: Any, bands: Mapping[str, Band]) -> None:
             axes.fill_between(band.x, band.low, band.high, color=colour(name), alpha=0.18, lw=0)
     right = max((float(band.x[-1]) for band in bands.values()), default=1.0)
     axes.set_xlim(0, right)
-    axes.set_ylim(bottom=0)
+    axes.set_ylim(0, _top(bands))
     tidy(axes)
+
+
+def _top(bands: Mapping[str, Band]) -> float:
+    """Room for all means, and for bands unless those of very few trials would dwarf them."""
+    mean = max((float(np.nanmax(band.mean)) for band in bands.values()), default=1.0)
+    high = max((float(np.nanmax(band.high, initial=0.0)) for band in bands.values()), default=1.0)
+    return max(mean, min(high, 1.2 * mean)) * 1.04 or 1.0
 
 
 def line_style(name: str) -> dict[str, Any]:
@@ -105,6 +112,14 @@ def _name_ends(axes: Any, ends: Mapping[str, float]) -> None:
             fontsize=9,
             annotation_clip=False,
         )
+
+
+def trials_text(counts: Sequence[int]) -> str:
+    """`mean of 10 trials, 95% band`; a span where policies differ in their number."""
+    if max(counts) == 1:
+        return "one trial"
+    span = f"{min(counts)}" if min(counts) == max(counts) else f"{min(counts)} to {max(counts)}"
+    return f"mean of {span} trials, 95% band"
 
 
 def spread(heights: Sequence[float], top: float) -> list[float]:

@@ -99,7 +99,10 @@
       const shown = this.shown(), chart = this.chart;
       const height = this.width < 560 ? 270 : 340, left = 56, top = 24, right = this.width - 14, bottom = height - 40;
       const [x0, x1] = extent(chart.series.map((s) => s.x));
-      let [y0, y1] = extent(shown.flatMap((s) => (s.high ? [s.y, s.high, s.low] : [s.y])));
+      let [y0, y1] = extent(shown.map((s) => s.y));
+      const [lowest, highest] = extent(shown.flatMap((s) => (s.high ? [s.y, s.high, s.low] : [s.y])));
+      y0 = Math.min(y0, lowest);
+      y1 = Math.max(y1, Math.min(highest, 1.2 * y1)); // bands of very few trials must not dwarf the lines
       if (!chart.free) y0 = Math.min(0, y0);
       const pad = (y1 - y0 || 1) * 0.04; y1 += pad; if (chart.free) y0 -= pad;
       const px = (x) => left + ((x - x0) / (x1 - x0 || 1)) * (right - left);
@@ -109,7 +112,7 @@
       this.frame(height, left, ticks(y0, y1, 5), py, ticks(x0, x1, this.width < 560 ? 4 : 8), px);
       for (const s of shown) {
         if (!s.high) continue;
-        const upper = s.x.map((x, i) => `${px(x).toFixed(1)},${py(s.high[i]).toFixed(1)}`);
+        const upper = s.x.map((x, i) => `${px(x).toFixed(1)},${py(Math.min(s.high[i], y1)).toFixed(1)}`);
         const lower = s.x.map((x, i) => `${px(x).toFixed(1)},${py(s.low[i]).toFixed(1)}`).reverse();
         make(this.svg, "polygon", { points: [...upper, ...lower].join(" "), fill: ink(s.colour), opacity: 0.16 });
       }

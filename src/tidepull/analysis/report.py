@@ -109,10 +109,10 @@ def draw_figures(suite: Suite, folder: Path, formats: Sequence[str]) -> list[Pat
 
 def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) -> None:
     study = examined.study
-    trials = max(len(group.rows) for group in study.groups)
+    trials = plots.trials_text([len(group.rows) for group in study.groups])
     plots.band_figure(
         examined.bands("regret"),
-        title=f"{study.title}: mean of {trials} trials, 95% band",
+        title=f"{study.title}: {trials}",
         xlabel="round",
         ylabel="cumulative regret (lower is better)",
         paths=files("regret", study.problem),

@@ -195,7 +195,7 @@ def _draw(main: Sequence[Examined], searches: Sequence[Study], folder: Path) -> 
     for one in main:
         plots.band_figure(
             one.bands("regret"),
-            title=f"{one.study.title}: mean of {max(len(g.rows) for g in one.study.groups)} trials, 95% band",
+            title=f"{one.study.title}: {plots.trials_text([len(g.rows) for g in one.study.groups])}",
             xlabel="round",
             ylabel="cumulative regret (lower is better)",
             paths=[folder / _picture(one.study)],

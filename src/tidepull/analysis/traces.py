@@ -88,14 +88,15 @@ def read_trace(study: Study, group: Group, random_regret: float | None) -> Trace
     )
 
 
-def _band(x: IntArray | FloatArray, values: FloatArray) -> Band:
+def _band(x: IntArray | FloatArray, values: FloatArray, most: float = np.inf) -> Band:
+    """The band of something that is never negative and at most `most`, however few the trials."""
     low, high = mean_interval(values)
-    return Band(np.asarray(x, dtype=float), values.mean(axis=0), low, high)
+    return Band(np.asarray(x, dtype=float), values.mean(axis=0), np.maximum(low, 0), np.minimum(high, most))
 
 
 def _phase_band(shares: FloatArray) -> Band:
     bins = shares.shape[1]
-    return _band((np.arange(bins) + 0.5) / bins, shares)
+    return _band((np.arange(bins) + 0.5) / bins, shares, most=1.0)
 
 
 def _pooled(starts: IntArray, values: FloatArray, most: int = 64) -> tuple[FloatArray, FloatArray]:
