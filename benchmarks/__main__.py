@@ -117,7 +117,7 @@ def show(table: Table) -> Table:
     pretty = RichTable(*columns, title=title)
     for row in rows:
         pretty.add_row(*(cell.replace("`", "") for cell in row))
-    Console().print(pretty)
+    Console(width=120).print(pretty)
     return table
 
 

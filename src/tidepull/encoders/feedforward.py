@@ -59,14 +59,19 @@ class FeedforwardEncoder:
 
     def features(self, context: Context) -> FloatArray:
         """One row for each arm in the coming round (n_arms x dim); changes nothing."""
-        return self._step(context, slice(0, self._reader.shape.n_arms))
+        rows = self._arm_weights
+        if self._reader.shape.arm_dim:
+            rows = self._reader.arms(context) @ self._arm_weights
+        return self._step(self._reader.observation(context), rows)
 
     def append(self, event: Event) -> FloatArray:
         """Take in a finished round; returns the chosen arm's features as they were."""
-        self._reader.check(event)
-        features: FloatArray = self._step(event.context, slice(event.arm, event.arm + 1))[0]
-        width = self._reader.width
-        self._row[width - self._reader.arm_width : width] = self._reader.arms(event.context)[event.arm]
+        observation, arm = self._reader.check(event)
+        rows = self._arm_weights[event.arm : event.arm + 1]
+        if self._reader.shape.arm_dim:
+            rows = arm[None] @ self._arm_weights
+        features: FloatArray = self._step(observation, rows)[0]
+        self._row[len(observation) : self._reader.width] = arm
         self._history.append(self._row[: self._n_inputs], event.reward, features)
         self._prepare_round()
         return features
@@ -112,13 +117,10 @@ class FeedforwardEncoder:
             row[2 * width] = history.rewards[-1]
             row[2 * width + 1 : self._n_inputs] = last[width : self._n_inputs - width - 1]
 
-    def _step(self, context: Context, arms: slice) -> FloatArray:
+    def _step(self, observation: FloatArray, rows: FloatArray) -> FloatArray:
         """Features of some arms; also writes the observation into the coming row."""
-        reader, weights = self._reader, self._network.weights
-        rows = self._arm_weights[arms]
-        if reader.shape.arm_dim:
-            rows = np.matmul(reader.arms(context)[arms], self._arm_weights)
-        self._row[: reader.shape.observation_dim] = reader.observation(context)
+        weights = self._network.weights
+        self._row[: len(observation)] = observation
         features = np.empty((len(rows), self.dim), rows.dtype)
         shared = self._row @ self._combined
         step_kernels.dense_step(shared, rows, weights["third"], weights["third_bias"], features)

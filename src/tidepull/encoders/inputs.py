@@ -59,14 +59,16 @@ class ContextReader:
             raise ContextError(f"arm_features has the shape {rows.shape}; this policy expects {expected}")
         return rows
 
-    def check(self, event: Event) -> None:
-        """Refuse an event that would poison the history."""
+    def check(self, event: Event) -> tuple[FloatArray, FloatArray]:
+        """Observation and chosen arm of an event; refuses one that would poison the history."""
         if not 0 <= event.arm < self.shape.n_arms:
             raise ArmError(f"arm {event.arm} is outside 0 to {self.shape.n_arms - 1}")
         if not math.isfinite(event.reward):
             raise RewardError(f"the reward must be a finite number, got {event.reward}")
-        context = event.context
-        if self.shape.observation_dim and not np.isfinite(self.observation(context)).all():
+        observation: FloatArray = self.observation(event.context)
+        arm: FloatArray = self.arms(event.context)[event.arm]
+        if self.shape.observation_dim and not np.isfinite(observation).all():
             raise ContextError("the observation must hold finite numbers only")
-        if self.shape.arm_dim and not np.isfinite(self.arms(context)[event.arm]).all():
+        if self.shape.arm_dim and not np.isfinite(arm).all():
             raise ContextError(f"the features of arm {event.arm} must be finite numbers")
+        return observation, arm

@@ -60,17 +60,21 @@ class RecurrentEncoder:
 
     def features(self, context: Context) -> FloatArray:
         """One row for each arm in the coming round (n_arms x dim); changes nothing."""
-        features, _, _ = self._step(context, slice(0, self._reader.shape.n_arms))
+        gates = self._arm_gates
+        if self._reader.shape.arm_dim:
+            gates = self._reader.arms(context) @ self._arm_gates
+        features, _, _ = self._step(self._reader.observation(context), gates)
         return features
 
     def append(self, event: Event) -> FloatArray:
         """Take in a finished round; returns the chosen arm's features as they were."""
-        self._reader.check(event)
-        row, split = self._row, 1 + self._reader.shape.observation_dim
-        row[0] = self._previous_reward
-        row[1:split] = self._reader.observation(event.context)
-        row[split:] = self._reader.arms(event.context)[event.arm]
-        rows, h, c = self._step(event.context, slice(event.arm, event.arm + 1))
+        observation, arm = self._reader.check(event)
+        row, split = self._row, 1 + len(observation)
+        row[0], row[1:split], row[split:] = self._previous_reward, observation, arm
+        gates = self._arm_gates[event.arm : event.arm + 1]
+        if self._reader.shape.arm_dim:
+            gates = arm[None] @ self._arm_gates
+        rows, h, c = self._step(observation, gates)
         features: FloatArray = rows[0]
         self._h[:], self._c[:] = h[0], c[0]
         self._history.append(row, event.reward, features)
@@ -120,17 +124,14 @@ class RecurrentEncoder:
             self._shared, self._h, recurrent, self._bias, self._previous_reward, self._reward_gates
         )
 
-    def _step(self, context: Context, arms: slice) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _step(self, observation: FloatArray, gates: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Features of some arms from the stored state, and the states (h, c) that would follow."""
-        reader, weights = self._reader, self._network.weights
-        gates = self._arm_gates[arms]
-        if reader.shape.arm_dim:
-            gates = np.matmul(reader.arms(context)[arms], self._arm_gates)
-        features = np.empty((len(gates), self.dim), gates.dtype)
-        h, c = np.empty((2, len(gates), len(self._c)), gates.dtype)
+        weights, dtype = self._network.weights, gates.dtype
+        features = np.empty((len(gates), self.dim), dtype)
+        h, c = np.empty((2, len(gates), len(self._c)), dtype)
         step_kernels.cell_step(
             self._shared,
-            reader.observation(context),
+            observation,
             self._observation_weights,
             weights["gates"],
             gates,
