@@ -102,6 +102,35 @@ DEFAULTS: Final[MappingProxyType[tuple[str, str], MappingProxyType[str, Any]]] =
 )  # fmt: skip
 """(Policy, kind of problem) -> the paper's default hyperparameters; its "variances" are standard deviations."""
 
+GRIDS: Final[MappingProxyType[tuple[str, str], MappingProxyType[str, Any]]] = MappingProxyType(
+    {
+        (policy, kind): MappingProxyType(
+            {
+                "learning_rate": (0.001, 0.01, 0.1), "epochs": (16, 64), "train_every": (32, 128),
+                "noise_std": (0.1, 0.3), "prior_std": (0.5, 1.0), "units": units,
+                **({"order": (1, 4), "sinusoids": sinusoids} if policy == "nlps" else {}),
+            }
+        )
+        for policy in ("nlps", "rnlps")
+        for kind, units, sinusoids in (
+            ("non-contextual", ((16, 16, 16), (32, 32, 32)), (1, 2, 4)),
+            ("contextual", ((32, 32, 32), (64, 64, 64)), (2, 4, 8)),
+        )
+    }
+)  # fmt: skip
+"""(Policy, kind of problem) -> the candidates of the search: 576 settings of NN, 96 of RNN."""
+
+DISCOUNTS: Final = (0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999)
+WINDOWS: Final = (5, 10, 25, 50, 75, 100, 150, 200, 250, 300)
+EPSILONS: Final = (0.01, 0.03, 0.05, 0.1)
+TEMPERATURES: Final = (0.001, 0.005, 0.01, 0.05)
+"""Candidates of D-UCB, SW-UCB, and of the two other kinds of exploration."""
+
+SEARCH_TRIALS: Final = 5
+SEARCH_HORIZON: Final = 2048
+TRIALS: Final = 10
+"""Trials of each setting in the search, their rounds without contexts, and trials of the table."""
+
 
 def figure(problem: str, column: str) -> Reported | None:
     """One cell of the table; None where the paper has none."""

@@ -16,7 +16,7 @@ from tidepull.analysis.summary import summarise
 from tidepull.analysis.tables import Cell, Table, interval, number, spread
 from tidepull.analysis.traces import Trace
 
-PAPER_TRIALS = 10
+PAPER_TRIALS = paper.TRIALS
 
 
 def paper_column(name: str) -> str | None:
@@ -153,6 +153,7 @@ def _details(
         number(s.mean / random, 2) if random else unknown,
         number(float(np.mean(group.regrets > random)) * 100, 0, unit="%") if random else unknown,
         number(trace.best_share * 100, 0, unit="%") if trace else unknown,
+        number(float(np.mean([row.optimal - row.reward for row in group.rows]))),
         number(float(np.mean([row.seconds for row in group.rows])), 2),
     ]
     if with_paper:
