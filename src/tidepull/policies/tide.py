@@ -302,10 +302,8 @@ class Tide:
 
 
 def _birth_is_due(t: int) -> bool:
-    """At 24, 32, 48, 64, 96, 128, ... and, from 512 on, every 256 rounds."""
-    if t >= 512:
-        return t % 256 == 0
-    return t >= 24 and (_is_power_of_two(t) or (t % 3 == 0 and _is_power_of_two(t // 3)))
+    """At 24 and 32, then every 32 rounds to 512, every 128 to 1024, every 256 for ever after."""
+    return t == 24 or (t >= 32 and t % (32 if t <= 512 else 128 if t <= 1024 else 256) == 0)
 
 
 def _is_power_of_two(t: int) -> bool:

@@ -27,11 +27,12 @@ from tidepull.hypotheses.naming import hypothesis_of
 from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE, Hypothesis, Moment, Spec
 from tidepull.hypotheses.square import Square
-from tidepull.policies.tide_families import GROUP_PRIOR, Pool
+from tidepull.policies.tide_families import DRIFTING_SEASON, GROUP_PRIOR, Pool
 from tidepull.types import FloatArray, Snapshot
 
 _PRODUCTS_PER_SEARCH = 40_000_000
 _SHORTEST_WINDOW = 24
+_LARGEST_DRIFTING = 27
 
 
 class Births:
@@ -41,6 +42,7 @@ class Births:
         self._bank, self._pools = bank, pools
         self.count = 0
         self._searches = 0
+        self._ridge = 1.0
         self.groups = tuple(dict.fromkeys(pool.group for pool in pools))
         sizes = [len(pool.initial) + pool.spare for pool in pools]
         stops = np.cumsum(sizes)
@@ -75,10 +77,11 @@ class Births:
             return 0.0
         added = 0.0
         self._searches += 1
+        self._ridge = float(self._bank.arrays.ridge[int(np.argmax(log_weights[: self._bank.size]))])
         for i, pool in enumerate(self._pools):
             if not pool.spare:
                 continue
-            for hypothesis, looked_at in self._candidates(i, window, log_weights):
+            for hypothesis, looked_at in self._candidates(i, window, binary, log_weights):
                 pi = self._mass(pool) / self._unit / looked_at
                 added += self._try(i, hypothesis, pi, window, binary, gain + added, log_weights, prior)
         return added
@@ -95,17 +98,18 @@ class Births:
         return GROUP_PRIOR[pool.group] / sum(other.group == pool.group for other in self._pools)
 
     def _candidates(
-        self, i: int, window: Window, log_weights: FloatArray
+        self, i: int, window: Window, binary: bool, log_weights: FloatArray
     ) -> Iterator[tuple[Hypothesis, float]]:
         """Hypotheses worth a try, each with the number of candidates it was chosen from."""
         pool = self._pools[i]
         t0, n, n_arms = int(window.t[0]), len(window.t), self._bank.layout.n_arms
         if pool.contextual:
             yield from self._rhythms(i, window)
-            yield from self._nearby(i, window, log_weights)
+            yield from self._nearby(i, window, binary, log_weights)
         elif pool.group == "fourier":
             for sine in seek.best_sines(t0, window.arm, window.y, n_arms, 3):
                 yield sine, n / 3
+                yield Fourier(sine.period, DRIFTING_SEASON), n
         elif pool.group == "square":
             for square in seek.best_squares(t0, window.arm, window.y, n_arms, 3):
                 yield square, float(len(seek.squares(n)[0]))
@@ -126,8 +130,10 @@ class Births:
             else:
                 yield from ((near, 8.0 * n) for near in _whole(square, float(window.t[n // 2])))
 
-    def _nearby(self, i: int, window: Window, log_weights: FloatArray) -> Iterator[tuple[Hypothesis, float]]:
-        """Small moves of the heaviest of the pool, by a step that goes round from wide to narrow."""
+    def _nearby(
+        self, i: int, window: Window, binary: bool, log_weights: FloatArray
+    ) -> Iterator[tuple[Hypothesis, float]]:
+        """The heaviest of the pool with its period climbed to the top, or small moves of it."""
         slots, n = self._slots[i], len(window.t)
         dim = int(self._bank.arrays.dim[slots.start])
         tries = max(2, _PRODUCTS_PER_SEARCH // (n * dim * dim))
@@ -137,8 +143,45 @@ class Births:
             if not self._bank.arrays.active[m] or log_weights[m] < math.log(1e-6):
                 continue
             hypothesis = hypothesis_of(self._bank.spec(int(m)))
+            if isinstance(hypothesis, Fourier):
+                best = self._climb(i, hypothesis, window, binary, tries)
+                yield best, looked_at
+                if dim <= _LARGEST_DRIFTING:
+                    yield Fourier(best.period, DRIFTING_SEASON, contextual=True), looked_at
+                continue
             for near in _moves(hypothesis, window, self._searches)[: tries // 2]:
                 yield near, looked_at
+
+    def _climb(self, i: int, sine: Fourier, window: Window, binary: bool, tries: int) -> Fourier:
+        """Move the frequency uphill in likelihood, by steps from a third of 1/n down to a thousandth."""
+        f, step = 1 / sine.period, 0.3 / len(window.t)
+        best = self._likelihood(i, Fourier(1 / f, 1.0, contextual=True), window, binary)
+        for _ in range(min(8, tries // 2)):
+            for g in (f - step, f + step):
+                found = -math.inf
+                if g > 0.25 / len(window.t):
+                    found = self._likelihood(i, Fourier(1 / g, 1.0, contextual=True), window, binary)
+                if found > best:
+                    f, best = g, found
+                    break
+            else:
+                step /= 2.5
+        return Fourier(1 / f, 1.0, contextual=True)
+
+    def _likelihood(self, i: int, hypothesis: Hypothesis, window: Window, binary: bool) -> float:
+        """What a hypothesis makes of the window, tried out in a spare slot."""
+        cradle = self._settle(i, hypothesis.spec())
+        return float(self._bank.replay(cradle, window, binary).sum())
+
+    def _settle(self, i: int, spec: Spec) -> int:
+        """Put a hypothesis into a spare slot, where it does not count yet."""
+        bank = self._bank
+        cradle = next(m for m in self._slots[i] if not bank.arrays.active[m])
+        bank.assign(cradle, spec)
+        bank.arrays.ridge[cradle] = self._ridge
+        bank.reset(cradle)
+        bank.arrays.active[cradle] = False
+        return cradle
 
     def _pairs(self, window: Window, log_weights: FloatArray) -> Iterator[tuple[Hypothesis, float]]:
         """The heaviest season, and a second one in what it leaves unexplained."""
@@ -163,19 +206,22 @@ class Births:
                 yield Seasons(first, second, added=True), 0.25 * len(rest) ** 2
             yield Seasons(first, second), 0.25 * len(rest) ** 2  # both were looked for
 
-    def _is_known(self, i: int, spec: Spec, n: int) -> bool:
-        """Whether n rounds could hardly tell the hypothesis from one that the pool has already."""
+    def _elder(self, i: int, spec: Spec, window: Window, log_weights: FloatArray) -> int | None:
+        """The heaviest of the pool on the same peak: n rounds can hardly tell the two apart."""
         slots, bank = slice(self._slots[i].start, self._slots[i].stop), self._bank.arrays
+        n, centre = len(window.t), float(window.t[len(window.t) // 2])
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
         for j in range(2):
             period, offset = bank.periods[slots, j], bank.offsets[slots, j]
             alike &= bank.shapes[slots, j] == spec.shapes[j]
             if spec.shapes[j] in (SINE, ADDED_SINE):
-                alike &= np.abs(1 / period - 1 / spec.periods[j]) < 0.1 / n
+                alike &= np.abs(1 / period - 1 / spec.periods[j]) < 0.5 / n
             elif spec.shapes[j] == SQUARE:
-                alike &= np.abs(period / spec.periods[j] - 1) * n < 0.5
-                alike &= np.abs(offset - spec.offsets[j]) < 0.5
-        return bool(alike.any())
+                phase = (centre + offset) / period - (centre + spec.offsets[j]) / spec.periods[j]
+                alike &= np.abs(phase - np.round(phase)) < 0.25
+                alike &= np.abs(1 / period - 1 / spec.periods[j]) < 0.5 / n
+        kin = np.flatnonzero(alike) + slots.start
+        return int(kin[np.argmax(log_weights[kin])]) if len(kin) else None
 
     def _try(
         self,
@@ -190,24 +236,20 @@ class Births:
     ) -> float:
         bank, slots = self._bank, self._slots[i]
         spec = hypothesis.spec()
-        if self._is_known(i, spec, len(window.t)):
-            return 0.0
-        cradle = next(m for m in slots if not bank.arrays.active[m])
-        ridge = bank.arrays.ridge[int(np.argmax(log_weights[: bank.size]))]
-        bank.assign(cradle, spec)
-        bank.arrays.ridge[cradle] = ridge
-        bank.reset(cradle)
-        bank.arrays.active[cradle] = False
-        likelihood = float(bank.replay(cradle, window, binary).sum())
-        log_weight = math.log(pi) + likelihood - gain
+        elder = self._elder(i, spec, window, log_weights)
+        pi = pi if elder is None else max(pi, float(prior[elder]))
+        cradle = self._settle(i, spec)
+        log_weight = math.log(pi) + float(bank.replay(cradle, window, binary).sum()) - gain
         empty = [m for m in slots if not bank.arrays.active[m] and m != cradle]
-        if not empty:
-            taken = [m for m in slots if m != cradle]
-            lightest = min(taken, key=lambda m: float(log_weights[m]))
-            if log_weights[lightest] >= log_weight:
+        # A better place on the same peak is no further hypothesis: it inherits.
+        leaving = elder
+        if elder is None and not empty:
+            leaving = min((m for m in slots if m != cradle), key=lambda m: float(log_weights[m]))
+        if leaving is not None:
+            if log_weights[leaving] >= log_weight:
                 return 0.0
-            bank.arrays.active[lightest] = False
-            log_weights[lightest], prior[lightest] = -np.inf, 0.0
+            bank.arrays.active[leaving] = False
+            log_weights[leaving], prior[leaving] = -np.inf, 0.0
         bank.arrays.active[cradle] = True
         log_weights[cradle], prior[cradle] = log_weight, pi
         top = float(log_weights.max())
@@ -228,10 +270,6 @@ def _whole(square: Square, centre: float) -> list[Square]:
 
 def _moves(hypothesis: Hypothesis, window: Window, turn: int) -> list[Hypothesis]:
     n = len(window.t)
-    if isinstance(hypothesis, Fourier):
-        step = 0.6 / n / 2 ** (turn % 3)
-        shifted = [1 / hypothesis.period + sign * step for sign in (-1, 1)]
-        return [Fourier(1 / f, 1.0, hypothesis.contextual) for f in shifted if f > 0.25 / n]
     assert isinstance(hypothesis, Square)
     step = max(hypothesis.half_period / 8 / 2 ** (turn % 4), 0.5)
     moves = seek.neighbours(hypothesis, float(window.t[n // 2]), step)

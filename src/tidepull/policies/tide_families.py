@@ -18,16 +18,17 @@ from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
 
 GROUP_PRIOR = {
-    "stationary": 0.40,
-    "discounted": 0.15,
-    "fourier": 0.13,
-    "square": 0.13,
-    "seasons": 0.04,
-    "last event": 0.05,
-    "last success": 0.05,
-    "network": 0.05,
+    "stationary": 0.80,
+    "discounted": 0.06,
+    "fourier": 0.04,
+    "square": 0.04,
+    "seasons": 0.01,
+    "last event": 0.015,
+    "last success": 0.015,
+    "network": 0.02,
 }
-"""How likely each family is before anything is seen; most things do not change."""
+"""How likely each family is before anything is seen. A wrong prior of 1 in 25 costs three nats of evidence,
+which a season pays back in a few rounds; an exploring hypothesis that nothing speaks for costs regret."""
 
 DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 DRIFTING_SEASON = 0.99

@@ -1,0 +1,77 @@
+"""Markdown tables of docs/tide.md from the CSV files of the other scripts.
+
+    python benchmarks/tide_summary.py rows results/tide_rows.csv
+    python benchmarks/tide_summary.py dev results/tide_dev.csv
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+import numpy as np
+
+PAPER_BEST = {
+    "flipping-gaussian": 254.6,
+    "flipping-bernoulli": 1151,
+    "sinusoidal-bernoulli": 643.9,
+    "circular-markov-chain": 895.2,
+    "flipping-digits": 3014.9,
+    "wall-following": 2348,
+    "flipping-vector": 1052,
+    "rotating-vector-32": 473.7,
+    "rotating-vector-2048": 31.5,
+}
+
+
+def rows(path: Path) -> None:
+    """Mean ± standard deviation over seeds, worst trial, paired differences."""
+    table: dict[str, dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            table[row["problem"]][row["policy"]][int(row["seed"])] = float(row["regret"])
+    print("| row | paper's best | `tide` | worst trial | trials | rival | rival, same seeds | `tide` better in |")
+    print("|---|---|---|---|---|---|---|---|")
+    for problem, policies in table.items():
+        ours = policies["tide"]
+        for rival, theirs in sorted(policies.items()) if len(policies) > 1 else [("", {})]:
+            if rival == "tide":
+                continue
+            both = sorted(set(ours) & set(theirs))
+            won = sum(ours[seed] < theirs[seed] for seed in both)
+            print(
+                f"| {problem} | {PAPER_BEST.get(problem, '')} | {_spread(list(ours.values()))} "
+                f"| {max(ours.values()):.1f} | {len(ours)} | {rival} "
+                f"| {_spread([theirs[seed] for seed in both])} | {won} of {len(both)} |"
+            )
+
+
+def dev(path: Path) -> None:
+    """Regret over that of random by kind and policy (and parameters, where there are any)."""
+    table: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    names: dict[str, None] = {}
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            name = row["policy"] if row["policy"] != "tide" else f"tide {row['parameters'].strip('{}')}".strip()
+            if name != "random":
+                names[name] = None
+                table[row["kind"]][name].append(float(row["normalised"]))
+    print("| kind | " + " | ".join(names) + " |")
+    print("|---" * (len(names) + 1) + "|")
+    for kind, policies in table.items():
+        cells = [f"{np.mean(policies[name]):.3f}" if policies[name] else "" for name in names]
+        print(f"| {kind} | " + " | ".join(cells) + " |")
+    everything = {name: [v for p in table.values() for v in p[name]] for name in names}
+    print("| **mean** | " + " | ".join(f"{np.mean(v):.3f}" for v in everything.values()) + " |")
+    print("| worst | " + " | ".join(f"{np.max(v):.3f}" for v in everything.values()) + " |")
+    print("| trials | " + " | ".join(str(len(v)) for v in everything.values()) + " |")
+
+
+def _spread(values: list[float]) -> str:
+    return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else f"{values[0]:.1f}"
+
+
+if __name__ == "__main__":
+    {"rows": rows, "dev": dev}[sys.argv[1]](Path(sys.argv[2]))
