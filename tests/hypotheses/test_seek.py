@@ -70,3 +70,17 @@ def test_two_phases_are_found_with_their_offset(half: int, offset: int) -> None:
         agreement = np.mean(found == phase)
         assert max(agreement, 1 - agreement) > 0.97
         assert best.half_period == pytest.approx(half, rel=0.01)
+
+
+@pytest.mark.parametrize(("half", "offset", "dim"), [(23, 7, 20), (11, 5, 5), (64, 37, 10)])
+def test_rhythm_of_weights_is_seen_through_contexts(half: int, offset: int, dim: int) -> None:
+    rng = np.random.default_rng(half)
+    t = np.arange(12 * half) + 100
+    w, x = rng.normal(size=dim), rng.normal(size=(len(t), dim))
+    phase = (t + offset) // half % 2
+    y = np.where(phase == 0, 1, -1) * (x @ w) + 0.1 * rng.normal(size=len(t))
+    sine, square = seek.spectral(y[:, None] * x, 100, 1)[0]
+    assert sine.period == pytest.approx(2 * half, rel=0.03)
+    found = np.floor((t + square.offset) / square.half_period).astype(int) % 2
+    agreement = np.mean(found == phase)
+    assert max(agreement, 1 - agreement) > 0.85

@@ -23,19 +23,23 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
+from tidepull.hypotheses.algebra import (
+    TWO_PI,
+    add_row,
+    compiled,
+    factor,
+    inlined,
+    log_binary,
+    log_student,
+    whiten,
+    whiten_flat,
+)
 from tidepull.hypotheses.spec import ADDED_SINE, LAST_EVENT, NO_MEMORY, SINE, SQUARE
 from tidepull.types import BoolArray, FloatArray, IntArray
 
-# Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
-_compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-# The bank is twenty arrays; a call that is not inlined would copy all their headers.
-_inlined = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, forceinline=True)
-
 MAX_WIDTH = 18
-_TWO_PI = 2 * math.pi
 
 
 class Bank(NamedTuple):
@@ -72,7 +76,7 @@ class Window(NamedTuple):
     y: FloatArray  # standardised reward
 
 
-@_inlined
+@inlined
 def locate(bank: Bank, m: int, t: int, recent: FloatArray, tau: FloatArray) -> tuple[int, int]:
     """Cell and width of hypothesis m in round t; fills tau. The reference is `Hypothesis.locate`."""
     n_arms = int(bank.settings[3])
@@ -83,7 +87,7 @@ def locate(bank: Bank, m: int, t: int, recent: FloatArray, tau: FloatArray) -> t
         if bank.shapes[m, j] == SQUARE:
             cell = 2 * cell + math.floor((t + bank.offsets[m, j]) / period) % 2
         elif bank.shapes[m, j] == SINE:
-            angle = _TWO_PI * ((t / period) % 1.0)
+            angle = TWO_PI * ((t / period) % 1.0)
             c, s = math.cos(angle), math.sin(angle)
             for i in range(width - 1, -1, -1):
                 tau[3 * i + 2] = tau[i] * s
@@ -91,7 +95,7 @@ def locate(bank: Bank, m: int, t: int, recent: FloatArray, tau: FloatArray) -> t
                 tau[3 * i] = tau[i]
             width *= 3
         elif bank.shapes[m, j] == ADDED_SINE:
-            angle = _TWO_PI * ((t / period) % 1.0)
+            angle = TWO_PI * ((t / period) % 1.0)
             tau[width], tau[width + 1] = math.cos(angle), math.sin(angle)
             width += 2
     if bank.memory[m] == LAST_EVENT:
@@ -105,7 +109,7 @@ def locate(bank: Bank, m: int, t: int, recent: FloatArray, tau: FloatArray) -> t
     return cell, width
 
 
-@_inlined
+@inlined
 def _spread(tau: FloatArray, width: int, x: FloatArray, whole: bool, phi: FloatArray) -> None:
     """phi = tau (x) x, or tau alone."""
     if not whole:
@@ -118,63 +122,7 @@ def _spread(tau: FloatArray, width: int, x: FloatArray, whole: bool, phi: FloatA
             phi[i * q + j] = tau[i] * x[j]
 
 
-@_inlined
-def _factor(A: FloatArray, ridge: float, scale: float, d: int, U: FloatArray) -> None:
-    """The upper factor of ridge I + scale A, by rows."""
-    for i in range(d):
-        for j in range(i, d):
-            U[i, j] = scale * A[i * d + j]
-        U[i, i] += ridge
-    for k in range(d):
-        # A is a sum of squares, so the pivot is at least the ridge but for rounding.
-        pivot = math.sqrt(max(U[k, k], 0.5 * ridge))
-        U[k, k] = pivot
-        for j in range(k + 1, d):
-            U[k, j] /= pivot
-        for i in range(k + 1, d):
-            u = U[k, i]
-            for j in range(i, d):
-                U[i, j] -= u * U[k, j]
-
-
-@_inlined
-def _whiten(U: FloatArray, v: FloatArray, d: int) -> None:
-    """v <- U'^-1 v."""
-    for k in range(d):
-        v[k] /= U[k, k]
-        u = v[k]
-        for j in range(k + 1, d):
-            v[j] -= u * U[k, j]
-
-
-@_compiled
-def _whiten_flat(U: FloatArray, v: FloatArray, d: int) -> None:
-    """The same for a factor that is stored as one row of numbers."""
-    for k in range(d):
-        v[k] /= U[k * d + k]
-        u = v[k]
-        for j in range(k + 1, d):
-            v[j] -= u * U[k * d + j]
-
-
-@_inlined
-def _add_row(U: FloatArray, z: FloatArray, x: FloatArray, y: float, d: int) -> None:
-    """U'U += x x' and U'z += y x by Givens rotations; x is used up."""
-    for k in range(d):
-        if x[k] == 0.0:
-            continue
-        r = math.hypot(U[k * d + k], x[k])
-        c, s = U[k * d + k] / r, x[k] / r
-        for j in range(k, d):
-            u = U[k * d + j]
-            U[k * d + j] = c * u + s * x[j]
-            x[j] = c * x[j] - s * u
-        u = z[k]
-        z[k] = c * u + s * y
-        y = c * y - s * u
-
-
-@_inlined
+@inlined
 def _open(
     bank: Bank, m: int, block: int, t: int, U: FloatArray, z: FloatArray, v: FloatArray
 ) -> tuple[float, float]:
@@ -183,17 +131,17 @@ def _open(
     vec = bank.vec[bank.vec_at[m] + block * d : bank.vec_at[m] + (block + 1) * d]
     mat = bank.mat[bank.mat_at[m] + block * d * d : bank.mat_at[m] + (block + 1) * d * d]
     if bank.root[m]:
-        _whiten_flat(mat, v, d)
+        whiten_flat(mat, v, d)
         for i in range(d):
             z[i] = vec[i]
     else:
         rest = t - bank.stamp[bank.block_at[m] + block]
         decay = bank.discount[m] ** rest if bank.discount[m] < 1.0 else 1.0
-        _factor(mat, bank.ridge[m], decay, d, U)
+        factor(mat, bank.ridge[m], decay, d, U)
         for i in range(d):
             z[i] = decay * vec[i]
-        _whiten(U, v, d)
-        _whiten(U, z, d)
+        whiten(U, v, d)
+        whiten(U, z, d)
     mean, leverage = 0.0, 0.0
     for i in range(d):
         mean += v[i] * z[i]
@@ -201,25 +149,7 @@ def _open(
     return mean, leverage
 
 
-@_inlined
-def _log_student(e: float, a: float, scale2: float) -> float:
-    """Log density of Student's t with 2a degrees of freedom."""
-    # log Gamma(a + 1/2) - log Gamma(a), for large a by its asymptotic series (error below 1e-9)
-    series = 0.5 * math.log(a) - 1 / (8 * a) + 1 / (192 * a * a * a)
-    ratio = series if a > 20 else math.lgamma(a + 0.5) - math.lgamma(a)
-    norm = ratio - 0.5 * math.log(_TWO_PI * a * scale2)
-    return norm - (a + 0.5) * math.log1p(e * e / (2 * a * scale2))
-
-
-@_inlined
-def _log_binary(y: float, chance: float, leverage: float) -> float:
-    """Log probability of a reward of 0 or 1 (y = -1 or 1); no model may be surer than its data allow."""
-    least = max(0.002, leverage / (1 + 2 * leverage))
-    chance = min(max(chance, least), 1 - least)
-    return math.log(chance) if y > 0 else math.log(1 - chance)
-
-
-@_inlined
+@inlined
 def observe_one(
     bank: Bank,
     m: int,
@@ -248,7 +178,7 @@ def observe_one(
     e = y - mean
     at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
     if not binary:
-        score = _log_student(e, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
+        score = log_student(e, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
     elif d == 1:
         rest = t - bank.stamp[bank.block_at[m] + block]
         decay = bank.discount[m] ** rest if bank.discount[m] < 1.0 else 1.0
@@ -256,9 +186,9 @@ def observe_one(
         chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
         score = math.log(chance) if y > 0 else math.log(1 - chance)
     else:
-        score = _log_binary(y, 0.5 * (1 + mean), leverage)
+        score = log_binary(y, 0.5 * (1 + mean), leverage)
     if bank.root[m]:
-        _add_row(bank.mat[at : at + d * d], bank.vec[vat : vat + d], phi, y, d)
+        add_row(bank.mat[at : at + d * d], bank.vec[vat : vat + d], phi, y, d)
     else:
         _add_moments(bank, m, block, t, phi, y)
     h = bank.settings[2]
@@ -267,7 +197,7 @@ def observe_one(
     return score
 
 
-@_inlined
+@inlined
 def _add_moments(bank: Bank, m: int, block: int, t: int, phi: FloatArray, y: float) -> None:
     """A <- g^n A + phi phi' and eta <- g^n eta + phi y after n rounds at rest."""
     d = bank.dim[m]
@@ -280,7 +210,7 @@ def _add_moments(bank: Bank, m: int, block: int, t: int, phi: FloatArray, y: flo
             bank.mat[at + i * d + j] = decay * bank.mat[at + i * d + j] + phi[i] * phi[j]
 
 
-@_compiled
+@compiled
 def observe(
     bank: Bank,
     t: int,
@@ -309,7 +239,7 @@ def observe(
             scores[m] = -np.inf
 
 
-@_compiled
+@compiled
 def replay(bank: Bank, m: int, window: Window, binary: bool, scores: FloatArray) -> float:
     """Hypothesis m lives through a window of past rounds; returns its total log likelihood."""
     d = bank.dim[m]
@@ -324,7 +254,7 @@ def replay(bank: Bank, m: int, window: Window, binary: bool, scores: FloatArray)
     return total
 
 
-@_compiled
+@compiled
 def outlook(
     bank: Bank, m: int, t: int, recent: FloatArray, X: FloatArray, means: FloatArray, leverages: FloatArray
 ) -> None:
@@ -338,7 +268,7 @@ def outlook(
         means[k], leverages[k] = _open(bank, m, cell * n_arms + k, t, U, z, phi)
 
 
-@_compiled
+@compiled
 def counts(
     bank: Bank, m: int, t: int, recent: FloatArray, successes: FloatArray, failures: FloatArray
 ) -> None:
@@ -354,7 +284,7 @@ def counts(
         successes[k], failures[k] = 0.5 * (n + s), 0.5 * (n - s)
 
 
-@_compiled
+@compiled
 def shared_draw(
     bank: Bank, m: int, t: int, recent: FloatArray, X: FloatArray, noise: FloatArray, draws: FloatArray
 ) -> None:
@@ -367,14 +297,14 @@ def shared_draw(
         if k == 0 or bank.root[m]:
             _open(bank, m, cell, t, U, z, phi)
         else:
-            _whiten(U, phi, d)
+            whiten(U, phi, d)
         total = 0.0
         for i in range(d):
             total += phi[i] * (z[i] + noise[i])
         draws[k] = total
 
 
-@_compiled
+@compiled
 def reweigh(log_weights: FloatArray, scores: FloatArray, prior: FloatArray, share: float) -> float:
     """Bayes' rule, then fixed share; returns the mixture's log likelihood of the round.
 

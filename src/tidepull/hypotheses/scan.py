@@ -13,12 +13,11 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from tidepull.hypotheses.algebra import compiled
 from tidepull.types import FloatArray, IntArray
 
-_compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 _RIDGE, _A0, _B0 = 0.1, 1.0, 0.1
 
 
@@ -38,7 +37,7 @@ def square_evidence(
     return evidence
 
 
-@_compiled
+@compiled
 def _scan_sines(
     frequencies: FloatArray, t0: int, arm: IntArray, y: FloatArray, n_arms: int, evidence: FloatArray
 ) -> None:
@@ -69,7 +68,7 @@ def _scan_sines(
         evidence[f] = _log_evidence(y, explained, volume)
 
 
-@_compiled
+@compiled
 def _solve3(row: FloatArray) -> tuple[float, float]:
     """eta' Lam^-1 eta and log |Lam| - 3 log lam0 of one block of three features."""
     u00 = math.sqrt(row[0] + _RIDGE)
@@ -83,7 +82,7 @@ def _solve3(row: FloatArray) -> tuple[float, float]:
     return z0 * z0 + z1 * z1 + z2 * z2, 2 * math.log(u00 * u11 * u22) - 3 * math.log(_RIDGE)
 
 
-@_compiled
+@compiled
 def _scan_squares(
     halves: FloatArray,
     offsets: FloatArray,
@@ -113,7 +112,7 @@ def _scan_squares(
         evidence[f] = _log_evidence(y, explained, volume)
 
 
-@_compiled
+@compiled
 def _log_evidence(y: FloatArray, explained: float, volume: float) -> float:
     total = 0.0
     for i in range(y.shape[0]):

@@ -1,0 +1,90 @@
+"""Small compiled pieces of linear algebra and likelihood, made to be inlined into the bank's kernels."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+
+from tidepull.types import FloatArray
+
+# Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
+compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+# The bank is twenty arrays; a call that is not inlined would copy all their headers.
+inlined = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, forceinline=True)
+
+TWO_PI = 2 * math.pi
+
+
+@inlined
+def factor(A: FloatArray, ridge: float, scale: float, d: int, U: FloatArray) -> None:
+    """The upper factor of ridge I + scale A, by rows."""
+    for i in range(d):
+        for j in range(i, d):
+            U[i, j] = scale * A[i * d + j]
+        U[i, i] += ridge
+    for k in range(d):
+        # A is a sum of squares, so the pivot is at least the ridge but for rounding.
+        pivot = math.sqrt(max(U[k, k], 0.5 * ridge))
+        U[k, k] = pivot
+        for j in range(k + 1, d):
+            U[k, j] /= pivot
+        for i in range(k + 1, d):
+            u = U[k, i]
+            for j in range(i, d):
+                U[i, j] -= u * U[k, j]
+
+
+@inlined
+def whiten(U: FloatArray, v: FloatArray, d: int) -> None:
+    """v <- U'^-1 v."""
+    for k in range(d):
+        v[k] /= U[k, k]
+        u = v[k]
+        for j in range(k + 1, d):
+            v[j] -= u * U[k, j]
+
+
+@inlined
+def whiten_flat(U: FloatArray, v: FloatArray, d: int) -> None:
+    """The same for a factor that is stored as one row of numbers."""
+    for k in range(d):
+        v[k] /= U[k * d + k]
+        u = v[k]
+        for j in range(k + 1, d):
+            v[j] -= u * U[k * d + j]
+
+
+@inlined
+def add_row(U: FloatArray, z: FloatArray, x: FloatArray, y: float, d: int) -> None:
+    """U'U += x x' and U'z += y x by Givens rotations; x is used up."""
+    for k in range(d):
+        if x[k] == 0.0:
+            continue
+        r = math.hypot(U[k * d + k], x[k])
+        c, s = U[k * d + k] / r, x[k] / r
+        for j in range(k, d):
+            u = U[k * d + j]
+            U[k * d + j] = c * u + s * x[j]
+            x[j] = c * x[j] - s * u
+        u = z[k]
+        z[k] = c * u + s * y
+        y = c * y - s * u
+
+
+@inlined
+def log_student(e: float, a: float, scale2: float) -> float:
+    """Log density of Student's t with 2a degrees of freedom."""
+    # log Gamma(a + 1/2) - log Gamma(a), for large a by its asymptotic series (error below 1e-9)
+    series = 0.5 * math.log(a) - 1 / (8 * a) + 1 / (192 * a * a * a)
+    ratio = series if a > 20 else math.lgamma(a + 0.5) - math.lgamma(a)
+    norm = ratio - 0.5 * math.log(TWO_PI * a * scale2)
+    return norm - (a + 0.5) * math.log1p(e * e / (2 * a * scale2))
+
+
+@inlined
+def log_binary(y: float, chance: float, leverage: float) -> float:
+    """Log probability of a reward of 0 or 1 (y = -1 or 1); no model may be surer than its data allow."""
+    least = max(0.002, leverage / (1 + 2 * leverage))
+    chance = min(max(chance, least), 1 - least)
+    return math.log(chance) if y > 0 else math.log(1 - chance)

@@ -1,0 +1,76 @@
+"""Random worlds: what their number decides, and the rules of the outsiders."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidepull.bench.trial import build_problem, run_trial, shape_of
+from tidepull.errors import ProblemError
+from tidepull.problems.outsiders import ParityMachine, TwoStepChain
+from tidepull.problems.random_drifts import LONGEST, Table, drifting_means, phases_of
+from tidepull.problems.random_worlds import KINDS
+from tidepull.problems.rewards import GaussianReward
+
+
+def silent() -> GaussianReward:
+    return GaussianReward(0.0, np.random.default_rng(0))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_world_is_decided_by_its_number_and_noise_by_the_seed(kind: str) -> None:
+    named = ("random-world", {"world": 3, "kind": kind})
+    one, two = build_problem(named, seed=1), build_problem(named, seed=2)
+    other = build_problem(("random-world", {"world": 4, "kind": kind}), seed=1)
+    assert shape_of(one) == shape_of(two)
+    if kind.startswith("arms"):
+        assert np.array_equal(one.means(), two.means())
+    assert shape_of(one) != shape_of(other) or not np.array_equal(one.means(), other.means())
+    trial = run_trial(named, "random", horizon=50, seed=1)
+    assert np.isfinite(trial.rewards).all()
+    assert trial.regret[-1] > 0
+
+
+def test_kinds_take_turns_when_any_is_asked_for() -> None:
+    shapes = {shape_of(build_problem(("random-world", {"world": w}), seed=0)) for w in range(17)}
+    assert any(shape.arm_dim for shape in shapes)
+    assert any(shape.observation_dim for shape in shapes)
+    assert any(not shape.arm_dim and not shape.observation_dim for shape in shapes)
+
+
+def test_means_stay_between_zero_and_one_and_seasons_repeat() -> None:
+    for kind in ("stationary", "flip", "irregular", "sine", "seasons", "walk"):
+        means = drifting_means(kind, 4, np.random.default_rng(1))
+        assert means.shape == (LONGEST, 4)
+        assert means.min() >= 0
+        assert means.max() <= 1
+    phases = phases_of("flip", np.random.default_rng(2))
+    lengths = np.diff(np.flatnonzero(np.diff(phases)))
+    assert len(set(lengths)) == 1
+
+
+def test_table_says_when_it_has_ended() -> None:
+    with pytest.raises(ProblemError, match="ends after 3 rounds"):
+        Table(np.zeros((3, 2)))(3)
+
+
+def test_parity_machine_switches_after_every_second_success() -> None:
+    machine = ParityMachine(np.array([[1.0, 0.0], [0.0, 1.0]]), silent())
+    best = []
+    for arm in (0, 1, 0, 0, 1, 0, 1, 1):
+        best.append(int(np.argmax(machine.means())))
+        machine.step(arm)
+    assert best == [0, 0, 0, 1, 1, 1, 1, 0]
+
+
+def test_two_step_chain_moves_by_the_last_two_successes() -> None:
+    successor = np.array([[1, 2, 0], [2, 0, 1], [0, 1, 2]])
+    chain = TwoStepChain(successor, silent())
+    visited = []
+    for _ in range(6):
+        now = int(np.argmax(chain.means()))
+        visited.append(now)
+        assert chain.step((now + 1) % 3) == 0.0
+        assert chain.step(now) == 1.0
+    before = [0, *visited[:-1]]
+    assert visited[1:] == [int(successor[b, n]) for b, n in zip(before, visited[:-1], strict=False)]
