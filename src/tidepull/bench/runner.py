@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from tidepull.bench.attempt import Result
 from tidepull.bench.estimate import Estimator, kind_of, kind_of_stored
 from tidepull.bench.files import abandoned
-from tidepull.bench.index import Census, compact, entries, take_census
+from tidepull.bench.index import Census, entries, take_census
 from tidepull.bench.plan import plan_of, write_plan
 from tidepull.bench.spec import TrialSpec
 from tidepull.bench.store import Store
@@ -22,7 +22,6 @@ from tidepull.bench.suite import Suite
 from tidepull.errors import InputError, StoreError
 from tidepull.protocols import Executor
 
-COMPACT_EVERY = 5000
 WRITERS = 4
 MOST_WAITING = 32
 
@@ -116,7 +115,6 @@ def sweep(work: Work, store: Store, executor: Executor, progress: Progress) -> I
                 writing.append((result, writers.submit(store.write, result)))
                 while writing and (writing[0][1].done() or len(writing) > MOST_WAITING):
                     yield _settled(*writing.popleft(), progress)
-                    _compact_now_and_then(store, progress)
             while writing:
                 yield _settled(*writing.popleft(), progress)
         finally:
@@ -144,8 +142,3 @@ def _settled(result: Result, written: Future[None], progress: Progress) -> Resul
         progress.done += 1
         progress.estimator.measured(kind, result.seconds)
     return result
-
-
-def _compact_now_and_then(store: Store, progress: Progress) -> None:
-    if (progress.done + progress.failed) % COMPACT_EVERY == 0:
-        compact(store)
