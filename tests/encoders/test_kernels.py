@@ -43,7 +43,6 @@ def test_tanh_is_within_four_ulps_over_all_of_float32() -> None:
     Z = x.reshape(-1, 1).copy()
     kernels.tanh_rows(Z, np.zeros(1, np.float32))
     assert ulps(Z[:, 0], np.tanh(x.astype(np.float64))) < 4.0
-    assert ulps(Z[:, 0], np.tanh(x).astype(np.float64)) < 4.0
     assert np.abs(Z).max() == 1.0
 
 

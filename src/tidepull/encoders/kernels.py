@@ -47,6 +47,7 @@ def recurrence(hidden: int) -> tuple[Kernel, Kernel]:
                 f = sigmoid(simd.load(G, row + hidden + j, lanes))
                 o = sigmoid(simd.load(G, row + H2 + j, lanes))
                 a = tanh(simd.load(G, row + H3 + j, lanes))
+                # c_t = f c_{t-1} + i a and h_t = o tanh(c_t)
                 c = f * simd.load(C, now + j, lanes) + i * a
                 tc = tanh(c)
                 simd.store(G, row + j, i)
