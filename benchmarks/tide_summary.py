@@ -1,7 +1,7 @@
 """Markdown tables of docs/tide.md from the CSV files of the other scripts.
 
-    python benchmarks/tide_summary.py rows results/tide_rows.csv
-    python benchmarks/tide_summary.py dev results/tide_dev.csv
+python benchmarks/tide_summary.py rows results/tide_rows.csv
+python benchmarks/tide_summary.py dev results/tide_dev.csv
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ def rows(path: Path) -> None:
     with path.open() as file:
         for row in csv.DictReader(file):
             table[row["problem"]][row["policy"]][int(row["seed"])] = float(row["regret"])
-    print("| row | paper's best | `tide` | worst trial | trials | rival | rival, same seeds | `tide` better in |")
+    print(
+        "| row | paper's best | `tide` | worst trial | trials | rival | rival, same seeds | `tide` better in |"
+    )
     print("|---|---|---|---|---|---|---|---|")
     for problem, policies in table.items():
         ours = policies["tide"]
@@ -54,7 +56,9 @@ def dev(path: Path) -> None:
     names: dict[str, None] = {}
     with path.open() as file:
         for row in csv.DictReader(file):
-            name = row["policy"] if row["policy"] != "tide" else f"tide {row['parameters'].strip('{}')}".strip()
+            name = (
+                row["policy"] if row["policy"] != "tide" else f"tide {row['parameters'].strip('{}')}".strip()
+            )
             if name != "random":
                 names[name] = None
                 table[row["kind"]][name].append(float(row["normalised"]))
