@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import pytest
 import typer
 
+from tidepull.analysis.report import build_report
 from tidepull.bench.rows import load_rows
 from tidepull.bench.store import Store
 from tidepull.bench.suite import load_suite
@@ -29,6 +31,13 @@ def test_quick_searches_and_reports_share_no_seed() -> None:
     searched = {spec.seed for spec in load_suite("quick-sensitivity").specs}
     reported = {spec.seed for name in suites_of(Target.table, quick=True) for spec in load_suite(name).specs}
     assert not searched & reported
+
+
+@pytest.fixture(autouse=True)
+def without_workers_and_figures(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Both have tests of their own, and cost seconds."""
+    monkeypatch.setattr(reproduce, "WHERE", "here")
+    monkeypatch.setattr(reproduce, "build_report", partial(build_report, formats=()))
 
 
 def run(target: Target, out: Path, *, trials: int) -> None:
@@ -69,3 +78,24 @@ def test_reproduce_reports_what_failed_and_ends_with_an_error(
         run(Target.stationary, tmp_path / "store", trials=1)
     assert end.value.exit_code == 1
     assert "1 failed" in (tmp_path / "store" / "report" / "index.html").read_text()
+
+
+def test_reproduce_reports_the_best_settings_of_a_search_on_seeds_it_never_saw(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    search = tmp_path / "search.toml"
+    search.write_text(
+        'name = "search"\nseeds = "1000-1001"\nhorizon = 400\n[[problems]]\nid = "stationary-bernoulli"\n'
+        '[[policies]]\nname = "random"\n[[policies]]\nname = "d-ucb"\ngrid = { discount = [0.9, 0.999] }\n'
+    )
+    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(search)])
+    monkeypatch.setattr(reproduce, "SEARCHES", (str(search),))
+    monkeypatch.setattr(reproduce, "_searched", lambda _: ("search", "elsewhere"))
+    store = tmp_path / "store"
+    reproduce.reproduce(
+        Target.sensitivity, trials=1, quick=False, out=store, workers=1, dry_run=False, json=True
+    )
+    chosen = load_rows(Store.open(store), "search-selected").rows
+    assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}
+    assert {row.seed for row in chosen} == {0}
+    assert "search-selected" in (store / "report" / "index.html").read_text()

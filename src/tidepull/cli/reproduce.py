@@ -7,6 +7,7 @@ import sys
 from contextlib import redirect_stdout
 from enum import StrEnum
 from pathlib import Path
+from typing import Literal
 
 import typer
 
@@ -25,6 +26,7 @@ from tidepull.cli.sweep import sweep
 from tidepull.cli.sweep_display import duration
 from tidepull.errors import ParameterError
 
+WHERE: Literal["local", "here"] = "local"
 _INTERRUPTED = 130
 
 
@@ -139,7 +141,7 @@ def _run(suite: str, directory: Path, workers: int | None) -> bool:
             only=[],
             dry_run=False,
             retry_failed=False,
-            on="local",
+            on=WHERE,
             address="auto",
             json=False,
         )
