@@ -29,7 +29,7 @@ def test_large_margin_holds_only_when_clear_and_large(recurrent: float, outcome:
     )
     claim = one(FIRST, study)
     assert claim.outcome == outcome
-    assert claim.problems == ("flipping-gaussian",)
+    assert claim.studies == (study,)
     assert f"{recurrent:,.1f}" in claim.evidence
 
 

@@ -24,13 +24,13 @@ COMPARABLE = 0.05
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the paper says, whether it holds here, by which rule, and the figures; `problems` have pictures."""
+    """What the paper says, whether it holds here, by which rule, and the figures; `studies` have pictures."""
 
     says: str
     rule: str
     outcome: str
     evidence: str
-    problems: tuple[str, ...]
+    studies: tuple[Study, ...]
 
 
 def check_claims(reports: Sequence[Study], searches: Sequence[Study]) -> list[Claim]:
@@ -58,6 +58,7 @@ def check_claims(reports: Sequence[Study], searches: Sequence[Study]) -> list[Cl
         _beats(
             "Posterior sampling beats epsilon-greedy and Boltzmann exploration.",
             [(explored.get(p), _ALTERNATIVES) for p in ("flipping-gaussian", "sinusoidal-bernoulli")],
+            who="posterior sampling",
         ),
         _comparable(at.get("stationary-bernoulli"), at.get("stationary-vector")),
         _sensitivity(searches),
@@ -72,10 +73,15 @@ _ALTERNATIVES = (
 )
 
 
-def _beats(says: str, where: Sequence[tuple[Study | None, Sequence[str]]], least: float = 0.0) -> Claim:
+def _beats(
+    says: str,
+    where: Sequence[tuple[Study | None, Sequence[str]]],
+    who: str = "the better of the recurrent policies",
+    least: float = 0.0,
+) -> Claim:
     """Clearly less: the 95% interval of the difference leaves out zero."""
-    margin = f" and at least {least:.0%} less than theirs" if least else ""
-    rule = f"the better of the recurrent policies has clearly less regret than every rival{margin}"
+    margin = f", and at least {least:.0%} less than theirs" if least else ""
+    rule = f"{who} has clearly less regret than every rival (the 95% interval leaves out zero){margin}"
     compare = [_against(study, rivals) for study, rivals in where]
     return _claim(says, rule, compare, lambda d, rival: d.high < 0 and -d.mean >= least * rival)
 
@@ -129,8 +135,7 @@ def _claim(
             parts.append(_part(theirs, d))
         sentences.append(f"{study.title}: {ours.name} {ours.regrets.mean():,.1f}; {', '.join(parts)}.")
     worst = next((outcome for outcome in (FAILS, OPEN) if outcome in outcomes), HOLDS)
-    problems = tuple(dict.fromkeys(pairs[0][0].problem for pairs in where))
-    return Claim(says, rule, worst, " ".join(sentences), problems)
+    return Claim(says, rule, worst, " ".join(sentences), tuple(pairs[0][0] for pairs in where))
 
 
 def _part(theirs: Group, d: Difference) -> str:

@@ -126,7 +126,7 @@ def load_frame(stores: Sequence[Store]) -> Frame:
         )
     kept = [row for _, row in rows.values()]
     return Frame(
-        studies=tuple(_studies(rows.values())),
+        studies=tuple(sorted(_studies(rows.values()), key=_rank)),
         gaps=Gaps(tuple(missing), damaged, failed),
         suites={plan.suite: plan.text for store in stores for plan in read_plans(store)},
         versions=tuple(_distinct(row.versions for row in kept)),
@@ -160,6 +160,11 @@ def _studies(rows: Iterable[tuple[Store, Row]]) -> Iterable[Study]:
             groups=tuple(_best(groups) for groups in grids.values()),
             grids={name: groups for name, groups in grids.items() if len(groups) > 1},
         )
+
+
+def _rank(study: Study) -> tuple[bool, bool]:
+    """Tables first, searches last; otherwise as they come."""
+    return bool(study.grids), "table" not in study.suite
 
 
 def _group(name: str, setting: str, pairs: list[tuple[Store, Row]]) -> Group:

@@ -258,7 +258,7 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
 
 
 def _set_name(panel: Panel) -> str:
-    return f"{len(panel.problems)}: {', '.join(panel.problems)}"
+    return ", ".join(panel.problems) if len(panel.problems) <= 4 else f"{len(panel.problems)} problems"
 
 
 def _signed(value: float) -> Cell:

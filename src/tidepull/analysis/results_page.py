@@ -61,6 +61,8 @@ def overview(reports: Sequence[Study]) -> Table:
         if study.problem not in paper.REGRET:
             continue
         found = {column: in_column(study, column) for column in paper.COLUMNS}
+        if not any(found.values()):
+            continue
         means = [group.regrets.mean() for group in found.values() if group]
         cells = [Cell(study.title + ("" if _full(study) else f", {study.horizon:,} rounds"))]
         for column, group in found.items():
@@ -168,16 +170,14 @@ def _searches(searches: Sequence[Study]) -> Iterator[str]:
 
 def _claims(claims: Sequence[Claim], reports: Sequence[Study], searched: bool) -> Iterator[str]:
     yield "## The paper's claims, one by one"
-    pictures = {study.problem: _picture(study) for study in reports}
+    pictures = {_picture(study) for study in reports}
     for number, claim in enumerate(claims, 1):
         yield f"### {number}. {claim.says}"
         yield f"**{claim.outcome.capitalize()}.** {claim.evidence}"
         yield f"Rule: {claim.rule}."
-        yield from (
-            f"![Regret on {problem}](results/{pictures[problem]})"
-            for problem in claim.problems
-            if problem in pictures
-        )
+        for study in claim.studies:
+            if _picture(study) in pictures:
+                yield f"![Regret on {study.title}](results/{_picture(study)})"
     if searched:
         yield "![Sensitivity](results/sensitivity.svg)"
 
