@@ -35,7 +35,8 @@ def render(frame: Frame, suites: Sequence[Suite], title: str) -> str:
     parts = [
         f"<h1>{escape(title)}</h1>",
         f'<p class="dim">{frame.trials:,} trials, {duration(frame.cpu_seconds)} of CPU time. '
-        "Regret is cumulative pseudo-regret; bands are 95% bootstrap intervals of the mean over trials.</p>",
+        "Regret is cumulative pseudo-regret; bands are 95% intervals of the mean over trials "
+        "(bootstrap; Student's below six trials).</p>",
         *notice(frame.gaps),
         *_in_short(suites),
     ]

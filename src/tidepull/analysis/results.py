@@ -224,7 +224,10 @@ def scores_table(suite: str, panels: Sequence[Panel]) -> Table | None:
         for s in panel.scores
     )
     columns = ("policy", "problems", "trials", "interquartile mean", "95% interval", "mean")
-    note = "Regret as a share of random's: 0 is the oracle, 1 is random. Intervals: stratified bootstrap."
+    note = (
+        "Regret as a share of random's: 0 is the oracle, 1 is random. Intervals: stratified percentile bootstrap, "
+        "as in rliable; too narrow where a problem has only a few trials."
+    )
     return Table(f"scores-{_slug(suite)}", "Scores over problems", columns, rows, note) if rows else None
 
 

@@ -112,7 +112,7 @@ def _head(frame: Frame, command: str) -> Iterator[str]:
     yield "# Results"
     yield (
         "Every figure on this page comes from stored trials by one command. Regret is cumulative pseudo-regret, mean ± "
-        "standard deviation over trials; intervals are 95% bootstrap intervals; differences between policies are "
+        "standard deviation over trials; intervals are 95% (bootstrap; Student's below six trials); differences are "
         'paired on common seeds. "s.e." is the difference to the paper in standard errors of both samples.'
     )
     yield f"```\n{command}\n```"
