@@ -38,9 +38,8 @@ def rows(path: Path) -> None:
     print("|---|---|---|---|---|---|---|---|")
     for problem, policies in table.items():
         ours = policies["tide"]
-        for rival, theirs in sorted(policies.items()) if len(policies) > 1 else [("", {})]:
-            if rival == "tide":
-                continue
+        rivals: list[tuple[str, dict[int, float]]] = [pair for pair in policies.items() if pair[0] != "tide"]
+        for rival, theirs in rivals or [("", {})]:
             both = sorted(set(ours) & set(theirs))
             won = sum(ours[seed] < theirs[seed] for seed in both)
             print(
@@ -74,7 +73,9 @@ def dev(path: Path) -> None:
 
 
 def _spread(values: list[float]) -> str:
-    return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}" if len(values) > 1 else f"{values[0]:.1f}"
+    if len(values) < 2:
+        return f"{values[0]:.1f}" if values else ""
+    return f"{np.mean(values):.1f} ± {np.std(values, ddof=1):.1f}"
 
 
 if __name__ == "__main__":
