@@ -8,9 +8,9 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import summarise
-from tidepull.bench.trial import run_trial
-from tidepull.cli.console import err, print_table, say
+from tidepull.cli.console import print_table, say
 from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_interval
+from tidepull.encoders import warm_up
 from tidepull.registry import Named
 
 PROBLEM = "sinusoidal-bernoulli"
@@ -31,8 +31,8 @@ def demo(
 ) -> None:
     """Five arms whose click rates follow the tide: who keeps up?"""
     say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
-    with err.status("compiling kernels (once)"):
-        run_trial(PROBLEM, "rnlps", horizon=40)  # here, so that the workers find them on disk
+    # Here, so that the workers find the kernels on disk.
+    warm_up(announce=lambda: say("compiling kernels (once)"))
     specs = {
         name: [make_spec(PROBLEM, policy, horizon=horizon, seed=seed) for seed in range(seeds)]
         for name, policy in POLICIES
