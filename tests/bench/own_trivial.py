@@ -66,7 +66,7 @@ class Lever:
     @staticmethod
     def _meet(directory: Path, seed: int) -> None:
         (directory / str(seed)).touch()
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 100
         while len(list(directory.iterdir())) < 2:
             if time.monotonic() > deadline:
                 raise TimeoutError("nobody came")

@@ -79,7 +79,7 @@ class Machine:
             start_new_session=True,
         )
 
-    def wait_until_up(self, seconds: float = 60) -> None:
+    def wait_until_up(self, seconds: float = 200) -> None:
         deadline = time.monotonic() + seconds
         while "Ray runtime started" not in (text := Path(self._log.name).read_text()):
             assert self.process.poll() is None, text
@@ -89,7 +89,7 @@ class Machine:
     def kill(self) -> None:
         with suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait(20)
+        self.process.wait(60)
         self._log.close()
 
 
@@ -125,7 +125,7 @@ def begin(suite: str, out: Path, *options: str) -> subprocess.Popen[str]:
 
 def finish(process: subprocess.Popen[str]) -> dict[str, Any]:
     try:
-        answer, errors = process.communicate(timeout=90)
+        answer, errors = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 0, errors
@@ -158,7 +158,7 @@ def test_a_cluster_gives_the_same_bytes_and_survives_the_death_of_a_machine(
 def test_an_address_where_no_cluster_answers_is_one_sentence(tmp_path: Path) -> None:
     process = begin("smoke", tmp_path, "--on", "ray", "--address", f"127.0.0.1:{free_port()}")
     try:
-        _, errors = process.communicate(timeout=90)
+        _, errors = process.communicate(timeout=300)
     finally:
         process.kill()
     assert process.returncode == 2

@@ -305,7 +305,7 @@ def test_two_processes_may_write_to_one_store(tmp_path: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     both = [subprocess.Popen([sys.executable, "-c", script], env=environment) for _ in range(2)]
-    assert [process.wait(60) for process in both] == [0, 0]
+    assert [process.wait(300) for process in both] == [0, 0]
     store = Store.open(tmp_path)
     assert check(store).good
     assert take_census(store).sound == {lever(seed).hash for seed in range(40)}

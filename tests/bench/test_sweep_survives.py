@@ -63,7 +63,7 @@ def begin(suite: Path, out: Path, *options: str, main: str = WHOLE) -> subproces
 
 
 def finish(process: subprocess.Popen[str]) -> tuple[int, str]:
-    _, errors = process.communicate(timeout=60)
+    _, errors = process.communicate(timeout=300)
     return process.returncode, errors
 
 
@@ -113,7 +113,7 @@ def test_ctrl_c_ends_at_once_and_keeps_what_is_finished(tmp_path: Path) -> None:
     asked = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)
     code, errors = finish(process)
-    assert time.monotonic() - asked < 5
+    assert time.monotonic() - asked < 20  # A second on an idle machine; the trials take a minute.
     assert code == 130
     assert "the same command continues" in errors
     assert "Traceback" not in errors
@@ -132,7 +132,7 @@ def test_a_dead_driver_takes_its_workers_along(tmp_path: Path) -> None:
         time.sleep(0.01)
     process.kill()
     finish(process)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 100
     while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:
         time.sleep(0.01)
     assert not [child for child in children if Path(f"/proc/{child}").exists()]

@@ -12,7 +12,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import tidepull
 from tidepull.bench.attempt import Result, attempt
@@ -28,7 +28,7 @@ LARGEST_BATCH = 64
 
 
 class RayCluster:
-    """The cluster at an address; `auto` finds the one that runs on this machine.
+    """The cluster at an address (`auto` finds the one that runs on this machine), left at the end of `with`.
 
     `modules` are your own modules that specs name; tidepull and they travel to the machines.
     """
@@ -37,6 +37,12 @@ class RayCluster:
         self._ray = _connected(address, modules)
         self._task = self._ray.remote(num_cpus=1, max_retries=0, scheduling_strategy="SPREAD")(play)
         self._shipments: dict[tuple[Any, ...], Any] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ray.shutdown()
 
     @property
     def workers(self) -> int:

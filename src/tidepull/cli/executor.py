@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from tidepull.bench.executors import InProcess, LocalProcesses
 from tidepull.protocols import Executor
 
 
-def make_executor(
+@contextmanager
+def executor_for(
     on: str, workers: int | None, address: str, modules: tuple[str, ...] = ()
-) -> tuple[Executor, int]:
-    """The executor, and how many trials it runs at once."""
+) -> Iterator[tuple[Executor, int]]:
+    """The executor, and how many trials it runs at once; its processes end with the block."""
     if on == "here":
-        return InProcess(), 1
-    if on == "ray":
+        yield InProcess(), 1
+    elif on == "ray":
         from tidepull.bench.ray_executor import RayCluster
 
-        cluster = RayCluster(address, modules=modules)
-        return cluster, cluster.workers
-    local = LocalProcesses(workers)
-    return local, local.workers
+        with RayCluster(address, modules=modules) as cluster:
+            yield cluster, cluster.workers
+    else:
+        with LocalProcesses(workers) as local:
+            yield local, local.workers

@@ -17,7 +17,7 @@ from tidepull.bench.runner import sweep as run_sweep
 from tidepull.bench.store import Store
 from tidepull.bench.suite import load_suite
 from tidepull.cli.console import print_json, say
-from tidepull.cli.executor import make_executor
+from tidepull.cli.executor import executor_for
 from tidepull.cli.sweep_display import Display, duration, shown, time_left
 from tidepull.errors import StoreError
 from tidepull.protocols import Executor
@@ -49,9 +49,9 @@ def sweep(
     if dry_run:
         _estimate(work, store, workers, json=json)
         return
-    executor, width = make_executor(on, workers, address, loaded.specs[0].modules)
-    progress = start(loaded, store, work)
-    interrupted = _run(work, store, executor, progress, Display(progress, width), quiet=json)
+    with executor_for(on, workers, address, loaded.specs[0].modules) as (executor, width):
+        progress = start(loaded, store, work)
+        interrupted = _run(work, store, executor, progress, Display(progress, width), quiet=json)
     if json:
         print_json(_summary(loaded.name, directory, work, progress, interrupted))
     if interrupted or progress.failed:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import nullcontext, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,6 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import summarise
-from tidepull.bench.executors import LocalProcesses
 from tidepull.bench.files import write_whole
 from tidepull.bench.index import compact
 from tidepull.bench.modules import load_modules
@@ -27,7 +26,7 @@ from tidepull.bench.suite import Suite
 from tidepull.bench.suite_text import Table, suite_text
 from tidepull.bench.tune import Judged, Outcome, Search, search
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.cli.executor import make_executor
+from tidepull.cli.executor import executor_for
 from tidepull.cli.sweep_display import Display, duration, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.policies import policies
@@ -80,10 +79,9 @@ def tune(
     )
     seconds = parse_budget(budget)
     store = Store.create(out or Path("out") / f"tune-{problem}-{policy}")
-    executor, width = make_executor(on, workers, address, modules)
-    runs = _Runs(store, executor, width, quiet=json)
     try:
-        with executor if isinstance(executor, LocalProcesses) else nullcontext():
+        with executor_for(on, workers, address, modules) as (executor, width):
+            runs = _Runs(store, executor, width, quiet=json)
             outcome = search(space, runs.search, seconds=_SEARCH_SHARE * seconds * width, on_bracket=_tell)
             if outcome.best is None:
                 raise TidepullError(f"every setting failed; tracebacks are in {store.directory / 'failed'}")
