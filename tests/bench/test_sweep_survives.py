@@ -47,7 +47,9 @@ def suite(tmp_path: Path) -> Path:
 
 
 QUICK = "import typer; from tidepull.cli.sweep import sweep; typer.run(sweep)"
-WHOLE = "import sys; sys.argv.insert(1, 'sweep'); from tidepull.cli import main; main()"
+# A parent that ignores Ctrl-C (nohup, a background job) would hand that down.
+LISTEN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler); "
+WHOLE = LISTEN + "import sys; sys.argv.insert(1, 'sweep'); from tidepull.cli import main; main()"
 
 
 def begin(suite: Path, out: Path, *options: str, main: str = WHOLE) -> subprocess.Popen[str]:
