@@ -75,10 +75,10 @@ def test_results_are_the_same_bytes_whatever_the_workers_order_or_interruptions(
 ) -> None:
     assert run(suite, tmp_path / "a", InProcess()) == 24
     assert run(suite, tmp_path / "b", LocalProcesses(3)) == 24
+    # What had finished ahead of an interruption is kept too, so how many are left each time is a matter of speed.
     assert run(suite, tmp_path / "c", Backwards(), most=7) == 7
-    assert run(suite, tmp_path / "c", Backwards(), most=3) == 3
-    # What had finished ahead of the interruption is kept too, so there may be fewer than 14 left, even none.
-    assert run(suite, tmp_path / "c", LocalProcesses(2)) <= 14
+    assert run(suite, tmp_path / "c", Backwards(), most=3) <= 3
+    assert run(suite, tmp_path / "c", LocalProcesses(2)) <= 17
     a, b, c = (Store.open(tmp_path / name) for name in "abc")
     assert differences(a, b) == []
     assert differences(a, c) == []
