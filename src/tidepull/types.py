@@ -20,7 +20,8 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 Snapshot: TypeAlias = dict[str, Any]
 """State of a policy as nested dictionaries of JSON values and numpy arrays; never pickled objects."""
 
-Diagnostics: TypeAlias = Mapping[str, float | int | str]
+Diagnostics: TypeAlias = Mapping[str, Any]
+"""What a policy tells about itself after a trial: JSON values only. `beliefs` (see `tide`) is shown in reports."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ def test_run_prints_only_an_array_of_seeds_when_asked_for_json() -> None:
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [row["seed"] for row in rows] == [0, 1]
-    assert all(set(row) == {"seed", "regret", "reward", "seconds"} for row in rows)
+    assert all(set(row) == {"seed", "regret", "reward", "seconds", "diagnostics"} for row in rows)
 
 
 def test_run_gives_equal_numbers_whatever_the_number_of_workers() -> None:

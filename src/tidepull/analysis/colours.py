@@ -23,6 +23,17 @@ _FIXED = {
     "rnlps": "#d55e00",
     "tide": "#0072b2",
 }
+_FAMILIES = {
+    "stationary": "#8c8c8c",
+    "discounted": "#e69f00",
+    "fourier": "#56b4e9",
+    "square": "#0072b2",
+    "seasons": "#009e73",
+    "last event": "#cc79a7",
+    "last success": "#997700",
+    "network": "#d55e00",
+}
+"""Families of hypotheses of `tide`, in charts of their own."""
 _SPARE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 
 SOLID: tuple[float, ...] = ()
@@ -40,11 +51,15 @@ _SPARE_DASHES: list[tuple[float, ...]] = [(3, 2), (9, 3), (7, 2, 1.5, 2, 1.5, 2)
 def colour(policy: str) -> str:
     """Colour of a policy id, or of a label that starts with one ("rnlps-best")."""
     id = _id(policy)
+    if policy in _FAMILIES:
+        return _FAMILIES[policy]
     return _FIXED[id] if id else _SPARE[crc32(policy.encode()) % len(_SPARE)]
 
 
 def dashes(policy: str) -> tuple[float, ...]:
     """Lengths of the line's dashes and gaps; empty for a solid line."""
+    if policy in _FAMILIES:
+        return SOLID
     variant = policy.removeprefix(_id(policy) or policy).strip("- *").removesuffix("-best")
     if variant in _DASHES:
         return _DASHES[variant]

@@ -9,6 +9,7 @@ from importlib.resources import files
 from string import Template
 
 from tidepull.analysis import results
+from tidepull.analysis.beliefs import belief_bands, beliefs_table, believers
 from tidepull.analysis.charts import (
     Chart,
     band_chart,
@@ -118,6 +119,12 @@ def _study(examined: Examined, charts: dict[str, Chart]) -> Iterator[str]:
         charts[f"settings-{id}"] = sensitivity_chart(examined.sensitivities)
         yield _chart(f"settings-{id}", "Sensitivity to hyperparameters")
         yield to_html(results.sensitivity_table(study, examined.sensitivities))
+    for group in believers(study):
+        charts[f"beliefs-{group.name}-{id}"] = band_chart(
+            belief_bands(group), xlabel="round", ylabel="weight of the family"
+        )
+        yield _chart(f"beliefs-{group.name}-{id}", f"What {group.name} believed, mean over trials")
+        yield to_html(beliefs_table(study, group))
     yield "<details><summary>Pairs of policies, regimes and phases</summary>"
     yield to_html(results.pairs_table(study))
     yield from _regimes(examined, charts)

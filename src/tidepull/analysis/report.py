@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidepull.analysis import panel_plots, plots, results
+from tidepull.analysis.beliefs import belief_bands, beliefs_table, believers
 from tidepull.analysis.examine import Examined, Suite, examine
 from tidepull.analysis.frame import Frame, Study, load_frame
 from tidepull.analysis.page import render
@@ -73,6 +74,8 @@ def suite_tables(suite: Suite) -> Iterator[Table]:
         yield results.pairs_table(examined.study)
         if recovery := results.recovery_table(examined.study, examined.traces):
             yield recovery
+        for group in believers(examined.study):
+            yield beliefs_table(examined.study, group)
         if examined.sensitivities:
             yield results.sensitivity_table(examined.study, examined.sensitivities)
 
@@ -132,6 +135,14 @@ def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) 
             xlabel="phase of the period",
             ylabel="share of rounds with the best arm",
             paths=files("phases", study.problem),
+        )
+    for group in believers(study):
+        plots.band_figure(
+            belief_bands(group),
+            title=f"{study.title}: what {group.name} believed",
+            xlabel="round",
+            ylabel="weight of the family",
+            paths=files("beliefs", f"{study.problem}-{group.name}"),
         )
 
 

@@ -125,7 +125,7 @@ def details_table(study: Study, random: float | None, traces: Mapping[str, Trace
         "of random's",
         "worse than random",
     ]
-    columns += ["best arm", "seconds a trial"]
+    columns += ["best arm", "realised regret", "seconds a trial"]
     columns += ["paper", "difference (s.e.)", "paper, of random's"] if with_paper else []
     rows = tuple(_details(study, g, random, traces.get(g.name), with_paper, g is order[0]) for g in order)
     starred = [group for group in study.groups if group.chosen_from > 1]

@@ -31,6 +31,10 @@ class Table:
     rows: tuple[tuple[Cell, ...], ...]
     note: str = ""
 
+    def __post_init__(self) -> None:
+        if any(len(row) != len(self.columns) for row in self.rows):
+            raise ValueError(f"table {self.name}: every row needs {len(self.columns)} cells")
+
     def numeric(self, column: int) -> bool:
         """Whether any cell of that column has a number behind it."""
         return any(row[column].value is not None for row in self.rows)

@@ -113,6 +113,10 @@ def versions() -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(one) for key, one in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(one) for one in value]
     value = value.item() if isinstance(value, np.generic) else value
     # JSON has no such numbers; as text they stay visible.
     return str(value) if isinstance(value, float) and not np.isfinite(value) else value

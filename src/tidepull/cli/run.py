@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import typer
 
@@ -66,12 +68,13 @@ def make_spec(problem: Named, policy: Named, *, horizon: int, seed: int) -> Tria
     )
 
 
-def _as_json(seed: int, trial: Trial) -> dict[str, float]:
+def _as_json(seed: int, trial: Trial) -> dict[str, Any]:
     return {
         "seed": seed,
         "regret": float(trial.regret[-1]),
         "reward": float(trial.rewards.sum()),
         "seconds": round(trial.seconds, 3),
+        "diagnostics": dict(trial.diagnostics),
     }
 
 
@@ -94,8 +97,12 @@ def _show(title: str, trials: list[Trial]) -> None:
     rows.append(["mean", with_interval(regrets), with_interval(rewards), f"{share:.1%}", f"{seconds:.2f}"])
     columns = ["seed", "regret", "reward", "of the oracle's reward", "seconds"]
     print_table(f"{title} ({label})" if label else title, columns, rows, right=range(1, 5))
-    for name, count in trials[0].diagnostics.items():
-        say(f"[dim]{name}: {count} (seed 0)[/]")
+    for name, value in trials[0].diagnostics.items():
+        if name == "beliefs":
+            for belief in (b for b in value["leading"] if b["weight"] >= 0.005):
+                say(f"[dim]believes: {belief['words']}, {belief['weight']:.0%} (seed 0)[/]")
+        elif not name.startswith("explanation"):
+            say(f"[dim]{name}: {value} (seed 0)[/]")
 
 
 def share_of_oracle(trial: Trial) -> float:

@@ -162,11 +162,12 @@ class Tide:
         return hypothesis.words, hypothesis.group
 
     def diagnostics(self) -> Diagnostics:
-        """The leading belief, and how many hypotheses there are."""
-        leading = self.explain(1).beliefs[0]
+        """The leading beliefs, the weights of families over the rounds, and how many hypotheses there are."""
+        told = self.explain()
         return {
-            "explanation": leading.words,
-            "explanation_weight": leading.weight,
+            "explanation": told.beliefs[0].words,
+            "explanation_weight": told.beliefs[0].weight,
+            "beliefs": told.plain(),
             "hypotheses": int(self._bank.arrays.active.sum()),
             "births": self._births.count,
             "failed_trainings": 0 if self._network is None else self._network.failures,

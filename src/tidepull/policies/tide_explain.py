@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -32,6 +33,21 @@ class Explanation:
 
     def __str__(self) -> str:
         return "\n".join(str(belief) for belief in self.beliefs)
+
+    def plain(self, most_rounds: int = 64) -> dict[str, Any]:
+        """The same as JSON values, at most so many rounds; small enough to be kept with every trial."""
+        count = len(self.rounds)
+        kept = np.unique(np.linspace(0, count - 1, min(count, most_rounds)).round().astype(int))
+        return {
+            "leading": [
+                {"words": belief.words, "weight": round(belief.weight, 4)} for belief in self.beliefs
+            ],
+            "rounds": (self.rounds[kept] + 1).tolist(),
+            "families": {
+                group: self.weights[kept, column].round(4).tolist()
+                for column, group in enumerate(self.groups)
+            },
+        }
 
 
 class WeightHistory:
