@@ -24,7 +24,8 @@ class Entry(Generic[T]):
     """One registered problem or policy. `horizon` is the usual length of a trial (problems only).
 
     `data` finds the files that a problem reads: their content is part of a trial's identity, and they
-    travel to the machines of a cluster.
+    travel to the machines of a cluster. `version` is raised whenever this problem or policy comes to
+    behave differently: stored trials of an earlier version are then run again, and only those.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Entry(Generic[T]):
     defaults: Mapping[str, Any] = field(default_factory=dict)
     horizon: int = 4096
     data: Callable[[Any], Sequence[Path]] | None = None
+    version: int = 1
 
     def parse(self, values: Mapping[str, Any]) -> Parameters:
         """Validated parameters: the entry's own defaults, overridden by `values`."""

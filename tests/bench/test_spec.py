@@ -3,9 +3,11 @@ from __future__ import annotations
 import pickle
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from tidepull import registry
 from tidepull.bench import spec as spec_module
 from tidepull.bench.data_files import checksum
 from tidepull.bench.spec import TrialSpec, run_spec
@@ -51,6 +53,20 @@ def test_hash_changes_with_the_results_version(monkeypatch: pytest.MonkeyPatch) 
     before = replace(SPEC).hash
     monkeypatch.setattr(spec_module, "RESULTS_VERSION", spec_module.RESULTS_VERSION + 1)
     assert replace(SPEC).hash != before
+
+
+@pytest.mark.parametrize(("noun", "id"), [("problem", "coins"), ("policy", "lever")])
+def test_hash_changes_for_one_problem_or_policy_when_its_version_is_raised(
+    noun: str, id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before, other = replace(SPEC).hash, replace(SPEC, problem="few-coins", policy="any-lever")
+    untouched = replace(other).hash
+    entries: registry.Registry[Any] = registry.problems if noun == "problem" else registry.policies
+    monkeypatch.setitem(entries._entries, id, replace(entries.entry(id), version=2))
+    raised = replace(SPEC)
+    assert raised.hash != before
+    assert raised.content[f"{noun}_version"] == 2
+    assert replace(other).hash == untouched
 
 
 def test_hash_changes_with_own_source_but_not_with_its_place(tmp_path: Path) -> None:

@@ -16,7 +16,9 @@ from tidepull.bench.modules import load_modules, source_hashes
 from tidepull.bench.trial import Trial, run_trial
 
 RESULTS_VERSION = 1
-"""Raised whenever a change to tidepull makes a trial come out differently; old results are then re-run."""
+"""Raised when a change to tidepull makes all trials come out differently; old results are then re-run.
+
+What changes one problem or one policy raises the `version` of its registry entry instead."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +68,17 @@ class TrialSpec:
             "problem_seed": self.seed if self.problem_seed is None else self.problem_seed,
             "code": source_hashes(self.modules),
             "data": {file.name: checksum(file) for file in self.data_files},
+            **self._versions(),
         }
+
+    def _versions(self) -> dict[str, int]:
+        """Versions of the problem and the policy, where they are not the first."""
+        load_modules(self.modules)
+        versions = {
+            "problem_version": registry.problems.entry(self.problem).version,
+            "policy_version": registry.policies.entry(self.policy).version,
+        }
+        return {name: version for name, version in versions.items() if version > 1}
 
     @property
     def resolved_parameters(self) -> tuple[str, str]:
