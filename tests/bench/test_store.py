@@ -229,6 +229,15 @@ def test_export_writes_every_format_and_the_averages(tmp_path: Path) -> None:
         export(rows, tmp_path / "t.xls")
 
 
+def test_export_keeps_only_the_columns_that_are_asked_for(tmp_path: Path) -> None:
+    store, _ = filled(tmp_path / "store", range(2))
+    rows = load_rows(store).rows
+    export(rows, tmp_path / "t.csv", columns=["seed", "problem"])
+    assert (tmp_path / "t.csv").read_text() == "seed,problem\n0,coins\n1,coins\n"
+    with pytest.raises(ParameterError, match="no column 'sed'; there are: suite"):
+        export(rows, tmp_path / "t.csv", columns=["sed"])
+
+
 def test_a_full_disk_is_one_sentence_and_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

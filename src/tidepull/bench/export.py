@@ -22,9 +22,16 @@ from tidepull.errors import ParameterError
 _GROUP = ("suite", "problem", "name", "setting", "policy", "policy_parameters", "horizon")
 
 
-def export(rows: Sequence[Row], path: Path, *, by_setting: bool = False) -> int:
+def export(
+    rows: Sequence[Row], path: Path, *, by_setting: bool = False, columns: Sequence[str] | None = None
+) -> int:
     """Write the table in the format that the file's ending asks for; returns the number of lines."""
     lines = summarise(rows) if by_setting else [_flat(row) for row in rows]
+    if columns and lines:
+        unknown = [name for name in columns if name not in lines[0]]
+        if unknown:
+            raise ParameterError(f"there is no column '{unknown[0]}'; there are: {', '.join(lines[0])}")
+        lines = [{name: line[name] for name in columns} for line in lines]
     writers = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
     if path.suffix not in writers:
         raise ParameterError(f"the export must end in {', '.join(writers)}, got '{path.name}'")

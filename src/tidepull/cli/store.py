@@ -101,10 +101,12 @@ def export(
     by_setting: bool = typer.Option(
         False, "--by-setting", help="Averages of each setting instead of trials."
     ),
+    columns: str = typer.Option(None, help="Only these, such as problem,setting,regret_mean."),
 ) -> None:
     """Write all trials, or the averages of all settings, as one flat table."""
     loaded = load_rows(Store.open(directory), suite)
-    lines = write_export(loaded.rows, to, by_setting=by_setting)
+    chosen = [name.strip() for name in columns.split(",")] if columns else None
+    lines = write_export(loaded.rows, to, by_setting=by_setting, columns=chosen)
     say(f"{lines:,} lines in {to}")
     say_gaps(loaded)
 
