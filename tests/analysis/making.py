@@ -35,6 +35,7 @@ def make_row(problem: str, name: str, seed: int, regret: float, horizon: int, su
         remark="",
         diagnostics={},
         versions={},
+        code="",
     )
 
 
@@ -49,7 +50,7 @@ def make_study(
             tuple(
                 make_row(problem, name, seed, regret, horizon, suite) for seed, regret in enumerate(values)
             ),
-            NOWHERE,
+            (NOWHERE,) * len(values),
         )
         for name, values in regrets.items()
     )

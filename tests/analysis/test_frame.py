@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.analysis.filling import SUITE, fill
 from tidepull.analysis.frame import load_frame
 from tidepull.bench.store import Store
 from tidepull.errors import StoreError
@@ -56,3 +57,34 @@ def test_frame_names_failed_and_missing_trials(broken_store: Store) -> None:
 def test_frame_says_how_to_fill_an_empty_store(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="holds no trials yet"):
         load_frame([Store.create(tmp_path)])
+
+
+def test_halves_of_a_suite_in_two_stores_make_one_whole(store: Store, tmp_path: Path) -> None:
+    part = "stationary-bernoulli/*/seed-"
+    first = fill(tmp_path / "a", SUITE, only=(f"{part}[0-1]", f"{part}[3-4]"))
+    second = fill(tmp_path / "b", SUITE, only=(f"{part}[2-4]",))
+    frame = load_frame([first, second])
+    (study,) = frame.studies
+    whole = {group.name: group for group in load_frame([store]).studies[2].groups}
+    for group in study.groups:
+        assert [row.seed for row in group.rows] == [0, 1, 2, 3, 4]
+        finals = [trial.regret[-1] for trial in group.trials()]
+        assert np.allclose(finals, whole[group.name].regrets[:5], rtol=1e-4)
+    lost = [id for id in frame.gaps.missing if id.startswith("stationary")]
+    assert all(id.endswith("seed-5") for id in lost)
+    assert len(lost) == len(set(lost)) == 6
+
+
+def test_two_versions_of_one_suite_are_never_averaged_together(tmp_path: Path) -> None:
+    only = ("flipping-gaussian/rnlps-default/*",)
+    first = fill(tmp_path / "a", SUITE, only=only)
+    edited = fill(tmp_path / "b", SUITE.replace("window = 20", "window = 50"), only=only)
+    slower = SUITE.replace('id = "flipping-gaussian"', 'id = "flipping-gaussian"\nparameters = {half_period = 9}')
+    other = fill(tmp_path / "c", slower, only=only)
+    (study,) = load_frame([first, edited]).studies
+    assert [(group.name, len(group.rows)) for group in study.groups] == [
+        ("rnlps-default", 6),
+        ("rnlps-default (2)", 6),
+    ]
+    assert [row.policy_parameters["window"] for row in study.groups[1].rows] == [50] * 6
+    assert [len(s.groups[0].rows) for s in load_frame([first, other]).studies] == [6, 6]

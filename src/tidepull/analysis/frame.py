@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidepull.bench.plan import read_plans
-from tidepull.bench.rows import Row, load_rows
+from tidepull.bench.rows import Row, Rows, load_rows
 from tidepull.bench.spec import canonical
 from tidepull.bench.store import Store
+from tidepull.bench.trial import Trial
 from tidepull.errors import StoreError
 from tidepull.types import FloatArray
 
@@ -21,7 +22,7 @@ NOT_A_CONTENDER = ("oracle",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """The trials of one policy under one setting, by seed.
+    """The trials of one policy under one setting, by seed; `stores` says where each of them is.
 
     `chosen_from` tells how many settings of a grid it is the best of; such a choice, made on the very
     trials that are shown, flatters and is marked wherever it is shown.
@@ -30,7 +31,7 @@ class Group:
     name: str
     setting: str
     rows: tuple[Row, ...]
-    store: Store
+    stores: tuple[Store, ...]
     chosen_from: int = 1
 
     @property
@@ -46,7 +47,11 @@ class Group:
     @property
     def worlds(self) -> list[tuple[int, int]]:
         """What pairs a trial with another policy's: seed and problem seed."""
-        return [(row.seed, row.problem_seed) for row in self.rows]
+        return [_world(row) for row in self.rows]
+
+    def trials(self) -> Iterator[Trial]:
+        """Round by round, each read from its store when it is asked for."""
+        return (store.read(row.hash) for row, store in zip(self.rows, self.stores, strict=True))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -105,29 +110,27 @@ class Frame:
 
 
 _Key: TypeAlias = tuple[str, str, int, str]
+_Kept: TypeAlias = tuple[Store, Row]
 
 
 def load_frame(stores: Sequence[Store]) -> Frame:
     """Read summaries and plans of all stores; a trial that is in two of them counts once."""
-    rows: dict[tuple[str, ...], tuple[Store, Row]] = {}
-    missing: list[str] = []
-    damaged: dict[str, str] = {}
-    failed: dict[str, str] = {}
-    for store in stores:
-        loaded = load_rows(store)
-        for row in loaded.rows:
+    loaded = [(store, load_rows(store)) for store in stores]
+    gaps = _gaps([part for _, part in loaded])
+    found = [(store, row) for store, part in loaded for row in part.rows]
+    planned = {row.hash for _, row in found if row.suite}
+    rows: dict[tuple[str, ...], _Kept] = {}
+    for store, row in found:
+        if row.suite or row.hash not in planned:
             rows.setdefault((row.suite, row.problem, row.name, row.setting, row.hash), (store, row))
-        missing.extend(loaded.missing)
-        damaged.update(loaded.damaged)
-        failed.update(loaded.failed)
-    if not rows and not (missing or damaged or failed):
+    if not rows and not gaps:
         raise StoreError(
             f"the store {stores[0].directory} holds no trials yet; `tidepull sweep` puts some there"
         )
     kept = [row for _, row in rows.values()]
     return Frame(
         studies=tuple(sorted(_studies(rows.values()), key=_rank)),
-        gaps=Gaps(tuple(missing), damaged, failed),
+        gaps=gaps,
         suites={plan.suite: plan.text for store in stores for plan in read_plans(store)},
         versions=tuple(_distinct(row.versions for row in kept)),
         machines=tuple(sorted({row.machine for row in kept})),
@@ -136,15 +139,26 @@ def load_frame(stores: Sequence[Store]) -> Frame:
     )
 
 
-def _studies(rows: Iterable[tuple[Store, Row]]) -> Iterable[Study]:
-    tree: dict[_Key, dict[str, dict[str, list[tuple[Store, Row]]]]] = {}
+def _gaps(parts: Sequence[Rows]) -> Gaps:
+    """What none of the stores has."""
+    found = {row.hash for part in parts for row in part.rows}
+    lost = {id for part in parts for id, hash in part.lost if hash not in found}
+    failed = {id: why for part in parts for id, why in part.failed.items() if id in lost}
+    damaged = {id: why for part in parts for id, why in part.damaged.items() if id in lost - set(failed)}
+    missing = dict.fromkeys(id for part in parts for id in part.missing if id in lost)
+    return Gaps(tuple(id for id in missing if id not in failed and id not in damaged), damaged, failed)
+
+
+def _studies(rows: Iterable[_Kept]) -> Iterable[Study]:
+    tree: dict[_Key, dict[str, dict[str, list[_Kept]]]] = {}
     for store, row in rows:
-        # Trials outside any suite may share a name and differ in their parameters.
-        world = "" if row.suite else canonical(row.problem_parameters)
+        # Two stores may have run two versions of one suite; outside any suite anything may share a name.
+        world = canonical(row.problem_parameters)
         setting = row.setting if row.suite else row.setting or canonical(row.policy_parameters)
         family = tree.setdefault((row.suite, row.problem, row.horizon, world), {}).setdefault(row.name, {})
         family.setdefault(setting, []).append((store, row))
-    for (suite, problem, horizon, _), families in tree.items():
+    for (suite, problem, horizon, _), named in tree.items():
+        families = _told_apart(named)
         first = next(iter(next(iter(families.values())).values()))[0][1]
         grids = {
             name: tuple(_group(name, setting, pairs) for setting, pairs in settings.items())
@@ -167,14 +181,37 @@ def _rank(study: Study) -> tuple[bool, bool]:
     return bool(study.grids), "table" not in study.suite
 
 
-def _group(name: str, setting: str, pairs: list[tuple[Store, Row]]) -> Group:
-    rows = tuple(sorted((row for _, row in pairs), key=lambda row: (row.seed, row.problem_seed)))
-    return Group(name, setting, rows, pairs[0][0])
+def _told_apart(families: Mapping[str, dict[str, list[_Kept]]]) -> dict[str, dict[str, list[_Kept]]]:
+    """Trials that share every label and are not the same (an edited suite or module) get names of their own."""
+    apart: dict[str, dict[str, list[_Kept]]] = {}
+    for name, settings in families.items():
+        for setting, pairs in settings.items():
+            versions = [pairs]
+            if len({_world(row) for _, row in pairs}) < len(pairs):
+                by_version: dict[str, list[_Kept]] = {}
+                for store, row in pairs:
+                    by_version.setdefault(f"{row.code} {canonical(row.policy_parameters)}", []).append(
+                        (store, row)
+                    )
+                versions = list(by_version.values())
+            for number, version in enumerate(versions, 1):
+                label = name if number == 1 else f"{name} ({number})"
+                apart.setdefault(label, {})[setting] = version
+    return apart
+
+
+def _group(name: str, setting: str, pairs: list[_Kept]) -> Group:
+    ordered = sorted(pairs, key=lambda pair: _world(pair[1]))
+    return Group(name, setting, tuple(row for _, row in ordered), tuple(store for store, _ in ordered))
+
+
+def _world(row: Row) -> tuple[int, int]:
+    return row.seed, row.problem_seed
 
 
 def _best(settings: Sequence[Group]) -> Group:
     best = max(settings, key=lambda group: float(group.rewards.mean()))
-    return Group(best.name, best.setting, best.rows, best.store, chosen_from=len(settings))
+    return replace(best, chosen_from=len(settings))
 
 
 def _distinct(values: Iterable[Mapping[str, str]]) -> list[Mapping[str, str]]:

@@ -67,8 +67,7 @@ def read_trace(study: Study, group: Group, random_regret: float | None) -> Trace
     changes, period = changes_of(study.parameters, study.horizon), period_of(study.parameters)
     good_gap = None if random_regret is None else GOOD * random_regret / study.horizon
     curves, shares, regimes, recoveries, phases = [], [], [], [], []
-    for row in group.rows:
-        trial = group.store.read(row.hash)
+    for trial in group.trials():
         gaps = np.diff(trial.regret, prepend=0.0)
         curves.append(trial.regret[rounds - 1])
         shares.append(float(is_best(gaps).mean()))

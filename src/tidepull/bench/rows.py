@@ -9,13 +9,17 @@ from typing import Any
 
 from tidepull.bench.index import Census, entries
 from tidepull.bench.plan import Plan, Planned, read_plans
+from tidepull.bench.spec import canonical
 from tidepull.bench.store import Store
 from tidepull.errors import StoreError
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One trial under one label. `remark` is the problem's own ("synthetic Criteo"); totals are exact."""
+    """One trial under one label. `remark` is the problem's own ("synthetic Criteo"); totals are exact.
+
+    `code` is what else the result hangs on: your own modules, data files, and tidepull's `RESULTS_VERSION`.
+    """
 
     suite: str
     hash: str
@@ -38,16 +42,21 @@ class Row:
     remark: str
     diagnostics: Mapping[str, Any]
     versions: Mapping[str, str]
+    code: str
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a store holds of its suites: rows, ids asked for but not there, damaged ids with their faults."""
+    """What a store holds of its suites: rows, ids asked for but not there, damaged ids with their faults.
+
+    `lost` are id and hash of all that is missing, damaged or failed.
+    """
 
     rows: tuple[Row, ...]
     missing: tuple[str, ...]
     damaged: Mapping[str, str]
     failed: Mapping[str, str]
+    lost: tuple[tuple[str, str], ...] = ()
 
 
 def load_rows(store: Store, suite: str | None = None) -> Rows:
@@ -71,6 +80,7 @@ def load_rows(store: Store, suite: str | None = None) -> Rows:
         missing=tuple(t.id for t in lost if t.hash not in census.damaged and t.hash not in errors),
         damaged={trial.id: census.damaged[trial.hash] for trial in lost if trial.hash in census.damaged},
         failed={trial.id: errors[trial.hash] for trial in lost if trial.hash in errors},
+        lost=tuple((trial.id, trial.hash) for trial in lost),
     )
 
 
@@ -107,4 +117,5 @@ def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
         remark=manifest["label"],
         diagnostics=manifest["diagnostics"],
         versions=manifest["versions"],
+        code=canonical([spec["results_version"], spec["code"], spec["data"]]),
     )
