@@ -79,7 +79,9 @@ def test_two_versions_of_one_suite_are_never_averaged_together(tmp_path: Path) -
     only = ("flipping-gaussian/rnlps-default/*",)
     first = fill(tmp_path / "a", SUITE, only=only)
     edited = fill(tmp_path / "b", SUITE.replace("window = 20", "window = 50"), only=only)
-    slower = SUITE.replace('id = "flipping-gaussian"', 'id = "flipping-gaussian"\nparameters = {half_period = 9}')
+    slower = SUITE.replace(
+        'id = "flipping-gaussian"', 'id = "flipping-gaussian"\nparameters = {half_period = 9}'
+    )
     other = fill(tmp_path / "c", slower, only=only)
     (study,) = load_frame([first, edited]).studies
     assert [(group.name, len(group.rows)) for group in study.groups] == [

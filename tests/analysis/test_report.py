@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.filling import SUITE, fill
 from tidepull.analysis.charts import thinned
 from tidepull.analysis.plots import band_figure
 from tidepull.analysis.report import Report, build_report
@@ -74,3 +75,22 @@ def test_charts_are_thinned_evenly_when_the_page_would_grow_too_large() -> None:
     assert small["x"][-1] == 99
     assert len(small["x"]) <= 30
     assert thinned({"c": chart}, most_numbers=200) == {"c": chart}
+
+
+def test_one_problem_at_two_lengths_gives_two_of_every_file(tmp_path: Path) -> None:
+    stores = [
+        fill(
+            tmp_path / f"{rounds}",
+            SUITE.replace("200", f"{rounds}"),
+            only=("stationary-bernoulli/*ucb/seed-0",),
+        )
+        for rounds in (40, 80)
+    ]
+    made = build_report(stores, tmp_path / "report", formats=["svg"])
+    for files in (made.figures, made.tables):
+        assert len(set(files)) == len(files)
+    names = {path.name for path in (*made.figures, *made.tables)}
+    assert {f"regret-tiny-stationary-bernoulli-{n}-rounds.svg" for n in (40, 80)} <= names
+    text = made.page.read_text()
+    assert text.count('id="details-tiny-stationary-bernoulli-') == 2
+    assert len(re.findall(r' id="([^"]+)"', text)) == len(set(re.findall(r' id="([^"]+)"', text)))

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from tests.analysis.making import make_study
 from tidepull.analysis import paper, results
 from tidepull.analysis.frame import Study, load_frame
 from tidepull.analysis.sensitivity import sensitivities
@@ -69,7 +70,7 @@ def test_paper_is_quoted_only_at_its_own_horizon(store: Store) -> None:
     )
     assert results.reported(longer, "d-ucb") == paper.Reported(1381.3, 13.32)
     header = results.results_table("s", [longer]).columns
-    assert header[header.index("d-ucb") + 1 : header.index("d-ucb") + 3] == (
+    assert header[header.index("d-ucb*") + 1 : header.index("d-ucb*") + 3] == (
         "d-ucb, paper",
         "d-ucb, difference in s.e.",
     )
@@ -107,3 +108,24 @@ def test_verdict_names_the_winner_when_the_interval_leaves_out_zero(store: Store
     assert second.name in said
     assert ("won" in said) != said.startswith("No clear winner")
     assert f"{first.regrets.mean():,.1f}" in said
+
+
+def test_verdict_calls_nobody_the_winner_who_lost_on_the_common_seeds() -> None:
+    study = make_study("flipping-gaussian", {"ucb": [10, 11, 12, 13, 0, 0, 0, 0], "d-ucb": [9, 10, 11, 12.5]})
+    assert study.contenders[0].name == "ucb"
+    said = verdict(study)
+    assert said.startswith("No clear winner")
+    assert "0.9 more than d-ucb (95% interval 0.5 to 1.3; better on 0 of 4 seeds)" in said
+
+
+def test_results_table_marks_settings_that_were_chosen_on_its_trials(store: Store) -> None:
+    table = results.results_table("tiny", load_frame([store]).studies)
+    assert "d-ucb*" in table.columns
+    assert "ucb" in table.columns
+    assert table.note.startswith("*")
+
+
+def test_details_have_no_column_that_is_empty(store: Store) -> None:
+    study = load_frame([store]).studies[0]
+    assert results.details_table(study, 80.0, {}).columns[-1] == "paper, of random's"
+    assert "paper" not in results.details_table(study, 80.0, {}).columns

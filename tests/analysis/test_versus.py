@@ -54,3 +54,8 @@ def test_conventional_cell_of_the_paper_comes_out_again(full_length: Store) -> N
 
 def test_paper_has_nothing_to_say_about_other_horizons(store: Store) -> None:
     assert list(versus_paper(load_frame([store]))) == []
+
+
+def test_best_settings_of_a_grid_are_starred(store: Store) -> None:
+    lines = versus_store(load_frame([store]), load_frame([store]))
+    assert {line.policy for line in lines if line.problem == "flipping-gaussian"} >= {"d-ucb*", "ucb"}

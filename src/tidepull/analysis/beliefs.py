@@ -52,7 +52,7 @@ def beliefs_table(study: Study, group: Group) -> Table:
             )
         )
     return Table(
-        f"beliefs-{study.suite or 'other'}-{study.problem}-{group.name}",
+        f"beliefs-{study.suite or 'other'}-{study.slug}-{group.name}",
         f"What {group.name} believed at the end",
         ("trial", "leading hypothesis", "weight", "next", "its weight", "final regret"),
         tuple(rows),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -57,7 +58,8 @@ class Group:
 @dataclass(frozen=True, slots=True, eq=False)
 class Study:
     """One problem of one suite at one horizon. `groups` has one group for each policy (the best setting
-    where there is a grid), `grids` all settings of each policy that has several."""
+    where there is a grid), `grids` all settings of each policy that has several. `apart` is what tells it from
+    another study of the same suite and problem."""
 
     suite: str
     problem: str
@@ -67,11 +69,18 @@ class Study:
     remark: str
     groups: tuple[Group, ...]
     grids: Mapping[str, tuple[Group, ...]]
+    apart: str = ""
 
     @property
     def title(self) -> str:
         """The problem's name with its remark, such as `criteo-flipping (synthetic Criteo)`."""
-        return f"{self.problem} ({self.remark})" if self.remark else self.problem
+        remarks = ", ".join(part for part in (self.remark, self.apart) if part)
+        return f"{self.problem} ({remarks})" if remarks else self.problem
+
+    @property
+    def slug(self) -> str:
+        """The problem's name for files; no other study of the suite has it."""
+        return "-".join([self.problem, *self.apart.replace(",", "").split()])
 
     @property
     def contenders(self) -> list[Group]:
@@ -129,7 +138,7 @@ def load_frame(stores: Sequence[Store]) -> Frame:
         )
     kept = [row for _, row in rows.values()]
     return Frame(
-        studies=tuple(sorted(_studies(rows.values()), key=_rank)),
+        studies=tuple(sorted(_distinguished(list(_studies(rows.values()))), key=_rank)),
         gaps=gaps,
         suites={plan.suite: plan.text for store in stores for plan in read_plans(store)},
         versions=tuple(_distinct(row.versions for row in kept)),
@@ -174,6 +183,18 @@ def _studies(rows: Iterable[_Kept]) -> Iterable[Study]:
             groups=tuple(_best(groups) for groups in grids.values()),
             grids={name: groups for name, groups in grids.items() if len(groups) > 1},
         )
+
+
+def _distinguished(studies: Sequence[Study]) -> Iterator[Study]:
+    """Studies that share suite and problem say their rounds, and their number where those are the same too."""
+    alike = Counter((study.suite, study.problem) for study in studies)
+    seen: Counter[tuple[str, str, int]] = Counter()
+    for study in studies:
+        key = (study.suite, study.problem, study.horizon)
+        seen[key] += 1
+        rounds = f"{study.horizon:,} rounds"
+        apart = rounds if seen[key] == 1 else f"{rounds}, version {seen[key]}"
+        yield replace(study, apart=apart) if alike[study.suite, study.problem] > 1 else study
 
 
 def _rank(study: Study) -> tuple[bool, bool]:

@@ -105,7 +105,8 @@ def _suite(suite: Suite, charts: dict[str, Chart]) -> Iterator[str]:
 
 def _study(examined: Examined, charts: dict[str, Chart]) -> Iterator[str]:
     study, id = examined.study, _anchor(examined)
-    remark = f' <span class="remark">{escape(study.remark)}</span>' if study.remark else ""
+    remarks = ", ".join(part for part in (study.remark, study.apart) if part)
+    remark = f' <span class="remark">{escape(remarks)}</span>' if remarks else ""
     yield f'<h3 id="{escape(id)}">{escape(study.problem)}{remark}</h3>'
     yield f'<p class="verdict">{escape(verdict(study))}</p>'
     charts[f"regret-{id}"] = band_chart(
@@ -166,4 +167,4 @@ def _chart(id: str, caption: str) -> str:
 
 def _anchor(examined: Examined) -> str:
     study = examined.study
-    return f"{study.suite or 'other'}-{study.problem}-{study.horizon}"
+    return f"{study.suite or 'other'}-{study.slug}-{study.horizon}"

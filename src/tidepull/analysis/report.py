@@ -118,7 +118,7 @@ def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) 
         title=f"{study.title}: {trials}",
         xlabel="round",
         ylabel="cumulative regret (lower is better)",
-        paths=files("regret", study.problem),
+        paths=files("regret", study.slug),
     )
     if regimes := examined.bands("regimes"):
         plots.band_figure(
@@ -126,7 +126,7 @@ def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) 
             title=f"{study.title}: regret in each regime",
             xlabel="first round of the regime",
             ylabel="regret per round",
-            paths=files("regimes", study.problem),
+            paths=files("regimes", study.slug),
         )
     if phases := examined.bands("phases"):
         plots.band_figure(
@@ -134,7 +134,7 @@ def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) 
             title=f"{study.title}: best arm by phase",
             xlabel="phase of the period",
             ylabel="share of rounds with the best arm",
-            paths=files("phases", study.problem),
+            paths=files("phases", study.slug),
         )
     for group in believers(study):
         plots.band_figure(
@@ -142,7 +142,7 @@ def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) 
             title=f"{study.title}: what {group.name} believed",
             xlabel="round",
             ylabel="weight of the family",
-            paths=files("beliefs", f"{study.problem}-{group.name}"),
+            paths=files("beliefs", f"{study.slug}-{group.name}"),
         )
 
 

@@ -71,9 +71,11 @@ def results_table(suite: str, studies: Sequence[Study]) -> Table:
     the difference in standard errors in the next columns where the paper has one."""
     names = _in_order(studies)
     printed = [n for n in names if any(reported(s, n) for s in studies)]
+    starred = {g.name for study in studies for g in study.groups if g.chosen_from > 1}
     columns = ["problem"]
     for name in names:
-        columns += [name, f"{name}, paper", f"{name}, difference in s.e."] if name in printed else [name]
+        head = f"{name}*" if name in starred else name
+        columns += [head, f"{name}, paper", f"{name}, difference in s.e."] if name in printed else [head]
     rows = []
     for study in studies:
         winner = study.contenders[0].name if study.contenders else ""
@@ -81,9 +83,9 @@ def results_table(suite: str, studies: Sequence[Study]) -> Table:
         for name in names:
             cells += _result_cells(study, name, name == winner, name in printed)
         rows.append(tuple(cells))
-    return Table(
-        f"results-{_slug(suite)}", "Final regret: mean ± standard deviation", tuple(columns), tuple(rows)
-    )
+    note = "* the best setting of a grid, chosen on these very trials, which flatters." if starred else ""
+    title = "Final regret: mean ± standard deviation"
+    return Table(f"results-{_slug(suite)}", title, tuple(columns), tuple(rows), note)
 
 
 def _in_order(studies: Sequence[Study]) -> list[str]:
@@ -115,7 +117,8 @@ def _result_cells(study: Study, name: str, best: bool, printed: bool) -> list[Ce
 def details_table(study: Study, random: float | None, traces: Mapping[str, Trace]) -> Table:
     """One problem: every policy with interval, normalised regret, lost trials, time, and the paper's figure."""
     order = study.contenders + [group for group in study.groups if group not in study.contenders]
-    with_paper = any(math.isfinite(reported_share(study, group.name, random)) for group in order)
+    printed = any(reported(study, group.name) for group in order)
+    shared = any(math.isfinite(reported_share(study, group.name, random)) for group in order)
     columns = [
         "policy",
         "trials",
@@ -126,25 +129,29 @@ def details_table(study: Study, random: float | None, traces: Mapping[str, Trace
         "worse than random",
     ]
     columns += ["best arm", "realised regret", "seconds a trial"]
-    columns += ["paper", "difference (s.e.)", "paper, of random's"] if with_paper else []
-    rows = tuple(_details(study, g, random, traces.get(g.name), with_paper, g is order[0]) for g in order)
+    columns += ["paper", "difference (s.e.)"] if printed else []
+    columns += ["paper, of random's"] if shared else []
+    rows = []
+    for group in order:
+        cells = _details(group, random, traces.get(group.name), group is order[0])
+        cells += _paper_cells(study, group) if printed else []
+        cells += [number(reported_share(study, group.name, random), 2)] if shared else []
+        rows.append(tuple(cells))
     starred = [group for group in study.groups if group.chosen_from > 1]
     note = ""
     if starred:
         chosen = "; ".join(f"{g.name}: {g.setting}, best of {g.chosen_from}" for g in starred)
         note = f"* chosen on these very trials, which flatters ({chosen})."
     return Table(
-        f"details-{_slug(study.suite)}-{_slug(study.problem)}", "Every policy", tuple(columns), rows, note
+        f"details-{_slug(study.suite)}-{study.slug}", "Every policy", tuple(columns), tuple(rows), note
     )
 
 
-def _details(
-    study: Study, group: Group, random: float | None, trace: Trace | None, with_paper: bool, best: bool
-) -> tuple[Cell, ...]:
+def _details(group: Group, random: float | None, trace: Trace | None, best: bool) -> list[Cell]:
     s = summarise(group.regrets)
     low, high = (float("nan"),) * 2 if trace is None else (trace.regret.low[-1], trace.regret.high[-1])
     unknown = Cell("–")
-    cells = [
+    return [
         Cell(shown_name(group)),
         number(s.trials, 0),
         spread(s.mean, s.std, best=best),
@@ -156,15 +163,13 @@ def _details(
         number(float(np.mean([row.optimal - row.reward for row in group.rows]))),
         number(float(np.mean([row.seconds for row in group.rows])), 2),
     ]
-    if with_paper:
-        theirs = reported(study, group.name)
-        cells += (
-            [unknown, unknown]
-            if theirs is None
-            else [spread(theirs.mean, theirs.std), _signed(standard_errors(group, theirs))]
-        )
-        cells.append(number(reported_share(study, group.name, random), 2))
-    return tuple(cells)
+
+
+def _paper_cells(study: Study, group: Group) -> list[Cell]:
+    theirs = reported(study, group.name)
+    if theirs is None:
+        return [Cell("–"), Cell("–")]
+    return [spread(theirs.mean, theirs.std), _signed(standard_errors(group, theirs))]
 
 
 def pairs_table(study: Study) -> Table:
@@ -183,9 +188,7 @@ def pairs_table(study: Study) -> Table:
     )
     columns = ("pair", "common seeds", "difference in regret", "95% interval", "seeds won", "95% interval ")
     note = "Below zero, the first of the pair has less regret. Bold where the interval leaves out zero."
-    return Table(
-        f"pairs-{_slug(study.suite)}-{_slug(study.problem)}", "Paired comparisons", columns, rows, note
-    )
+    return Table(f"pairs-{_slug(study.suite)}-{study.slug}", "Paired comparisons", columns, rows, note)
 
 
 def recovery_table(study: Study, traces: Mapping[str, Trace]) -> Table | None:
@@ -205,7 +208,7 @@ def recovery_table(study: Study, traces: Mapping[str, Trace]) -> Table | None:
         "Rounds from a change to the first of three good rounds in a row (at most a tenth of the regret of random "
         "arms). A regime that ends before counts with its whole length."
     )
-    name = f"recovery-{_slug(study.suite)}-{_slug(study.problem)}"
+    name = f"recovery-{_slug(study.suite)}-{study.slug}"
     return Table(name, "Rounds to recover after a change", columns, rows, note) if rows else None
 
 
@@ -257,7 +260,7 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
         "best setting",
     )
     note = "Score: (m - m_random) / (m_best - m_random) with the family's own best setting."
-    return Table(f"sensitivity-{_slug(study.suite)}-{_slug(study.problem)}", "Settings", columns, rows, note)
+    return Table(f"sensitivity-{_slug(study.suite)}-{study.slug}", "Settings", columns, rows, note)
 
 
 def _set_name(panel: Panel) -> str:

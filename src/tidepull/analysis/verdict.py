@@ -21,11 +21,12 @@ def verdict(study: Study) -> str:
         return f"{first.name} was the only contender: {regret}{star}."
     second = order[1]
     difference = compared(first, second)
-    less = f"{-difference.mean:,.1f} less than {second.name}"
+    word = "more" if difference.mean > 0 else "less"  # on common seeds the order may be another
+    less = f"{abs(difference.mean):,.1f} {word} than {second.name}"
     if not math.isfinite(difference.low):
         return f"{first.name} had the least regret: {regret}{star}, {less}; more trials would tell how sure that is."
     detail = _detail(difference)
-    if difference.clear:
+    if difference.high < 0:
         return f"{first.name} won: {regret}{star}, {less} {detail}."
     return f"No clear winner: {first.name} had the least regret ({regret}{star}), {less} {detail}."
 
@@ -45,7 +46,8 @@ def _detail(d: Difference) -> str:
     won = d.wins * d.pairs  # a tie counts half
     share = f"{won:.0f}" if won == round(won) else f"{d.wins:.0%}"
     seeds = f"; better on {share} of {d.pairs} seeds" if d.pairs else ""
-    return f"(95% interval {-d.high:,.1f} to {-d.low:,.1f}{seeds})"
+    low, high = (d.low, d.high) if d.mean > 0 else (-d.high, -d.low)
+    return f"(95% interval {low:,.1f} to {high:,.1f}{seeds})"
 
 
 def _trials(group: Group) -> str:

@@ -7,14 +7,17 @@ from dataclasses import dataclass
 
 from tidepull.analysis.compare import Difference, independent, paired
 from tidepull.analysis.frame import Frame, Group, Study
-from tidepull.analysis.results import PAPER_TRIALS, paper_column, reported
+from tidepull.analysis.results import PAPER_TRIALS, paper_column, reported, shown_name
 from tidepull.analysis.summary import Summary, summarise
 from tidepull.bench.spec import canonical
 
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One policy on one problem in both; `difference` is the first minus the second."""
+    """One policy on one problem in both; `difference` is the first minus the second.
+
+    A star at the policy's name: in one of the two it is the best setting of a grid, chosen on these trials.
+    """
 
     problem: str
     policy: str
@@ -50,7 +53,7 @@ def versus_paper(a: Frame) -> Iterator[Line]:
                     (theirs.mean, theirs.std, PAPER_TRIALS),
                 )
                 their = Summary(theirs.mean, theirs.std, float("nan"), PAPER_TRIALS)
-                yield Line(study.title, group.name, study.horizon, ours, their, difference)
+                yield Line(study.title, shown_name(group), study.horizon, ours, their, difference)
 
 
 def _same_world(a: Study, b: Study) -> bool:
@@ -67,4 +70,5 @@ def _line(study: Study, ours: Group, theirs: Group) -> Line:
             (first.mean, first.std, first.trials),
             (second.mean, second.std, second.trials),
         )
-    return Line(study.title, ours.name, study.horizon, first, second, difference)
+    name = shown_name(ours if ours.chosen_from > 1 else theirs)
+    return Line(study.title, name, study.horizon, first, second, difference)

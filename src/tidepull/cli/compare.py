@@ -40,6 +40,10 @@ def compare(
     )
     clear = sum(line.difference.clear for line in lines)
     say(f"{clear} of {len(lines)} differences are clear (their 95% interval leaves out zero)")
+    if any(0 < line.difference.pairs < max(line.a.trials, line.b.trials) for line in lines):
+        say("A - B is taken over the common seeds alone, A and B over all of theirs")
+    if any(line.policy.endswith("*") for line in lines):
+        say("* the best setting of a grid, chosen on these very trials; it may be another one in A than in B")
 
 
 def _cells(line: Line) -> list[str]:
