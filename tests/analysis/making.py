@@ -35,7 +35,6 @@ def make_row(problem: str, name: str, seed: int, regret: float, horizon: int, su
         remark="",
         diagnostics={},
         versions={},
-        code="",
     )
 
 

@@ -10,14 +10,14 @@ import pytest
 from typer.testing import CliRunner
 
 from tidepull.bench.rows import load_rows
-from tidepull.bench.space import Range, declared_ranges, ranges_from_text
+from tidepull.bench.space import Range, Space, declared_space, ranges_from_text
 from tidepull.bench.spec import TrialSpec
 from tidepull.bench.store import Store
 from tidepull.bench.suite import load_suite
 from tidepull.bench.tune import BRACKET, Outcome, Search, search
 from tidepull.cli.app import app
 from tidepull.cli.tune import parse_budget
-from tidepull.errors import InputError, ParameterError
+from tidepull.errors import InputError, ParameterError, SuiteError
 
 OWN = str(Path(__file__).with_name("own_trivial.py"))
 SPACE = Search(
@@ -115,12 +115,52 @@ def test_ranges_are_drawn_on_a_fitting_scale_and_stay_inside(candidates: tuple[A
 
 def test_ranges_come_from_the_grid_for_the_kind_of_problem() -> None:
     units = {
-        problem: next(r for r in declared_ranges("rnlps", problem) if r.name == "units").candidates
+        problem: next(r for r in declared_space("rnlps", problem).ranges if r.name == "units").candidates
         for problem in ("flipping-gaussian", "rotating-vector-32")
     }
     assert units["flipping-gaussian"] == ([16, 16, 16], [32, 32, 32])
     assert units["rotating-vector-32"] == ([32, 32, 32], [64, 64, 64])
-    assert declared_ranges("random", "flipping-gaussian") == ()
+    assert declared_space("random", "flipping-gaussian") == Space()
+
+
+def test_a_grid_with_fixed_parameters_is_searched_with_them(tmp_path: Path) -> None:
+    file = tmp_path / "s.toml"
+    text = """
+name = "s"
+seeds = "0"
+[[problems]]
+id = "flipping-gaussian"
+[[policies]]
+name = "greedy"
+id = "rnlps"
+parameters = { exploration = "epsilon-greedy" }
+grid = { epsilon = [0.01, 0.1] }
+"""
+    file.write_text(text)
+    space = declared_space("rnlps", "flipping-gaussian", str(file))
+    assert space == Space((Range("epsilon", (0.01, 0.1)),), {"exploration": "epsilon-greedy"})
+    played: list[TrialSpec] = []
+
+    def run(specs: Sequence[TrialSpec]) -> dict[str, tuple[float, float]]:
+        played.extend(specs)
+        return {spec.hash: (1.0, 1.0) for spec in specs}
+
+    wanted = Search("flipping-gaussian", "rnlps", space.ranges, 30, (0,), fixed=space.fixed)
+    outcome = search(wanted, run, seconds=1, on_bracket=lambda _: None)
+    assert {spec.policy_parameters["exploration"] for spec in played} == {"epsilon-greedy"}
+    assert outcome.best is not None
+    assert outcome.best.parameters["exploration"] == "epsilon-greedy"
+    file.write_text(text + '[[policies]]\nname = "hot"\nid = "rnlps"\ngrid = { temperature = [0.1, 1] }\n')
+    with pytest.raises(
+        SuiteError, match=r"several grids for rnlps \(greedy, hot\): give ranges with --range"
+    ):
+        declared_space("rnlps", "flipping-gaussian", str(file))
+    assert {r.name for r in declared_space("rnlps", "flipping-gaussian", "paper-exploration").ranges} == {
+        "learning_rate", "epochs", "train_every", "noise_std", "prior_std", "units"
+    }  # fmt: skip
+    file.write_text('name = "s"')
+    with pytest.raises(SuiteError, match="the key 'seeds' is missing"):
+        declared_space("rnlps", "flipping-gaussian", str(file))
 
 
 def test_ranges_by_hand_are_checked() -> None:

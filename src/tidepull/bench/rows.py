@@ -42,7 +42,7 @@ class Row:
     remark: str
     diagnostics: Mapping[str, Any]
     versions: Mapping[str, str]
-    code: str
+    code: str = ""
 
 
 @dataclass(frozen=True, slots=True)

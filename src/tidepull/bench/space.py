@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from fnmatch import fnmatchcase
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
-from tidepull.bench.suite import find_suite, own_suites
-from tidepull.errors import ParameterError
+from tidepull.bench.suite import find_suite, own_suites, read_table
+from tidepull.errors import ParameterError, SuiteError
 
 WIDE = 10.0
 """Ranges whose ends differ by this factor are searched on a logarithmic scale."""
@@ -55,17 +54,30 @@ class Range:
         return _short(trial.suggest_float(self.name, low, high, log=self.scale == "log"))
 
 
-def declared_ranges(policy: str, problem: str, suite: str | None = None) -> tuple[Range, ...]:
+@dataclass(frozen=True, slots=True)
+class Space:
+    """What is searched, and the parameters that the suite keeps fixed beside it."""
+
+    ranges: tuple[Range, ...] = ()
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+def declared_space(policy: str, problem: str, suite: str | None = None) -> Space:
     """The grid of a policy for a problem, from one suite or from those that come with tidepull."""
     files = [find_suite(suite)] if suite else sorted(own_suites().glob("paper-grid-*.toml"))
-    found: Mapping[str, Sequence[Any]] = {}
-    for file in files:
-        table = tomllib.loads(file.read_text())
-        here = any(fnmatchcase(problem, str(p.get("name", p["id"]))) for p in table["problems"])
-        for entry in table["policies"]:
-            if entry.get("id", entry["name"]) == policy and entry.get("grid") and (here or not found):
-                found = entry["grid"]
-    return tuple(Range(name, tuple(candidates)) for name, candidates in found.items())
+    tables = [(file, read_table(file)) for file in files]
+    # A problem that no suite has is searched like the first suite's.
+    tables.sort(key=lambda pair: problem not in [p.label for p in pair[1].problems])
+    for file, table in tables:
+        grids = [entry for entry in table.policies if (entry.id or entry.name) == policy and entry.grid]
+        named = [entry for entry in grids if entry.name == policy] or grids
+        if len(named) > 1:
+            names = ", ".join(entry.name for entry in named)
+            raise SuiteError(f"{file} has several grids for {policy} ({names}): give ranges with --range")
+        if named:
+            ranges = (Range(name, tuple(candidates)) for name, candidates in named[0].grid.items())
+            return Space(tuple(ranges), named[0].parameters)
+    return Space()
 
 
 def ranges_from_text(texts: Sequence[str]) -> tuple[Range, ...]:

@@ -34,11 +34,13 @@ class Suite:
 def load_suite(suite: str | Path) -> Suite:
     """Read and check a suite: the path of a TOML file, or the name of one that comes with tidepull."""
     path = find_suite(suite)
-    try:
-        text = path.read_text()
-    except (OSError, UnicodeDecodeError) as error:
-        raise SuiteError(f"the suite {path} cannot be read ({error})") from None
-    return parse_suite(text, where=str(path), folder=path.parent)
+    return parse_suite(_text(path), where=str(path), folder=path.parent)
+
+
+def read_table(suite: str | Path) -> SuiteTable:
+    """What a suite's file says, checked for its form; problems and policies are not looked up."""
+    path = find_suite(suite)
+    return _validated(_text(path), str(path))
 
 
 def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
@@ -49,6 +51,13 @@ def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
     specs = tuple(_Expansion(table, where, modules).specs())
     _check_labels(specs, where)
     return Suite(table.name, table.description, text, specs)
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SuiteError(f"the suite {path} cannot be read ({error})") from None
 
 
 def find_suite(suite: str | Path) -> Path:
@@ -148,7 +157,8 @@ def _check_labels(specs: Sequence[TrialSpec], where: str) -> None:
     for spec in specs:
         if spec.id in seen:
             raise SuiteError(
-                f"{where}: two trials are called {spec.id}; give one of the policies another name"
+                f"{where}: two trials are called {spec.id}; give one of the problems or policies another name, "
+                "and name each candidate of a grid once"
             )
         seen.add(spec.id)
 

@@ -28,7 +28,7 @@ Run: TypeAlias = Callable[[Sequence[TrialSpec]], Mapping[str, tuple[float, float
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is searched: a policy's ranges on a problem, judged on search seeds only."""
+    """What is searched: a policy's ranges on a problem, beside `fixed` parameters, judged on search seeds only."""
 
     problem: str
     policy: str
@@ -37,6 +37,7 @@ class Search:
     seeds: tuple[int, ...]
     seed: int = 0
     problem_parameters: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
 
     @property
@@ -107,7 +108,7 @@ def search(space: Search, run: Run, *, seconds: float, on_bracket: Callable[[Out
 
 def _bracket(study: Any, space: Search, run: Run, outcome: Outcome, seconds: float) -> None:
     asked = [study.ask() for _ in range(BRACKET)]
-    alive = [(trial, {r.name: r.suggest(trial) for r in space.ranges}) for trial in asked]
+    alive = [(trial, {**space.fixed, **{r.name: r.suggest(trial) for r in space.ranges}}) for trial in asked]
     outcome.settings += len(alive)
     for rung, horizon in enumerate(space.rungs):
         specs = {id(trial): space.specs(parameters, horizon) for trial, parameters in alive}

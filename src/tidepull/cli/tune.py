@@ -14,12 +14,13 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import summarise
+from tidepull.analysis.tables import number
 from tidepull.bench.files import write_whole
 from tidepull.bench.index import compact
 from tidepull.bench.modules import load_modules
 from tidepull.bench.runner import prepare, start, sweep
 from tidepull.bench.seeds_text import parse_seeds, seeds_text
-from tidepull.bench.space import declared_ranges, ranges_from_text
+from tidepull.bench.space import Space, declared_space, ranges_from_text
 from tidepull.bench.spec import TrialSpec
 from tidepull.bench.store import Store
 from tidepull.bench.suite import Suite
@@ -68,10 +69,12 @@ def tune(
         raise ParameterError(
             f"--report-seeds: the search judges on {seeds_text(shared)}; report on other seeds"
         )
+    declared = Space(ranges_from_text(range_)) if range_ else declared_space(policy, problem, suite)
     space = Search(
         problem=problem,
         policy=policy,
-        ranges=ranges_from_text(range_) or declared_ranges(policy, problem, suite),
+        ranges=declared.ranges,
+        fixed=declared.fixed,
         horizon=horizon or problems.entry(problem).horizon,
         seeds=judging,
         seed=seed,
@@ -183,21 +186,27 @@ def _show(
     gain = summarise(np.array(rewards["tuned"]) - np.array(rewards["default"]))
     if json:
         summary: dict[str, Any] = {"parameters": best.parameters, "settings": outcome.settings, **rewards}
+        summary["rounds_judged"] = best.horizon
         print_json(
             {**summary, "search_seconds": outcome.seconds, "failed": outcome.failed, "suite": str(path)}
         )
         return
-    rows = [
-        [name, f"{np.mean(values):.1f}", f"{np.std(values, ddof=1):.1f}"] for name, values in rewards.items()
-    ]
+    sums = {name: summarise(np.array(values)) for name, values in rewards.items()}
+    rows = [[name, number(s.mean).text, number(s.std).text] for name, s in sums.items()]
     print_table(
         f"{space.policy} on {space.problem}, unseen seeds",
         ["setting", "mean reward", "std"],
         rows,
         right=(1, 2),
     )
-    say(f"tuned minus default: {gain.mean:+.1f} ± {gain.half_width:.1f} (95%, same seeds)")
+    sure = f" ± {gain.half_width:.1f} (95%, same seeds)" if gain.trials > 1 else " (a single seed)"
+    say(f"tuned minus default: {gain.mean:+.1f}{sure}")
     say(", ".join(f"{name} = {value}" for name, value in best.parameters.items()))
+    if best.horizon < space.horizon:
+        say(
+            f"[yellow]chosen on {best.horizon:,} of {space.horizon:,} rounds[/]: the budget ended before any setting "
+            "had played them all; a larger one goes on from here"
+        )
     if outcome.failed:
         say(f"[yellow]{outcome.failed} settings failed[/]")
     say(f"next: tidepull sweep {path}")
