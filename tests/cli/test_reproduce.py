@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from functools import partial
 from pathlib import Path
 
@@ -99,3 +100,21 @@ def test_reproduce_reports_the_best_settings_of_a_search_on_seeds_it_never_saw(
     assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}
     assert {row.seed for row in chosen} == {0}
     assert "search-selected" in (store / "report" / "index.html").read_text()
+
+
+def test_a_dry_run_answers_in_json_and_writes_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    suite = tmp_path / "small.toml"
+    suite.write_text(
+        'name = "small"\nseeds = "0-9"\nhorizon = 40\n[[problems]]\nid = "stationary-bernoulli"\n'
+        '[[policies]]\nname = "random"\n'
+    )
+    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(suite)])
+    monkeypatch.setattr(reproduce, "find_suite", Path)
+    reproduce.reproduce(
+        Target.table, trials=3, quick=True, out=tmp_path / "store", workers=1, dry_run=True, json=True
+    )
+    counts = json.loads(capsys.readouterr().out)
+    assert (counts["done"], counts["todo"], counts["unknown"]) == (0, 3, 3)
+    assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]

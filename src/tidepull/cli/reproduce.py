@@ -5,9 +5,10 @@ from __future__ import annotations
 import re
 import sys
 from contextlib import redirect_stdout
+from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import typer
 
@@ -18,8 +19,8 @@ from tidepull.bench.plan import read_plans
 from tidepull.bench.rows import load_rows
 from tidepull.bench.runner import estimator, prepare
 from tidepull.bench.store import Store
-from tidepull.bench.suite import find_suite, load_suite
-from tidepull.cli.console import err, say
+from tidepull.bench.suite import Suite, find_suite, load_suite, parse_suite
+from tidepull.cli.console import err, print_json, say
 from tidepull.cli.report import announce
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
@@ -68,10 +69,13 @@ def reproduce(
     """Run what is missing of the paper's experiments, then report; the same command continues."""
     directory = out or Path("out") / ("reproduce-quick" if quick else "reproduce")
     names = suites_of(target, quick=quick)
-    files = [_with_trials(name, trials, directory) for name in names]
-    _announce_all(files, directory)
+    suites = [_with_trials(name, trials) for name in names]
+    counts = _announce_all(suites, directory)
     if dry_run:
+        if json:
+            print_json(counts)
         return
+    files = [_written(suite, directory) for suite in suites]
     complete = True
     with redirect_stdout(sys.stderr):  # the standard output is for results alone
         for number, (name, file) in enumerate(zip(names, files, strict=True), 1):
@@ -102,33 +106,57 @@ def _searched(target: Target) -> tuple[str, ...]:
     return _OF_TABLE if target in (Target.table, Target.curves, Target.sensitivity) else ()
 
 
-def _with_trials(name: str, trials: int | None, directory: Path) -> str:
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """A suite of the paper; `text` is there when it is not on its own seeds."""
+
+    name: str
+    text: str = ""
+
+
+def _with_trials(name: str, trials: int | None) -> _Part:
     """The suite itself, or a copy of it on fewer or more seeds; searches keep theirs."""
     if trials is None or name in SEARCHES or name == "quick-sensitivity":
-        return name
+        return _Part(name)
     text, changed = re.subn(
         r'(?m)^seeds = ".*"$', f'seeds = "0-{trials - 1}"', find_suite(name).read_text(), count=1
     )
     if not changed:
         raise ParameterError(f"--trials: the suite {name} does not say its seeds in one line")
-    path = directory / "suites" / f"{name}.toml"
-    write_whole(path, text.encode())
+    return _Part(name, text)
+
+
+def _written(part: _Part, directory: Path) -> str:
+    """What `sweep` is to run: the name, or the file of the copy."""
+    if not part.text:
+        return part.name
+    path = directory / "suites" / f"{part.name}.toml"
+    write_whole(path, part.text.encode())
     return str(path)
 
 
-def _announce_all(files: list[str], directory: Path) -> None:
+def _loaded(part: _Part) -> Suite:
+    if not part.text:
+        return load_suite(part.name)
+    return parse_suite(part.text, where=part.name, folder=find_suite(part.name).parent)
+
+
+def _announce_all(parts: list[_Part], directory: Path) -> dict[str, Any]:
     """What there is to do in all suites together, and how long it will take as far as that is known."""
     store = Store(directory)
     done, todo, seconds, unknown = 0, 0, 0.0, 0
-    for file in files:
-        work = prepare(load_suite(file), store)
+    for part in parts:
+        work = prepare(_loaded(part), store)
         left, more = estimator(store, work).seconds_left()
         done, todo = done + work.done, todo + len(work.todo)
         seconds, unknown = seconds + left, unknown + more
-    say(f"{done + todo:,} trials in {len(files)} suites, {done:,} done, {todo:,} to do, in {directory}")
+    suites = f"{len(parts)} suites" if len(parts) > 1 else "one suite"
+    say(f"{done + todo:,} trials in {suites}, {done:,} done, {todo:,} to do, in {directory}")
     if todo and seconds:
         more_text = f", and {unknown:,} trials of unknown length" if unknown else ""
         say(f"about {duration(seconds)} of CPU time are left{more_text}")
+    counts: dict[str, Any] = {"suites": [part.name for part in parts], "done": done, "todo": todo}
+    return counts | {"cpu_seconds_left": seconds, "unknown": unknown}
 
 
 def _run(suite: str, directory: Path, workers: int | None) -> bool:
