@@ -123,3 +123,21 @@ def test_an_unreadable_manifest_is_run_again(store: Path, suite: Path) -> None:
     path.rmdir()
     assert tidepull("sweep", suite, "--out", store, "--on", "here").exit_code == 0
     assert len(Store.open(store).hashes()) == 5
+
+
+def test_a_dry_run_makes_up_no_time_that_it_does_not_know(suite: Path, tmp_path: Path) -> None:
+    said = tidepull("sweep", suite, "--out", tmp_path / "[1]", "--dry-run", "--workers", 2).stderr
+    assert "time left not known yet\n" in said
+    assert "0 s" not in said
+    assert "[1]" in said
+
+
+def test_every_damaged_trial_is_counted_where_not_all_are_named(store: Path, tmp_path: Path) -> None:
+    many = tmp_path / "many.toml"
+    many.write_text(SUITE.replace('seeds = "0-2"', 'seeds = "0-12"'))
+    tidepull("sweep", many, "--out", store, "--on", "here", "--only", "*/lever/*")
+    for path in store.glob("trials/*/*.parquet"):
+        path.write_bytes(b"cut")
+    said = tidepull("sweep", many, "--out", store, "--on", "here", "--only", "*/lever/*", "--dry-run").stderr
+    assert said.count("will be run again") == 10
+    assert "and 3 more damaged ones" in said

@@ -23,6 +23,7 @@ from tidepull.errors import StoreError
 from tidepull.protocols import Executor
 
 _INTERRUPTED = 130
+_MOST_NAMED = 10
 
 
 def sweep(
@@ -79,7 +80,8 @@ def _run(
         return True
     except StoreError as error:
         raise StoreError(f"{error} ({progress.done:,} trials of this run are kept)") from error
-    say(f"{display.line() if progress.total else 'nothing to do'}; results in {store.directory}")
+    where = escape(str(store.directory))
+    say(f"{display.line() if progress.total else 'nothing to do'}; results in {where}")
     for failure in failures:
         say(f"[red]failed[/] {escape(failure)}")
     if progress.failed:
@@ -88,9 +90,12 @@ def _run(
 
 
 def _announce(work: Work, name: str, directory: Path) -> None:
-    say(f"{name}: {work.total:,} trials, {work.done:,} done, {len(work.todo):,} to do, in {directory}")
-    for id, fault in list(work.damaged.items())[:10]:
-        say(f"[yellow]damaged, will be run again:[/] {id} ({fault})")
+    where = escape(str(directory))
+    say(f"{name}: {work.total:,} trials, {work.done:,} done, {len(work.todo):,} to do, in {where}")
+    for id, fault in list(work.damaged.items())[:_MOST_NAMED]:
+        say(f"[yellow]damaged, will be run again:[/] {escape(f'{id} ({fault})')}")
+    if len(work.damaged) > _MOST_NAMED:
+        say(f"[yellow]and {len(work.damaged) - _MOST_NAMED:,} more damaged ones[/]")
     if work.failed_before:
         say(f"[yellow]{len(work.failed_before)} failed earlier; --retry-failed runs them again[/]")
 
@@ -106,7 +111,8 @@ def _estimate(work: Work, store: Store, workers: int | None, *, json: bool) -> N
             | {"seconds_left": seconds / width, "unknown": unknown, "workers": width}
         )
     elif work.todo:
-        say(f"on {width} workers: {time_left(progress, width)} ({duration(seconds)} of CPU time)")
+        cpu = f" ({duration(seconds)} of CPU time)" if seconds else ""
+        say(f"on {width} workers: {time_left(progress, width)}{cpu}")
 
 
 def _summary(name: str, directory: Path, work: Work, progress: Progress, interrupted: bool) -> dict[str, Any]:
