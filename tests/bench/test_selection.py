@@ -107,6 +107,13 @@ def test_what_cannot_be_chosen_is_named() -> None:
         select(search({"p": {"a": [1], "b": [2]}}, {}), {"p": "plain"})
 
 
+def test_families_without_a_common_setting_are_named() -> None:
+    rewards = {"p": {"a": [1], "b": [2]}, "q": {"c": [1], "d": [2]}}
+    chosen = select(search(rewards, {"p": 0.0, "q": 0.0}), {"p": "plain", "q": "plain"})
+    assert chosen.default == ()
+    assert chosen.skipped == ("default of net: no setting was played on all of p, q",)
+
+
 def test_the_papers_default_has_a_place_in_the_ranking() -> None:
     paper = "learning_rate=0.01,epochs=16,train_every=32,noise_std=0.1,prior_std=0.5,units=32x32x32"
     other = paper.replace("epochs=16", "epochs=64")
@@ -191,3 +198,32 @@ def test_missing_trials_are_named_and_refused_unless_asked(searched: Path) -> No
 def test_seeds_of_the_search_are_refused_for_the_report(searched: Path) -> None:
     with pytest.raises(Exception, match="--seeds: the search has seen 102-103; report on other seeds"):
         command(str(searched), "--seeds", "102-110")
+
+
+def test_a_search_in_one_fixed_world_is_reported_in_that_world(tmp_path: Path) -> None:
+    text = f"""
+name = "search"
+seeds = "100-101"
+problem_seed = 7
+horizon = 30
+modules = ["{OWN}"]
+[[problems]]
+id = "coins"
+[[policies]]
+name = "random"
+[[policies]]
+name = "lever"
+grid = {{ arm = [0, 1] }}
+"""
+    (tmp_path / "search.toml").write_text(text)
+    suite, store = load_suite(tmp_path / "search.toml"), Store.create(tmp_path / "store")
+    work = prepare(suite, store)
+    assert len(list(sweep(work, store, InProcess(), start(suite, store, work)))) == 6
+    _, chosen = command(str(tmp_path / "store"))
+    assert {spec.problem_seed for spec in load_suite(chosen["suite"]).specs} == {7}
+    assert chosen["damaged"] == {}
+
+
+def test_a_store_without_suites_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(StoreError, match="holds no suite yet"):
+        command(str(tmp_path))

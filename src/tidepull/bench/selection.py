@@ -91,9 +91,12 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
         span = means[setting] - baseline
         by_setting = {text: (mean - baseline) / span for text, mean in means.items()}
         scores.setdefault((family, kinds[problem]), {})[problem] = by_setting
-    defaults = [
-        d for (family, kind), by_problem in scores.items() for d in _default(table, family, kind, by_problem)
-    ]
+    defaults = []
+    for (family, kind), by_problem in scores.items():
+        if default := _default(table, family, kind, by_problem):
+            defaults.append(default)
+        else:
+            skipped.append(f"default of {family}: no setting was played on all of {', '.join(by_problem)}")
     return Selection(tuple(best), tuple(defaults), tuple(skipped))
 
 
@@ -107,22 +110,20 @@ def kinds_of(rows: Iterable[Row]) -> dict[str, str]:
     return kinds
 
 
-def _default(table: _Table, family: str, kind: str, scores: Mapping[str, Means]) -> list[Default]:
+def _default(table: _Table, family: str, kind: str, scores: Mapping[str, Means]) -> Default | None:
     """The setting with the highest score averaged over the problems; none when no setting is on all of them."""
     first, *others = scores.values()
     common = [text for text in first if all(text in other for other in others)]
     if not common:
-        return []
+        return None
     mean = {text: float(np.mean([by_setting[text] for by_setting in scores.values()])) for text in common}
     ranking = dict(sorted(mean.items(), key=lambda item: -item[1]))
     setting = next(iter(ranking))
     row = table.example(next(iter(scores)), family, setting)
     by_problem = {problem: by_setting[setting] for problem, by_setting in scores.items()}
-    return [
-        Default(
-            kind, family, setting, row.policy_parameters, row.policy, ranking[setting], by_problem, ranking
-        )
-    ]
+    return Default(
+        kind, family, setting, row.policy_parameters, row.policy, ranking[setting], by_problem, ranking
+    )
 
 
 class _Table:

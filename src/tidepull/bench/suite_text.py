@@ -25,10 +25,12 @@ def suite_text(
     seeds: Sequence[int],
     tables: Iterable[Table],
     modules: Sequence[str] = (),
+    problem_seed: int | None = None,
     remark: str = "",
 ) -> str:
     """The file's text; values that are None or empty are left out."""
     head = {"name": name, "description": description, "seeds": seeds_text(seeds), "modules": list(modules)}
+    head["problem_seed"] = problem_seed
     parts = ["".join(f"# {line}\n" for line in remark.splitlines()) + _lines(head)]
     parts += [f"[[{table.kind}]]\n{_lines(table.values)}" for table in tables]
     return "\n".join(parts)

@@ -52,9 +52,8 @@ def select(
     path = write or directory / "selected.toml"
     write_whole(path, text.encode())
     if json:
-        print_json(
-            {**asdict(selection), "missing": loaded.missing, "failed": loaded.failed, "suite": str(path)}
-        )
+        gaps = {"missing": loaded.missing, "damaged": loaded.damaged, "failed": loaded.failed}
+        print_json({**asdict(selection), **gaps, "suite": str(path)})
         return
     _show(selection)
     say_gaps(loaded)
@@ -63,8 +62,10 @@ def select(
 
 def _suite(store: Store, wanted: str | None) -> tuple[str, tuple[str, ...]]:
     plans = {plan.suite: plan for plan in read_plans(store)}
+    if not plans:
+        raise StoreError(f"the store {store.directory} holds no suite yet; `tidepull sweep` runs one there")
     if wanted is None and len(plans) != 1:
-        raise InputError(f"say which suite searched: --suite with one of {', '.join(plans) or 'none'}")
+        raise InputError(f"say which suite searched: --suite with one of {', '.join(plans)}")
     name = wanted or next(iter(plans))
     if name not in plans:
         raise StoreError(f"the store {store.directory} has no suite '{name}'; it has: {', '.join(plans)}")
@@ -125,7 +126,13 @@ def _suite_text(
         seeds=seeds,
         tables=tables,
         modules=modules,
+        problem_seed=_fixed_world(rows),
     )
+
+
+def _fixed_world(rows: tuple[Row, ...]) -> int | None:
+    """The `problem_seed` of the search, if it had one: its worlds are then the report's too."""
+    return next((row.problem_seed for row in rows if row.problem_seed != row.seed), None)
 
 
 def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any]) -> Table:
