@@ -4,6 +4,7 @@ import errno
 import io
 import json
 import os
+import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -15,7 +16,7 @@ import pytest
 
 from tidepull.bench.attempt import Result, attempt
 from tidepull.bench.export import export, summarise
-from tidepull.bench.files import write_whole
+from tidepull.bench.files import abandoned, temporary_name, write_whole
 from tidepull.bench.index import compact, take_census
 from tidepull.bench.manifest import sealed
 from tidepull.bench.plan import plan_of, read_plans, write_plan
@@ -212,6 +213,45 @@ def test_merge_joins_and_names_conflicts(tmp_path: Path) -> None:
     kept = a.data_path(specs_a[0].hash).read_bytes()
     assert merge(a, [other]).conflicts == ["coins/lever/seed-0"]
     assert a.data_path(specs_a[0].hash).read_bytes() == kept
+
+
+def test_merging_two_versions_of_a_suite_never_puts_both_under_one_name(tmp_path: Path) -> None:
+    a, specs_a = filled(tmp_path / "a", range(2))
+    edited = [lever(seed, arm=1) for seed in range(3)]
+    b = Store.create(tmp_path / "b")
+    for spec in edited:
+        b.write(attempt(spec))
+    write_plan(a, plan_of("levers", "", specs_a))
+    write_plan(b, plan_of("levers", "", edited))
+    merged = merge(a, [b])
+    assert (merged.added, merged.renamed) == (3, ["coins/lever/seed-0", "coins/lever/seed-1"])
+    planned = [row.hash for row in load_rows(a, "levers").rows]
+    assert planned == [specs_a[0].hash, specs_a[1].hash, edited[2].hash]
+    assert {row.hash for row in load_rows(a).rows if not row.suite} == {edited[0].hash, edited[1].hash}
+
+
+def test_check_finds_unreadable_plans_and_records_of_failures(tmp_path: Path) -> None:
+    store, specs = filled(tmp_path, range(1))
+    write_plan(store, plan_of("levers", "", specs))
+    store.write(attempt(lever(3, fail_on_seed=3)))
+    assert check(store).good
+    plan, record = tmp_path / "plans" / "levers.parquet", next((tmp_path / "failed").glob("*.json"))
+    for path in (plan, record):
+        path.write_bytes(path.read_bytes()[:-9])
+    assert check(store).unreadable == [plan, record]
+    assert not check(store, remove=True).good
+    assert check(store).good
+
+
+def test_what_a_dead_process_left_is_found_on_machines_with_dots_in_their_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "node1.lab.example")
+    mine = temporary_name(tmp_path / "suite.v2.parquet")
+    dead = mine.with_name(mine.name.replace(f"@{os.getpid()}", "@4194399"))
+    for path in (mine, dead):
+        path.write_bytes(b"half")
+    assert abandoned(tmp_path) == [dead]
 
 
 def test_export_writes_every_format_and_the_averages(tmp_path: Path) -> None:

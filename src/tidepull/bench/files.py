@@ -50,7 +50,7 @@ def write_whole(path: Path, data: bytes) -> None:
 
 def temporary_name(path: Path) -> Path:
     """A name beside `path` that no other process uses, and that says whose it is."""
-    owner = f"{socket.gethostname()}@{os.getpid()}"
+    owner = f"{_host()}@{os.getpid()}"
     return path.with_name(f"{path.name}.{owner}.{uuid.uuid4().hex[:8]}{TEMPORARY}")
 
 
@@ -63,7 +63,7 @@ def abandoned(directory: Path) -> list[Path]:
 def _is_abandoned(path: Path) -> bool:
     host, _, pid = path.name.rsplit(".", 3)[1].partition("@") if path.name.count(".") > 2 else ("", "", "")
     try:
-        if host == socket.gethostname() and pid.isdigit():
+        if host == _host() and pid.isdigit():
             os.kill(int(pid), 0)
             return False
         return time.time() - path.stat().st_mtime > STALE
@@ -71,6 +71,11 @@ def _is_abandoned(path: Path) -> bool:
         return True
     except OSError:
         return False
+
+
+def _host() -> str:
+    """This machine's name without dots, which separate the parts of a temporary name."""
+    return socket.gethostname().replace(".", "_")
 
 
 def read_whole(path: Path) -> bytes | None:

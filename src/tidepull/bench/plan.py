@@ -10,6 +10,7 @@ import io
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import Path
 
 from tidepull.bench.files import explained, read_whole, write_whole
 from tidepull.bench.manifest import labels
@@ -78,6 +79,17 @@ def read_plans(store: Store) -> list[Plan]:
     folder = store.directory / "plans"
     with explained("read", folder):
         return [_read(read_whole(path) or b"", str(path)) for path in sorted(folder.glob("*.parquet"))]
+
+
+def unreadable_plans(store: Store) -> list[Path]:
+    """Plans that were cut off or edited."""
+    found = []
+    for path in sorted((store.directory / "plans").glob("*.parquet")):
+        try:
+            _read(read_whole(path) or b"", str(path))
+        except StoreError:
+            found.append(path)
+    return found
 
 
 def _read(data: bytes, path: str) -> Plan:

@@ -72,10 +72,12 @@ class Store:
 
     def failures(self) -> list[dict[str, Any]]:
         """Records of the trials that raised, in the order of their ids; unreadable ones are left out."""
-        with explained("read", self.directory / "failed"):
-            files = sorted((self.directory / "failed").glob("*.json"))
-        records = [record for file in files if (record := unsealed(read_whole(file) or b""))]
+        records = [record for file in self._failed() if (record := unsealed(read_whole(file) or b""))]
         return sorted(records, key=lambda record: str(record["labels"]["id"]))
+
+    def unreadable_failures(self) -> list[Path]:
+        """Records that were cut off or edited."""
+        return [file for file in self._failed() if unsealed(read_whole(file) or b"") is None]
 
     def manifest(self, hash: str) -> dict[str, Any]:
         """A trial's manifest, its seal checked."""
@@ -123,6 +125,10 @@ class Store:
     def failure_path(self, hash: str) -> Path:
         """Where a failed trial's record is."""
         return self.directory / "failed" / f"{hash}.json"
+
+    def _failed(self) -> list[Path]:
+        with explained("read", self.directory / "failed"):
+            return sorted((self.directory / "failed").glob("*.json"))
 
     def _folders(self) -> Iterator[Path]:
         trials = self.directory / "trials"

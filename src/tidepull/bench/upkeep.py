@@ -13,35 +13,38 @@ import numpy as np
 from tidepull.bench.files import abandoned, explained, read_whole, write_whole
 from tidepull.bench.index import Census, take_census
 from tidepull.bench.manifest import CIRCUMSTANCES
-from tidepull.bench.plan import Plan, read_plans, write_plan
+from tidepull.bench.plan import Plan, Planned, read_plans, unreadable_plans, write_plan
 from tidepull.bench.store import Store
 from tidepull.errors import StoreError
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The state of a store after every byte was read."""
+    """The state of a store after every byte was read; `unreadable` are plans and records of failures."""
 
     sound: int
     damaged: dict[str, str]
     orphans: list[Path]
     leftovers: list[Path]
     failed: int
+    unreadable: list[Path]
 
     @property
     def good(self) -> bool:
         """Nothing damaged; orphans and leftovers do no harm."""
-        return not self.damaged
+        return not self.damaged and not self.unreadable
 
 
 @dataclass(slots=True)
 class Merged:
-    """What a merge did; `conflicts` are trials that came out differently on two machines."""
+    """What a merge did; `conflicts` are trials that came out differently on two machines, `renamed` those whose
+    name stands for another trial here (an edited suite or module): they are copied and belong to no suite."""
 
     added: int = 0
     present: int = 0
     damaged: dict[str, str] = field(default_factory=dict)
     conflicts: list[str] = field(default_factory=list)
+    renamed: list[str] = field(default_factory=list)
 
 
 def check(store: Store, *, remove: bool = False) -> Condition:
@@ -52,9 +55,16 @@ def check(store: Store, *, remove: bool = False) -> Condition:
         files = list((store.directory / "trials").glob("*/*.parquet"))
     leftovers = abandoned(store.directory)
     orphans = [path for path in files if path.stem not in manifests]
-    condition = Condition(len(census.sound), census.damaged, orphans, leftovers, len(store.failures()))
+    condition = Condition(
+        sound=len(census.sound),
+        damaged=census.damaged,
+        orphans=orphans,
+        leftovers=leftovers,
+        failed=len(store.failures()),
+        unreadable=[*unreadable_plans(store), *store.unreadable_failures()],
+    )
     if remove:
-        doomed = [*orphans, *leftovers]
+        doomed = [*orphans, *leftovers, *condition.unreadable]
         for hash in census.damaged:
             doomed += [store.manifest_path(hash), store.data_path(hash)]
         with explained("remove", store.directory):
@@ -80,7 +90,7 @@ def merge(into: Store, others: Iterable[Store]) -> Merged:
             else:
                 merged.conflicts.append(str(into.manifest(hash)["labels"]["id"]))
         _copy_failures(other, into, here)
-        _join_plans(other, into)
+        merged.renamed += _join_plans(other, into)
     return merged
 
 
@@ -140,10 +150,15 @@ def _copy_failures(source: Store, target: Store, here: Census) -> None:
             write_whole(target.failure_path(hash), read_whole(source.failure_path(hash)) or b"")
 
 
-def _join_plans(source: Store, target: Store) -> None:
+def _join_plans(source: Store, target: Store) -> list[str]:
+    """One plan of both; where a name stands for two trials the first is kept, never both. Returns the others."""
     own = {plan.suite: plan for plan in read_plans(target)}
+    renamed: list[str] = []
     for plan in read_plans(source):
-        mine = own.get(plan.suite)
-        trials = dict.fromkeys((*(mine.trials if mine else ()), *plan.trials))
-        first = mine or plan
-        write_plan(target, Plan(plan.suite, first.text, tuple(trials), first.modules))
+        first = own.get(plan.suite, plan)
+        trials: dict[str, Planned] = {}
+        for trial in (*first.trials, *plan.trials):
+            kept = trials.setdefault(trial.id, trial)
+            renamed += [trial.id] if kept.hash != trial.hash else []
+        write_plan(target, Plan(plan.suite, first.text, tuple(trials.values()), first.modules))
+    return renamed

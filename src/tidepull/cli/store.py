@@ -38,16 +38,19 @@ def check(
                 "failed": condition.failed,
                 "orphans": [str(path) for path in condition.orphans],
                 "leftovers": [str(path) for path in condition.leftovers],
+                "unreadable": [str(path) for path in condition.unreadable],
             }
         )
     else:
         say(f"{condition.sound:,} trials sound, {len(condition.damaged)} damaged, {condition.failed} failed")
         for hash, fault in condition.damaged.items():
             say(f"[red]damaged[/] {hash}: {fault}")
+        for path in condition.unreadable:
+            say(f"[red]unreadable[/] {path}")
         for path in (*condition.orphans, *condition.leftovers):
             say(f"[yellow]left behind[/] {path}")
-        if condition.damaged and not remove:
-            say("the next sweep runs damaged trials again")
+        if not condition.good and not remove:
+            say("the next sweep of the suite runs damaged trials again and writes its plan anew")
     if not condition.good:
         raise typer.Exit(1)
 
@@ -123,7 +126,7 @@ def merge(
     if json:
         print_json(
             {"added": merged.added, "present": merged.present, "damaged": merged.damaged}
-            | {"conflicts": merged.conflicts}
+            | {"conflicts": merged.conflicts, "renamed": merged.renamed}
         )
     else:
         say(f"{merged.added:,} trials added, {merged.present:,} were there already")
@@ -131,6 +134,11 @@ def merge(
             say(f"[yellow]damaged, not copied[/] {hash}: {fault}")
         for id in merged.conflicts:
             say(f"[red]differs between the stores, the first is kept[/] {id}")
+        if merged.renamed:
+            say(
+                f"[yellow]{len(merged.renamed):,} trials[/] (such as {merged.renamed[0]}) are of another version of "
+                "their suite; they were copied and belong to no suite here"
+            )
     if merged.conflicts:
         raise typer.Exit(1)
 
