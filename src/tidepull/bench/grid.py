@@ -15,7 +15,7 @@ from tidepull.registry import Entry, Named
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One point of a grid: all its parameters, and those that vary as text (`epochs=16,units=[32, 32, 32]`)."""
+    """One point of a grid: all its parameters, and those that vary as text (`epochs=16,units=32x32x32`)."""
 
     parameters: Mapping[str, Any]
     text: str = ""

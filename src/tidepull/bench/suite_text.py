@@ -29,8 +29,8 @@ def suite_text(
     remark: str = "",
 ) -> str:
     """The file's text; values that are None or empty are left out."""
-    head = {"name": name, "description": description, "seeds": seeds_text(seeds), "modules": list(modules)}
-    head["problem_seed"] = problem_seed
+    head: dict[str, Any] = {"name": name, "description": description, "seeds": seeds_text(seeds)}
+    head |= {"problem_seed": problem_seed, "modules": list(modules)}
     parts = ["".join(f"# {line}\n" for line in remark.splitlines()) + _lines(head)]
     parts += [f"[[{table.kind}]]\n{_lines(table.values)}" for table in tables]
     return "\n".join(parts)
