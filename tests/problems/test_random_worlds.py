@@ -8,6 +8,7 @@ import pytest
 from tidepull.bench.trial import build_problem, run_trial, shape_of
 from tidepull.errors import ProblemError
 from tidepull.problems.outsiders import ParityMachine, TwoStepChain
+from tidepull.problems.paths import LabelledPath, random_landscape
 from tidepull.problems.random_drifts import LONGEST, Table, drifting_means, phases_of
 from tidepull.problems.random_worlds import KINDS
 from tidepull.problems.rewards import GaussianReward
@@ -74,3 +75,23 @@ def test_two_step_chain_moves_by_the_last_two_successes() -> None:
         assert chain.step(now) == 1.0
     before = [0, *visited[:-1]]
     assert visited[1:] == [int(successor[b, n]) for b, n in zip(before, visited[:-1], strict=False)]
+
+
+def test_path_pays_the_arm_of_its_label_under_the_rule_of_the_phase() -> None:
+    labels, phases = np.array([0, 1, 1]), np.array([0, 0, 1])
+    path = LabelledPath(np.arange(6.0).reshape(3, 2), labels, np.array([[0, 1], [1, 0]]), phases, silent())
+    paid = []
+    for reading in ([0, 1], [2, 3], [4, 5]):
+        assert path.context().observation is not None
+        assert np.array_equal(path.context().observation, reading)
+        paid.append(path.step(0))
+    assert paid == [1.0, 0.0, 1.0]
+    with pytest.raises(ProblemError, match="ends after 3 rounds"):
+        path.context()
+
+
+def test_walk_through_a_landscape_moves_slowly_and_visits_every_label() -> None:
+    readings, labels = random_landscape(4, np.random.default_rng(0)).walk(np.random.default_rng(1))
+    assert readings.shape[0] == len(labels) == LONGEST
+    assert set(labels) == {0, 1, 2, 3}
+    assert np.mean(labels[1:] == labels[:-1]) > 0.8

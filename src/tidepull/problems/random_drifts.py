@@ -65,7 +65,7 @@ def drifting_means(kind: str, n: int, rng: np.random.Generator) -> FloatArray:
         return (_sine(t, n, rng) + _sine(t, n, rng)) / 2
     if kind == "walk":
         step = log_uniform(rng, 0.005, 0.05)
-        return _reflected(rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0))
+        return reflected(rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0))
     raise ProblemError(f"there is no drift '{kind}'")
 
 
@@ -96,6 +96,6 @@ def _sine(t: IntArray, n: int, rng: np.random.Generator) -> FloatArray:
     return np.asarray(centre + reach * np.sin(2 * np.pi * (t / period + phase)))
 
 
-def _reflected(values: FloatArray) -> FloatArray:
+def reflected(values: FloatArray) -> FloatArray:
     """Fold the line into [0, 1] like a mirror at both ends."""
     return 1 - np.abs(values % 2 - 1)

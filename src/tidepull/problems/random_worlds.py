@@ -17,6 +17,7 @@ from tidepull.problems.arms import DriftingArms
 from tidepull.problems.drift import read_only
 from tidepull.problems.linear import LinearProblem, PoolSampler, unit_vectors
 from tidepull.problems.outsiders import ParityMachine, TwoStepChain
+from tidepull.problems.paths import LabelledPath, random_landscape
 from tidepull.problems.random_drifts import (
     LONGEST,
     Table,
@@ -35,6 +36,7 @@ Kind = Literal[
     "vectors-stationary", "vectors-flip", "vectors-irregular", "vectors-sine", "vectors-walk",
     "labels-stationary", "labels-flip", "labels-irregular", "labels-slow",
     "outside-parity", "outside-two-step",
+    "paths-stationary", "paths-flip", "paths-irregular",
 ]  # fmt: skip
 KINDS = tuple(kind for kind in get_args(Kind) if kind != "any")
 DRAWN = tuple(kind for kind in KINDS if not kind.startswith("outside"))
@@ -95,6 +97,16 @@ def _labels(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     )
 
 
+def _paths(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
+    n_arms = int(rng.integers(2, 7))
+    readings, labels = random_landscape(n_arms, rng).walk(streams.generator("contexts"))
+    noise = streams.generator("noise")
+    reward: Reward = BernoulliReward(noise) if rng.random() < 0.5 else GaussianReward(0.1, noise)
+    rules = np.stack([rng.permutation(n_arms), rng.permutation(n_arms)])
+    phases = np.zeros(LONGEST, np.int64) if drift == "stationary" else phases_of(drift, rng)
+    return LabelledPath(readings, labels, rules, phases, reward)
+
+
 def _outside(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     reward = GaussianReward(0.1, streams.generator("noise"))
     if drift == "parity":
@@ -110,6 +122,7 @@ _FAMILIES: dict[str, Callable[[str, np.random.Generator, Streams], Problem]] = {
     "arms": _arms,
     "vectors": _vectors,
     "labels": _labels,
+    "paths": _paths,
     "outside": _outside,
 }
 
