@@ -14,7 +14,7 @@ from tidepull.errors import SnapshotError
 from tidepull.hypotheses import kernels
 from tidepull.hypotheses.kernels import Bank, Window
 from tidepull.hypotheses.spec import Moment, Spec
-from tidepull.types import FloatArray, Snapshot
+from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _LARGEST_REFACTORED = 3
 """Blocks of up to so many features are factored afresh in every round; it is cheaper than rotating."""
@@ -40,18 +40,26 @@ class Layout:
 @dataclass(frozen=True, slots=True)
 class NoisePrior:
     """Inverse gamma prior (a0, b0) of the noise, how much of what was learnt of it is kept in each round,
-    and the prior standard deviation of an arm's expected reward, all in units of standardised reward."""
+    and the prior standard deviation of an arm's expected reward, all in units of standardised reward.
+
+    It is smaller where every arm has weights of its own on the context: each of arms x coordinates weights
+    asks to be tried out, and with a wide prior most rounds would go into that."""
 
     a0: float = 1.0
     b0: float = 0.1
     memory: float = 0.995
     reward_std: float = 1.0
-    least_ridge: float = 0.003
-    most_ridge: float = 1.0
+    own_context_std: float = 0.3
+    least_noise: float = 0.003
+    most_noise: float = 1.0
 
-    def ridge(self, noise: FloatArray) -> FloatArray:
+    def ridge(self, noise: FloatArray, own_context: BoolArray) -> FloatArray:
         """lam0 = s2 / tau^2, so that an arm never seen has the prior variance tau^2 whatever the noise."""
-        return np.asarray(np.clip(noise / self.reward_std**2, self.least_ridge, self.most_ridge))
+        return np.asarray(np.clip(noise, self.least_noise, self.most_noise) / self.variance(own_context))
+
+    def variance(self, own_context: BoolArray) -> FloatArray:
+        """tau^2."""
+        return np.where(own_context, self.own_context_std, self.reward_std) ** 2
 
 
 class HypothesisBank:
@@ -79,7 +87,7 @@ class HypothesisBank:
             block_at=_starts(blocks),
             vec_at=_starts(vectors),
             mat_at=_starts(matrices),
-            ridge=np.full(n, float(prior.ridge(np.array(prior.b0 / prior.a0)))),
+            ridge=np.ones(n),
             a=np.full(n, prior.a0),
             b=np.full(n, prior.b0),
             stamp=np.zeros(sum(blocks), np.int64),
@@ -90,8 +98,8 @@ class HypothesisBank:
             ),
         )
 
-    def assign(self, m: int, spec: Spec) -> None:
-        """Put a hypothesis that knows nothing yet into slot m."""
+    def assign(self, m: int, spec: Spec, noise: float | None = None) -> None:
+        """Put a hypothesis that knows nothing yet, or just the noise, into slot m."""
         layout, dim = self.layout, self.layout.dim(spec)
         need = (layout.blocks(spec), layout.blocks(spec) * dim, layout.blocks(spec) * dim**2)
         if any(n > room for n, room in zip(need, self._room[m], strict=True)):
@@ -102,7 +110,8 @@ class HypothesisBank:
         bank.memory[m], bank.discount[m], bank.contextual[m] = spec.memory, spec.discount, spec.contextual
         bank.dim[m] = dim
         bank.root[m] = dim > _LARGEST_REFACTORED and spec.discount == 1
-        bank.ridge[m] = float(self.prior.ridge(np.array(self.prior.b0 / self.prior.a0)))
+        noise = self.prior.b0 / self.prior.a0 if noise is None else noise
+        bank.ridge[m] = self._ridges(np.full(self.size, noise))[m]
         self.reset(m)
 
     def reset(self, m: int) -> None:
@@ -134,12 +143,22 @@ class HypothesisBank:
         """lam0 from the noise as slot m sees it now, in new units of which `units` make an old one; to be
         followed by `reset` and `replay`."""
         bank = self.arrays
-        bank.ridge[m] = float(self.prior.ridge(units**2 * bank.b[m] / bank.a[m]))
+        bank.ridge[m] = self._ridges(units**2 * bank.b / bank.a)[m]
 
     def refresh_ridges(self) -> None:
         """The same for all slots that are kept as moments, which need not live through anything again."""
         bank = self.arrays
-        bank.ridge[:] = np.where(bank.root, bank.ridge, self.prior.ridge(bank.b / bank.a))
+        bank.ridge[:] = np.where(bank.root, bank.ridge, self._ridges(bank.b / bank.a))
+
+    def assumed_noise(self, m: int) -> float:
+        """s2 = lam0 tau^2, from which the ridge of slot m was made."""
+        return float((self.arrays.ridge * self.prior.variance(self._own_context()))[m])
+
+    def _ridges(self, noise: FloatArray) -> FloatArray:
+        return self.prior.ridge(noise, self._own_context())
+
+    def _own_context(self) -> BoolArray:
+        return self.arrays.contextual & (not self.layout.shared)
 
     def observe(self, moment: Moment, arm: int, x: FloatArray, y: float, binary: bool) -> FloatArray:
         """Log likelihood of a standardised reward under every slot, each of which then learns it."""

@@ -14,6 +14,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.linalg import solve_triangular
 
 from tidepull.hypotheses.algebra import compiled
 from tidepull.types import FloatArray, IntArray
@@ -34,6 +35,30 @@ def square_evidence(
     """Evidence of two phases x arm for every pair of half period and offset."""
     evidence = np.empty(len(halves))
     _scan_squares(halves, offsets, t0, arm, y, n_arms, evidence)
+    return evidence
+
+
+def contextual_square_evidence(
+    halves: FloatArray,
+    offsets: FloatArray,
+    t: IntArray,
+    block: IntArray,
+    x: FloatArray,
+    y: FloatArray,
+    ridge: float,
+) -> FloatArray:
+    """Evidence of two phases x block x context for every pair of half period and offset."""
+    evidence = np.empty(len(halves))
+    for i, (half, offset) in enumerate(zip(halves, offsets, strict=True)):
+        cell = 2 * block + np.floor((t + offset) / half).astype(np.int64) % 2
+        explained, volume = 0.0, 0.0
+        for c in np.unique(cell):
+            X, target = x[cell == c], y[cell == c]
+            factor = np.linalg.cholesky(X.T @ X + ridge * np.eye(X.shape[1]))
+            z = solve_triangular(factor, X.T @ target, lower=True, check_finite=False)
+            explained += float(z @ z)
+            volume += 2 * float(np.log(np.diag(factor)).sum()) - X.shape[1] * math.log(ridge)
+        evidence[i] = _log_evidence(y, explained, volume)
     return evidence
 
 

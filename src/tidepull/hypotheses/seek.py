@@ -71,7 +71,7 @@ def best_squares(t0: int, arm: IntArray, y: FloatArray, n_arms: int, count: int)
     def score(h: FloatArray, o: FloatArray) -> FloatArray:
         return square_evidence(h, o, t0, arm, y, n_arms)
 
-    return [_climb(square, t0 + len(y) / 2, score) for square in found]
+    return [climb(square, t0 + len(y) / 2, score) for square in found]
 
 
 def neighbours(square: Square, centre: float, step: float) -> list[Square]:
@@ -86,7 +86,8 @@ def neighbours(square: Square, centre: float, step: float) -> list[Square]:
     return [Square(float(half), float(offset % (2 * half))) for half, offset in moves]
 
 
-def _climb(square: Square, centre: float, score: Callable[[FloatArray, FloatArray], FloatArray]) -> Square:
+def climb(square: Square, centre: float, score: Callable[[FloatArray, FloatArray], FloatArray]) -> Square:
+    """Small moves as long as they raise the score of (half period, offset)."""
     best = float(score(np.array([square.half_period]), np.array([square.offset]))[0])
     step = max(1.0, square.half_period / 8)
     while step >= 0.125:

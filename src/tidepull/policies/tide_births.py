@@ -24,6 +24,7 @@ from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.kernels import Window
 from tidepull.hypotheses.naming import hypothesis_of
+from tidepull.hypotheses.scan import contextual_square_evidence
 from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE, Hypothesis, Moment, Spec
 from tidepull.hypotheses.square import Square
@@ -33,6 +34,7 @@ from tidepull.types import FloatArray, Snapshot
 _PRODUCTS_PER_SEARCH = 40_000_000
 _SHORTEST_WINDOW = 24
 _LARGEST_DRIFTING = 27
+_RHYTHMS = 12
 
 
 class Births:
@@ -42,7 +44,7 @@ class Births:
         self._bank, self._pools = bank, pools
         self.count = 0
         self._searches = 0
-        self._ridge = 1.0
+        self._noise = 1.0
         self.groups = tuple(dict.fromkeys(pool.group for pool in pools))
         sizes = [len(pool.initial) + pool.spare for pool in pools]
         stops = np.cumsum(sizes)
@@ -77,7 +79,7 @@ class Births:
             return 0.0
         added = 0.0
         self._searches += 1
-        self._ridge = float(self._bank.arrays.ridge[int(np.argmax(log_weights[: self._bank.size]))])
+        self._noise = self._bank.assumed_noise(int(np.argmax(log_weights[: self._bank.size])))
         for i, pool in enumerate(self._pools):
             if not pool.spare:
                 continue
@@ -103,9 +105,10 @@ class Births:
         """Hypotheses worth a try, each with the number of candidates it was chosen from."""
         pool = self._pools[i]
         t0, n, n_arms = int(window.t[0]), len(window.t), self._bank.layout.n_arms
-        if pool.contextual:
-            yield from self._rhythms(i, window)
-            yield from self._nearby(i, window, binary, log_weights)
+        if pool.contextual and pool.group == "fourier":
+            yield from self._contextual_sines(i, window, binary, log_weights)
+        elif pool.contextual:
+            yield from self._contextual_squares(i, window, log_weights)
         elif pool.group == "fourier":
             for sine in seek.best_sines(t0, window.arm, window.y, n_arms, 3):
                 yield sine, n / 3
@@ -116,41 +119,56 @@ class Births:
         elif pool.group == "seasons":
             yield from self._pairs(window, log_weights)
 
-    def _rhythms(self, i: int, window: Window) -> Iterator[tuple[Hypothesis, float]]:
+    def _rhythms(self, window: Window, count: int) -> list[tuple[Fourier, Square]]:
         """What swings in the products of reward and context (of each arm apart, unless arms share)."""
-        n, t0 = len(window.t), int(window.t[0])
+        n = len(window.t)
         moments = window.y[:, None] * window.x
         if not self._bank.layout.shared:
             by_arm = np.zeros((n, self._bank.layout.n_arms, moments.shape[1]))
             by_arm[np.arange(n), window.arm] = moments
             moments = by_arm.reshape(n, -1)
-        for sine, square in seek.spectral(moments, t0, 3):
-            if self._pools[i].group == "fourier":
-                yield Fourier(sine.period, 1.0, contextual=True), n / 3
-            else:
-                yield from ((near, 8.0 * n) for near in _whole(square, float(window.t[n // 2])))
+        return seek.spectral(moments, int(window.t[0]), count)
 
-    def _nearby(
+    def _contextual_sines(
         self, i: int, window: Window, binary: bool, log_weights: FloatArray
     ) -> Iterator[tuple[Hypothesis, float]]:
-        """The heaviest of the pool with its period climbed to the top, or small moves of it."""
+        """Rhythms, and the heaviest of the pool with its period climbed to the top."""
         slots, n = self._slots[i], len(window.t)
+        for sine, _ in self._rhythms(window, 3):
+            yield Fourier(sine.period, 1.0, contextual=True), n / 3
         dim = int(self._bank.arrays.dim[slots.start])
         tries = max(2, _PRODUCTS_PER_SEARCH // (n * dim * dim))
+        for hypothesis in self._heaviest(i, log_weights):
+            assert isinstance(hypothesis, Fourier)
+            best = self._climb(i, hypothesis, window, binary, tries)
+            yield best, float(n)
+            if dim <= _LARGEST_DRIFTING:
+                yield Fourier(best.period, DRIFTING_SEASON, contextual=True), float(n)
+
+    def _contextual_squares(
+        self, i: int, window: Window, log_weights: FloatArray
+    ) -> Iterator[tuple[Hypothesis, float]]:
+        """Rhythms and the heaviest of the pool; those of the most evidence climbed to the top."""
+        n, centre = len(window.t), float(window.t[len(window.t) // 2])
+        block = np.zeros(n, np.int64) if self._bank.layout.shared else window.arm
+        cradle = self._settle(i, Square(2.0, contextual=True).spec())
+        ridge = float(self._bank.arrays.ridge[cradle])
+
+        def score(halves: FloatArray, offsets: FloatArray) -> FloatArray:
+            return contextual_square_evidence(halves, offsets, window.t, block, window.x, window.y, ridge)
+
+        proposed = [square for _, square in self._rhythms(window, _RHYTHMS)]
+        proposed += [h for h in self._heaviest(i, log_weights) if isinstance(h, Square)]
+        evidence = score(np.array([s.half_period for s in proposed]), np.array([s.offset for s in proposed]))
+        for best in np.argsort(-evidence, kind="stable")[:2]:
+            top = seek.climb(proposed[best], centre, score)
+            yield from ((near, 8.0 * n) for near in _whole(top, centre))
+
+    def _heaviest(self, i: int, log_weights: FloatArray) -> list[Hypothesis]:
+        """The two heaviest of a pool, however light they are."""
+        slots = self._slots[i]
         order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
-        looked_at = float(n)
-        for m in order[:2]:
-            if not self._bank.arrays.active[m] or log_weights[m] < math.log(1e-6):
-                continue
-            hypothesis = hypothesis_of(self._bank.spec(int(m)))
-            if isinstance(hypothesis, Fourier):
-                best = self._climb(i, hypothesis, window, binary, tries)
-                yield best, looked_at
-                if dim <= _LARGEST_DRIFTING:
-                    yield Fourier(best.period, DRIFTING_SEASON, contextual=True), looked_at
-                continue
-            for near in _moves(hypothesis, window, self._searches)[: tries // 2]:
-                yield near, looked_at
+        return [hypothesis_of(self._bank.spec(int(m))) for m in order[:2] if self._bank.arrays.active[m]]
 
     def _climb(self, i: int, sine: Fourier, window: Window, binary: bool, tries: int) -> Fourier:
         """Move the frequency uphill in likelihood, by steps from a third of 1/n down to a thousandth."""
@@ -177,9 +195,7 @@ class Births:
         """Put a hypothesis into a spare slot, where it does not count yet."""
         bank = self._bank
         cradle = next(m for m in self._slots[i] if not bank.arrays.active[m])
-        bank.assign(cradle, spec)
-        bank.arrays.ridge[cradle] = self._ridge
-        bank.reset(cradle)
+        bank.assign(cradle, spec, self._noise)
         bank.arrays.active[cradle] = False
         return cradle
 
@@ -266,14 +282,6 @@ def _whole(square: Square, centre: float) -> list[Square]:
     whole = max(1, round(half))
     moved = round((centre + offset) * whole / half - centre) % (2 * whole)
     return [Square(half, offset, contextual=True), Square(float(whole), float(moved), contextual=True)]
-
-
-def _moves(hypothesis: Hypothesis, window: Window, turn: int) -> list[Hypothesis]:
-    n = len(window.t)
-    assert isinstance(hypothesis, Square)
-    step = max(hypothesis.half_period / 8 / 2 ** (turn % 4), 0.5)
-    moves = seek.neighbours(hypothesis, float(window.t[n // 2]), step)
-    return [Square(s.half_period, s.offset, 1.0, hypothesis.contextual) for s in moves]
 
 
 def _residuals(first: Fourier | Square, window: Window, n_arms: int) -> FloatArray:

@@ -37,7 +37,7 @@ class NetworkHypothesis:
         self._head = HypothesisBank(
             Layout(n_arms, self._encoder.dim + beside, shared=True),
             [[Stationary(contextual=True).spec()]],
-            NoisePrior(most_ridge=2.0),
+            NoisePrior(most_noise=2.0),
         )
         self._head.assign(0, Stationary(contextual=True).spec())
         self.trainings = 0
