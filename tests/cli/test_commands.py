@@ -117,3 +117,15 @@ def test_demo_shows_a_table_and_writes_a_picture(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "random" in done.stdout
     assert (tmp_path / "demo-regret.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_an_interrupted_command_leaves_without_unloading_anything() -> None:
+    code = (
+        "import atexit, sys; from tidepull.cli import app\n"
+        "atexit.register(lambda: print('unloaded'))\n"
+        "def interrupted(): print('kept'); sys.exit(app.INTERRUPTED)\n"
+        "app.app = interrupted; app.run_app()"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
+    assert (done.returncode, done.stdout) == (130, "kept\n"), done.stderr

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import typer
@@ -22,6 +23,9 @@ from tidepull.cli import (
     tune,
 )
 from tidepull.errors import TidepullError
+
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 
 app = typer.Typer(
     name="tidepull",
@@ -64,11 +68,22 @@ def run_app() -> None:
     """Run; a mistake becomes one sentence on stderr and exit code 2, never a traceback."""
     try:
         app()
+    except SystemExit as end:
+        if end.code == INTERRUPTED:
+            _leave_at_once()
+        raise
     except TidepullError as error:
         _fail(str(error), error.exit_code)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         _fail(f"{error.strerror or error}{where}", 1)
+
+
+def _leave_at_once() -> None:
+    """After Ctrl-C everything is stored; unloading the libraries would take seconds on a busy machine."""
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(INTERRUPTED)
 
 
 def _fail(sentence: str, code: int) -> None:
