@@ -7,6 +7,7 @@ import pytest
 
 from tests.analysis.filling import SUITE, fill
 from tidepull.analysis.frame import load_frame
+from tidepull.bench import spec
 from tidepull.bench.store import Store
 from tidepull.errors import StoreError
 
@@ -90,3 +91,14 @@ def test_two_versions_of_one_suite_are_never_averaged_together(tmp_path: Path) -
     ]
     assert [row.policy_parameters["window"] for row in study.groups[1].rows] == [50] * 6
     assert [len(s.groups[0].rows) for s in load_frame([first, other]).studies] == [6, 6]
+
+
+def test_trials_of_another_version_of_a_policy_are_told_apart(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    only = ("stationary-bernoulli/ucb/*",)
+    first = fill(tmp_path / "a", SUITE, only=only)
+    monkeypatch.setattr(spec, "RESULTS_VERSION", 99)
+    second = fill(tmp_path / "b", SUITE, only=only)
+    (study,) = load_frame([first, second]).studies
+    assert [(group.name, len(group.rows)) for group in study.groups] == [("ucb", 6), ("ucb (2)", 6)]

@@ -13,12 +13,17 @@ from tidepull.bench.spec import canonical
 from tidepull.bench.store import Store
 from tidepull.errors import StoreError
 
+_SHOWN = (
+    "problem", "problem_parameters", "policy", "policy_parameters", "horizon", "seed", "problem_seed",
+)  # fmt: skip
+"""What of a spec a row shows in fields of its own."""
+
 
 @dataclass(frozen=True, slots=True)
 class Row:
     """One trial under one label. `remark` is the problem's own ("synthetic Criteo"); totals are exact.
 
-    `code` is what else the result hangs on: your own modules, data files, and tidepull's `RESULTS_VERSION`.
+    `code` is what else the result hangs on: your own modules, data files, and tidepull's versions of results.
     """
 
     suite: str
@@ -117,5 +122,5 @@ def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
         remark=manifest["label"],
         diagnostics=manifest["diagnostics"],
         versions=manifest["versions"],
-        code=canonical([spec["results_version"], spec["code"], spec["data"]]),
+        code=canonical({key: value for key, value in spec.items() if key not in _SHOWN}),
     )
