@@ -9,6 +9,7 @@ import pytest
 
 from tests.analysis.making import make_study
 from tidepull.analysis import paper, results
+from tidepull.analysis.colours import dashes
 from tidepull.analysis.frame import Study, load_frame
 from tidepull.analysis.sensitivity import sensitivities
 from tidepull.analysis.tables import Cell, Table, number, spread, to_csv, to_html, to_latex, to_markdown
@@ -129,3 +130,9 @@ def test_details_have_no_column_that_is_empty(store: Store) -> None:
     study = load_frame([store]).studies[0]
     assert results.details_table(study, 80.0, {}).columns[-1] == "paper, of random's"
     assert "paper" not in results.details_table(study, 80.0, {}).columns
+
+
+def test_variants_of_one_policy_have_lines_that_can_be_told_apart() -> None:
+    lines = [dashes(name) for name in ("d-ucb-tuned", "d-ucb-default", "d-ucb-boltzmann", "d-ucb-epsilon")]
+    assert lines[0] == ()
+    assert len(set(lines)) == 4

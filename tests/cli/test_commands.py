@@ -82,6 +82,10 @@ def test_list_shows_parameters_and_ranges_in_plain_text_when_piped() -> None:
         (("run", "flipping-gaussian", "sw-ucb", "--set", "window"), "name=value"),
         (("run", "flipping-gaussian", "ucb", "--horizon", "-5"), "--horizon must be at least 1"),
         (("run", "flipping-gaussian", "ucb", "--horizon", "9", "--seeds", "0"), "--seeds must be at least 1"),
+        (
+            ("run", "flipping-gaussian", "ucb", "--horizon", "9", "--workers", "0"),
+            "--workers must be at least 1",
+        ),
         (("run", "flipping-gaussian", "bernoulli-ts", "--horizon", "9"), "reward"),
     ],
 )

@@ -40,6 +40,7 @@ SOLID: tuple[float, ...] = ()
 _DASHES = {
     "": SOLID,
     "best": SOLID,
+    "tuned": SOLID,
     "default": (6, 2.5),
     "epsilon": (1.5, 2),
     "epsilon-greedy": (1.5, 2),

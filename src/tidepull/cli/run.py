@@ -31,8 +31,9 @@ def run(
 ) -> None:
     """Run one policy on one problem and show its regret."""
     rounds = problems.entry(problem).horizon if horizon is None else horizon
-    if rounds < 1 or seeds < 1:
-        raise ParameterError(f"--{'horizon' if rounds < 1 else 'seeds'} must be at least 1")
+    for option, value in (("horizon", rounds), ("seeds", seeds), ("workers", workers)):
+        if value is not None and value < 1:
+            raise ParameterError(f"--{option} must be at least 1, got {value}")
     named_problem, named_policy = split_settings(problem, policy, set_)
     specs = [make_spec(named_problem, named_policy, horizon=rounds, seed=seed) for seed in range(seeds)]
     trials = run_specs(specs, description=f"{policy} on {problem}", workers=workers)
