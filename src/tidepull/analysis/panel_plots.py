@@ -17,7 +17,7 @@ from tidepull.analysis.sensitivity import Sensitivity
 def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequence[Path]) -> None:
     """Every setting's mean cumulative reward, best to worst, one line for each family; a chart a problem."""
     plt = pyplot()
-    columns = min(3, len(charts))
+    columns = 2 if len(charts) == 4 else min(3, len(charts))
     rows = -(-len(charts) // columns)
     size = (8, 4.8) if len(charts) == 1 else (3.7 * columns, 2.8 * rows + 0.5)
     figure, panels = plt.subplots(rows, columns, figsize=size, layout="constrained", squeeze=False)

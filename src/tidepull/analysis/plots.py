@@ -43,7 +43,7 @@ def band_grid(
 ) -> None:
     """Small charts side by side, one for each problem, with one legend for all."""
     plt = pyplot()
-    columns = min(3, len(charts))
+    columns = 2 if len(charts) == 4 else min(3, len(charts))
     rows = -(-len(charts) // columns)
     figure, panels = plt.subplots(
         rows, columns, figsize=(3.7 * columns, 2.7 * rows + 0.5), layout="constrained", squeeze=False
