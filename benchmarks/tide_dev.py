@@ -2,8 +2,9 @@
 
     python benchmarks/tide_dev.py --worlds 50000:50003 --policies tide --out results/tide_dev.csv
 
-One row for each trial. Regret is divided by that of `random` on the same world and seed. `tuned` runs a grid
-of D-/SW-(Lin)UCB on every world and keeps the best one of each, chosen in hindsight.
+One row for each trial; those in the file already are not run again. Regret is divided by that of `random` on
+the same world and seed. `tuned` runs a grid of D-/SW-(Lin)UCB on every world and keeps the best one of each,
+chosen in hindsight.
 """
 
 from __future__ import annotations
@@ -90,6 +91,19 @@ def rows(
         }
 
 
+def _key(row: dict[str, str]) -> tuple[int, str, str, str]:
+    parameters = row["parameters"] if row["policy"] == "tide" else ""
+    return int(row["world"]), row["kind"], row["policy"], parameters
+
+
+def _is_done(
+    world: int, kind: str, name: str, settings: dict[str, Any], done: set[tuple[int, str, str, str]]
+) -> bool:
+    if name == "tuned":
+        return all((world, kind, policy, "") in done for policy in grid(kind))
+    return (world, kind, name, json.dumps(settings) if name == "tide" else "") in done
+
+
 def _is_binary(world: int, kind: str) -> bool:
     problem = build_problem(("random-world", {"world": world, "kind": kind}), seed=world)
     return all(problem.step(0) in (0.0, 1.0) for _ in range(8))
@@ -110,15 +124,25 @@ def main() -> None:
     kinds = {"all": list(KINDS), "drawn": list(DRAWN)}.get(
         given.kinds, [k for k in given.kinds.split(",") if k]
     )
+    settings = json.loads(given.parameters)
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    with given.out.open("w", newline="") as file:
+    fresh = not given.out.exists()
+    done: set[tuple[int, str, str, str]] = set()
+    if not fresh:
+        with given.out.open() as file:
+            done = {_key(row) for row in csv.DictReader(file)}
+    with given.out.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
-        writer.writeheader()
+        if fresh:
+            writer.writeheader()
         for world in range(first, stop):
             for kind in kinds or [DRAWN[world % len(DRAWN)]]:
-                for row in rows(
-                    world, kind, given.policies.split(","), json.loads(given.parameters), given.horizon
-                ):
+                wanted = [
+                    n for n in given.policies.split(",") if not _is_done(world, kind, n, settings, done)
+                ]
+                for row in rows(world, kind, wanted, settings, given.horizon) if wanted else []:
+                    if row["policy"] == "random" and (world, kind, "random", "") in done:
+                        continue
                     writer.writerow(row)
                     file.flush()
 
