@@ -1,7 +1,8 @@
 """Figures of `tide`: weights of the families over the rounds, and the performance profile.
 
 python benchmarks/tide_figures.py weights --out docs/figures/tide_weights.png
-python benchmarks/tide_figures.py profile results/tide_dev.csv --out docs/figures/tide_profile.png
+python benchmarks/tide_figures.py weights --rows --seed 20020 --out docs/figures/tide_weights_rows.svg
+python benchmarks/tide_figures.py profile results/tide_dev.csv --out docs/figures/tide_profile.svg
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 
 from tidepull.bench.trial import build_policy, build_problem, play, shape_of
 from tidepull.policies.tide import Tide
+from tidepull.registry import Named
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt
+from matplotlib.patches import Rectangle
 
 SHOWN = (
     ("arms-stationary", 50001), ("arms-flip", 50000), ("arms-sine", 50000),
@@ -26,39 +29,62 @@ SHOWN = (
 )  # fmt: skip
 
 
-def weights(out: Path, horizon: int) -> None:
-    """A panel for each of six random worlds."""
-    figure, panels = plt.subplots(2, 3, figsize=(13, 6), sharey=True)
-    for axes, (kind, world) in zip(panels.flat, SHOWN, strict=True):
-        problem = build_problem(("random-world", {"world": world, "kind": kind}), seed=world)
-        policy = build_policy("tide", shape_of(problem), seed=world)
+ROWS = {
+    "flipping-gaussian": 4096, "flipping-bernoulli": 4096, "sinusoidal-bernoulli": 4096,
+    "circular-markov-chain": 4096, "flipping-vector": 4096, "rotating-vector-32": 4096,
+    "rotating-vector-2048": 4096, "stationary-bernoulli": 4096, "stationary-vector": 4096,
+    "wall-following": 5455, "flipping-digits": 4095,
+}  # fmt: skip
+TUNED = ("d-ucb", "sw-ucb", "d-lin-ucb", "sw-lin-ucb")
+COLOURS = {
+    "stationary": "tab:blue", "discounted": "tab:orange", "fourier": "tab:green", "square": "tab:red",
+    "seasons": "tab:purple", "last event": "tab:brown", "last success": "tab:pink", "network": "tab:grey",
+}  # fmt: skip
+
+
+def weights(out: Path, shown: list[tuple[str, Named, int, int]]) -> None:
+    """A panel for each of (title, problem, seed, horizon)."""
+    lines = -(-len(shown) // 3)
+    figure, panels = plt.subplots(lines, 3, figsize=(13, 3 * lines), sharey=True, squeeze=False)
+    for axes, (title, named, seed, horizon) in zip(panels.flat, shown, strict=False):
+        problem = build_problem(named, seed=seed)
+        policy = build_policy("tide", shape_of(problem), seed=seed)
         assert isinstance(policy, Tide)
         play(problem, policy, horizon)
         told = policy.explain(1)
-        axes.stackplot(told.rounds, told.weights.T, labels=told.groups)
-        axes.set_title(f"{kind}\n{told.beliefs[0]}", fontsize=8)
+        axes.stackplot(told.rounds, told.weights.T, colors=[COLOURS[name] for name in told.groups])
+        axes.set_title(f"{title}\n{told.beliefs[0]}", fontsize=8)
         axes.set_xscale("log")
         axes.set_xlabel("round")
-    panels[0, 0].set_ylabel("weight")
-    panels[1, 0].set_ylabel("weight")
-    handles, labels = panels.flat[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="lower center", ncol=8, fontsize=8)
-    figure.tight_layout(rect=(0, 0.05, 1, 1))
+    for axes in panels.flat[len(shown) :]:
+        axes.axis("off")
+    for axes in panels[:, 0]:
+        axes.set_ylabel("weight")
+    handles = [Rectangle((0, 0), 1, 1, color=colour) for colour in COLOURS.values()]
+    figure.legend(handles, list(COLOURS), loc="lower center", ncol=8, fontsize=8)
+    figure.tight_layout(rect=(0, 0.15 / lines, 1, 1))
     figure.savefig(out, dpi=110)
 
 
 def profile(table: Path, out: Path) -> None:
-    """Share of worlds (y) on which a policy's regret, divided by random's, is at most x."""
-    values: dict[str, list[float]] = defaultdict(list)
+    """Share of worlds (y) on which a policy's regret, divided by random's, is at most x. `tuned` is the
+    better of the two conventional policies of each world, each with its best setting in hindsight."""
+    values: dict[str, dict[str, float]] = defaultdict(dict)
     with table.open() as file:
         for row in csv.DictReader(file):
-            values[row["policy"]].append(float(row["normalised"]))
+            if row["parameters"] != "{}" and row["policy"] == "tide":
+                continue
+            value, world = float(row["normalised"]), row["world"]
+            if row["policy"] in TUNED:
+                value = min(value, values["tuned D-/SW-(Lin)UCB"].get(world, value))
+                values["tuned D-/SW-(Lin)UCB"][world] = value
+            elif row["policy"] in ("tide", "rnlps", "nlps"):
+                values[row["policy"]][world] = value
     figure, axes = plt.subplots(figsize=(7, 4.5))
     for policy, found in values.items():
-        if policy != "random":
-            ordered = np.sort(found)
-            share = np.arange(1, len(ordered) + 1) / len(ordered)
-            axes.step(ordered, share, where="post", label=f"{policy} ({len(ordered)} worlds)")
+        ordered = np.sort(list(found.values()))
+        share = np.arange(1, len(ordered) + 1) / len(ordered)
+        axes.step(ordered, share, where="post", label=f"{policy} ({len(ordered)} worlds)")
     axes.axvline(1, color="grey", lw=0.8, ls=":")
     axes.set_xscale("log")
     axes.set_xlabel("regret / regret of random")
@@ -74,10 +100,20 @@ def main() -> None:
     parser.add_argument("table", type=Path, nargs="?")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--horizon", type=int, default=2048)
+    parser.add_argument("--rows", action="store_true", help="the paper's rows instead of random worlds")
+    parser.add_argument("--seed", type=int, default=20020, help="of the rows")
     given = parser.parse_args()
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    if given.figure == "weights":
-        weights(given.out, given.horizon)
+    if given.figure == "weights" and given.rows:
+        weights(given.out, [(name, (name, {}), given.seed, horizon) for name, horizon in ROWS.items()])
+    elif given.figure == "weights":
+        weights(
+            given.out,
+            [
+                (kind, ("random-world", {"world": world, "kind": kind}), world, given.horizon)
+                for kind, world in SHOWN
+            ],
+        )
     else:
         profile(given.table, given.out)
 

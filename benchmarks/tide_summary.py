@@ -7,6 +7,8 @@ python benchmarks/tide_summary.py dev results/tide_dev.csv
 from __future__ import annotations
 
 import csv
+import json
+import math
 import sys
 from collections import defaultdict
 from pathlib import Path
@@ -50,26 +52,40 @@ def rows(path: Path) -> None:
 
 
 def dev(path: Path) -> None:
-    """Regret over that of random by kind and policy (and parameters, where there are any)."""
-    table: dict[str, dict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+    """Regret over that of random by kind and policy; `tide` taken apart stands in columns of its own.
+
+    `tuned` is the best of the two conventional policies of each world, in hindsight."""
+    table: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     names: dict[str, None] = {}
     with path.open() as file:
         for row in csv.DictReader(file):
-            name = (
-                row["policy"] if row["policy"] != "tide" else f"tide {row['parameters'].strip('{}')}".strip()
-            )
-            if name != "random":
-                names[name] = None
-                table[row["kind"]][name].append(float(row["normalised"]))
-    print("| kind | " + " | ".join(names) + " |")
-    print("|---" * (len(names) + 1) + "|")
+            name = _name(row)
+            if name in ("random", "lin-ucb", "lin-ts"):
+                continue
+            names[name] = None
+            worlds = table[row["kind"]][name]
+            worlds[row["world"]] = min(float(row["normalised"]), worlds.get(row["world"], math.inf))
+    print("| kind | worlds | " + " | ".join(names) + " |")
+    print("|---" * (len(names) + 2) + "|")
     for kind, policies in table.items():
-        cells = [f"{np.mean(policies[name]):.3f}" if policies[name] else "" for name in names]
-        print(f"| {kind} | " + " | ".join(cells) + " |")
-    everything = {name: [v for p in table.values() for v in p[name]] for name in names}
-    print("| **mean** | " + " | ".join(f"{np.mean(v):.3f}" for v in everything.values()) + " |")
-    print("| worst | " + " | ".join(f"{np.max(v):.3f}" for v in everything.values()) + " |")
-    print("| trials | " + " | ".join(str(len(v)) for v in everything.values()) + " |")
+        cells = [f"{np.mean(list(policies[n].values())):.3f}" if policies[n] else "" for n in names]
+        print(f"| {kind} | {len(policies['tide'])} | " + " | ".join(cells) + " |")
+    everything = {name: [v for p in table.values() for v in p[name].values()] for name in names}
+    print("| **mean** | | " + " | ".join(f"{np.mean(v):.3f}" for v in everything.values()) + " |")
+    print("| worst | | " + " | ".join(f"{np.max(v):.3f}" for v in everything.values()) + " |")
+    print("| trials | | " + " | ".join(str(len(v)) for v in everything.values()) + " |")
+
+
+def _name(row: dict[str, str]) -> str:
+    if row["policy"] in ("d-ucb", "sw-ucb", "d-lin-ucb", "sw-lin-ucb"):
+        return "tuned"
+    if row["policy"] != "tide" or row["parameters"] == "{}":
+        return row["policy"]
+    setting = json.loads(row["parameters"])
+    if setting.get("uniform_weights"):
+        return "uniform weights"
+    left_out = setting["without"]
+    return "network and stationary only" if len(left_out) > 2 else "without " + " and ".join(left_out)
 
 
 def _spread(values: list[float]) -> str:
