@@ -46,6 +46,7 @@ def test_compare_prints_differences_with_intervals_as_json(directory: Path) -> N
     done = tidepull("compare", str(directory), str(directory), "--json")
     lines = json.loads(done.stdout)
     assert {line["difference"]["mean"] for line in lines} == {0.0}
+    assert not [line for line in lines if "*" in line["policy"]]
 
 
 @pytest.mark.parametrize(

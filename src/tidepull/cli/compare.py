@@ -64,7 +64,8 @@ def _as_json(line: Line) -> dict[str, Any]:
     d = line.difference
     return {
         "problem": line.problem,
-        "policy": line.policy,
+        "policy": line.policy.removesuffix("*"),
+        "chosen_on_these_trials": line.policy.endswith("*"),
         "horizon": line.horizon,
         "a": {"mean": line.a.mean, "std": _known(line.a.std), "trials": line.a.trials},
         "b": {"mean": line.b.mean, "std": _known(line.b.std), "trials": line.b.trials},
