@@ -41,18 +41,20 @@ def test_a_batch_holds_specs_with_the_same_files_only(tmp_path: Path) -> None:
     assert [len(flow.next_batch()) for _ in range(4)] == [2, 2, 1, 0]
 
 
-def test_lost_specs_go_out_again_one_by_one_and_fail_for_good_in_the_end() -> None:
+@pytest.mark.parametrize(
+    ("loss", "said"),
+    [(RuntimeError("the machine is gone\nmore"), "the machine is gone"), (OSError(), "OSError")],
+)
+def test_lost_specs_go_out_again_one_by_one_and_fail_for_good_in_the_end(loss: Exception, said: str) -> None:
     flow = Flow(iter(specs(3)))
     flow._seconds = 0.001
     batch = flow.next_batch()
-    assert list(flow.collect(batch, RuntimeError("the machine is gone\nmore"))) == []
+    assert list(flow.collect(batch, loss)) == []
     alone = [flow.next_batch() for _ in range(3)]
     assert [[spec.seed for spec in batch] for batch in alone] == [[0], [1], [2]]
     for _ in range(ATTEMPTS - 1):
-        failed = list(flow.collect(alone[0], RuntimeError("the machine is gone\nmore")))
-    assert [result.error for result in failed] == [
-        "lost 3 times on the cluster; the last time: the machine is gone"
-    ]
+        failed = list(flow.collect(alone[0], loss))
+    assert [result.error for result in failed] == [f"lost 3 times on the cluster; the last time: {said}"]
 
 
 def test_own_modules_and_data_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

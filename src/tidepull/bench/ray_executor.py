@@ -126,7 +126,7 @@ class Flow:
             if self._lost[spec.hash] < ATTEMPTS:
                 self._again.append(spec)
             else:
-                reason = str(outcome).strip().splitlines()[0]
+                reason = (str(outcome).strip() or type(outcome).__name__).splitlines()[0]
                 yield Result(spec, None, f"lost {ATTEMPTS} times on the cluster; the last time: {reason}")
 
 
