@@ -1,7 +1,7 @@
 """Figures of `tide`: weights of the families over the rounds, and the performance profile.
 
 python benchmarks/tide_figures.py weights --out docs/figures/tide_weights.png
-python benchmarks/tide_figures.py weights --rows --seed 20020 --out docs/figures/tide_weights_rows.svg
+python benchmarks/tide_figures.py weights --rows --seed 20020 --out docs/figures/tide_weights_rows.png
 python benchmarks/tide_figures.py profile results/tide_dev.csv --out docs/figures/tide_profile.svg
 """
 
