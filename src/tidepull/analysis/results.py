@@ -240,6 +240,7 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
         (
             Cell(s.family),
             number(len(s.means), 0),
+            _from_to(min(s.trials), max(s.trials)),
             number(float(s.means[0])),
             number(float(np.median(s.means))),
             number(float(s.means[-1])),
@@ -252,6 +253,7 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
     columns = (
         "family",
         "settings",
+        "trials of each",
         "best reward",
         "median",
         "worst",
@@ -265,6 +267,10 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
 
 def _set_name(panel: Panel) -> str:
     return ", ".join(panel.problems) if len(panel.problems) <= 4 else f"{len(panel.problems)} problems"
+
+
+def _from_to(low: int, high: int) -> Cell:
+    return Cell(str(low) if low == high else f"{low} to {high}", low)
 
 
 def _signed(value: float) -> Cell:
