@@ -24,6 +24,9 @@ FLAGS = [
     "--disable-sync",
 ]
 
+PATIENCE = 180_000
+"""Milliseconds; on a machine that is busy with trials a browser takes its time."""
+
 pytestmark = pytest.mark.skipif(
     CHROMIUM is None, reason=f"the browser tests need Chromium on the path ({', '.join(NAMES)})"
 )
@@ -41,8 +44,9 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     profile = tmp_path_factory.mktemp("profile")
     with api.sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
-            str(profile), executable_path=CHROMIUM, headless=True, args=FLAGS, offline=True
+            str(profile), executable_path=CHROMIUM, headless=True, args=FLAGS, offline=True, timeout=PATIENCE
         )
+        context.set_default_timeout(PATIENCE)
         yield context
         context.close()
 
