@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.analysis.filling import fill
 from tests.analysis.making import around, make_study
 from tidepull.analysis.combine import combined, in_column, main_groups
 from tidepull.analysis.frame import load_frame
@@ -90,3 +91,31 @@ def test_table_goes_between_the_marks_of_a_readme_and_nowhere_else(tmp_path: Pat
     file.write_text("no marks")
     with pytest.raises(InputError, match="needs the lines"):
         update_table(file, [study])
+
+
+def test_alternatives_to_posterior_sampling_have_a_picture_of_their_own(tmp_path: Path) -> None:
+    suite = """
+name = "exploring"
+seeds = "0-1"
+horizon = 40
+
+[[problems]]
+id = "flipping-gaussian"
+
+[[problems]]
+id = "sinusoidal-bernoulli"
+
+[[policies]]
+name = "rnlps"
+id = "ucb"
+
+[[policies]]
+name = "rnlps-boltzmann"
+id = "random"
+"""
+    page = write_results(
+        load_frame([fill(tmp_path / "store", suite)]), tmp_path / "docs", command="tidepull report"
+    )
+    shown = re.findall(r"results/(exploration-[\w-]+\.svg)", page.read_text())
+    assert shown == ["exploration-flipping-gaussian-40.svg", "exploration-sinusoidal-bernoulli-40.svg"]
+    assert all("rnlps-boltzmann" in (tmp_path / "docs" / "results" / name).read_text() for name in shown)

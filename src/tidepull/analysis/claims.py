@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,19 +18,28 @@ HOLDS, FAILS, OPEN, NOT_RUN = "holds", "does not hold", "not decided", "not run"
 RECURRENT = ("rnlps-best", "rnlps-default", "rnlps")
 FEEDFORWARD = ("nlps-best", "nlps-default", "nlps")
 CONVENTIONAL = ("d-ucb", "sw-ucb", "d-lin-ucb", "sw-lin-ucb")
+ALTERNATIVES = (
+    "rnlps-epsilon-greedy-best",
+    "rnlps-boltzmann-best",
+    "rnlps-epsilon-greedy",
+    "rnlps-boltzmann",
+)
+"""Recurrent policies that do not sample from the posterior."""
 COMPARABLE = 0.05
 """Policies are comparable when their regrets differ by less than this share of random's."""
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the paper says, whether it holds here, by which rule, and the figures; `studies` have pictures."""
+    """What the paper says, whether it holds here, by which rule, and the figures; `studies` have pictures
+    of that kind."""
 
     says: str
     rule: str
     outcome: str
     evidence: str
     studies: tuple[Study, ...]
+    picture: str = "regret"
 
 
 def check_claims(reports: Sequence[Study], searches: Sequence[Study]) -> list[Claim]:
@@ -55,22 +64,17 @@ def check_claims(reports: Sequence[Study], searches: Sequence[Study]) -> list[Cl
             [(at.get("circular-markov-chain"), (*CONVENTIONAL, "random"))],
         ),
         _rotation(at.get("rotating-vector-2048"), at.get("rotating-vector-32")),
-        _beats(
-            "Posterior sampling beats epsilon-greedy and Boltzmann exploration.",
-            [(explored.get(p), _ALTERNATIVES) for p in ("flipping-gaussian", "sinusoidal-bernoulli")],
-            who="posterior sampling",
+        replace(
+            _beats(
+                "Posterior sampling beats epsilon-greedy and Boltzmann exploration.",
+                [(explored.get(p), ALTERNATIVES) for p in ("flipping-gaussian", "sinusoidal-bernoulli")],
+                who="posterior sampling",
+            ),
+            picture="exploration",
         ),
         _comparable(at.get("stationary-bernoulli"), at.get("stationary-vector")),
         _sensitivity(searches),
     ]
-
-
-_ALTERNATIVES = (
-    "rnlps-epsilon-greedy-best",
-    "rnlps-boltzmann-best",
-    "rnlps-epsilon-greedy",
-    "rnlps-boltzmann",
-)
 
 
 def _beats(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from tidepull.analysis import panel_plots, paper, paper_notes, plots, results
-from tidepull.analysis.claims import Claim, check_claims
+from tidepull.analysis.claims import ALTERNATIVES, Claim, check_claims
 from tidepull.analysis.combine import combined, in_column, main_groups
 from tidepull.analysis.examine import Examined, examined, scored
 from tidepull.analysis.frame import Frame, Study
@@ -37,6 +37,7 @@ def write_results(frame: Frame, docs: Path, *, command: str) -> Path:
     looked_at = [examined(study) for study in reports]
     main = [_only_main(one) for one in looked_at]
     _draw(main, searches, folder)
+    _draw_exploration(looked_at, folder)
     rows = [row for study in reports for group in study.groups for row in group.rows]
     if rows:
         export(rows, folder / "summary.csv", by_setting=True)
@@ -177,7 +178,7 @@ def _claims(claims: Sequence[Claim], reports: Sequence[Study], searched: bool) -
         yield f"Rule: {claim.rule}."
         for study in claim.studies:
             if _picture(study) in pictures:
-                yield f"![Regret on {study.title}](results/{_picture(study)})"
+                yield f"![Regret on {study.title}](results/{_picture(study, claim.picture)})"
     if searched:
         yield "![Sensitivity](results/sensitivity.svg)"
 
@@ -205,16 +206,32 @@ def _draw(main: Sequence[Examined], searches: Sequence[Study], folder: Path) -> 
         panel_plots.sensitivity_grid(charts, paths=[folder / "sensitivity.svg"])
 
 
+def _draw_exploration(looked_at: Sequence[Examined], folder: Path) -> None:
+    """Posterior sampling beside its alternatives, where they were run."""
+    for one in looked_at:
+        names = [name for name in ("rnlps-best", "rnlps", *ALTERNATIVES) if one.study.group(name)]
+        if any(name in ALTERNATIVES for name in names):
+            bands = one.bands("regret")
+            plots.band_figure(
+                {name: bands[name] for name in names},
+                title=f"{one.study.title}: kinds of exploration",
+                xlabel="round",
+                ylabel="cumulative regret (lower is better)",
+                paths=[folder / _picture(one.study, "exploration")],
+            )
+
+
 def _only_main(one: Examined) -> Examined:
     """For crowded studies only the paper's columns; where the paper has none, everything."""
-    if one.study.problem not in paper.REGRET:
+    shown = main_groups(one.study)
+    if one.study.problem not in paper.REGRET or not shown:
         return one
-    study = replace(one.study, groups=main_groups(one.study))
+    study = replace(one.study, groups=shown)
     return Examined(study, one.random, {g.name: one.traces[g.name] for g in study.groups}, ())
 
 
-def _picture(study: Study) -> str:
-    return f"regret-{study.problem}-{study.horizon}.svg"
+def _picture(study: Study, kind: str = "regret") -> str:
+    return f"{kind}-{study.problem}-{study.horizon}.svg"
 
 
 def _full(study: Study) -> bool:
