@@ -49,7 +49,7 @@ def band_grid(
         rows, columns, figsize=(3.7 * columns, 2.7 * rows + 0.5), layout="constrained", squeeze=False
     )
     for axes, (title, bands) in zip(panels.ravel(), charts.items(), strict=False):
-        draw_bands(axes, bands)
+        draw_bands(axes, bands, most_points=80)
         axes.set_title(title, fontsize=10)
     for axes in panels.ravel()[len(charts) :]:
         axes.set_visible(False)
@@ -64,12 +64,14 @@ def band_grid(
     save(figure, paths)
 
 
-def draw_bands(axes: Any, bands: Mapping[str, Band]) -> None:
-    """Lines with their bands, each in its policy's colour."""
+def draw_bands(axes: Any, bands: Mapping[str, Band], most_points: int = 200) -> None:
+    """Lines with their bands, each in its policy's colour; more points than can be seen only make large files."""
     for name, band in bands.items():
-        axes.plot(band.x, band.mean, label=name, **line_style(name))
+        kept = thinned_rounds(len(band.x), most_points) - 1
+        axes.plot(band.x[kept], band.mean[kept], label=name, **line_style(name))
         if np.isfinite(band.low).all():
-            axes.fill_between(band.x, band.low, band.high, color=colour(name), alpha=0.18, lw=0)
+            low, high = band.low[kept], band.high[kept]
+            axes.fill_between(band.x[kept], low, high, color=colour(name), alpha=0.18, lw=0)
     right = max((float(band.x[-1]) for band in bands.values()), default=1.0)
     axes.set_xlim(0, right)
     axes.set_ylim(0, _top(bands))
