@@ -38,7 +38,8 @@ ROWS = {
 TUNED = ("d-ucb", "sw-ucb", "d-lin-ucb", "sw-lin-ucb")
 COLOURS = {
     "stationary": "tab:blue", "discounted": "tab:orange", "fourier": "tab:green", "square": "tab:red",
-    "seasons": "tab:purple", "last event": "tab:brown", "last success": "tab:pink", "network": "tab:grey",
+    "seasons": "tab:purple", "last event": "tab:brown", "last success": "tab:pink", "turns": "tab:olive",
+    "network": "tab:grey",
 }  # fmt: skip
 
 

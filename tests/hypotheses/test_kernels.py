@@ -18,9 +18,10 @@ from tidepull.hypotheses.last_event import LastEvent
 from tidepull.hypotheses.last_success import LastSuccess
 from tidepull.hypotheses.naming import hypothesis_of
 from tidepull.hypotheses.seasons import Seasons
-from tidepull.hypotheses.spec import Hypothesis, Moment
+from tidepull.hypotheses.spec import BELIEF_SCALE, TURNS, Hypothesis, Moment
 from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
+from tidepull.hypotheses.turns import Turns
 from tidepull.types import FloatArray
 
 EVERY: list[Hypothesis] = [
@@ -40,6 +41,8 @@ EVERY: list[Hypothesis] = [
     LastEvent(),
     LastEvent(contextual=True),
     LastSuccess(),
+    Turns(),
+    Turns(contextual=True),
 ]
 N_ARMS, Q = 3, 4
 
@@ -58,7 +61,8 @@ def rounds(n: int, seed: int = 0) -> list[tuple[Moment, int, FloatArray, float]]
     moment = Moment()
     for t in range(n):
         arm, y = int(rng.integers(N_ARMS)), float(rng.normal())
-        made.append((moment._replace(t=t), arm, np.array([1.0, *rng.normal(size=Q - 1)]), y))
+        beliefs = tuple(rng.dirichlet(np.ones(N_ARMS)).tolist())
+        made.append((moment._replace(t=t, beliefs=beliefs), arm, np.array([1.0, *rng.normal(size=Q - 1)]), y))
         success = arm if y > 0 else moment.last_success
         moment = Moment(t + 1, arm, y, success)
     return made
@@ -96,6 +100,8 @@ def test_bank_equals_the_posterior_worked_out_from_the_whole_history(
         cell, tau = hypothesis.locate(moment, N_ARMS)
         block = cell * (1 if shared else N_ARMS) + (0 if shared else arm)
         phi = np.kron(tau, x) if spec.contextual else tau
+        if spec.memory == TURNS:
+            phi = np.append(phi, BELIEF_SCALE * moment.beliefs[arm])
         mine = [(t, p, r) for t, where, p, r in seen if where == block]
         lam = ridge * np.eye(len(phi))
         eta = np.zeros(len(phi))
@@ -175,6 +181,7 @@ def test_draws_have_the_mean_and_spread_of_the_posterior(shared: bool) -> None:
     means, leverages = bank.outlook(0, now, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)  # mean of the inverse gamma
     np.testing.assert_allclose(draws.mean(axis=0), means, atol=0.05)
+    noise *= bank.prior.boldness**2
     np.testing.assert_allclose(draws.var(axis=0), noise * leverages, rtol=0.06)
 
 
@@ -184,7 +191,7 @@ def test_replay_equals_observing_round_by_round() -> None:
     lived = np.array([one.observe(*each, binary=False) for each in given])
     window = kernels.Window(
         t=np.arange(50),
-        recent=np.array([recent(each[0]) for each in given]),
+        recent=np.array([recent(each[0], each[1]) for each in given]),
         arm=np.array([each[1] for each in given]),
         x=np.array([each[2] for each in given]),
         y=np.array([each[3] for each in given]),

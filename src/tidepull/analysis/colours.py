@@ -31,6 +31,7 @@ _FAMILIES = {
     "seasons": "#009e73",
     "last event": "#cc79a7",
     "last success": "#997700",
+    "turns": "#6a3d9a",
     "network": "#d55e00",
 }
 """Families of hypotheses of `tide`, in charts of their own."""

@@ -13,7 +13,7 @@ import numpy as np
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import kernels
 from tidepull.hypotheses.kernels import Bank, Window
-from tidepull.hypotheses.spec import Moment, Spec
+from tidepull.hypotheses.spec import TURNS, Moment, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _LARGEST_REFACTORED = 3
@@ -30,7 +30,7 @@ class Layout:
 
     def dim(self, spec: Spec) -> int:
         """Length of phi."""
-        return spec.width * (self.context_dim if spec.contextual else 1)
+        return spec.width * (self.context_dim if spec.contextual else 1) + (spec.memory == TURNS)
 
     def blocks(self, spec: Spec) -> int:
         """Number of weight vectors."""
@@ -43,13 +43,16 @@ class NoisePrior:
     and the prior standard deviation of an arm's expected reward, all in units of standardised reward.
 
     It is smaller where every arm has weights of its own on the context: each of arms x coordinates weights
-    asks to be tried out, and with a wide prior most rounds would go into that."""
+    asks to be tried out, and with a wide prior most rounds would go into that. For the same reason draws of
+    weights on the context have `boldness` times the posterior's standard deviation: contexts that vary
+    try weights out by themselves."""
 
     a0: float = 1.0
     b0: float = 0.1
     memory: float = 0.995
     reward_std: float = 1.0
-    own_context_std: float = 0.3
+    own_context_std: float = 0.7
+    boldness: float = 0.5
     least_noise: float = 0.003
     most_noise: float = 1.0
 
@@ -163,7 +166,7 @@ class HypothesisBank:
     def observe(self, moment: Moment, arm: int, x: FloatArray, y: float, binary: bool) -> FloatArray:
         """Log likelihood of a standardised reward under every slot, each of which then learns it."""
         scores = np.empty(self.size)
-        kernels.observe(self.arrays, moment.t, recent(moment), arm, x, y, binary, scores)
+        kernels.observe(self.arrays, moment.t, recent(moment, arm), arm, x, y, binary, scores)
         return scores
 
     def replay(self, m: int, window: Window, binary: bool) -> FloatArray:
@@ -175,7 +178,8 @@ class HypothesisBank:
     def outlook(self, m: int, moment: Moment, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean phi.mu and leverage phi' Lam^-1 phi of every arm (not for shared layouts)."""
         means, leverages = np.empty(self.layout.n_arms), np.empty(self.layout.n_arms)
-        kernels.outlook(self.arrays, m, moment.t, recent(moment), X, means, leverages)
+        beliefs = np.array(moment.beliefs) if moment.beliefs else np.zeros(self.layout.n_arms)
+        kernels.outlook(self.arrays, m, moment.t, recent(moment), beliefs, X, means, leverages)
         return means, leverages
 
     def draw(
@@ -191,6 +195,7 @@ class HypothesisBank:
             kernels.counts(bank, m, moment.t, recent(moment), won, lost)
             return 2 * rng.beta(1 + np.maximum(won, 0), 1 + np.maximum(lost, 0)) - 1
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
+        std *= self.prior.boldness if bank.contextual[m] else 1.0
         if self.layout.shared:
             draws = np.empty(len(X))
             noise = std * rng.standard_normal(int(bank.dim[m]))
@@ -215,9 +220,10 @@ class HypothesisBank:
                 array[...] = snapshot[name]
 
 
-def recent(moment: Moment) -> FloatArray:
+def recent(moment: Moment, arm: int = 0) -> FloatArray:
     """The recent events as the kernels read them."""
-    return np.array([moment.last_arm, moment.last_reward, moment.last_success], dtype=float)
+    belief = moment.beliefs[arm] if moment.beliefs else 0.0
+    return np.array([moment.last_arm, moment.last_reward, moment.last_success, belief])
 
 
 def _starts(sizes: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

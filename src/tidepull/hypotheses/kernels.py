@@ -36,7 +36,7 @@ from tidepull.hypotheses.algebra import (
     whiten,
     whiten_flat,
 )
-from tidepull.hypotheses.spec import ADDED_SINE, LAST_EVENT, NO_MEMORY, SINE, SQUARE
+from tidepull.hypotheses.spec import ADDED_SINE, BELIEF_SCALE, LAST_EVENT, LAST_SUCCESS, SINE, SQUARE, TURNS
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 MAX_WIDTH = 18
@@ -70,7 +70,7 @@ class Window(NamedTuple):
     """Past rounds, oldest first: what a hypothesis needs to live through them again."""
 
     t: IntArray
-    recent: FloatArray  # (n, 3) last arm, last reward, last success before the round
+    recent: FloatArray  # (n, 4) last arm, last reward, last success and belief in the arm before the round
     arm: IntArray
     x: FloatArray  # (n, q) the chosen arm's context vector
     y: FloatArray  # standardised reward
@@ -104,7 +104,7 @@ def locate(bank: Bank, m: int, t: int, recent: FloatArray, tau: FloatArray) -> t
             tau[2 * i + 1] = tau[i] * recent[1]
             tau[2 * i] = tau[i]
         width *= 2
-    elif bank.memory[m] != NO_MEMORY:
+    elif bank.memory[m] == LAST_SUCCESS:
         cell = (n_arms + 1) * cell + int(recent[2]) + 1
     return cell, width
 
@@ -172,6 +172,8 @@ def observe_one(
     per_cell = int(bank.settings[4])
     block = cell * per_cell + (arm if per_cell > 1 else 0)
     _spread(tau, width, x, bank.contextual[m], phi)
+    if bank.memory[m] == TURNS:
+        phi[d - 1] = BELIEF_SCALE * recent[3]
     for i in range(d):
         v[i] = phi[i]
     mean, leverage = _open(bank, m, block, t, U, z, v)
@@ -256,7 +258,14 @@ def replay(bank: Bank, m: int, window: Window, binary: bool, scores: FloatArray)
 
 @compiled
 def outlook(
-    bank: Bank, m: int, t: int, recent: FloatArray, X: FloatArray, means: FloatArray, leverages: FloatArray
+    bank: Bank,
+    m: int,
+    t: int,
+    recent: FloatArray,
+    beliefs: FloatArray,
+    X: FloatArray,
+    means: FloatArray,
+    leverages: FloatArray,
 ) -> None:
     """Mean and leverage of every arm under hypothesis m, where arms have blocks of their own."""
     d = bank.dim[m]
@@ -265,6 +274,8 @@ def outlook(
     n_arms = means.shape[0]
     for k in range(n_arms):
         _spread(tau, width, X[k], bank.contextual[m], phi)
+        if bank.memory[m] == TURNS:
+            phi[d - 1] = BELIEF_SCALE * beliefs[k]
         means[k], leverages[k] = _open(bank, m, cell * n_arms + k, t, U, z, phi)
 
 

@@ -13,11 +13,13 @@ from tidepull.hypotheses.spec import (
     LAST_SUCCESS,
     NO_CLOCK,
     SINE,
+    TURNS,
     Hypothesis,
     Spec,
 )
 from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
+from tidepull.hypotheses.turns import Turns
 
 
 def hypothesis_of(spec: Spec) -> Hypothesis:
@@ -30,6 +32,8 @@ def hypothesis_of(spec: Spec) -> Hypothesis:
         return LastEvent(spec.contextual)
     if spec.memory == LAST_SUCCESS:
         return LastSuccess(spec.contextual)
+    if spec.memory == TURNS:
+        return Turns(spec.contextual)
     clocks = [_clock(spec, i) for i in range(2) if spec.shapes[i] != NO_CLOCK]
     if len(clocks) == 2:
         return Seasons(clocks[0], clocks[1], spec.shapes[1] == ADDED_SINE)

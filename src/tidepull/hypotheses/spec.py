@@ -5,7 +5,8 @@ Every hypothesis is a composition of up to two clocks, a memory and a discount. 
     cell   which of finitely many regimes holds now (each regime has weights of its own), and
     tau    features of time, tau[0] = 1 first.
 
-The features of arm k are phi = tau (x) x_k, where x_k is the context's vector (1 first) or just (1).
+The features of arm k are phi = tau (x) x_k, where x_k is the context's vector (1 first) or just (1). Where arms
+take turns, the belief that it is the arm's turn comes behind them, times `BELIEF_SCALE`.
 """
 
 from __future__ import annotations
@@ -15,19 +16,23 @@ from typing import NamedTuple, Protocol
 from tidepull.types import FloatArray
 
 NO_CLOCK, SINE, SQUARE, ADDED_SINE = 0, 1, 2, 3
-NO_MEMORY, LAST_EVENT, LAST_SUCCESS = 0, 1, 2
+NO_MEMORY, LAST_EVENT, LAST_SUCCESS, TURNS = 0, 1, 2, 3
+BELIEF_SCALE = 3.0
+"""Makes the prior of a belief's weight as wide as that of three ordinary features."""
 
 
 class Moment(NamedTuple):
     """All that a hypothesis may look at besides the context: the round and the recent events.
 
-    `last_arm` and `last_success` (the arm of the latest successful round) are -1 before there is one.
+    `last_arm` and `last_success` (the arm of the latest successful round) are -1 before there is one;
+    `beliefs` say of every arm how likely it is its turn (empty: nobody asked).
     """
 
     t: int = 0
     last_arm: int = -1
     last_reward: float = 0.0
     last_success: int = -1
+    beliefs: tuple[float, ...] = ()
 
 
 class Spec(NamedTuple):
@@ -51,7 +56,7 @@ class Spec(NamedTuple):
     def cells(self, n_arms: int) -> int:
         """Number of regimes."""
         squares = sum(shape == SQUARE for shape in self.shapes)
-        return int(2**squares * (1 if self.memory == NO_MEMORY else n_arms + 1))
+        return int(2**squares * (n_arms + 1 if self.memory in (LAST_EVENT, LAST_SUCCESS) else 1))
 
 
 class Hypothesis(Protocol):

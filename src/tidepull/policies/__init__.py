@@ -65,6 +65,6 @@ policies.add(
         "posterior sampling over many hypotheses about time, weighed by how well they predict",
         tide.TideParameters,
         tide.Tide,
-        version=3,
+        version=4,
     )
 )

@@ -21,11 +21,12 @@ from tidepull.hypotheses import kernels
 from tidepull.hypotheses.bank import HypothesisBank, Layout, NoisePrior
 from tidepull.hypotheses.naming import hypothesis_of
 from tidepull.hypotheses.spec import Moment
+from tidepull.hypotheses.turns import TurnFilter
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.tide_births import Births
 from tidepull.policies.tide_context import ContextMap
 from tidepull.policies.tide_explain import Belief, Explanation, WeightHistory
-from tidepull.policies.tide_families import GROUP_PRIOR, pools
+from tidepull.policies.tide_families import GROUP_PRIOR, MOST_TURNS, pools
 from tidepull.policies.tide_network import NetworkHypothesis
 from tidepull.policies.tide_scale import RewardScale
 from tidepull.policies.tide_window import RecentRounds, standard_memory
@@ -84,10 +85,15 @@ class Tide:
         )
         self._history = WeightHistory(len(self._groups))
         self._last_arm, self._last_reward, self._last_success = -1, math.nan, -1
+        watched = shape.n_arms <= MOST_TURNS and not self._contexts.shared
+        self._turns = TurnFilter(shape.n_arms) if watched else None
 
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""
-        X = self._rows(self._contexts.raw(context))
+        raw = self._contexts.raw(context)
+        if self._rounds.count == 0 and self._contexts.shared:
+            self._contexts.fit(raw)
+        X = self._rows(raw)
         available = self._available(context)
         if self._rng.random() < min(0.05, self.parameters.exploration / (self._rounds.count + 1)):
             chances = self._within_random_group()
@@ -116,17 +122,20 @@ class Tide:
             by_network = scores[-1] - (0.0 if binary else math.log(self._scale.spread))
         before = self._evidence
         self._evidence += self._reweigh(scores)
-        kept = np.array([self._last_arm, self._last_reward, self._last_success], dtype=float)
+        kept = np.array([self._last_arm, self._last_reward, self._last_success, self._belief(arm)])
         self._rounds.append(
             recent=kept, arm=arm, raw=chosen, x=X[arm], reward=reward, evidence=before, network=by_network
         )
         self._scale.add(0 if self._contexts.shared else arm, reward)
         self._last_arm, self._last_reward = arm, reward
-        if reward > self._scale.threshold:
+        success = reward > self._scale.threshold
+        if success:
             self._last_success = arm
+        if self._turns is not None:
+            self._turns.add(arm, success)
         t += 1
         if stale or self._rebuild_is_due(t):
-            self._rebuild()
+            self._rebuild(raw)
         elif t >= _TRUSTED and _is_power_of_two(t):
             self._bank.refresh_ridges()
         self._train_network(t)
@@ -188,6 +197,7 @@ class Tide:
             "log_weights": self._log_weights.copy(),
             "evidence": self._evidence,
             "network": None if self._network is None else self._network.snapshot(),
+            "turns": None if self._turns is None else self._turns.snapshot(),
             "last": [self._last_arm, self._last_reward, self._last_success],
         }
 
@@ -207,6 +217,8 @@ class Tide:
             self._evidence = float(snapshot["evidence"])
             if self._network is not None:
                 self._network.restore(snapshot["network"])
+            if self._turns is not None:
+                self._turns.restore(snapshot["turns"])
             self._last_arm, self._last_reward, self._last_success = snapshot["last"]
         except (KeyError, TypeError, ValueError) as error:
             raise SnapshotError(f"the snapshot of tide is damaged ({error})") from None
@@ -238,7 +250,11 @@ class Tide:
 
     def _moment(self) -> Moment:
         reward = float(standard_memory(np.array(self._last_reward), self._scale.centre, self._scale.spread))
-        return Moment(self._rounds.count, self._last_arm, reward, self._last_success)
+        beliefs = () if self._turns is None else tuple(self._turns.beliefs.tolist())
+        return Moment(self._rounds.count, self._last_arm, reward, self._last_success, beliefs)
+
+    def _belief(self, arm: int) -> float:
+        return 0.0 if self._turns is None else float(self._turns.beliefs[arm])
 
     def _weights(self) -> FloatArray:
         return np.exp(self._log_weights)
@@ -265,7 +281,7 @@ class Tide:
             return t <= 64 or t % 3 == 1  # powers of four
         return t <= _TRUSTED or self._scale.is_stale()
 
-    def _rebuild(self) -> None:
+    def _rebuild(self, raw: FloatArray) -> None:
         """A new scale and context map; every hypothesis lives through the window again under them."""
         rounds, bank = self._rounds, self._bank
         old_spread, was_binary = self._scale.spread, self._scale.binary
@@ -273,9 +289,12 @@ class Tide:
         if was_binary and not self._scale.binary:
             rounds.silence_network()  # probabilities do not compare with densities
         if rounds.count <= rounds.raw_capacity:
-            self._contexts.fit(rounds.raw)
+            # Vectors of arms that were not chosen tell as much about contexts as those of arms that were.
+            self._contexts.fit(np.concatenate([rounds.raw, raw]) if self._contexts.shared else rounds.raw)
             rounds.set_x(self._contexts(rounds.raw))
         self._last_success = rounds.mark_successes(self._scale.threshold)
+        if self._turns is not None:
+            rounds.set_beliefs(self._turns.replay(rounds.arms, rounds.rewards > self._scale.threshold))
         window = rounds.window(self._scale.centre, self._scale.spread)
         scores = np.full((len(rounds), len(self._prior)), -np.inf)
         for m in np.flatnonzero(bank.arrays.active):

@@ -16,6 +16,7 @@ from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.spec import Hypothesis, Spec
 from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
+from tidepull.hypotheses.turns import Turns
 
 GROUP_PRIOR = {
     "stationary": 0.80,
@@ -25,6 +26,7 @@ GROUP_PRIOR = {
     "seasons": 0.01,
     "last event": 0.015,
     "last success": 0.015,
+    "turns": 0.02,
     "network": 0.02,
 }
 """How likely each family is before anything is seen. A wrong prior of 1 in 25 costs three nats of evidence,
@@ -33,6 +35,7 @@ which a season pays back in a few rounds; an exploring hypothesis that nothing s
 DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 DRIFTING_SEASON = 0.99
 LONGEST_PERIOD = 2048
+MOST_TURNS = 64
 _PRODUCTS_PER_ROUND = 150_000
 _LARGEST_SLOT = 2_000_000
 
@@ -62,6 +65,7 @@ def _pools(layout: Layout, contextual: bool) -> list[Pool]:
     fixed += [Discounted(g, contextual) for g in DISCOUNTS]
     if not layout.shared:
         fixed += [LastEvent(contextual), LastSuccess(contextual)]
+        fixed += [Turns(contextual)] if layout.n_arms <= MOST_TURNS else []
     made = [_fixed(h) for h in fixed if _slot(layout, h.spec()) <= _LARGEST_SLOT]
     sine, square = Fourier(3.0, contextual=contextual), Square(2.0, contextual=contextual)
     sines = fourier_grid(min(76, _affordable(3 * q) // (2 if q == 1 else 1)), contextual, drifting=q <= 3)

@@ -37,7 +37,7 @@ class NetworkHypothesis:
         self._head = HypothesisBank(
             Layout(n_arms, self._encoder.dim + beside, shared=True),
             [[Stationary(contextual=True).spec()]],
-            NoisePrior(most_noise=2.0),
+            NoisePrior(most_noise=2.0, boldness=1.0),
         )
         self._head.assign(0, Stationary(contextual=True).spec())
         self.trainings = 0
@@ -90,7 +90,7 @@ class NetworkHypothesis:
         if self.trainings > 1:
             self._head.adapt_ridge(0, 1.0)
         self._head.reset(0)
-        zeros = np.zeros((n, 3))
+        zeros = np.zeros((n, 4))
         lesson = Window(window.t[-n:], zeros, window.arm[-n:], x, window.y[-n:])
         self._head.replay(0, lesson, binary)
         if self.trainings > 1:

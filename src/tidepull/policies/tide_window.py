@@ -19,7 +19,7 @@ class RecentRounds:
         self.count = 0
         self._arm = np.zeros(capacity, np.int64)
         self._reward = np.zeros(capacity)
-        self._recent = np.zeros((capacity, 3))
+        self._recent = np.zeros((capacity, 4))
         self._x = np.zeros((capacity, context_dim))
         self._raw = np.zeros((raw_capacity, raw_dim))
         self._evidence = np.zeros(capacity)
@@ -98,6 +98,10 @@ class RecentRounds:
             if self._reward[i] > threshold:
                 last = int(self._arm[i])
         return last
+
+    def set_beliefs(self, beliefs: FloatArray) -> None:
+        """New beliefs that it was the turn of each round's arm."""
+        self._recent[self._order(), 3] = beliefs
 
     def window(self, centre: float, spread: float) -> Window:
         """The rounds as the kernels read them, rewards standardised."""

@@ -1,0 +1,80 @@
+"""The filter of turns against sums over every path, and on chains whose moves are known."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tidepull.hypotheses import turns
+from tidepull.hypotheses.turns import TurnFilter
+
+
+def test_beliefs_equal_the_sum_over_all_paths_when_nothing_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With counts so large that a round does not move them, the filter is Bayes' rule over hidden paths."""
+    monkeypatch.setattr(turns, "_STAYS", 8e9)
+    monkeypatch.setattr(turns, "_LEAVES", 2e9)
+    monkeypatch.setattr(turns, "_RIGHT", (0.8,))
+    n_arms, played = 3, [(0, True), (1, False), (2, False), (0, False), (1, True)]
+    T = np.where(np.eye(n_arms, dtype=bool), 0.8, 0.1)
+    filtered = TurnFilter(n_arms)
+    for n, (arm, success) in enumerate(played, start=1):
+        filtered.add(arm, success)
+        totals = np.zeros(n_arms)
+        for path in itertools.product(range(n_arms), repeat=n + 1):
+            chance = 1 / n_arms
+            for i in range(n):
+                right = path[i] == played[i][0]
+                pays = 0.8 if right else 0.2
+                chance *= pays if played[i][1] else 1 - pays
+                chance *= T[path[i], path[i + 1]]
+            totals[path[-1]] += chance
+        np.testing.assert_allclose(filtered.beliefs, totals / totals.sum(), rtol=1e-6)
+
+
+def test_filter_learns_whose_turn_comes_next() -> None:
+    """Three arms take turns of four rounds in the order 0, 2, 1; asking for the likeliest arm soon pays."""
+    order, filtered = (0, 2, 1), TurnFilter(3)
+    wins = 0
+    for t in range(3000):
+        arm = int(np.argmax(filtered.beliefs))
+        success = arm == order[t // 4 % 3]
+        filtered.add(arm, success)
+        wins += success and t >= 1000
+    assert wins / 2000 == pytest.approx(
+        0.75, abs=0.01
+    )  # each turn's first round cannot be foreseen by a chain
+
+
+def test_beliefs_are_probabilities_however_surprising_the_rounds() -> None:
+    """Half the time everything fails, half the time everything succeeds."""
+    filtered = TurnFilter(4)
+    rng = np.random.default_rng(0)
+    for t in range(20_000):
+        filtered.add(int(rng.integers(4)), t % 5000 < 2500)
+        assert filtered.beliefs.min() > 0
+        assert filtered.beliefs.sum() == pytest.approx(1.0)
+
+
+def test_replay_gives_the_beliefs_held_at_the_time() -> None:
+    rng = np.random.default_rng(1)
+    arms, successes = rng.integers(3, size=50), rng.random(50) < 0.5
+    live, held = TurnFilter(3), []
+    for arm, success in zip(arms, successes, strict=True):
+        held.append(live.beliefs[arm])
+        live.add(int(arm), bool(success))
+    again = TurnFilter(3)
+    again.add(2, True)
+    np.testing.assert_array_equal(again.replay(arms, successes), held)
+    np.testing.assert_array_equal(again.beliefs, live.beliefs)
+
+
+def test_filter_goes_on_from_a_snapshot() -> None:
+    first, second = TurnFilter(3), TurnFilter(3)
+    for arm in (0, 1, 2, 1):
+        first.add(arm, arm == 1)
+    second.restore(first.snapshot())
+    first.add(2, True)
+    second.add(2, True)
+    np.testing.assert_array_equal(first.beliefs, second.beliefs)
