@@ -4,7 +4,7 @@
 
 One row for each trial; those in the file already are not run again. Regret is divided by that of `random` on
 the same world and seed. `tuned` runs a grid of D-/SW-(Lin)UCB on every world and keeps the best one of each,
-chosen in hindsight.
+chosen in hindsight. `rnlps` and `nlps` have the paper's default settings.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def rows(
             if _is_binary(world, kind):
                 made.append(trial(world, kind, name, {}, horizon))
         else:
-            made.append(trial(world, kind, name, settings, horizon))
+            made.append(trial(world, kind, name, settings if name == "tide" else {}, horizon))
     for row in made:
         yield {
             **row,
@@ -116,7 +116,7 @@ def main() -> None:
         "--kinds", default="", help="comma-separated (default: by turns of the world's number)"
     )
     parser.add_argument("--policies", default="tide")
-    parser.add_argument("--parameters", default="{}", help="JSON, for the named policies")
+    parser.add_argument("--parameters", default="{}", help="JSON, of tide")
     parser.add_argument("--horizon", type=int, default=2048)
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()

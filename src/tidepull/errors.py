@@ -14,6 +14,7 @@ TidepullError
 ├── NumericalError        numbers too large, too small or not finite for exact linear algebra
 ├── TrainingError         a network's training diverged, or had nothing to learn from
 ├── StoreError            results could not be written or read (full disk, no permission)
+│   └── WrongStoreError       no store is there, or not what was asked for (the caller's mistake: exit code 2)
 └── MissingExtraError     an optional dependency is not installed
 """
 
@@ -78,6 +79,12 @@ class TrainingError(TidepullError):
 
 class StoreError(TidepullError):
     """Results could not be written or read."""
+
+
+class WrongStoreError(StoreError):
+    """No store is there, or it has not got what was asked for."""
+
+    exit_code = 2
 
 
 class MissingExtraError(TidepullError):

@@ -60,6 +60,6 @@ def test_compare_prints_differences_with_intervals_as_json(directory: Path) -> N
 )
 def test_mistakes_are_said_in_one_sentence(directory: Path, words: tuple[str, ...], said: str) -> None:
     done = tidepull(*(word.format(store=directory) for word in words))
-    assert done.returncode != 0
+    assert done.returncode == 2
     assert said in done.stderr
     assert len(done.stderr.splitlines()) == 1

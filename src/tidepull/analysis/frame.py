@@ -14,7 +14,7 @@ from tidepull.bench.rows import Row, Rows, load_rows
 from tidepull.bench.spec import canonical
 from tidepull.bench.store import Store
 from tidepull.bench.trial import Trial
-from tidepull.errors import StoreError
+from tidepull.errors import WrongStoreError
 from tidepull.types import FloatArray
 
 NOT_A_CONTENDER = ("oracle",)
@@ -133,7 +133,7 @@ def load_frame(stores: Sequence[Store]) -> Frame:
         if row.suite or row.hash not in planned:
             rows.setdefault((row.suite, row.problem, row.name, row.setting, row.hash), (store, row))
     if not rows and not gaps:
-        raise StoreError(
+        raise WrongStoreError(
             f"the store {stores[0].directory} holds no trials yet; `tidepull sweep` puts some there"
         )
     kept = [row for _, row in rows.values()]

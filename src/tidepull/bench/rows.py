@@ -11,7 +11,7 @@ from tidepull.bench.index import Census, entries
 from tidepull.bench.plan import Plan, Planned, read_plans
 from tidepull.bench.spec import canonical
 from tidepull.bench.store import Store
-from tidepull.errors import StoreError
+from tidepull.errors import WrongStoreError
 
 _SHOWN = (
     "problem", "problem_parameters", "policy", "policy_parameters", "horizon", "seed", "problem_seed",
@@ -71,7 +71,7 @@ def load_rows(store: Store, suite: str | None = None) -> Rows:
         plans = [plan for plan in plans if plan.suite == suite]
         if not plans:
             known = ", ".join(plan.suite for plan in read_plans(store)) or "none"
-            raise StoreError(f"the store {store.directory} has no suite '{suite}'; it has: {known}")
+            raise WrongStoreError(f"the store {store.directory} has no suite '{suite}'; it has: {known}")
     census = Census()
     found = {hash: json.loads(text) for hash, _, text in entries(store, census)}
     errors = {record["hash"]: str(record["error"]).strip().splitlines()[-1] for record in store.failures()}

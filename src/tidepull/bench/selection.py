@@ -19,7 +19,7 @@ import numpy as np
 
 from tidepull.bench.rows import Row
 from tidepull.bench.trial import build_problem, shape_of
-from tidepull.errors import StoreError
+from tidepull.errors import WrongStoreError
 
 BASELINE = "random"
 
@@ -154,7 +154,7 @@ class _Table:
         trials = self._rows.get((problem, BASELINE), {}).get("", {})
         missing = [seed for seed in seeds if seed not in trials]
         if missing:
-            raise StoreError(
+            raise WrongStoreError(
                 f"the normalised score needs '{BASELINE}' on {problem} with seed {missing[0]}; "
                 "add it to the suite and sweep again"
             )

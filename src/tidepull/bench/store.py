@@ -23,7 +23,7 @@ from tidepull.bench.files import explained, read_whole, write_whole
 from tidepull.bench.manifest import failure_of, manifest_of, unsealed
 from tidepull.bench.trial import Trial
 from tidepull.bench.trial_file import arrow, decode, encode
-from tidepull.errors import StoreError
+from tidepull.errors import StoreError, WrongStoreError
 
 
 class Store:
@@ -49,7 +49,7 @@ class Store:
         """Open for reading; it must be there."""
         store = cls(directory)
         if not store.directory.is_dir():
-            raise StoreError(f"there is no store at {directory}; `tidepull sweep` makes one")
+            raise WrongStoreError(f"there is no store at {directory}; `tidepull sweep` makes one")
         return store
 
     def write(self, result: Result) -> None:

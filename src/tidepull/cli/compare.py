@@ -13,7 +13,7 @@ from tidepull.analysis.tables import interval, number, spread
 from tidepull.analysis.versus import Line, versus_paper, versus_store
 from tidepull.bench.store import Store
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.errors import StoreError
+from tidepull.errors import WrongStoreError
 
 PAPER = "paper"
 
@@ -28,7 +28,7 @@ def compare(
     with_paper = b == PAPER and not Path(b).is_dir()
     lines = list(versus_paper(ours) if with_paper else versus_store(ours, load_frame([Store.open(b)])))
     if not lines:
-        raise StoreError(
+        raise WrongStoreError(
             f"nothing in {a} has its like in {b}: the same problem, horizon and name of the policy are needed"
         )
     if json:

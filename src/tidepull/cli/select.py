@@ -23,7 +23,7 @@ from tidepull.bench.store import Store
 from tidepull.bench.suite_text import Table, suite_text
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.store import say_gaps
-from tidepull.errors import InputError, ParameterError, StoreError
+from tidepull.errors import InputError, ParameterError, WrongStoreError
 from tidepull.problems import problems
 
 
@@ -47,7 +47,7 @@ def select(
     report_seeds = _report_seeds(seeds, loaded.rows)
     selection = choose(loaded.rows, kinds_of(loaded.rows))
     if not selection.best:
-        raise StoreError(f"the suite '{name}' has no family with several settings to choose from")
+        raise WrongStoreError(f"the suite '{name}' has no family with several settings to choose from")
     text = _suite_text(name, selection, loaded.rows, report_seeds, horizon, modules)
     path = write or directory / "selected.toml"
     write_whole(path, text.encode())
@@ -63,12 +63,16 @@ def select(
 def _suite(store: Store, wanted: str | None) -> tuple[str, tuple[str, ...]]:
     plans = {plan.suite: plan for plan in read_plans(store)}
     if not plans:
-        raise StoreError(f"the store {store.directory} holds no suite yet; `tidepull sweep` runs one there")
+        raise WrongStoreError(
+            f"the store {store.directory} holds no suite yet; `tidepull sweep` runs one there"
+        )
     if wanted is None and len(plans) != 1:
         raise InputError(f"say which suite searched: --suite with one of {', '.join(plans)}")
     name = wanted or next(iter(plans))
     if name not in plans:
-        raise StoreError(f"the store {store.directory} has no suite '{name}'; it has: {', '.join(plans)}")
+        raise WrongStoreError(
+            f"the store {store.directory} has no suite '{name}'; it has: {', '.join(plans)}"
+        )
     return name, plans[name].modules
 
 
@@ -76,7 +80,7 @@ def _check(loaded: Rows, *, partial: bool) -> None:
     gaps = (*loaded.missing, *loaded.damaged, *loaded.failed)
     if gaps and not partial:
         say_gaps(loaded)
-        raise StoreError(
+        raise WrongStoreError(
             f"{len(gaps):,} trials are not there (such as {gaps[0]}): "
             "sweep again, or choose from the rest with --partial"
         )

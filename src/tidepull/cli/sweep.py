@@ -55,7 +55,7 @@ def sweep(
         interrupted = _run(work, store, executor, progress, Display(progress, width), quiet=json)
     if json:
         print_json(_summary(loaded.name, directory, work, progress, interrupted))
-    if interrupted or progress.failed:
+    if interrupted or progress.failed or work.failed_before:
         raise typer.Exit(_INTERRUPTED if interrupted else 1)
 
 
