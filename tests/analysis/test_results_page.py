@@ -36,6 +36,16 @@ def test_studies_of_one_problem_are_combined_and_keep_both_settings_of_a_name() 
     assert [group.name for group in main_groups(study)] == ["rnlps-best", "rnlps-default", "d-ucb"]
 
 
+def test_trials_that_no_suite_asks_for_any_more_stand_behind_as_an_earlier_choice() -> None:
+    before = make_study("flipping-gaussian", {"rnlps-best": around(400)}, suite="")
+    now = make_study("flipping-gaussian", {"rnlps-best": around(250)}, suite="grid-selected")
+    (study,) = combined([before, now])
+    assert [(group.name, round(group.regrets.mean())) for group in study.groups] == [
+        ("rnlps-best", 250),
+        ("rnlps-best-earlier", 400),
+    ]
+
+
 def test_other_horizons_are_not_combined() -> None:
     short = make_study("flipping-gaussian", {"random": [1.0]}, horizon=100)
     assert len(combined([short, make_study("flipping-gaussian", {"random": [2.0]})])) == 2

@@ -21,7 +21,7 @@ def combined(studies: Sequence[Study]) -> list[Study]:
     """One study for each problem and horizon, in the paper's order, then by name."""
     merged: dict[tuple[str, int, str], Study] = {}
     reports = [study for study in studies if not study.grids]
-    for study in sorted(reports, key=lambda study: study.suite not in FIRST):
+    for study in sorted(reports, key=lambda study: (study.suite not in FIRST, study.suite == "")):
         key = (study.problem, study.horizon, canonical(dict(study.parameters)))
         present = merged.get(key)
         merged[key] = study if present is None else replace(present, groups=_joined(present, study))
@@ -39,7 +39,8 @@ def _joined(present: Study, more: Study) -> tuple[Group, ...]:
         if known is None:
             groups[group.name] = group
         elif {row.hash for row in known.rows} != {row.hash for row in group.rows}:
-            name = f"{group.name}-selected"
+            # Trials that no suite of the store asks for any more are those of an earlier choice.
+            name = f"{group.name}-{'selected' if more.suite else 'earlier'}"
             groups.setdefault(name, replace(group, name=name))
     return tuple(groups.values())
 
