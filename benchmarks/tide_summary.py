@@ -2,6 +2,9 @@
 
 python benchmarks/tide_summary.py rows results/tide_rows.csv
 python benchmarks/tide_summary.py dev results/tide_dev.csv
+python benchmarks/tide_summary.py walk results/tide_dev.csv
+python benchmarks/tide_summary.py versions results/tide_dev_version3.csv results/tide_dev.csv
+python benchmarks/tide_summary.py parts results/tide_rows_ablation.csv results/tide_rows.csv
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import json
 import math
 import sys
 from collections import defaultdict
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -76,6 +80,73 @@ def dev(path: Path) -> None:
     print("| trials | | " + " | ".join(str(len(v)) for v in everything.values()) + " |")
 
 
+def walk(path: Path) -> None:
+    """Regret on random walks over that of the best discount, and of the better of discount and window."""
+    found: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            if row["kind"].endswith("-walk"):
+                found[row["kind"]][row["world"]][row["policy"]] = float(row["regret"])
+    print(
+        "| kind | worlds | over the best discount | by world | worlds above 1.3 | over discount or window |"
+    )
+    print("|---|---|---|---|---|---|")
+    for kind, worlds in found.items():
+        stem = "ucb" if kind.startswith("arms") else "lin-ucb"
+        whole = [w for w in worlds.values() if {"tide", f"d-{stem}", f"sw-{stem}"} <= set(w)]
+        tide, discount = (np.array([w[name] for w in whole]) for name in ("tide", f"d-{stem}"))
+        either = np.array([min(w[f"d-{stem}"], w[f"sw-{stem}"]) for w in whole])
+        ratios = tide / discount
+        print(
+            f"| {kind} | {len(whole)} | {tide.sum() / discount.sum():.2f} "
+            f"| {ratios.min():.2f} to {ratios.max():.2f} | {(ratios > 1.3).sum()} "
+            f"| {tide.sum() / either.sum():.2f} |"
+        )
+
+
+def versions(before: Path, after: Path) -> None:
+    """Two versions of `tide` on the worlds that both played."""
+    both: list[dict[tuple[str, str], float]] = []
+    for path in (before, after):
+        with path.open() as file:
+            both.append(
+                {
+                    (row["kind"], row["world"]): float(row["normalised"])
+                    for row in csv.DictReader(file)
+                    if row["policy"] == "tide" and row["parameters"] == "{}"
+                }
+            )
+    common = [key for key in both[0] if key in both[1]]
+    print("| kind | worlds | before | after |")
+    print("|---|---|---|---|")
+    for kind in dict.fromkeys(kind for kind, _ in common):
+        keys = [key for key in common if key[0] == kind]
+        means = [np.mean([table[key] for key in keys]) for table in both]
+        print(f"| {kind} | {len(keys)} | {means[0]:.3f} | {means[1]:.3f} |")
+    means = [np.mean([table[key] for key in common]) for table in both]
+    print(f"| **mean** | {len(common)} | {means[0]:.3f} | {means[1]:.3f} |")
+
+
+def parts(taken_apart: Path, whole: Path) -> None:
+    """`tide` taken apart on the paper's rows: a line for each part, a column for each row, on common seeds."""
+    regrets: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
+    for path in (whole, taken_apart):
+        with path.open() as file:
+            for row in csv.DictReader(file):
+                if row["policy"] == "tide":
+                    regrets[_name(row)][row["problem"], row["seed"]] = float(row["regret"])
+    wanted = {key for name, found in regrets.items() if name != "tide" for key in found}
+    problems = [p for p in dict.fromkeys(p for p, _ in regrets["tide"]) if any(p == q for q, _ in wanted)]
+    print("| | " + " | ".join(problems) + " |")
+    print("|---" * (len(problems) + 1) + "|")
+    for name, found in regrets.items():
+        cells = []
+        for problem in problems:
+            values = [v for key, v in found.items() if key in wanted and key[0] == problem]
+            cells.append(f"{np.mean(values):.1f}" if values else "")
+        print(f"| {name} | " + " | ".join(cells) + " |")
+
+
 def _name(row: dict[str, str]) -> str:
     if row["policy"] in ("d-ucb", "sw-ucb", "d-lin-ucb", "sw-lin-ucb"):
         return "tuned"
@@ -95,4 +166,11 @@ def _spread(values: list[float]) -> str:
 
 
 if __name__ == "__main__":
-    {"rows": rows, "dev": dev}[sys.argv[1]](Path(sys.argv[2]))
+    tables: dict[str, Callable[..., None]] = {
+        "rows": rows,
+        "dev": dev,
+        "walk": walk,
+        "versions": versions,
+        "parts": parts,
+    }
+    tables[sys.argv[1]](*map(Path, sys.argv[2:]))
