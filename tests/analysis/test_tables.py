@@ -3,11 +3,12 @@ from __future__ import annotations
 import csv
 import io
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
-from tests.analysis.making import make_study
+from tests.analysis.making import around, make_study
 from tidepull.analysis import paper, results
 from tidepull.analysis.colours import dashes
 from tidepull.analysis.frame import Study, load_frame
@@ -109,6 +110,13 @@ def test_verdict_names_the_winner_when_the_interval_leaves_out_zero(store: Store
     assert second.name in said
     assert ("won" in said) != said.startswith("No clear winner")
     assert f"{first.regrets.mean():,.1f}" in said
+
+
+def test_verdict_compares_with_another_policy_when_one_setting_has_two_names() -> None:
+    study = make_study("flipping-gaussian", {"rnlps-best": around(250), "nlps-best": around(700)})
+    twin = replace(study.groups[0], name="rnlps-default-selected")
+    said = verdict(replace(study, groups=(*study.groups, twin)))
+    assert said.startswith("rnlps-best won: regret 250.0 over 10 trials, 450.0 less than nlps-best")
 
 
 def test_verdict_calls_nobody_the_winner_who_lost_on_the_common_seeds() -> None:

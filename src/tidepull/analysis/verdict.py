@@ -15,11 +15,13 @@ def verdict(study: Study) -> str:
     if not order:
         return "No policy that could win was run."
     first = order[0]
+    # One setting may stand under two names, such as the best and the default of a search.
+    rivals = [group for group in order[1:] if _hashes(group) != _hashes(first)]
     regret = f"regret {first.regrets.mean():,.1f} over {_trials(first)}"
     star = ", its setting chosen on these very trials" if first.chosen_from > 1 else ""
-    if len(order) == 1:
+    if not rivals:
         return f"{first.name} was the only contender: {regret}{star}."
-    second = order[1]
+    second = rivals[0]
     difference = compared(first, second)
     word = "more" if difference.mean > 0 else "less"  # on common seeds the order may be another
     less = f"{abs(difference.mean):,.1f} {word} than {second.name}"
@@ -48,6 +50,10 @@ def _detail(d: Difference) -> str:
     seeds = f"; better on {share} of {d.pairs} seeds" if d.pairs else ""
     low, high = (d.low, d.high) if d.mean > 0 else (-d.high, -d.low)
     return f"(95% interval {low:,.1f} to {high:,.1f}{seeds})"
+
+
+def _hashes(group: Group) -> set[str]:
+    return {row.hash for row in group.rows}
 
 
 def _trials(group: Group) -> str:
