@@ -15,8 +15,10 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
+from tidepull.analysis.colours import colour
 from tidepull.bench.trial import build_policy, build_problem, play, shape_of
 from tidepull.policies.tide import Tide
+from tidepull.policies.tide_families import GROUP_PRIOR
 from tidepull.registry import Named
 
 matplotlib.use("Agg")
@@ -36,11 +38,7 @@ ROWS = {
     "wall-following": 5455, "flipping-digits": 4095,
 }  # fmt: skip
 TUNED = ("d-ucb", "sw-ucb", "d-lin-ucb", "sw-lin-ucb")
-COLOURS = {
-    "stationary": "tab:blue", "discounted": "tab:orange", "fourier": "tab:green", "square": "tab:red",
-    "seasons": "tab:purple", "last event": "tab:brown", "last success": "tab:pink", "turns": "tab:olive",
-    "network": "tab:grey",
-}  # fmt: skip
+COLOURS = {family: colour(family) for family in GROUP_PRIOR}
 
 
 def weights(out: Path, shown: list[tuple[str, Named, int, int]]) -> None:
@@ -85,7 +83,13 @@ def profile(table: Path, out: Path) -> None:
     for policy, found in values.items():
         ordered = np.sort(list(found.values()))
         share = np.arange(1, len(ordered) + 1) / len(ordered)
-        axes.step(ordered, share, where="post", label=f"{policy} ({len(ordered)} worlds)")
+        axes.step(
+            ordered,
+            share,
+            where="post",
+            label=f"{policy} ({len(ordered)} worlds)",
+            color=colour("d-ucb" if policy.startswith("tuned") else policy),
+        )
     axes.axvline(1, color="grey", lw=0.8, ls=":")
     axes.set_xscale("log")
     axes.set_xlabel("regret / regret of random")
