@@ -38,7 +38,7 @@ def _joined(present: Study, more: Study) -> tuple[Group, ...]:
         known = groups.get(group.name)
         if known is None:
             groups[group.name] = group
-        elif {row.hash for row in known.rows} != {row.hash for row in group.rows}:
+        elif known.hashes != group.hashes:
             # Trials that no suite of the store asks for any more are those of an earlier choice.
             name = f"{group.name}-{'selected' if more.suite else 'earlier'}"
             groups.setdefault(name, replace(group, name=name))

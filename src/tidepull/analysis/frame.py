@@ -46,6 +46,11 @@ class Group:
         return np.array([row.reward for row in self.rows])
 
     @property
+    def hashes(self) -> frozenset[str]:
+        """Which trials these are; two groups may be the same ones under two names."""
+        return frozenset(row.hash for row in self.rows)
+
+    @property
     def worlds(self) -> list[tuple[int, int]]:
         """What pairs a trial with another policy's: seed and problem seed."""
         return [_world(row) for row in self.rows]

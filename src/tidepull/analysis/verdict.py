@@ -16,7 +16,7 @@ def verdict(study: Study) -> str:
         return "No policy that could win was run."
     first = order[0]
     # One setting may stand under two names, such as the best and the default of a search.
-    rivals = [group for group in order[1:] if _hashes(group) != _hashes(first)]
+    rivals = [group for group in order[1:] if group.hashes != first.hashes]
     regret = f"regret {first.regrets.mean():,.1f} over {_trials(first)}"
     star = ", its setting chosen on these very trials" if first.chosen_from > 1 else ""
     if not rivals:
@@ -50,10 +50,6 @@ def _detail(d: Difference) -> str:
     seeds = f"; better on {share} of {d.pairs} seeds" if d.pairs else ""
     low, high = (d.low, d.high) if d.mean > 0 else (-d.high, -d.low)
     return f"(95% interval {low:,.1f} to {high:,.1f}{seeds})"
-
-
-def _hashes(group: Group) -> set[str]:
-    return {row.hash for row in group.rows}
 
 
 def _trials(group: Group) -> str:

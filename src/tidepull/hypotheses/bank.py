@@ -187,7 +187,8 @@ class HypothesisBank:
     ) -> FloatArray:
         """One posterior draw of every arm's expected reward under slot m.
 
-        s2 = b / Gamma(a, 1) and theta ~ N(mu, s2 Lam^-1); Beta-Bernoulli for one feature and binary rewards.
+        s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the boldness where there is a context;
+        Beta-Bernoulli for one feature and binary rewards.
         """
         bank, n_arms = self.arrays, self.layout.n_arms
         if binary and bank.dim[m] == 1 and not self.layout.shared:

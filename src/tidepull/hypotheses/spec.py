@@ -18,7 +18,7 @@ from tidepull.types import FloatArray
 NO_CLOCK, SINE, SQUARE, ADDED_SINE = 0, 1, 2, 3
 NO_MEMORY, LAST_EVENT, LAST_SUCCESS, TURNS = 0, 1, 2, 3
 BELIEF_SCALE = 3.0
-"""Makes the prior of a belief's weight as wide as that of three ordinary features."""
+"""The prior standard deviation of a belief's weight is so many times that of another weight."""
 
 
 class Moment(NamedTuple):

@@ -3,7 +3,8 @@
     p_m(r)   Student-t with 2a degrees of freedom, centre phi'mu, scale^2 (b/a)(1 + phi' Lam^-1 phi)
              (rewards of 0 and 1: the probability of the reward, on the same scale for all hypotheses)
     v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
-    act:     a hypothesis by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, s2 Lam^-1), the best arm
+    act:     a hypothesis by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, k^2 s2 Lam^-1), the best arm;
+             k = 1, or 1/2 for weights on a context
 
 With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a hypothesis within it.
 The kernels are in `hypotheses/kernels.py`; which hypotheses there are, in `tide_families.py`.
@@ -21,12 +22,12 @@ from tidepull.hypotheses import kernels
 from tidepull.hypotheses.bank import HypothesisBank, Layout, NoisePrior
 from tidepull.hypotheses.naming import hypothesis_of
 from tidepull.hypotheses.spec import Moment
-from tidepull.hypotheses.turns import TurnFilter
+from tidepull.hypotheses.turns import TurnFilter, Turns
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.tide_births import Births
 from tidepull.policies.tide_context import ContextMap
 from tidepull.policies.tide_explain import Belief, Explanation, WeightHistory
-from tidepull.policies.tide_families import GROUP_PRIOR, MOST_TURNS, pools
+from tidepull.policies.tide_families import GROUP_PRIOR, pools
 from tidepull.policies.tide_network import NetworkHypothesis
 from tidepull.policies.tide_scale import RewardScale
 from tidepull.policies.tide_window import RecentRounds, standard_memory
@@ -85,8 +86,8 @@ class Tide:
         )
         self._history = WeightHistory(len(self._groups))
         self._last_arm, self._last_reward, self._last_success = -1, math.nan, -1
-        watched = shape.n_arms <= MOST_TURNS and not self._contexts.shared
-        self._turns = TurnFilter(shape.n_arms) if watched else None
+        asked = any(pool.group == Turns.group for pool in kept)
+        self._turns = TurnFilter(shape.n_arms) if asked else None
 
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""

@@ -35,7 +35,7 @@ which a season pays back in a few rounds; an exploring hypothesis that nothing s
 DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 DRIFTING_SEASON = 0.99
 LONGEST_PERIOD = 2048
-MOST_TURNS = 64
+_MOST_TURNS = 64
 _PRODUCTS_PER_ROUND = 150_000
 _LARGEST_SLOT = 2_000_000
 
@@ -65,7 +65,7 @@ def _pools(layout: Layout, contextual: bool) -> list[Pool]:
     fixed += [Discounted(g, contextual) for g in DISCOUNTS]
     if not layout.shared:
         fixed += [LastEvent(contextual), LastSuccess(contextual)]
-        fixed += [Turns(contextual)] if layout.n_arms <= MOST_TURNS else []
+        fixed += [Turns(contextual)] if layout.n_arms <= _MOST_TURNS else []
     made = [_fixed(h) for h in fixed if _slot(layout, h.spec()) <= _LARGEST_SLOT]
     sine, square = Fourier(3.0, contextual=contextual), Square(2.0, contextual=contextual)
     sines = fourier_grid(min(76, _affordable(3 * q) // (2 if q == 1 else 1)), contextual, drifting=q <= 3)
