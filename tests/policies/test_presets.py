@@ -151,7 +151,7 @@ VARIANTS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.parametrize("problem", ["flipping-gaussian", "wall-following", "rotating-vector-32"])
+@pytest.mark.parametrize("problem", ["flipping-gaussian", "flipping-digits", "rotating-vector-32"])
 @pytest.mark.parametrize("variant", VARIANTS)
 @pytest.mark.parametrize("id", ["rnlps", "nlps"])
 def test_every_variant_is_restored_in_mid_trial_bit_for_bit(
