@@ -55,13 +55,14 @@ class HasLabel(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """The least that the loop needs. History is the order of `learn` calls; there is no other time."""
+    """The least that the loop needs. A round is a call of `choose`; `Event.decided` says which round an event
+    finishes, so rewards may come late, in any order, or never."""
 
     def choose(self, context: Context) -> int:
         """The arm to play in this context."""
 
     def learn(self, event: Event) -> None:
-        """Take in one finished round."""
+        """Take in one finished round; what is learnt of it is what was known when it was decided."""
 
 
 @runtime_checkable
@@ -73,6 +74,28 @@ class Policy(Learner, Protocol):
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot: no later bit differs from an undisturbed run."""
+
+
+@runtime_checkable
+class HasUpkeep(Protocol):
+    """A policy whose heavy work (training, births, new context maps) is paid in instalments.
+
+    `learn` and `choose` stay cheap; whoever runs the policy calls `upkeep` when there is time. The loop calls
+    it after every event until nothing is pending. A piece of work that has not finished has changed
+    nothing yet, and a `snapshot` sends it back to its start.
+    """
+
+    def upkeep(self) -> bool:
+        """One slice of pending work, of bounded cost; True while more is pending."""
+
+
+@runtime_checkable
+class HasRounds(Protocol):
+    """A policy that says how many rounds it has begun, so that late rewards can name theirs."""
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds there have been: the number that the next `choose` will get."""
 
 
 @runtime_checkable

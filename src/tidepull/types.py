@@ -42,34 +42,26 @@ class Context:
     """What is seen before choosing in one round; all parts are optional.
 
     `observation` is one vector shared by all arms, `arm_features` a matrix with a row for each arm,
-    `available` a mask of the arms that may be chosen now (None: all of them).
+    `available` a mask of the arms that may be chosen now (None: all of them), `time` the user's clock, a
+    number in any unit (seconds online; None where there is only the round).
     """
 
     observation: FloatArray | None = None
     arm_features: FloatArray | None = None
     available: BoolArray | None = None
+    time: float | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """One finished round: what was seen, what was chosen, what it paid."""
+    """One finished round: what was seen, what was chosen, what it paid.
+
+    `decided` is the round of the `choose` that it finishes, counted from 0; rewards may come late, in any order,
+    or never. None means the latest round; where that one is finished already (as when a log is read), the
+    event is a round of its own.
+    """
 
     context: Context
     arm: int
     reward: float
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """A choice that has not been rewarded yet, under the name by which its reward will come."""
-
-    id: str
-    arm: int
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """A reward that arrives for an earlier decision."""
-
-    decision_id: str
-    reward: float
+    decided: int | None = None

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from tidepull.bench import modules
-from tidepull.registry import policies, problems
+from tidepull.policies import policies
+from tidepull.problems import problems
 
 
 @pytest.fixture(autouse=True)

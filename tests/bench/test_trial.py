@@ -125,3 +125,46 @@ def test_trial_refuses_a_problem_whose_means_are_not_finite() -> None:
 def test_example_prints_its_regret_when_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(Path(__file__).parents[2] / "examples" / f"{example}.py"), run_name="__main__")
     assert "regret after 1,000 rounds" in capsys.readouterr().out
+
+
+class Notes:
+    """Plays arm 0 and writes down when which round was finished."""
+
+    def __init__(self) -> None:
+        self.chosen = 0
+        self.heard: list[tuple[int, int | None]] = []
+
+    def choose(self, context: Context) -> int:
+        self.chosen += 1
+        return 0
+
+    def learn(self, event: Event) -> None:
+        self.heard.append((self.chosen, event.decided))
+
+
+def test_trial_delivers_a_reward_after_as_many_further_choices_as_it_is_late() -> None:
+    notes = Notes()
+    tidepull.run_trial(TwoArms(), notes, horizon=6, delay=2)
+    assert notes.heard == [(3, 0), (4, 1), (5, 2), (6, 3)]
+
+
+def test_trial_delivers_out_of_order_and_never_when_the_delay_says_so() -> None:
+    notes = Notes()
+    tidepull.run_trial(TwoArms(), notes, horizon=6, delay=lambda t: [3, 0, None, 1, 0, 0][t])
+    assert notes.heard == [(2, 1), (4, 0), (5, 3), (5, 4), (6, 5)]
+
+
+def test_trial_delays_rewards_alike_for_every_policy_under_one_seed() -> None:
+    first, second = Notes(), Notes()
+    for notes in (first, second):
+        tidepull.run_trial(TwoArms(), notes, horizon=200, seed=4, delay="geometric:5:0.1")
+    assert first.heard == second.heard
+    late = [now - 1 - decided for now, decided in first.heard if decided is not None]
+    assert 3.5 < np.mean(late) < 6.5
+    assert 160 <= len(late) < 200
+
+
+@pytest.mark.parametrize("delay", [-1, 1.5, True, "geometric", "geometric:20:1", "soon", None, lambda _: -1])
+def test_trial_refuses_a_delay_that_is_none(delay: Any) -> None:
+    with pytest.raises(ParameterError, match="delay"):
+        tidepull.run_trial(TwoArms(), Notes(), horizon=3, delay=delay)

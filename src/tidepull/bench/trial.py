@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import math
 import time
 from collections.abc import Callable
@@ -10,11 +11,12 @@ from typing import Any, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
+from tidepull.bench.delay import Delay, LateBy, late_by
 from tidepull.bench.threads import one_blas_thread
 from tidepull.errors import ArmError, ParameterError, ProblemError
 from tidepull.policies import policies
 from tidepull.problems import problems
-from tidepull.protocols import HasDiagnostics, HasLabel, Learner, Privileged, Problem
+from tidepull.protocols import HasDiagnostics, HasLabel, HasRounds, HasUpkeep, Learner, Privileged, Problem
 from tidepull.registry import Named
 from tidepull.seeds import Streams
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape
@@ -58,6 +60,7 @@ def run_trial(
     horizon: int | None = None,
     seed: int = 0,
     problem_seed: int | None = None,
+    delay: Delay = 0,
     on_round: Progress | None = None,
 ) -> Trial:
     """Play `policy` on `problem` for `horizon` rounds.
@@ -65,6 +68,10 @@ def run_trial(
     Each of the two is an id, an `(id, {parameters})` pair, or your own object with the methods of
     `protocols.py`. One seed drives independent streams for problem and policy, so two policies under
     one seed face the same world; `problem_seed` fixes the world while `seed` varies the policy.
+
+    `delay` says how many rounds rewards come late: a number, `"geometric:20:0.05"` (late by 20 rounds on
+    average, 5% never come), or a function of the round (None: never). A reward that is n rounds late is
+    learnt after n further choices.
     """
     seed = _whole("seed", seed, 0)
     world_seed = seed if problem_seed is None else _whole("problem_seed", problem_seed, 0)
@@ -72,7 +79,8 @@ def run_trial(
     world = build_problem(problem, seed=world_seed)
     learner = build_policy(policy, shape_of(world), seed=seed)
     with one_blas_thread():
-        return play(world, learner, rounds, on_round=on_round)
+        late = late_by(delay, Streams(world_seed))
+        return play(world, learner, rounds, late=late, on_round=on_round)
 
 
 def build_problem(problem: Named | Problem, *, seed: int) -> Problem:
@@ -106,12 +114,22 @@ def shape_of(problem: Problem) -> ProblemShape:
     )
 
 
-def play(problem: Problem, policy: Learner, horizon: int, *, on_round: Progress | None = None) -> Trial:
-    """The loop itself, on two objects."""
+def play(
+    problem: Problem,
+    policy: Learner,
+    horizon: int,
+    *,
+    late: LateBy | None = None,
+    on_round: Progress | None = None,
+) -> Trial:
+    """The loop itself, on two objects; `late` gives the delay of each round's reward (None: no delays)."""
     arms = np.empty(horizon, np.int64)
     rewards, gaps, optimal = np.empty(horizon), np.empty(horizon), np.empty(horizon)
     privileged = policy if isinstance(policy, Privileged) else None  # asked once: the check costs 20 us
+    busy = policy if isinstance(policy, HasUpkeep) else None
+    first = policy.rounds if isinstance(policy, HasRounds) else 0
     n_arms = problem.n_arms
+    on_the_way: list[tuple[int, int, Event]] = []  # (round after which it comes, round decided, event)
     started = time.perf_counter()
     for t in range(horizon):
         context = problem.context()
@@ -123,7 +141,14 @@ def play(problem: Problem, policy: Learner, horizon: int, *, on_round: Progress 
             raise ProblemError(
                 f"the problem's step({arm}) returned {reward} in round {t}; rewards must be finite"
             )
-        policy.learn(Event(context, int(arm), float(reward)))
+        wait = 0 if late is None else late(t)
+        if wait is not None:
+            event = Event(context, int(arm), float(reward), decided=first + t)
+            heapq.heappush(on_the_way, (t + wait, t, event))
+        while on_the_way and on_the_way[0][0] <= t:
+            policy.learn(heapq.heappop(on_the_way)[2])
+            while busy is not None and busy.upkeep():
+                pass
         best = means.max() if context.available is None else means[context.available].max()
         arms[t], rewards[t], gaps[t], optimal[t] = arm, reward, best - means[arm], best
         if on_round is not None:
