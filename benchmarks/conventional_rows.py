@@ -23,10 +23,11 @@ import numpy as np
 import scipy
 
 import tidepull
-from tidepull.analysis.paper import REGRET, Reported
-from tidepull.bench.executors import LocalProcesses
-from tidepull.bench.spec import TrialSpec, canonical
-from tidepull.bench.trial import Trial, build_problem, shape_of
+from tidepull.analysis.published import REGRET, Reported
+from tidepull.bench.running.executors import LocalProcesses
+from tidepull.bench.suites.spec import TrialSpec, canonical
+from tidepull.bench.trial import Trial
+from tidepull.building import build_problem, shape_of
 from tidepull.policies.variation import optimal_discount, optimal_window
 from tidepull.protocols import HasVariationBudget
 

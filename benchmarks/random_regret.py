@@ -20,7 +20,8 @@ from typing import Protocol, cast
 import numpy as np
 
 import tidepull
-from tidepull.bench.trial import build_problem, run_trial
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_problem
 from tidepull.problems import problems
 
 DRAWN = "random-world"  # every number is another world

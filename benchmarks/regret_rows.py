@@ -16,8 +16,8 @@ import scipy
 
 import tidepull
 from tidepull.bench.attempt import Result
-from tidepull.bench.executors import LocalProcesses
-from tidepull.bench.spec import TrialSpec, canonical
+from tidepull.bench.running.executors import LocalProcesses
+from tidepull.bench.suites.spec import TrialSpec, canonical
 
 ROOT = Path(__file__).parents[1]
 Key = tuple[str, str, str, int, int]

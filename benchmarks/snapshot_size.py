@@ -9,7 +9,7 @@ import time
 
 from benchmarks.regret_rows import ROOT, write_between
 from tidepull import snapshots
-from tidepull.bench.trial import build_policy, build_problem, shape_of
+from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.protocols import Policy
 from tidepull.types import Event
 

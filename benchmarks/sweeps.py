@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from benchmarks import machine
-from tidepull.bench.executors import LocalProcesses
-from tidepull.bench.index import compact
-from tidepull.bench.rows import load_rows
-from tidepull.bench.runner import prepare, start, sweep
-from tidepull.bench.store import Store
-from tidepull.bench.suite import Suite, parse_suite
+from tidepull.bench.running.executors import LocalProcesses
+from tidepull.bench.running.runner import prepare, start, sweep
+from tidepull.bench.store.index import compact
+from tidepull.bench.store.rows import load_rows
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.suite import Suite, parse_suite
 
 
 def suite(policy: str, problem: str, trials: int, horizon: int) -> Suite:

@@ -17,7 +17,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tidepull.bench.trial import build_problem, run_trial
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_problem
 from tidepull.problems.random_worlds import DRAWN, KINDS
 
 DISCOUNTS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)

@@ -15,11 +15,12 @@ from pathlib import Path
 import matplotlib
 import numpy as np
 
-from tidepull.analysis.colours import colour
-from tidepull.bench.trial import build_policy, build_problem, play, shape_of
+from tidepull.bench.trial import play
+from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.policies.tide import Tide
 from tidepull.policies.tide_families import GROUP_PRIOR
 from tidepull.registry import Named
+from tidepull.report.colours import colour
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tidepull.bench.grid import Setting, budgeted
+from tidepull.bench.suites.grid import Setting, budgeted
 from tidepull.bench.trial import run_trial
 from tidepull.policies import policies
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tidepull.analysis.frame import Group, Study
-from tidepull.bench.rows import Row
-from tidepull.bench.store import Store
+from tidepull.bench.store.rows import Row
+from tidepull.bench.store.store import Store
 
 NOWHERE = Store(Path("nowhere"))
 

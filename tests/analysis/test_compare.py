@@ -7,7 +7,7 @@ from scipy import stats
 
 from tidepull.analysis.compare import independent, paired, paired_values
 from tidepull.analysis.frame import load_frame
-from tidepull.bench.store import Store
+from tidepull.bench.store.store import Store
 
 
 def test_paired_interval_covers_the_true_difference_as_often_as_promised() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from tests.analysis.filling import SUITE, fill
 from tidepull.analysis.frame import load_frame
-from tidepull.bench import spec
-from tidepull.bench.store import Store
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites import spec
 from tidepull.errors import StoreError
 
 

@@ -12,7 +12,7 @@ from tidepull.analysis.regimes import (
     rounds_to_recover,
 )
 from tidepull.analysis.traces import MOST_POINTS, read_trace, thinned_rounds
-from tidepull.bench.store import Store
+from tidepull.bench.store.store import Store
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ def test_changes_and_period_come_from_the_parameters(
 
 
 def test_changes_are_where_the_means_of_the_problem_change() -> None:
-    from tidepull.bench.trial import build_problem
+    from tidepull.building import build_problem
 
     problem = build_problem(("flipping-gaussian", {"half_period": 7}), seed=0)
     means = []

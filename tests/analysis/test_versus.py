@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.filling import SUITE, fill
-from tidepull.analysis import paper
+from tidepull.analysis import published
 from tidepull.analysis.frame import load_frame
 from tidepull.analysis.versus import versus_paper, versus_store
-from tidepull.bench.store import Store
+from tidepull.bench.store.store import Store
 
 SHORT = """
 name = "long"
@@ -48,7 +48,7 @@ def test_stores_with_other_seeds_are_compared_as_independent_samples(store: Stor
 def test_conventional_cell_of_the_paper_comes_out_again(full_length: Store) -> None:
     (line,) = versus_paper(load_frame([full_length]))
     assert line.policy == "d-ucb"
-    assert line.b.mean == paper.REGRET["flipping-gaussian"]["discounted"].mean
+    assert line.b.mean == published.REGRET["flipping-gaussian"]["discounted"].mean
     assert abs(line.difference.mean) < 0.02 * line.b.mean
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tidepull.bench.store import Store
+from tidepull.bench.store.store import Store
 from tidepull.cli.app import app
 from tidepull.errors import StoreError, SuiteError
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.analysis.filling import SUITE, fill
-from tidepull.analysis.report import build_report
+from tidepull.report.build import build_report
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 import typer
 
-from tidepull.analysis.report import build_report
-from tidepull.bench.rows import load_rows
-from tidepull.bench.store import Store
-from tidepull.bench.suite import load_suite
+from tidepull.bench.store.rows import load_rows
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.suite import load_suite
 from tidepull.cli import reproduce
 from tidepull.cli.reproduce import SEARCHES, Target, suites_of
+from tidepull.report.build import build_report
 
 PAPER = {"paper-table", "paper-stationary", "paper-criteo", *SEARCHES}
 

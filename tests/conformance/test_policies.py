@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tidepull import snapshots
-from tidepull.bench.trial import build_policy
+from tidepull.building import build_policy
 from tidepull.errors import ArmError, ContextError, ParameterError, RewardError, TidepullError
 from tidepull.parameters import describe
 from tidepull.policies import policies

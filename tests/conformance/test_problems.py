@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import build_problem, run_trial, shape_of
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_problem, shape_of
 from tidepull.errors import ParameterError
 from tidepull.parameters import describe
 from tidepull.problems import problems

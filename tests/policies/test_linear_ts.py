@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tidepull.bench.trial import build_policy
+from tidepull.building import build_policy
 from tidepull.policies.linear_ts import LinearThompson
 from tidepull.types import Context, Event, ProblemShape
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidepull import snapshots
-from tidepull.bench.trial import build_policy
+from tidepull.building import build_policy
 from tidepull.errors import ContextError
 from tidepull.policies.linear_ucb import LinearUcb
 from tidepull.types import Context, Event, FloatArray, ProblemShape

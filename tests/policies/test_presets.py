@@ -5,8 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.analysis.paper import DEFAULTS
-from tidepull.bench.trial import build_policy, build_problem, run_trial, shape_of
+from tidepull.analysis.published import DEFAULTS
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.encoders import FeedforwardEncoder
 from tidepull.errors import ParameterError
 from tidepull.policies import policies

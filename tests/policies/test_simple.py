@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import build_policy
+from tidepull.building import build_policy
 from tidepull.errors import ArmError, InputError, ParameterError, RewardError
 from tidepull.protocols import Privileged
 from tidepull.types import Context, Event, ProblemShape

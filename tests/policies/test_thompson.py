@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tidepull import snapshots
-from tidepull.bench.trial import build_policy
+from tidepull.building import build_policy
 from tidepull.errors import RewardError
 from tidepull.policies.thompson import BernoulliThompson
 from tidepull.posteriors.beta import BetaBernoulli

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidepull import snapshots
-from tidepull.bench.trial import build_policy
+from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
 from tidepull.policies.ucb import Ucb
 from tidepull.types import Context, Event, FloatArray, ProblemShape

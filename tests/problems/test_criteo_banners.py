@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import build_problem
+from tidepull.building import build_problem
 from tidepull.errors import DataError, ParameterError
 from tidepull.problems import problems
 from tidepull.problems.criteo.prepare import prepare_blocks

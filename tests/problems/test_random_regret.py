@@ -7,7 +7,7 @@ from typing import Protocol, cast
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import build_problem
+from tidepull.building import build_problem
 from tidepull.problems import problems
 from tidepull.problems.datasets import WALL_FOLLOWING
 from tidepull.protocols import Problem

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import build_problem, run_trial, shape_of
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_problem, shape_of
 from tidepull.errors import ProblemError
 from tidepull.problems.outsiders import ParityMachine, TwoStepChain
 from tidepull.problems.paths import LabelledPath, random_landscape

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 
 from tidepull.analysis.bootstrap import mean_interval
 from tidepull.analysis.frame import Group, Study
-from tidepull.analysis.tables import Cell, Table, number
 from tidepull.analysis.traces import Band
 
 
@@ -34,33 +33,6 @@ def belief_bands(group: Group) -> dict[str, Band]:
             mean = table.mean(axis=0)
             bands[name] = Band(np.array(rounds, float), mean, np.clip(low, 0, 1), np.clip(high, 0, 1))
     return bands
-
-
-def beliefs_table(study: Study, group: Group) -> Table:
-    """A row for each trial: the leading hypothesis at its end, how sure, and the next one."""
-    rows = []
-    for row in group.rows:
-        first, *others = row.diagnostics["beliefs"]["leading"]
-        second = [Cell(others[0]["words"]), _percent(others[0])] if others else [Cell("–"), Cell("–")]
-        rows.append(
-            (
-                Cell(f"seed {row.seed}", row.seed),
-                Cell(first["words"]),
-                _percent(first),
-                *second,
-                number(row.regret),
-            )
-        )
-    return Table(
-        f"beliefs-{study.suite or 'other'}-{study.slug}-{group.name}",
-        f"What {group.name} believed at the end",
-        ("trial", "leading hypothesis", "weight", "next", "its weight", "final regret"),
-        tuple(rows),
-    )
-
-
-def _percent(belief: Mapping[str, float]) -> Cell:
-    return number(100 * belief["weight"], 0, unit="%")
 
 
 def _told(diagnostics: object) -> bool:

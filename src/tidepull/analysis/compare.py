@@ -10,6 +10,7 @@ from scipy import special
 
 from tidepull.analysis.bootstrap import mean_interval
 from tidepull.analysis.frame import Group
+from tidepull.analysis.summary import summarise
 from tidepull.types import FloatArray
 
 
@@ -77,6 +78,17 @@ def independent(
         freedom = (v1 + v2) ** 2 / (v1**2 / (n1 - 1) + v2**2 / (n2 - 1))
         half = float(special.stdtrit(freedom, 0.975)) * (v1 + v2) ** 0.5
     return Difference(a, b, m1 - m2, m1 - m2 - half, m1 - m2 + half, 0)
+
+
+def compared(a: Group, b: Group) -> Difference:
+    """Paired where both played at least two common worlds, else Welch's."""
+    difference = paired(a, b)
+    if difference.pairs >= 2:
+        return difference
+    first, second = summarise(a.regrets), summarise(b.regrets)
+    return independent(
+        a.name, b.name, (first.mean, first.std, first.trials), (second.mean, second.std, second.trials)
+    )
 
 
 def all_pairs(groups: list[Group]) -> list[Difference]:

@@ -15,11 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.bench.threads import one_blas_thread
-from tidepull.bench.trial import build_policy, build_problem, play, shape_of
+from tidepull.bench.trial import play
+from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.errors import ParameterError
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.registry import Named
+from tidepull.threads import one_blas_thread
 from tidepull.types import Context, Event, FloatArray, Snapshot
 
 _ROWS_PER_FEATURE = 2

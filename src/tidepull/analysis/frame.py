@@ -9,10 +9,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidepull.bench.plan import read_plans
-from tidepull.bench.rows import Row, Rows, load_rows
-from tidepull.bench.spec import canonical
-from tidepull.bench.store import Store
+from tidepull.bench.store.plan import read_plans
+from tidepull.bench.store.rows import Row, Rows, load_rows
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.spec import canonical
 from tidepull.bench.trial import Trial
 from tidepull.errors import WrongStoreError
 from tidepull.types import FloatArray
@@ -34,6 +34,11 @@ class Group:
     rows: tuple[Row, ...]
     stores: tuple[Store, ...]
     chosen_from: int = 1
+
+    @property
+    def shown_name(self) -> str:
+        """The policy's name; a star marks a setting that was chosen on the trials shown."""
+        return f"{self.name}*" if self.chosen_from > 1 else self.name
 
     @property
     def regrets(self) -> FloatArray:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from tidepull.analysis.frame import Study
-from tidepull.bench.trial import build_problem
+from tidepull.building import build_problem
 from tidepull.errors import TidepullError
 
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidepull.analysis.compare import Difference, independent, paired
+from tidepull.analysis.beside_paper import paper_column, reported
+from tidepull.analysis.compare import Difference, compared, independent
 from tidepull.analysis.frame import Frame, Group, Study
-from tidepull.analysis.results import PAPER_TRIALS, paper_column, reported, shown_name
+from tidepull.analysis.published import TRIALS
 from tidepull.analysis.summary import Summary, summarise
-from tidepull.bench.spec import canonical
+from tidepull.bench.suites.spec import canonical
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +51,10 @@ def versus_paper(a: Frame) -> Iterator[Line]:
                     group.name,
                     column,
                     (ours.mean, ours.std, ours.trials),
-                    (theirs.mean, theirs.std, PAPER_TRIALS),
+                    (theirs.mean, theirs.std, TRIALS),
                 )
-                their = Summary(theirs.mean, theirs.std, float("nan"), PAPER_TRIALS)
-                yield Line(study.title, shown_name(group), study.horizon, ours, their, difference)
+                their = Summary(theirs.mean, theirs.std, float("nan"), TRIALS)
+                yield Line(study.title, group.shown_name, study.horizon, ours, their, difference)
 
 
 def _same_world(a: Study, b: Study) -> bool:
@@ -61,14 +62,6 @@ def _same_world(a: Study, b: Study) -> bool:
 
 
 def _line(study: Study, ours: Group, theirs: Group) -> Line:
-    difference = paired(ours, theirs)
+    name = (ours if ours.chosen_from > 1 else theirs).shown_name
     first, second = summarise(ours.regrets), summarise(theirs.regrets)
-    if difference.pairs < 2:
-        difference = independent(
-            ours.name,
-            theirs.name,
-            (first.mean, first.std, first.trials),
-            (second.mean, second.std, second.trials),
-        )
-    name = shown_name(ours if ours.chosen_from > 1 else theirs)
-    return Line(study.title, name, study.horizon, first, second, difference)
+    return Line(study.title, name, study.horizon, first, second, compared(ours, theirs))

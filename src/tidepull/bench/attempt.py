@@ -7,7 +7,7 @@ import time
 import traceback
 from dataclasses import dataclass
 
-from tidepull.bench.spec import TrialSpec, run_spec
+from tidepull.bench.suites.spec import TrialSpec, run_spec
 from tidepull.bench.trial import Trial
 from tidepull.errors import TidepullError
 

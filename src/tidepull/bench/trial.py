@@ -7,21 +7,19 @@ import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidepull.bench.delay import Delay, LateBy, late_by
-from tidepull.bench.threads import one_blas_thread
+from tidepull.building import build_policy, build_problem, is_named, shape_of
 from tidepull.errors import ArmError, ParameterError, ProblemError
-from tidepull.policies import policies
 from tidepull.problems import problems
 from tidepull.protocols import HasDiagnostics, HasLabel, HasRounds, HasUpkeep, Learner, Privileged, Problem
 from tidepull.registry import Named
 from tidepull.seeds import Streams
-from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape
-
-__all__ = ["Trial", "build_policy", "build_problem", "play", "run_trial", "shape_of"]
+from tidepull.threads import one_blas_thread
+from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray
 
 Progress: TypeAlias = Callable[[int], None]
 
@@ -83,37 +81,6 @@ def run_trial(
         return play(world, learner, rounds, late=late, on_round=on_round)
 
 
-def build_problem(problem: Named | Problem, *, seed: int) -> Problem:
-    """The problem itself when given an object, else built from its id on its own stream."""
-    if _is_named(problem):
-        entry, parameters = problems.resolve(problem)
-        return entry.build(parameters, Streams(seed).child("problem"))
-    _require(problem, "problem", ("n_arms", "context", "means", "step"))
-    return cast(Problem, problem)
-
-
-def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> Learner:
-    """The policy itself when given an object, else built from its id on its own stream."""
-    if _is_named(policy):
-        entry, parameters = policies.resolve(policy)
-        return entry.build(parameters, shape, Streams(seed).child("policy"))
-    _require(policy, "policy", ("choose", "learn"))
-    return cast(Learner, policy)
-
-
-def shape_of(problem: Problem) -> ProblemShape:
-    """What a policy may know in advance, read off the problem's first context."""
-    context = problem.context()
-    n_arms = problem.n_arms
-    if not isinstance(n_arms, int | np.integer) or n_arms < 1:
-        raise ProblemError(f"the problem's n_arms must be a whole number of at least 1, got {n_arms!r}")
-    return ProblemShape(
-        n_arms=int(n_arms),
-        observation_dim=0 if context.observation is None else int(np.size(context.observation)),
-        arm_dim=0 if context.arm_features is None else int(np.shape(context.arm_features)[1]),
-    )
-
-
 def play(
     problem: Problem,
     policy: Learner,
@@ -164,23 +131,8 @@ def play(
     )
 
 
-def _is_named(value: Any) -> TypeGuard[Named]:
-    return isinstance(value, str) or (
-        isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
-    )
-
-
-def _require(value: Any, noun: str, members: tuple[str, ...]) -> None:
-    missing = [name for name in members if not hasattr(value, name)]
-    if missing:
-        raise ProblemError(
-            f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with {', '.join(members)}; "
-            f"{type(value).__name__} has no {missing[0]}"
-        )
-
-
 def _default_horizon(problem: Named | Problem) -> int:
-    return problems.resolve(problem)[0].horizon if _is_named(problem) else 4096
+    return problems.resolve(problem)[0].horizon if is_named(problem) else 4096
 
 
 def _whole(name: str, value: Any, least: int) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 import typer
 
 from tidepull.analysis.frame import load_frame
-from tidepull.analysis.tables import interval, number, spread
 from tidepull.analysis.versus import Line, versus_paper, versus_store
-from tidepull.bench.store import Store
+from tidepull.bench.store.store import Store
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.errors import WrongStoreError
+from tidepull.report.tables import interval, number, spread
 
 PAPER = "paper"
 

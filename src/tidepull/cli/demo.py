@@ -53,7 +53,7 @@ def demo(
     ]
     columns = ["policy", "regret (95% interval)", "of the oracle's reward", "seconds a trial"]
     print_table(f"{PROBLEM}: {seeds} trials of {horizon:,} rounds", columns, rows, right=(1, 2, 3))
-    from tidepull.analysis.plots import regret_curves
+    from tidepull.report.plots import regret_curves
 
     curves = {name: np.stack([t.regret for t in row]) for name, row in done.items()}
     regret_curves(curves, title=f"{PROBLEM}: mean of {seeds} trials, 95% band", path=out)

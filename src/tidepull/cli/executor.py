@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tidepull.bench.executors import InProcess, LocalProcesses
+from tidepull.bench.running.executors import InProcess, LocalProcesses
 from tidepull.protocols import Executor
 
 
@@ -17,7 +17,7 @@ def executor_for(
     if on == "here":
         yield InProcess(), 1
     elif on == "ray":
-        from tidepull.bench.ray_executor import RayCluster
+        from tidepull.bench.running.ray_executor import RayCluster
 
         with RayCluster(address, modules=modules) as cluster:
             yield cluster, cluster.workers

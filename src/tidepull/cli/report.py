@@ -6,14 +6,14 @@ from pathlib import Path
 
 import typer
 
-from tidepull.analysis.combine import combined
-from tidepull.analysis.readme_table import update_table
-from tidepull.analysis.report import FORMATS, Report, build_report
-from tidepull.analysis.results_page import write_results
-from tidepull.analysis.verdict import verdict
-from tidepull.bench.store import Store
+from tidepull.bench.store.store import Store
 from tidepull.cli.console import err, print_json, say
 from tidepull.errors import ParameterError
+from tidepull.paper.combine import combined
+from tidepull.paper.readme_table import update_table
+from tidepull.paper.results_page import write_results
+from tidepull.report.build import FORMATS, Report, build_report
+from tidepull.report.verdict import verdict
 
 _KNOWN = ("svg", "pdf", "png")
 

@@ -12,20 +12,20 @@ from typing import Any, Literal
 
 import typer
 
-from tidepull.analysis.report import build_report
-from tidepull.bench.executors import usable_cpus
-from tidepull.bench.files import write_whole
-from tidepull.bench.plan import read_plans
-from tidepull.bench.rows import load_rows
-from tidepull.bench.runner import estimator, prepare
-from tidepull.bench.store import Store
-from tidepull.bench.suite import Suite, find_suite, load_suite, parse_suite
+from tidepull.bench.running.executors import usable_cpus
+from tidepull.bench.running.runner import estimator, prepare
+from tidepull.bench.store.plan import read_plans
+from tidepull.bench.store.rows import load_rows
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.suite import Suite, find_suite, load_suite, parse_suite
 from tidepull.cli.console import err, print_json, say
 from tidepull.cli.report import announce
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
 from tidepull.cli.sweep_display import duration
 from tidepull.errors import ParameterError
+from tidepull.files import write_whole
+from tidepull.report.build import build_report
 
 WHERE: Literal["local", "here"] = "local"
 _INTERRUPTED = 130

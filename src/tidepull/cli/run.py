@@ -8,8 +8,8 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import Summary, summarise
-from tidepull.bench.executors import LocalProcesses, usable_cpus
-from tidepull.bench.spec import TrialSpec
+from tidepull.bench.running.executors import LocalProcesses, usable_cpus
+from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.trial import Trial
 from tidepull.cli.console import print_json, print_table, progress, say
 from tidepull.cli.settings import split_settings

@@ -10,20 +10,20 @@ from typing import Any
 
 import typer
 
-from tidepull.analysis.paper import DEFAULTS
-from tidepull.bench.files import write_whole
-from tidepull.bench.grid import setting_text
-from tidepull.bench.modules import load_modules
-from tidepull.bench.plan import read_plans
-from tidepull.bench.rows import Row, Rows, load_rows
-from tidepull.bench.seeds_text import parse_seeds, seeds_text
-from tidepull.bench.selection import BASELINE, Default, Selection, kinds_of
-from tidepull.bench.selection import select as choose
-from tidepull.bench.store import Store
-from tidepull.bench.suite_text import Table, suite_text
+from tidepull.analysis.published import DEFAULTS
+from tidepull.bench.search.selection import BASELINE, Default, Selection, kinds_of
+from tidepull.bench.search.selection import select as choose
+from tidepull.bench.store.plan import read_plans
+from tidepull.bench.store.rows import Row, Rows, load_rows
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.grid import setting_text
+from tidepull.bench.suites.modules import load_modules
+from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
+from tidepull.bench.suites.suite_text import Table, suite_text
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.store import say_gaps
 from tidepull.errors import InputError, ParameterError, WrongStoreError
+from tidepull.files import write_whole
 from tidepull.problems import problems
 
 

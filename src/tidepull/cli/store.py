@@ -6,14 +6,14 @@ from pathlib import Path
 
 import typer
 
-from tidepull.bench import upkeep
-from tidepull.bench.export import export as write_export
-from tidepull.bench.files import abandoned
-from tidepull.bench.index import compact as write_index
-from tidepull.bench.plan import read_plans
-from tidepull.bench.rows import Rows, load_rows
-from tidepull.bench.store import Store
+from tidepull.bench.store import care
+from tidepull.bench.store.export import export as write_export
+from tidepull.bench.store.index import compact as write_index
+from tidepull.bench.store.plan import read_plans
+from tidepull.bench.store.rows import Rows, load_rows
+from tidepull.bench.store.store import Store
 from tidepull.cli.console import print_json, print_table, say
+from tidepull.files import abandoned
 
 store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True)
 _DIRECTORY = typer.Argument(metavar="DIR", help="The store.")
@@ -29,7 +29,7 @@ def check(
     json: bool = _JSON,
 ) -> None:
     """Read every byte and verify every checksum; exit code 1 when something is damaged."""
-    condition = upkeep.check(Store.open(directory), remove=remove)
+    condition = care.check(Store.open(directory), remove=remove)
     if json:
         print_json(
             {
@@ -121,7 +121,7 @@ def merge(
     json: bool = _JSON,
 ) -> None:
     """Add to the first store what the others have; trials that differ are named and not copied."""
-    merged = upkeep.merge(Store.create(into), [Store.open(other) for other in others])
+    merged = care.merge(Store.create(into), [Store.open(other) for other in others])
     write_index(Store.open(into))
     if json:
         print_json(
@@ -146,7 +146,7 @@ def merge(
 @store_app.command()
 def diff(a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")) -> None:
     """Compare two stores byte by byte, apart from times and machines; exit code 1 when they differ."""
-    found = upkeep.differences(Store.open(a), Store.open(b))
+    found = care.differences(Store.open(a), Store.open(b))
     for difference in found[:20]:
         say(difference)
     say(f"{len(found):,} differences" if found else "the same results")

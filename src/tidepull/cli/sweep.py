@@ -10,12 +10,12 @@ from typing import Any, Literal
 import typer
 from rich.markup import escape
 
-from tidepull.bench.executors import LocalProcesses
-from tidepull.bench.index import compact
-from tidepull.bench.runner import Progress, Work, estimator, prepare, start
-from tidepull.bench.runner import sweep as run_sweep
-from tidepull.bench.store import Store
-from tidepull.bench.suite import load_suite
+from tidepull.bench.running.executors import LocalProcesses
+from tidepull.bench.running.runner import Progress, Work, estimator, prepare, start
+from tidepull.bench.running.runner import sweep as run_sweep
+from tidepull.bench.store.index import compact
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.suite import load_suite
 from tidepull.cli.console import print_json, say
 from tidepull.cli.executor import executor_for
 from tidepull.cli.sweep_display import Display, duration, shown, time_left

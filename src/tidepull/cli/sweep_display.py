@@ -12,7 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tidepull.bench.runner import Progress
+from tidepull.bench.running.runner import Progress
 from tidepull.cli.console import err
 
 LINE_EVERY = 15.0

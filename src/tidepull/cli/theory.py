@@ -148,7 +148,7 @@ def features(
     else:
         tables.show_features(f"{policy} on {problem}, seed {seed}", report)
     if picture is not None:
-        from tidepull.analysis import theory_plots
+        from tidepull.report import theory_plots
 
         theory_plots.effective_error(measured, title=f"{policy} on {problem}, seed {seed}", path=picture)
         say(f"picture: [bold]{picture}[/]")
@@ -163,7 +163,7 @@ def _picture(path: Path) -> Path:
 
 
 def _draw(result: Result, exponents: list[Exponent], path: Path) -> None:
-    from tidepull.analysis import theory_plots
+    from tidepull.report import theory_plots
 
     promises, growth = (path.with_name(f"{path.stem}-{word}{path.suffix}") for word in ("promises", "growth"))
     theory_plots.regret_against_bound(result, path=path)

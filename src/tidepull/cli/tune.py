@@ -14,25 +14,25 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import summarise
-from tidepull.analysis.tables import number
-from tidepull.bench.files import write_whole
-from tidepull.bench.index import compact
-from tidepull.bench.modules import load_modules
-from tidepull.bench.runner import prepare, start, sweep
-from tidepull.bench.seeds_text import parse_seeds, seeds_text
-from tidepull.bench.space import Space, declared_space, ranges_from_text
-from tidepull.bench.spec import TrialSpec
-from tidepull.bench.store import Store
-from tidepull.bench.suite import Suite
-from tidepull.bench.suite_text import Table, suite_text
-from tidepull.bench.tune import Judged, Outcome, Search, search
+from tidepull.bench.running.runner import prepare, start, sweep
+from tidepull.bench.search.space import Space, declared_space, ranges_from_text
+from tidepull.bench.search.tune import Judged, Outcome, Search, search
+from tidepull.bench.store.index import compact
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.modules import load_modules
+from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
+from tidepull.bench.suites.spec import TrialSpec
+from tidepull.bench.suites.suite import Suite
+from tidepull.bench.suites.suite_text import Table, suite_text
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.executor import executor_for
 from tidepull.cli.sweep_display import Display, duration, shown
 from tidepull.errors import ParameterError, TidepullError
+from tidepull.files import write_whole
 from tidepull.policies import policies
 from tidepull.problems import problems
 from tidepull.protocols import Executor
+from tidepull.report.tables import number
 
 _INTERRUPTED = 130
 _SEARCH_SHARE = 0.8

@@ -1,0 +1,51 @@
+"""Where the paper's table has a figure for what was run here, and how far apart the two are."""
+
+from __future__ import annotations
+
+import math
+
+from tidepull.analysis import published
+from tidepull.analysis.frame import Group, Study
+from tidepull.analysis.summary import summarise
+
+
+def paper_column(name: str) -> str | None:
+    """The column of the paper's table that a policy's name stands for."""
+    if name in published.COLUMNS:
+        return name
+    for prefixes, column in (
+        (("d-ucb", "d-lin-ucb"), "discounted"),
+        (("sw-ucb", "sw-lin-ucb"), "windowed"),
+    ):
+        if name.removesuffix("-best") in prefixes:
+            return column
+    return None
+
+
+def reported(study: Study, name: str) -> published.Reported | None:
+    """The paper's figure, where it has one for the problem, the policy and the horizon."""
+    column = paper_column(name)
+    if column is None or published.HORIZONS.get(study.problem) != study.horizon:
+        return None
+    return published.figure(study.problem, column)
+
+
+def reported_share(study: Study, name: str, random: float | None) -> float:
+    """The paper's regret as a share of random's, whose regret grows evenly with the horizon; nan if unknown.
+
+    It lets trials of another length be held against the paper's.
+    """
+    column = paper_column(name)
+    theirs = published.figure(study.problem, column) if column else None
+    if theirs is None or not random:
+        return float("nan")
+    return theirs.mean / (random * published.HORIZONS[study.problem] / study.horizon)
+
+
+def standard_errors(ours: Group, theirs: published.Reported) -> float:
+    """(Our mean - the paper's) / the standard error of that difference."""
+    mine = summarise(ours.regrets)
+    if mine.trials < 2:
+        return float("nan")
+    error = math.sqrt(mine.std**2 / mine.trials + theirs.std**2 / published.TRIALS)
+    return (mine.mean - theirs.mean) / error if error > 0 else float("nan")

@@ -1,0 +1,1 @@
+"""Choosing hyperparameters: from the grids of a suite, or between their candidates."""

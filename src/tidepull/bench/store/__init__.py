@@ -1,0 +1,1 @@
+"""Results on disk: trials, plans, and the index over them."""

@@ -1,0 +1,126 @@
+"""Tidy rows: one for each trial and label, with its totals; all that selection and analysis start from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from tidepull.bench.store.index import Census, entries
+from tidepull.bench.store.plan import Plan, Planned, read_plans
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.spec import canonical
+from tidepull.errors import WrongStoreError
+
+_SHOWN = (
+    "problem", "problem_parameters", "policy", "policy_parameters", "horizon", "seed", "problem_seed",
+)  # fmt: skip
+"""What of a spec a row shows in fields of its own."""
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """One trial under one label. `remark` is the problem's own ("synthetic Criteo"); totals are exact.
+
+    `code` is what else the result hangs on: your own modules, data files, and tidepull's versions of results.
+    """
+
+    suite: str
+    hash: str
+    problem: str
+    name: str
+    setting: str
+    problem_id: str
+    problem_parameters: Mapping[str, Any]
+    policy: str
+    policy_parameters: Mapping[str, Any]
+    horizon: int
+    seed: int
+    problem_seed: int
+    reward: float
+    regret: float
+    optimal: float
+    seconds: float
+    cpu_seconds: float
+    machine: str
+    remark: str
+    diagnostics: Mapping[str, Any]
+    versions: Mapping[str, str]
+    code: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """What a store holds of its suites: rows, ids asked for but not there, damaged ids with their faults.
+
+    `lost` are id and hash of all that is missing, damaged or failed.
+    """
+
+    rows: tuple[Row, ...]
+    missing: tuple[str, ...]
+    damaged: Mapping[str, str]
+    failed: Mapping[str, str]
+    lost: tuple[tuple[str, str], ...] = ()
+
+
+def load_rows(store: Store, suite: str | None = None) -> Rows:
+    """Rows of one suite, or of all; trials that no suite of the store asks for come under the suite ''."""
+    plans = read_plans(store)
+    if suite is not None:
+        plans = [plan for plan in plans if plan.suite == suite]
+        if not plans:
+            known = ", ".join(plan.suite for plan in read_plans(store)) or "none"
+            raise WrongStoreError(f"the store {store.directory} has no suite '{suite}'; it has: {known}")
+    census = Census()
+    found = {hash: json.loads(text) for hash, _, text in entries(store, census)}
+    errors = {record["hash"]: str(record["error"]).strip().splitlines()[-1] for record in store.failures()}
+    asked = [(plan, trial) for plan in plans for trial in plan.trials]
+    rows = [_row(plan.suite, trial, found[trial.hash]) for plan, trial in asked if trial.hash in found]
+    if suite is None:
+        rows.extend(_unplanned(found, plans))
+    lost = [trial for _, trial in asked if trial.hash not in found]
+    return Rows(
+        rows=tuple(rows),
+        missing=tuple(t.id for t in lost if t.hash not in census.damaged and t.hash not in errors),
+        damaged={trial.id: census.damaged[trial.hash] for trial in lost if trial.hash in census.damaged},
+        failed={trial.id: errors[trial.hash] for trial in lost if trial.hash in errors},
+        lost=tuple((trial.id, trial.hash) for trial in lost),
+    )
+
+
+def _unplanned(found: Mapping[str, Any], plans: list[Plan]) -> Iterator[Row]:
+    planned = {trial.hash for plan in plans for trial in plan.trials}
+    for hash, manifest in found.items():
+        if hash not in planned:
+            names = manifest["labels"]
+            trial = Planned(hash, names["problem"], names["name"], names["setting"], manifest["spec"]["seed"])
+            yield _row("", trial, manifest)
+
+
+def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
+    spec, totals = manifest["spec"], manifest["totals"]
+    return Row(
+        suite=suite,
+        hash=trial.hash,
+        problem=trial.problem,
+        name=trial.name,
+        setting=trial.setting,
+        problem_id=spec["problem"],
+        problem_parameters=spec["problem_parameters"],
+        policy=spec["policy"],
+        policy_parameters=spec["policy_parameters"],
+        horizon=spec["horizon"],
+        seed=spec["seed"],
+        problem_seed=spec["problem_seed"],
+        reward=totals["reward"],
+        regret=totals["regret"],
+        optimal=totals["optimal"],
+        seconds=manifest["seconds"],
+        cpu_seconds=manifest["cpu_seconds"],
+        machine=manifest["machine"],
+        remark=manifest["label"],
+        diagnostics=manifest["diagnostics"],
+        versions=manifest["versions"],
+        code=canonical({key: value for key, value in spec.items() if key not in _SHOWN}),
+    )

@@ -1,0 +1,58 @@
+"""Grids: lists of candidates become settings, each with a readable text of what varies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tidepull.building import build_problem, shape_of
+from tidepull.errors import InputError, SuiteError
+from tidepull.protocols import HasVariationBudget
+from tidepull.registry import Entry, Named
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One point of a grid: all its parameters, and those that vary as text (`epochs=16,units=32x32x32`)."""
+
+    parameters: Mapping[str, Any]
+    text: str = ""
+
+
+def settings_of(parameters: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
+    """The product of the grid's lists, over the fixed parameters."""
+    return [
+        Setting({**parameters, **point}, setting_text(point))
+        for values in product(*grid.values())
+        for point in [dict(zip(grid, values, strict=True))]
+    ]
+
+
+def setting_text(point: Mapping[str, Any]) -> str:
+    """`epochs=16,units=32x32x32`."""
+    return ",".join(f"{name}={_text(value)}" for name, value in point.items())
+
+
+def budgeted(entry: Entry[Any], setting: Setting, problem: Named, *, horizon: int, seed: int) -> Setting:
+    """The setting with the discount or window that the world's variation budget asks for."""
+    from_budget = getattr(entry.parameters, "from_variation_budget", None)
+    if from_budget is None:
+        raise SuiteError(f"{entry.id} does not know from_variation_budget; remove it or give the parameters")
+    world = build_problem(problem, seed=seed)
+    if not isinstance(world, HasVariationBudget):
+        raise SuiteError(f"{problem[0]} states no variation budget, which {entry.id} is to be set from")
+    shape = shape_of(world)
+    budget = world.variation_budget(horizon)
+    try:
+        chosen = from_budget(budget=budget, horizon=horizon, dim=shape.arm_dim, **setting.parameters)
+    except (InputError, TypeError) as error:
+        raise SuiteError(f"{entry.id}: {error}") from None
+    return Setting(chosen.to_mapping(), setting.text)
+
+
+def _text(value: Any) -> str:
+    if isinstance(value, list | tuple):
+        return "x".join(_text(item) for item in value)
+    return f"{value:g}" if isinstance(value, float) else str(value)

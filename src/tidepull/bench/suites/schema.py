@@ -1,0 +1,71 @@
+"""What a suite file may say; importing this module needs pydantic (extra `bench`)."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+
+from tidepull.bench.suites.seeds_text import parse_seeds
+
+Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+Seeds = Annotated[tuple[int, ...], BeforeValidator(parse_seeds)]
+
+
+class _Table(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+
+class ProblemTable(_Table):
+    """`[[problems]]`: one world; `name` labels it (its id when absent)."""
+
+    id: str
+    name: Name | None = None
+    horizon: PositiveInt | None = None
+    parameters: dict[str, Any] = Field(default_factory=dict)
+
+    @property
+    def label(self) -> str:
+        """The name that results carry."""
+        return self.name or self.id
+
+
+class PolicyTable(_Table):
+    """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
+
+    `grid` maps parameters to lists of candidates; the settings are their product.
+    """
+
+    name: Name
+    id: str | None = None
+    problems: tuple[str, ...] = Field(default=("*",), strict=False)
+    parameters: dict[str, Any] = Field(default_factory=dict)
+    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    from_variation_budget: bool = False
+
+
+class SuiteTable(_Table):
+    """The whole file."""
+
+    name: Name
+    description: str = ""
+    seeds: Seeds
+    horizon: PositiveInt | None = None
+    problem_seed: Annotated[int, Field(ge=0)] | None = None
+    modules: tuple[str, ...] = Field(default=(), strict=False)
+    problems: tuple[ProblemTable, ...] = Field(min_length=1, strict=False)
+    policies: tuple[PolicyTable, ...] = Field(min_length=1, strict=False)
+
+
+def allowed_keys(location: tuple[int | str, ...]) -> list[str]:
+    """The keys that may stand in the table where `location` points."""
+    tables: dict[str, type[_Table]] = {"problems": ProblemTable, "policies": PolicyTable}
+    owner = tables.get(str(location[0]), SuiteTable) if len(location) > 1 else SuiteTable
+    return list(owner.model_fields)
+
+
+def place(location: tuple[int | str, ...]) -> str:
+    """`policies[2].grid` for a location inside the file; lists count from 1."""
+    text = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in location)
+    return re.sub(r"^\.", "", text)

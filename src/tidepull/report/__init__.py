@@ -1,0 +1,1 @@
+"""What people read: tables, pictures, and one page of HTML."""

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
+from tidepull.bench.suites.suite import Suite, load_suite, own_suites, parse_suite
+from tidepull.errors import SuiteError
+
+HERE = Path(__file__).parents[1]
+HEAD = 'name = "mine"\nseeds = "0-1"\nhorizon = 50\nmodules = ["own_trivial.py"]\n'
+COINS = '[[problems]]\nid = "coins"\n'
+LEVER = '[[policies]]\nname = "lever"\n'
+
+
+def parse(text: str) -> Suite:
+    return parse_suite(text, where="mine.toml", folder=HERE)
+
+
+def test_a_grid_is_the_product_of_its_lists_seed_by_seed() -> None:
+    suite = parse(HEAD + COINS + LEVER + "grid = { arm = [0, 1], sleep = [0.0, 0.001] }\n")
+    assert [spec.id for spec in suite.specs] == [
+        f"coins/lever/arm={arm},sleep={sleep}/seed-{seed}"
+        for seed in (0, 1)
+        for arm in (0, 1)
+        for sleep in ("0", "0.001")
+    ]
+    assert suite.specs[1].policy_parameters == {"arm": 0, "sleep": 0.001}
+    assert len({spec.hash for spec in suite.specs}) == 8
+
+
+def test_horizon_comes_from_the_problem_then_the_suite_then_the_registry() -> None:
+    body = '[[problems]]\nid = "coins"\nname = "own"\nhorizon = 7\n' + COINS + LEVER
+    assert [spec.horizon for spec in parse(HEAD + body).specs] == [7, 50, 7, 50]
+    assert parse(HEAD.replace("horizon = 50\n", "") + COINS + LEVER).specs[0].horizon == 4096
+
+
+def test_policies_can_be_kept_to_some_problems_and_share_a_name() -> None:
+    text = (
+        HEAD
+        + COINS
+        + '[[problems]]\nid = "few-coins"\n'
+        + '[[policies]]\nname = "best"\nid = "lever"\nproblems = ["coins"]\nparameters = { arm = 2 }\n'
+        + '[[policies]]\nname = "best"\nid = "lever"\nproblems = ["few-*"]\nparameters = { arm = 1 }\n'
+    )
+    assert [(spec.problem, spec.policy_parameters["arm"]) for spec in parse(text).specs[:2]] == [
+        ("coins", 2),
+        ("few-coins", 1),
+    ]
+
+
+def test_problem_seed_fixes_the_world() -> None:
+    specs = parse("problem_seed = 4\n" + HEAD + COINS + LEVER).specs
+    assert [(spec.seed, spec.problem_seed) for spec in specs] == [(0, 4), (1, 4)]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (
+            HEAD + "horizn = 3\n" + COINS + LEVER,
+            r"mine.toml: there is no key 'horizn'; allowed here: name, descr",
+        ),
+        (
+            HEAD + COINS + LEVER + "lr = 1\n",
+            r"no key 'policies\[1\].lr'; allowed here: name, id, problems, param",
+        ),
+        (
+            HEAD + COINS + "lr = 1\n" + LEVER,
+            r"no key 'problems\[1\].lr'; allowed here: id, name, horizon, param",
+        ),
+        (HEAD + LEVER, r"mine.toml: the key 'problems' is missing"),
+        (HEAD.replace('"0-1"', '"0-x"') + COINS + LEVER, r"seeds: write seeds as \"0-9\""),
+        (HEAD.replace('"0-1"', '"4-1"') + COINS + LEVER, r"seeds: the seeds '4-1' run backwards"),
+        (
+            HEAD.replace("50", "0") + COINS + LEVER,
+            r"mine.toml: horizon: Input should be greater than 0 \(got 0\)",
+        ),
+        (HEAD.replace("50", '"50"') + COINS + LEVER, r"mine.toml: horizon: Input should be a valid integer"),
+        ("nonsense\n", r"mine.toml: not valid TOML: .*line 1"),
+        (
+            HEAD + COINS + LEVER.replace("lever", "levr"),
+            r"mine.toml: policies\[1\] \(levr\): there is no policy 'levr'; did",
+        ),
+        (
+            HEAD + COINS.replace("coins", "coin") + LEVER,
+            r"mine.toml: problems\[1\]: there is no problem 'coin'; did you",
+        ),
+        (
+            HEAD + COINS + LEVER + "grid = { arms = [1] }\n",
+            r"\(lever\): lever: there is no parameter 'arms' \(did you",
+        ),
+        (
+            HEAD + COINS + LEVER + "grid = { arm = [] }\n",
+            r"policies\[1\].grid.arm: List should have at least 1 item",
+        ),
+        (HEAD + COINS + LEVER + "grid = { arm = [-1] }\n", r"lever: arm must be ≥ 0, got -1"),
+        (
+            HEAD + COINS + LEVER + 'problems = ["cons"]\n',
+            r"no problem of the suite is called 'cons'; it has: coins",
+        ),
+        (HEAD + COINS + LEVER + LEVER, r"two trials are called coins/lever/seed-0"),
+        (
+            HEAD + COINS + LEVER + "from_variation_budget = true\n",
+            r"lever does not know from_variation_budget",
+        ),
+        (
+            HEAD.replace("own_trivial", "nowhere") + COINS + LEVER,
+            r"the module '.*nowhere.py' cannot be imported",
+        ),
+        (HEAD.replace("mine", "a/b") + COINS + LEVER, r"mine.toml: name: String should match pattern"),
+    ],
+)
+def test_a_mistake_names_the_file_the_key_and_what_is_allowed(text: str, message: str) -> None:
+    with pytest.raises(SuiteError, match=message):
+        parse(text)
+
+
+def test_a_name_that_is_no_suite_lists_those_that_are() -> None:
+    with pytest.raises(SuiteError, match="there is no suite 'smok'; give a TOML file or one of: .*smoke"):
+        load_suite("smok")
+
+
+@pytest.mark.parametrize("path", sorted(own_suites().glob("*.toml")), ids=lambda path: path.stem)
+def test_every_suite_that_comes_along_is_valid_and_named_after_its_file(path: Path) -> None:
+    suite = load_suite(path)
+    assert suite.name == path.stem
+    assert suite.description
+    assert suite.specs[0].hash
+
+
+def test_seeds_are_read_and_written_as_ranges() -> None:
+    assert parse_seeds("0-3 7, 9-10") == (0, 1, 2, 3, 7, 9, 10)
+    assert parse_seeds([3, 1]) == (1, 3)
+    assert seeds_text((0, 1, 2, 3, 7, 9, 10)) == "0-3 7 9-10"
+    for wrong in ("", [], [True], 3, "-1", [1.5]):
+        with pytest.raises(ValueError, match="write seeds as"):
+            parse_seeds(wrong)
+
+
+def sizes(name: str) -> dict[str, int]:
+    """Settings of each family on one problem and one seed."""
+    specs = load_suite(name).specs
+    first = [spec for spec in specs if spec.seed == specs[0].seed and spec.problem == specs[0].problem]
+    names = [spec.name for spec in first]
+    return {name: names.count(name) for name in names}
+
+
+def test_the_grids_are_as_large_as_the_papers() -> None:
+    networks = {"random": 1, "rnlps": 96, "nlps": 576}
+    assert sizes("paper-grid-noncontextual") == {**networks, "d-ucb": 10, "sw-ucb": 10}
+    assert sizes("paper-grid-contextual") == networks
+    assert sizes("paper-exploration") == {
+        "random": 1,
+        "rnlps": 96,
+        "rnlps-epsilon-greedy": 384,
+        "rnlps-boltzmann": 384,
+    }
+    assert len(load_suite("paper-grid-noncontextual").specs) == 4 * 5 * (1 + 96 + 576 + 20)
+
+
+def test_suites_that_select_and_suites_that_report_share_no_seed() -> None:
+    seeds = {
+        path.stem: {spec.seed for spec in load_suite(path).specs} for path in own_suites().glob("*.toml")
+    }
+    select = {"paper-grid-noncontextual", "paper-grid-contextual", "paper-exploration"}
+    report = {"paper-table", "paper-criteo", "paper-stationary"}
+    assert all(not seeds[a] & seeds[b] for a in select for b in report)
+    assert all(len(seeds[name]) == 10 for name in report)
+
+
+def test_discounts_and_windows_come_from_the_variation_budget() -> None:
+    parameters = {
+        (spec.problem, spec.name): spec.policy_parameters
+        for spec in load_suite("paper-table").specs
+        if spec.name in ("d-lin-ucb", "sw-lin-ucb")
+    }
+    assert len(parameters) == 6
+    flipping = parameters["flipping-vector", "d-lin-ucb"]["discount"]
+    assert flipping == pytest.approx(1 - (2 * (4096 // 64 - 1) / (50 * 4096)) ** (2 / 3), rel=1e-3)
+    turning = 2 * np.sin(np.pi / 32) * 4095
+    assert parameters["rotating-vector-32", "sw-lin-ucb"]["window"] == round((2 * 4096 / turning) ** (2 / 3))

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from tests.analysis.filling import fill
+from tests.analysis.making import around, make_study
+from tidepull.analysis.frame import load_frame
+from tidepull.bench.store.store import Store
+from tidepull.errors import InputError
+from tidepull.paper.combine import combined, in_column, main_groups
+from tidepull.paper.readme_table import update_table
+from tidepull.paper.results_page import agreement, overview, write_results
+
+
+def test_studies_of_one_problem_are_combined_and_keep_both_settings_of_a_name() -> None:
+    table = make_study("flipping-gaussian", {"rnlps-default": around(360), "d-ucb": around(1380)})
+    chosen = make_study(
+        "flipping-gaussian",
+        {"rnlps-best": around(250), "rnlps-default": around(300), "d-ucb-best": around(1370)},
+        suite="grid-selected",
+    )
+    (study,) = combined([chosen, table])
+    assert [group.name for group in study.groups] == [
+        "rnlps-default",
+        "d-ucb",
+        "rnlps-best",
+        "rnlps-default-selected",
+        "d-ucb-best",
+    ]
+    stands = in_column(study, "discounted")
+    assert stands is not None
+    assert stands.name == "d-ucb"
+    assert [group.name for group in main_groups(study)] == ["rnlps-best", "rnlps-default", "d-ucb"]
+
+
+def test_trials_that_no_suite_asks_for_any_more_stand_behind_as_an_earlier_choice() -> None:
+    before = make_study("flipping-gaussian", {"rnlps-best": around(400)}, suite="")
+    now = make_study("flipping-gaussian", {"rnlps-best": around(250)}, suite="grid-selected")
+    (study,) = combined([before, now])
+    assert [(group.name, round(group.regrets.mean())) for group in study.groups] == [
+        ("rnlps-best", 250),
+        ("rnlps-best-earlier", 400),
+    ]
+
+
+def test_other_horizons_are_not_combined() -> None:
+    short = make_study("flipping-gaussian", {"random": [1.0]}, horizon=100)
+    assert len(combined([short, make_study("flipping-gaussian", {"random": [2.0]})])) == 2
+
+
+def test_agreement_names_columns_within_two_standard_errors_and_the_size_of_other_differences() -> None:
+    study = make_study(
+        "flipping-gaussian", {"rnlps-default": around(360, 80), "d-ucb": around(1519.43), "nlps-best": [1.0]}
+    )
+    assert agreement(study) == (
+        "Ours is within two standard errors of the paper for default RNN; 10% above for D-(Lin)UCB."
+    )
+
+
+@pytest.mark.parametrize(
+    ("horizon", "regrets", "said"),
+    [(100, around(5), "shorter"), (4096, [5.0], "single trial")],
+)
+def test_agreement_is_not_claimed_where_it_cannot_be(horizon: int, regrets: list[float], said: str) -> None:
+    assert said in agreement(make_study("flipping-gaussian", {"d-ucb": regrets}, horizon=horizon))
+
+
+def test_overview_shows_ours_above_the_papers_and_the_lowest_in_bold() -> None:
+    study = make_study("flipping-gaussian", {"rnlps-default": around(350), "d-ucb": around(1380)})
+    row = overview([study]).rows[0]
+    assert row[4].text.startswith("**350.0 ± 6.7**<br>*357.6 ± 88.5*<br>(-0.3 s.e.)")
+    assert row[1].text == "*719.4 ± 93.5*"
+    assert "**" not in row[5].text
+
+
+def test_page_links_only_to_what_was_written_and_judges_every_claim(store: Store, tmp_path: Path) -> None:
+    page = write_results(load_frame([store]), tmp_path, command="tidepull report STORE --docs docs")
+    text = page.read_text()
+    for link in re.findall(r"\]\(([^)]+)\)", text):
+        assert (tmp_path / link).stat().st_size > 0
+    assert len(re.findall(r"(?m)^### \d\. ", text)) == 7
+    assert "tidepull report STORE --docs docs" in text
+    assert re.search(r"numpy \d", text)
+
+
+def test_table_goes_between_the_marks_of_a_readme_and_nowhere_else(tmp_path: Path) -> None:
+    study = make_study("flipping-gaussian", {"d-ucb": around(1380)})
+    file = tmp_path / "README.md"
+    file.write_text("before\n<!-- results -->\nold\n<!-- /results -->\nafter\n")
+    update_table(file, [study])
+    once = file.read_text()
+    update_table(file, [study])
+    assert file.read_text() == once
+    assert once.startswith("before\n<!-- results -->\n| problem |")
+    assert once.endswith("<!-- /results -->\nafter\n")
+    assert "1,380.0" in once
+    assert "old" not in once
+    file.write_text("no marks")
+    with pytest.raises(InputError, match="needs the lines"):
+        update_table(file, [study])
+
+
+def test_alternatives_to_posterior_sampling_have_a_picture_of_their_own(tmp_path: Path) -> None:
+    suite = """
+name = "exploring"
+seeds = "0-1"
+horizon = 40
+
+[[problems]]
+id = "flipping-gaussian"
+
+[[problems]]
+id = "sinusoidal-bernoulli"
+
+[[policies]]
+name = "rnlps"
+id = "ucb"
+
+[[policies]]
+name = "rnlps-boltzmann"
+id = "random"
+"""
+    page = write_results(
+        load_frame([fill(tmp_path / "store", suite)]), tmp_path / "docs", command="tidepull report"
+    )
+    shown = re.findall(r"results/(exploration-[\w-]+\.svg)", page.read_text())
+    assert shown == ["exploration-flipping-gaussian-40.svg", "exploration-sinusoidal-bernoulli-40.svg"]
+    assert all("rnlps-boltzmann" in (tmp_path / "docs" / "results" / name).read_text() for name in shown)
