@@ -118,8 +118,8 @@ def sweep(work: Work, store: Store, executor: Executor, progress: Progress) -> I
             while writing:
                 yield _settled(*writing.popleft(), progress)
         finally:
-            with suppress(StoreError):
-                while writing:
+            while writing:
+                with suppress(StoreError):
                     _settled(*writing.popleft(), progress)
 
 
