@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import BinaryIO
 
 from tidepull.errors import StoreError
 
@@ -28,24 +29,34 @@ _FIXES = {
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """All of the data or nothing under that name: a temporary file, synced, then renamed."""
+    """All of the data or nothing under that name."""
+    with replacing(path) as handle:
+        handle.write(data)
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A handle whose content, synced, becomes `path` at the end; after an error `path` is as it was before."""
     temporary = temporary_name(path)
     with explained("write", path):
         try:
-            try:
-                file = temporary.open("xb")
-            except FileNotFoundError:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                file = temporary.open("xb")
-            with file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            with _created(temporary) as handle:
+                yield handle
+                handle.flush()
+                os.fsync(handle.fileno())
             temporary.replace(path)
         except BaseException:
             with suppress(OSError):
                 temporary.unlink()
             raise
+
+
+def _created(path: Path) -> BinaryIO:
+    try:
+        return path.open("xb")
+    except FileNotFoundError:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        return path.open("xb")
 
 
 def temporary_name(path: Path) -> Path:

@@ -4,7 +4,6 @@ import errno
 import io
 import json
 import os
-import socket
 import subprocess
 import sys
 from dataclasses import replace
@@ -26,7 +25,6 @@ from tidepull.bench.store.trial_file import decode, encode
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.trial import Trial
 from tidepull.errors import ParameterError, StoreError
-from tidepull.files import abandoned, temporary_name, write_whole
 
 OWN = str(Path(__file__).parents[1] / "own_trivial.py")
 
@@ -243,17 +241,6 @@ def test_check_finds_unreadable_plans_and_records_of_failures(tmp_path: Path) ->
     assert check(store).good
 
 
-def test_what_a_dead_process_left_is_found_on_machines_with_dots_in_their_names(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(socket, "gethostname", lambda: "node1.lab.example")
-    mine = temporary_name(tmp_path / "suite.v2.parquet")
-    dead = mine.with_name(mine.name.replace(f"@{os.getpid()}", "@4194399"))
-    for path in (mine, dead):
-        path.write_bytes(b"half")
-    assert abandoned(tmp_path) == [dead]
-
-
 def test_export_writes_every_format_and_the_averages(tmp_path: Path) -> None:
     store, _ = filled(tmp_path / "store", range(4))
     rows = load_rows(store).rows
@@ -295,21 +282,6 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
     assert not list(tmp_path.rglob("*.tmp"))
 
 
-def test_a_real_write_limit_is_one_sentence(tmp_path: Path) -> None:
-    script = (
-        "import resource, signal, sys\n"
-        "from pathlib import Path\n"
-        "from tidepull.files import write_whole\n"
-        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
-        f"write_whole(Path({str(tmp_path)!r}) / 'x', b'x' * 5000)\n"
-    )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
-    assert "the file would exceed the size limit" in done.stderr.splitlines()[-1]
-    assert list(tmp_path.iterdir()) == []
-
-
 def test_a_directory_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="choose another directory"):
@@ -323,20 +295,6 @@ def test_a_directory_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> N
 def test_a_missing_store_is_one_sentence(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="there is no store at"):
         Store.open(tmp_path / "nothing")
-
-
-def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = tmp_path / "x"
-    write_whole(path, b"old")
-
-    def interrupt(_: int) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(os, "fsync", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        write_whole(path, b"new")
-    assert path.read_bytes() == b"old"
-    assert [file.name for file in tmp_path.iterdir()] == ["x"]
 
 
 def test_two_processes_may_write_to_one_store(tmp_path: Path) -> None:

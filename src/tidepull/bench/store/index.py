@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 
 from tidepull.bench.store.store import Store
 from tidepull.bench.store.trial_file import arrow
-from tidepull.files import explained, read_whole, temporary_name
+from tidepull.files import read_whole, replacing
 
 _COLUMNS = ("hash", "stamp", "manifest")
 _BATCH = 2048
@@ -68,20 +68,14 @@ def compact(store: Store) -> Census:
     pa, pq = arrow()
     census = Census()
     schema = pa.schema([pa.field(name, pa.string(), nullable=False) for name in _COLUMNS])
-    path = store.directory / "index.parquet"
-    temporary = temporary_name(path)
     rows = entries(store, census)
-    with explained("write", path):
-        try:
-            with pq.ParquetWriter(temporary, schema, compression="zstd", write_page_checksum=True) as writer:
-                while batch := list(islice(rows, _BATCH)):
-                    columns = [pa.array(column, pa.string()) for column in zip(*batch, strict=True)]
-                    writer.write_table(pa.table(columns, schema=schema))
-            with temporary.open("rb+") as file:
-                os.fsync(file.fileno())
-            temporary.replace(path)
-        finally:
-            temporary.unlink(missing_ok=True)
+    with (
+        replacing(store.directory / "index.parquet") as file,
+        pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as writer,
+    ):
+        while batch := list(islice(rows, _BATCH)):
+            columns = [pa.array(column, pa.string()) for column in zip(*batch, strict=True)]
+            writer.write_table(pa.table(columns, schema=schema))
     return census
 
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tidepull.errors import DataError
-from tidepull.problems.criteo.replacing import replacing
+from tidepull.files import replacing
 
 FORMAT = 1
 _ARRAYS = ("clicked", "not_clicked", "theta")

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tidepull.errors import MissingExtraError, ParameterError
-from tidepull.problems.criteo.replacing import replacing
+from tidepull.files import replacing
 from tidepull.problems.criteo.schema import COLUMNS
 from tidepull.problems.criteo.synthetic import impressions
 
