@@ -22,10 +22,10 @@ from tidepull.cli.console import err, print_json, say
 from tidepull.cli.report import announce
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
-from tidepull.cli.sweep_display import duration
 from tidepull.errors import ParameterError
 from tidepull.files import write_whole
 from tidepull.report.build import build_report
+from tidepull.report.duration import duration
 
 WHERE: Literal["local", "here"] = "local"
 _INTERRUPTED = 130

@@ -18,9 +18,10 @@ from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import load_suite
 from tidepull.cli.console import print_json, say
 from tidepull.cli.executor import executor_for
-from tidepull.cli.sweep_display import Display, duration, shown, time_left
+from tidepull.cli.sweep_display import Display, shown, time_left
 from tidepull.errors import StoreError
 from tidepull.protocols import Executor
+from tidepull.report.duration import duration
 
 _INTERRUPTED = 130
 _MOST_NAMED = 10

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from tidepull.bench.running.runner import Progress
 from tidepull.cli.console import err
+from tidepull.report.duration import duration
 
 LINE_EVERY = 15.0
 _MOST_PROBLEMS = 14
@@ -76,10 +77,3 @@ def time_left(progress: Progress, workers: int) -> str:
     return f"about {duration(seconds / workers)} left" + (
         f" plus {unknown:,} of unknown length" if unknown else ""
     )
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3.4 h`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -26,12 +26,13 @@ from tidepull.bench.suites.suite import Suite
 from tidepull.bench.suites.suite_text import Table, suite_text
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.executor import executor_for
-from tidepull.cli.sweep_display import Display, duration, shown
+from tidepull.cli.sweep_display import Display, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.files import write_whole
 from tidepull.policies import policies
 from tidepull.problems import problems
 from tidepull.protocols import Executor
+from tidepull.report.duration import duration
 from tidepull.report.tables import number
 
 _INTERRUPTED = 130

@@ -11,7 +11,6 @@ from tidepull.analysis.examine import Examined, Suite, examine
 from tidepull.analysis.frame import Frame, Study, load_frame
 from tidepull.bench.store.export import export
 from tidepull.bench.store.store import Store
-from tidepull.errors import MissingExtraError
 from tidepull.files import write_whole
 from tidepull.report import panel_plots, plots, result_tables
 from tidepull.report.belief_table import beliefs_table
@@ -85,10 +84,6 @@ def draw_figures(suite: Suite, folder: Path, formats: Sequence[str]) -> list[Pat
     """Every figure of a suite in every format."""
     if not formats:
         return []
-    try:
-        import matplotlib  # noqa: F401
-    except ImportError:
-        raise MissingExtraError("drawing figures", "bench") from None
     name = suite.name or "other"
     written: list[Path] = []
 

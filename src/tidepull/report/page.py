@@ -21,7 +21,8 @@ from tidepull.report.charts import (
     sensitivity_chart,
     thinned,
 )
-from tidepull.report.provenance import duration, provenance
+from tidepull.report.duration import duration
+from tidepull.report.provenance import provenance
 from tidepull.report.tables import to_html
 from tidepull.report.verdict import verdict
 

@@ -1,4 +1,4 @@
-"""Pictures of regret; with its sibling files named *plots.py the only place that imports matplotlib."""
+"""Pictures of regret, and what all pictures share; no other file imports matplotlib."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 
 from tidepull.analysis.bootstrap import mean_interval
 from tidepull.analysis.traces import Band, thinned_rounds
+from tidepull.errors import MissingExtraError
 from tidepull.report.colours import colour, dashes
 from tidepull.types import FloatArray
 
@@ -92,10 +93,25 @@ def line_style(name: str) -> dict[str, Any]:
 
 
 def tidy(axes: Any) -> None:
-    """No box, a light grid."""
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(axis="y", alpha=0.25)
+    """No box, light horizontal lines, small numbers."""
+    unbox(axes, grid="y")
     axes.tick_params(labelsize=9)
+
+
+def unbox(axes: Any, *, grid: str) -> None:
+    """No box, a light grid across `x`, `y` or `both`."""
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.grid(axis=grid, alpha=0.25)
+
+
+def plain_ticks(axes: Any) -> None:
+    """Numbers such as 20 and 500 on logarithmic axes, and none between them."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_minor_formatter(NullFormatter())
 
 
 def _name_ends(axes: Any, ends: Mapping[str, float]) -> None:
@@ -139,8 +155,10 @@ def spread(heights: Sequence[float], top: float) -> list[float]:
 
 def pyplot() -> Any:
     """matplotlib without a screen; the same numbers give the same bytes."""
-    import matplotlib as mpl
-
+    try:
+        import matplotlib as mpl
+    except ImportError:
+        raise MissingExtraError("drawing figures", "bench") from None
     mpl.use("Agg")
     mpl.rcParams["svg.hashsalt"] = "tidepull"
     mpl.rcParams["svg.fonttype"] = "path"

@@ -10,6 +10,7 @@ from pathlib import Path
 from tidepull.analysis.frame import Frame
 from tidepull.bench.running.executors import usable_cpus
 from tidepull.bench.suites.seeds_text import seeds_text
+from tidepull.report.duration import duration
 
 
 def provenance(frame: Frame, *, names: bool = True) -> Iterator[str]:
@@ -27,13 +28,6 @@ def provenance(frame: Frame, *, names: bool = True) -> Iterator[str]:
         seeds = seeds_text(row.seed for group in groups for row in group.rows)
         yield f"Seeds of {suite or 'trials outside any suite'}: {seeds}"
     yield f"CPU time: {duration(frame.cpu_seconds)} for {frame.trials:,} trials"
-
-
-def duration(seconds: float) -> str:
-    """`45 s`, `12 min`, `3.4 hours`."""
-    if seconds < 90:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} hours"
 
 
 def hardware() -> str:

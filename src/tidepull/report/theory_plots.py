@@ -4,38 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from tidepull.analysis.effective_error import EffectiveError
+from tidepull.report.plots import plain_ticks, pyplot, save, unbox
 from tidepull.theory.check import promises as promises_of
 from tidepull.theory.growth import Exponent
 from tidepull.theory.simulate import Result
 
 _REGRET, _BOUND, _GUIDE, _SECOND = "#0072b2", "#d55e00", "#8c8c8c", "#009e73"
 _NAMES = {"epsilon": "ε", "d": "d", "k": "K", "T": "T"}
-
-
-def _pyplot() -> Any:
-    import matplotlib as mpl
-
-    mpl.use("Agg")
-    mpl.rcParams["svg.hashsalt"] = "tidepull"
-    import matplotlib.pyplot as plt
-
-    return plt
-
-
-def _save(figure: Any, path: Path) -> None:
-    # Without the date the same numbers give the same bytes.
-    figure.savefig(path, dpi=150, metadata={"Date": None} if path.suffix == ".svg" else None)
-    _pyplot().close(figure)
-
-
-def _tidy(axes: Any) -> None:
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.grid(alpha=0.25, which="major")
 
 
 def _describe(result: Result) -> str:
@@ -48,7 +27,7 @@ def _describe(result: Result) -> str:
 
 def regret_against_bound(result: Result, *, path: Path) -> None:
     """Empirical regret (mean, and all trials as a band), the bound, 2T, and slopes 1/2 and 1, on log axes."""
-    plt = _pyplot()
+    plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
     T = result.checkpoints.astype(float)
     mean, low, high = result.regret.mean(axis=0), result.regret.min(axis=0), result.regret.max(axis=0)
@@ -72,13 +51,13 @@ def regret_against_bound(result: Result, *, path: Path) -> None:
     axes.set_xlim(1, T[-1])
     axes.legend(frameon=False, loc="upper left", fontsize=9, ncols=2)
     axes.set_ylim(top=float(result.bound[-1]) * 60)
-    _tidy(axes)
-    _save(figure, path)
+    unbox(axes, grid="both")
+    save(figure, [path])
 
 
 def promises(result: Result, *, path: Path) -> None:
     """Failures of the two events and the sum of s, beside what the lemmas allow."""
-    plt = _pyplot()
+    plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")
     trials, t = result.scenario.seeds, np.arange(1, result.scenario.horizon + 1)
     allowed = np.cumsum(1.0 / t.astype(float) ** 2)
@@ -106,13 +85,13 @@ def promises(result: Result, *, path: Path) -> None:
     )
     right.legend(frameon=False, loc="upper left", fontsize=9)
     for axes in (left, right):
-        _tidy(axes)
-    _save(figure, path)
+        unbox(axes, grid="both")
+    save(figure, [path])
 
 
 def growth(exponents: Sequence[Exponent], *, path: Path) -> None:
     """Regret against each axis on log axes, with the fitted power and the bound's own."""
-    plt = _pyplot()
+    plt = pyplot()
     rows = -(-len(exponents) // 2)
     figure, panels = plt.subplots(rows, 2, figsize=(8, 3.3 * rows), layout="constrained", squeeze=False)
     for axes in panels.ravel()[len(exponents) :]:
@@ -128,14 +107,14 @@ def growth(exponents: Sequence[Exponent], *, path: Path) -> None:
         axes.set(xlabel=_NAMES[e.axis], ylabel="regret")
         axes.set_ylim(top=axes.get_ylim()[1] * 3)
         axes.legend(frameon=False, fontsize=9, loc="upper left")
-        _plain_ticks(axes)
-        _tidy(axes)
-    _save(figure, path)
+        plain_ticks(axes)
+        unbox(axes, grid="both")
+    save(figure, [path])
 
 
 def effective_error(measured: EffectiveError, *, title: str, path: Path) -> None:
     """The features' error between trainings above the cumulative regret, over the rounds of one trial."""
-    plt = _pyplot()
+    plt = pyplot()
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(8, 6.4), layout="constrained", sharex=True, height_ratios=(3, 2)
     )
@@ -154,14 +133,5 @@ def effective_error(measured: EffectiveError, *, title: str, path: Path) -> None
     bottom.set(xlabel="round", ylabel="cumulative regret", xlim=(0, len(measured.regret)))
     bottom.set_ylim(bottom=0)
     for axes in (top, bottom):
-        _tidy(axes)
-    _save(figure, path)
-
-
-def _plain_ticks(axes: Any) -> None:
-    from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
-        axis.set_minor_formatter(NullFormatter())
+        unbox(axes, grid="both")
+    save(figure, [path])
