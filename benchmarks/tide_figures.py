@@ -49,7 +49,7 @@ def weights(out: Path, shown: list[tuple[str, Named, int, int]]) -> None:
     for axes, (title, named, seed, horizon) in zip(panels.flat, shown, strict=False):
         problem = build_problem(named, seed=seed)
         policy = build_policy("tide", shape_of(problem), seed=seed)
-        assert isinstance(policy, Tide)
+        assert isinstance(policy.inner, Tide)
         play(problem, policy, horizon)
         told = policy.explain(1)
         axes.stackplot(told.rounds, told.weights.T, colors=[COLOURS[name] for name in told.groups])

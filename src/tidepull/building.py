@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeGuard, cast
+from typing import Any, TypeGuard, cast, overload
 
 import numpy as np
 
 from tidepull.errors import ProblemError
 from tidepull.policies import policies
+from tidepull.policies.guard import Guarded, guarded
 from tidepull.problems import problems
 from tidepull.protocols import Learner, Problem
 from tidepull.registry import Named
@@ -24,11 +25,15 @@ def build_problem(problem: Named | Problem, *, seed: int) -> Problem:
     return cast(Problem, problem)
 
 
+@overload
+def build_policy(policy: Named, shape: ProblemShape, *, seed: int) -> Guarded: ...
+@overload
+def build_policy(policy: Learner, shape: ProblemShape, *, seed: int) -> Learner: ...
 def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> Learner:
-    """The policy itself when given an object, else built from its id on its own stream."""
+    """The policy itself when given an object, else built from its id on its own stream, behind its guard."""
     if is_named(policy):
         entry, parameters = policies.resolve(policy)
-        return entry.build(parameters, shape, Streams(seed).child("policy"))
+        return guarded(entry, parameters, shape, Streams(seed).child("policy"))
     _require(policy, "policy", ("choose", "learn"))
     return cast(Learner, policy)
 

@@ -5,12 +5,14 @@ TidepullError
 │   ├── UnknownIdError        no problem, policy or suite of that id
 │   ├── ParameterError        a parameter that does not exist, or a value outside its range
 │   ├── ContextError          a context whose shape does not fit the policy
-│   ├── RewardError           a reward that is not finite, or not of the kind a policy accepts
+│   ├── RewardError           a reward that is not finite, too large, or not of the kind a policy accepts
 │   ├── ArmError              an arm outside the range, or not available
+│   ├── EventError            no event, or one whose round has not begun or is finished already
 │   ├── ProblemError          a problem object that breaks its contract
 │   ├── DataError             a data file that is missing, truncated or altered
 │   ├── SnapshotError         a snapshot that belongs to something else, or is damaged
 │   └── SuiteError            a suite file that cannot be understood
+├── BusyError             a policy that another thread is using at this moment
 ├── NumericalError        numbers too large, too small or not finite for exact linear algebra
 ├── TrainingError         a network's training diverged, or had nothing to learn from
 ├── StoreError            results could not be written or read (full disk, no permission)
@@ -46,11 +48,15 @@ class ContextError(InputError):
 
 
 class RewardError(InputError):
-    """A reward that is not finite, or not of the kind that a policy accepts."""
+    """A reward that is not finite, too large, or not of the kind that a policy accepts."""
 
 
 class ArmError(InputError):
     """An arm outside the range, or not available."""
+
+
+class EventError(InputError):
+    """No event, or one whose round has not begun or is finished already."""
 
 
 class ProblemError(InputError):
@@ -67,6 +73,10 @@ class SnapshotError(InputError):
 
 class SuiteError(InputError):
     """A suite file that cannot be understood."""
+
+
+class BusyError(TidepullError):
+    """A policy that another thread is using at this moment."""
 
 
 class NumericalError(TidepullError):

@@ -1,10 +1,17 @@
-"""Snapshots as bytes: JSON for the structure, raw arrays beside it, nothing executable."""
+"""Snapshots as bytes: JSON for the structure, raw arrays behind it, a checksum in front, nothing executable.
+
+    magic, format (one byte), checksum (32 bytes), then what the checksum covers:
+    length of the JSON text (8 bytes), the JSON text, the arrays one after another
+
+Bytes whose checksum does not fit are refused before anything in them is read.
+"""
 
 from __future__ import annotations
 
-import io
 import json
-import zipfile
+import math
+from collections.abc import Iterator
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -12,7 +19,14 @@ import numpy as np
 from tidepull.errors import SnapshotError
 from tidepull.types import Snapshot
 
-_STRUCTURE = "structure"
+FORMAT = 2
+"""Raised whenever snapshots of one version of tidepull cannot be read by another; 0.1 had none."""
+
+_MAGIC = b"tidepull snapshot "
+_DIGEST = 32
+_HEAD = len(_MAGIC) + 1 + _DIGEST
+_KINDS = "biuf"
+_ARRAY = "__array__"
 
 
 def generator_state(rng: np.random.Generator) -> Snapshot:
@@ -52,35 +66,140 @@ def read_array(snapshot: Snapshot, name: str, shape: tuple[int | None, ...]) -> 
     return array
 
 
+def read_whole(snapshot: Snapshot, name: str, least: int) -> int:
+    """One whole number of at least `least`."""
+    value = read(snapshot, name)
+    if type(value) is not int or value < least:
+        raise SnapshotError(
+            f"the snapshot's '{name}' must be a whole number of at least {least}, got {value!r}"
+        )
+    return value
+
+
+def read_indices(
+    snapshot: Snapshot, name: str, *, length: int | None = None, below: int | None = None
+) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """A copy of a list of whole numbers from 0; None: any length, any size."""
+    array = np.array(read(snapshot, name))
+    if array.dtype != np.int64 or array.ndim != 1 or length not in (None, len(array)):
+        raise SnapshotError(f"the snapshot's '{name}' must be {length or 'some'} whole numbers")
+    if len(array) and (array.min() < 0 or (below is not None and array.max() >= below)):
+        raise SnapshotError(f"the snapshot's '{name}' has numbers that are out of range")
+    return array
+
+
 def dump(snapshot: Snapshot) -> bytes:
-    """A snapshot as one block of bytes (an uncompressed npz archive with a JSON member)."""
-    arrays: dict[str, np.ndarray[Any, Any]] = {}
-    structure = json.dumps(_detach(snapshot, arrays))
-    buffer = io.BytesIO()
-    np.savez(
-        buffer, allow_pickle=False, **{_STRUCTURE: np.frombuffer(structure.encode(), np.uint8)}, **arrays
-    )
-    return buffer.getvalue()
+    """A snapshot as one block of bytes; equal snapshots give equal bytes."""
+    arrays: list[np.ndarray[Any, Any]] = []
+    try:
+        structure = json.dumps(_detach(snapshot, arrays)).encode()
+    except RecursionError:
+        raise SnapshotError("a snapshot must not contain itself") from None
+    parts = [len(structure).to_bytes(8, "little"), structure, *(_raw(array) for array in arrays)]
+    content = b"".join(parts)
+    return _MAGIC + bytes([FORMAT]) + _digest(content) + content
 
 
 def load(data: bytes) -> Snapshot:
-    """The inverse of `dump`."""
+    """The inverse of `dump`; whatever is not exactly what `dump` gave is a `SnapshotError`."""
+    if not isinstance(data, bytes | bytearray | memoryview):
+        raise SnapshotError(f"a snapshot is loaded from bytes, got a {type(data).__name__}")
+    data = bytes(data)
+    if data.startswith(b"PK"):
+        raise SnapshotError(
+            "the snapshot is of tidepull 0.1, which this version cannot read; start the policy afresh"
+        )
+    if len(data) < _HEAD or not data.startswith(_MAGIC):
+        raise SnapshotError(
+            "the bytes are no snapshot of tidepull, or the beginning is damaged; use an older one"
+        )
+    if (found := data[len(_MAGIC)]) != FORMAT:
+        raise SnapshotError(f"the snapshot has the format {found}, this version of tidepull reads {FORMAT}")
+    content = data[_HEAD:]
+    if _digest(content) != data[_HEAD - _DIGEST : _HEAD]:
+        raise SnapshotError("the snapshot is damaged: its checksum does not fit; use an older one")
     try:
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            structure = json.loads(archive[_STRUCTURE].tobytes())
-            arrays = {name: archive[name] for name in archive.files if name != _STRUCTURE}
-    except (ValueError, KeyError, OSError, zipfile.BadZipFile) as error:
-        raise SnapshotError(f"the snapshot is damaged ({error}); use an older one") from None
-    restored: Snapshot = _attach(structure, arrays)
-    return restored
+        return _parse(content)
+    except Exception as error:  # a checksum that fits, around something that `dump` never wrote
+        raise SnapshotError(f"the snapshot cannot be read ({type(error).__name__}: {error})") from None
 
 
-def _detach(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
-    if isinstance(value, np.ndarray):
-        name = f"array{len(arrays)}"
-        arrays[name] = value
-        return {"__array__": name}
+def checksum(snapshot: Snapshot) -> str:
+    """A short text that changes with any bit of a snapshot."""
+    return dump(snapshot)[_HEAD - _DIGEST : _HEAD].hex()
+
+
+def difference(left: Any, right: Any, name: str = "state") -> str | None:
+    """Where two snapshots differ first in structure, kind, shape or value; None where they do not. NaN equals NaN."""
+    if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
+        return None if _same_array(left, right) else name
+    if isinstance(left, dict) and isinstance(right, dict):
+        if set(left) != set(right):
+            return f"{name}.{min(map(str, set(left) ^ set(right)))}"
+        parts = [(f"{name}.{key}", left[key], right[key]) for key in left]
+    elif isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right):
+        parts = [(f"{name}.{i}", a, b) for i, (a, b) in enumerate(zip(left, right, strict=True))]
+    else:
+        return None if _same_value(left, right) else name
+    return next((found for key, a, b in parts if (found := difference(a, b, key)) is not None), None)
+
+
+def first_not_finite(state: Any, allowed: frozenset[str]) -> str | None:
+    """The first part of a state with NaN or infinity in it; `allowed` are dotted names that may have them."""
+    return next(
+        (name for name, value in _numbers(state, "") if name not in allowed and not _finite(value)), None
+    )
+
+
+def _numbers(value: Any, name: str) -> Iterator[tuple[str, Any]]:
+    """Every array and float with the dotted names of the dictionaries above it."""
     if isinstance(value, dict):
+        for key, item in value.items():
+            yield from _numbers(item, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, list | tuple):
+        for item in value:
+            yield from _numbers(item, name)
+    elif isinstance(value, np.ndarray | float):
+        yield name, value
+
+
+def _finite(value: Any) -> bool:
+    if isinstance(value, np.ndarray):
+        return value.dtype.kind != "f" or bool(np.isfinite(value).all())
+    return math.isfinite(value)
+
+
+def _same_array(left: Any, right: Any) -> bool:
+    if not (isinstance(left, np.ndarray) and isinstance(right, np.ndarray)):
+        return False
+    same = left.dtype == right.dtype and left.shape == right.shape
+    return same and np.array_equal(left, right, equal_nan=left.dtype.kind == "f")
+
+
+def _same_value(left: Any, right: Any) -> bool:
+    if isinstance(left, float) and isinstance(right, float):
+        return left == right or (math.isnan(left) and math.isnan(right))
+    return type(left) is type(right) and bool(left == right)
+
+
+def _digest(content: bytes) -> bytes:
+    return blake2b(content, digest_size=_DIGEST).digest()
+
+
+def _raw(array: np.ndarray[Any, Any]) -> bytes:
+    return array.tobytes("A")
+
+
+def _detach(value: Any, arrays: list[np.ndarray[Any, Any]]) -> Any:
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind not in _KINDS:
+            raise SnapshotError(f"a snapshot holds arrays of numbers only, not of {value.dtype}")
+        arrays.append(value)
+        by_columns = value.flags.f_contiguous and not value.flags.c_contiguous
+        return {_ARRAY: [value.dtype.str, list(value.shape), by_columns]}
+    if isinstance(value, dict):
+        if _ARRAY in value:
+            raise SnapshotError(f"a snapshot must not use the name '{_ARRAY}'")
         return {str(key): _detach(item, arrays) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [_detach(item, arrays) for item in value]
@@ -89,11 +208,38 @@ def _detach(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
     raise SnapshotError(f"a snapshot holds JSON values and arrays only, not {type(value).__name__}")
 
 
-def _attach(value: Any, arrays: dict[str, np.ndarray[Any, Any]]) -> Any:
-    if isinstance(value, dict):
-        if set(value) == {"__array__"}:
-            return arrays[value["__array__"]]
-        return {key: _attach(item, arrays) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_attach(item, arrays) for item in value]
-    return value
+def _parse(content: bytes) -> Snapshot:
+    start = 8 + int.from_bytes(content[:8], "little")
+    structure = json.loads(content[8:start])
+    reader = _Reader(content, start)
+    restored = reader.attach(structure)
+    if not isinstance(restored, dict) or reader.position != len(content):
+        raise ValueError("there is more or less in it than it says")
+    return restored
+
+
+class _Reader:
+    """Puts arrays back into their places, in the order in which they were written."""
+
+    def __init__(self, content: bytes, position: int) -> None:
+        self.position = position
+        self._content = content
+
+    def attach(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            if set(value) == {_ARRAY}:
+                return self._array(*value[_ARRAY])
+            return {key: self.attach(item) for key, item in value.items()}
+        return [self.attach(item) for item in value] if isinstance(value, list) else value
+
+    def _array(self, kind: str, shape: list[int], by_columns: bool) -> np.ndarray[Any, Any]:
+        dtype = np.dtype(kind)
+        if dtype.kind not in _KINDS or any(type(n) is not int or n < 0 for n in shape):
+            raise ValueError(f"an array of {kind} and the shape {shape}")
+        size = math.prod(shape)
+        end = self.position + size * dtype.itemsize
+        if end > len(self._content):
+            raise ValueError("an array is longer than the snapshot")
+        flat = np.frombuffer(self._content, dtype, size, self.position).copy()
+        self.position = end
+        return flat.reshape(shape, order="F" if by_columns else "C")

@@ -5,16 +5,17 @@ import pytest
 from scipy import stats
 
 from tidepull.building import build_policy
+from tidepull.policies.guard import Guarded
 from tidepull.policies.linear_ts import LinearThompson
 from tidepull.types import Context, Event, ProblemShape
 
 LAMBDA, SIGMA, FACTOR = 0.3, 0.4, 1.7
 
 
-def make(shape: ProblemShape) -> LinearThompson:
+def make(shape: ProblemShape) -> Guarded:
     settings = {"regularisation": LAMBDA, "noise_std": SIGMA, "exploration": FACTOR}
     policy = build_policy(("lin-ts", settings), shape, seed=1)
-    assert isinstance(policy, LinearThompson)
+    assert isinstance(policy.inner, LinearThompson)
     return policy
 
 

@@ -25,8 +25,8 @@ SMALL: dict[str, Any] = {"units": (8, 8, 8), "epochs": 2}
 
 def _build(id: str, shape: ProblemShape, **parameters: Any) -> NeuralLinear:
     policy = build_policy((id, parameters), shape, seed=0)
-    assert isinstance(policy, NeuralLinear)
-    return policy
+    assert isinstance(policy.inner, NeuralLinear)
+    return policy.inner
 
 
 def _used(policy: NeuralLinear) -> dict[str, Any]:

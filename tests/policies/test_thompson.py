@@ -7,14 +7,15 @@ from scipy import stats
 from tidepull import snapshots
 from tidepull.building import build_policy
 from tidepull.errors import RewardError
+from tidepull.policies.guard import Guarded
 from tidepull.policies.thompson import BernoulliThompson
 from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.types import Context, Event, ProblemShape
 
 
-def make(n_arms: int = 3) -> BernoulliThompson:
+def make(n_arms: int = 3) -> Guarded:
     policy = build_policy("bernoulli-ts", ProblemShape(n_arms=n_arms), seed=0)
-    assert isinstance(policy, BernoulliThompson)
+    assert isinstance(policy.inner, BernoulliThompson)
     return policy
 
 

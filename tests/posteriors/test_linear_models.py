@@ -36,7 +36,7 @@ def test_error_stays_below_1e_8_over_100_000_rounds(window: int | None) -> None:
     models = StationaryModels(1, d, LAMBDA) if window is None else WindowedModels(1, d, LAMBDA, window)
     error = 0.0
     for t in range(n):
-        models.update(0, X[t], float(Y[t]))
+        models.update(0, X[t], float(Y[t]), t)
         if (t + 1) % 9973 == 0 or t == n - 1:
             first = 0 if window is None else max(0, t + 1 - window)
             wanted = fresh(X[first : t + 1], Y[first : t + 1], queries)
@@ -50,7 +50,7 @@ def test_windowed_models_survive_rows_of_very_different_size() -> None:
     X[::17] *= 1e5  # such a row, taken back, leaves rounding errors as large as everything else
     models = WindowedModels(1, d, LAMBDA, window)
     for t in range(400):
-        models.update(0, X[t], float(Y[t]))
+        models.update(0, X[t], float(Y[t]), t)
         if t % 17 == window - 1:  # no large row is left in the window
             first = max(0, t + 1 - window)
             wanted = fresh(X[first : t + 1], Y[first : t + 1], X[1:5])
@@ -62,7 +62,7 @@ def test_models_side_by_side_learn_only_their_own_rows_but_share_the_window() ->
     owners = np.random.default_rng(3).integers(3, size=60)
     models = WindowedModels(3, 3, LAMBDA, 12)
     for t in range(60):
-        models.update(int(owners[t]), X[t], float(Y[t]))
+        models.update(int(owners[t]), X[t], float(Y[t]), t)
         last = np.arange(max(0, t - 11), t + 1)
         for model in range(3):
             rows = last[owners[last] == model]
@@ -76,8 +76,8 @@ def test_discounted_models_equal_the_recursion_with_its_prior_term() -> None:
     models = DiscountedModels(1, 3, LAMBDA, gamma)
     identity = LAMBDA * np.eye(3)
     V, V_tilde, b = identity, identity, np.zeros(3)
-    for x, y in zip(X, Y, strict=True):
-        models.update(0, x, float(y))
+    for t, (x, y) in enumerate(zip(X, Y, strict=True)):
+        models.update(0, x, float(y), t)
         V = gamma * V + np.outer(x, x) + (1 - gamma) * identity
         V_tilde = gamma**2 * V_tilde + np.outer(x, x) + (1 - gamma**2) * identity
         b = gamma * b + y * x

@@ -117,7 +117,7 @@ def effective_error(
         raise ParameterError(
             f"problem must be a linear one, whose arms have vectors; {_id(problem)} has none"
         )
-    learner = build_policy(policy, shape, seed=seed)
+    learner = build_policy(policy, shape, seed=seed).inner
     if not isinstance(learner, NeuralLinear):
         raise ParameterError(f"policy must have an encoder, as rnlps does; {_id(policy)} has none")
     probe = FeatureProbe(learner)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidepull.policies.checks import checked_features
 from tidepull.types import Context, FloatArray, ProblemShape
 
 
@@ -23,11 +22,11 @@ class LinearInputs:
 
     def rows(self, context: Context) -> FloatArray:
         """The rows that every model must score: one for each arm when shared, else a single one."""
-        if self.shared:
-            return checked_features("arm_features", context.arm_features, (self.n_arms, self.dim))
+        if context.arm_features is not None:
+            return context.arm_features
         row: FloatArray = np.ones((1, self.dim))
-        if self.dim > 1:
-            row[0, 1:] = checked_features("observation", context.observation, (self.dim - 1,))
+        if context.observation is not None:
+            row[0, 1:] = context.observation
         return row
 
     def chosen(self, context: Context, arm: int) -> tuple[int, FloatArray]:

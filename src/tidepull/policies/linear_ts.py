@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.checks import checked_available, checked_event
 from tidepull.policies.choice import best_arm
 from tidepull.policies.linear_inputs import LinearInputs
 from tidepull.posteriors.linear_gaussian import LinearGaussian
@@ -44,16 +43,14 @@ class LinearThompson:
 
     def choose(self, context: Context) -> int:
         """The available arm that is best under one draw."""
-        available = checked_available(context, self._inputs.n_arms)
         rows = self._inputs.rows(context)
         scores = np.concatenate([rows @ model.sample(self._rng) for model in self._models])
-        return best_arm(scores, available, self._rng)
+        return best_arm(scores, context.available, self._rng)
 
     def learn(self, event: Event) -> None:
         """Teach the arm's model."""
-        arm, reward = checked_event(event, self._inputs.n_arms)
-        model, x = self._inputs.chosen(event.context, arm)
-        self._models[model].update(x, reward)
+        model, x = self._inputs.chosen(event.context, event.arm)
+        self._models[model].update(x, event.reward)
 
     def snapshot(self) -> Snapshot:
         """The models and the generator's position."""

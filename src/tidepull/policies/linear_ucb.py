@@ -23,14 +23,14 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.checks import checked_available, checked_event
 from tidepull.policies.choice import best_arm
+from tidepull.policies.clock import Clock, decided_round
 from tidepull.policies.linear_inputs import LinearInputs
 from tidepull.policies.variation import optimal_discount, optimal_window
 from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.linear_models import LinearModels, StationaryModels, WindowedModels
 from tidepull.seeds import Streams
-from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 
@@ -99,6 +99,7 @@ class LinearUcb:
         kind: str,
     ) -> None:
         self._models = models
+        self._clock = Clock()
         self._inputs = inputs
         self._width = width
         self._rng = rng
@@ -116,19 +117,23 @@ class LinearUcb:
 
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""
-        available = checked_available(context, self._inputs.n_arms)
-        return best_arm(self.indices(context), available, self._rng)
+        self._models.advance(self._clock.latest)
+        arm = best_arm(self.indices(context), context.available, self._rng)
+        self._clock.begin()
+        return arm
 
     def learn(self, event: Event) -> None:
         """Teach the arm's model."""
-        arm, reward = checked_event(event, self._inputs.n_arms)
-        model, x = self._inputs.chosen(event.context, arm)
-        self._models.update(model, x, reward)
+        decided = decided_round(event)
+        model, x = self._inputs.chosen(event.context, event.arm)
+        self._models.update(model, x, event.reward, decided)
+        self._clock.reach(decided)
 
     def snapshot(self) -> Snapshot:
         """The models and the generator's position."""
         return {
             "kind": self._kind,
+            "latest": self._clock.latest,
             "models": self._models.snapshot(),
             "generator": generator_state(self._rng),
         }
@@ -136,6 +141,7 @@ class LinearUcb:
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         check_kind(snapshot, self._kind)
+        self._clock.latest = read_whole(snapshot, "latest", -1)
         self._models.restore(read(snapshot, "models"))
         restore_generator(self._rng, read(snapshot, "generator"))
 

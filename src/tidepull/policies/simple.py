@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 from tidepull.errors import ArmError, InputError, ParameterError
 from tidepull.parameters import NoParameters, Parameters, parameter
-from tidepull.policies.checks import checked_available, checked_event
 from tidepull.policies.choice import any_arm, best_arm
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, restore_generator
@@ -22,11 +21,10 @@ class RandomPolicy:
 
     def choose(self, context: Context) -> int:
         """An arm drawn uniformly."""
-        return any_arm(self._n_arms, checked_available(context, self._n_arms), self._rng)
+        return any_arm(self._n_arms, context.available, self._rng)
 
     def learn(self, event: Event) -> None:
-        """Nothing but a check of the event."""
-        checked_event(event, self._n_arms)
+        """Nothing."""
 
     def snapshot(self) -> Snapshot:
         """The generator's position."""
@@ -54,18 +52,15 @@ class FixedPolicy:
                 f"fixed: arm must be less than the {shape.n_arms} arms, got {parameters.arm}"
             )
         self._arm = parameters.arm
-        self._n_arms = shape.n_arms
 
     def choose(self, context: Context) -> int:
         """The fixed arm."""
-        available = checked_available(context, self._n_arms)
-        if available is not None and not available[self._arm]:
+        if context.available is not None and not context.available[self._arm]:
             raise ArmError(f"fixed: arm {self._arm} is not available in this round")
         return self._arm
 
     def learn(self, event: Event) -> None:
-        """Nothing but a check of the event."""
-        checked_event(event, self._n_arms)
+        """Nothing."""
 
     def snapshot(self) -> Snapshot:
         """There is no state."""
@@ -80,20 +75,18 @@ class OraclePolicy:
     """The arm of the highest true mean; only the loop, which knows the means, can run it."""
 
     def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:
-        self._n_arms = shape.n_arms
         self._rng = streams.generator("ties")
 
     def choose_knowing(self, context: Context, means: FloatArray) -> int:
         """The best available arm."""
-        return best_arm(means, checked_available(context, self._n_arms), self._rng)
+        return best_arm(means, context.available, self._rng)
 
     def choose(self, context: Context) -> int:
         """Always an error: a context does not tell the truth."""
         raise InputError("the oracle needs the true means, so only run_trial can run it")
 
     def learn(self, event: Event) -> None:
-        """Nothing but a check of the event."""
-        checked_event(event, self._n_arms)
+        """Nothing."""
 
     def snapshot(self) -> Snapshot:
         """The generator's position."""

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.checks import checked_available, checked_event
 from tidepull.policies.choice import best_arm
 from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.seeds import Streams
@@ -31,23 +30,20 @@ class BernoulliThompson:
     def __init__(
         self, parameters: BernoulliThompsonParameters, shape: ProblemShape, streams: Streams
     ) -> None:
-        self._n_arms = shape.n_arms
         self._beliefs = BetaBernoulli(shape.n_arms, **parameters.to_mapping())
         self._rng = streams.generator("posterior")
 
     def choose(self, context: Context) -> int:
         """The available arm of the largest draw."""
-        available = checked_available(context, self._n_arms)
-        return best_arm(self._beliefs.sample(self._rng), available, self._rng)
+        return best_arm(self._beliefs.sample(self._rng), context.available, self._rng)
 
     def learn(self, event: Event) -> None:
         """Count a success or a failure."""
-        arm, reward = checked_event(event, self._n_arms)
-        if reward not in (0.0, 1.0):
+        if event.reward not in (0.0, 1.0):
             raise RewardError(
-                f"reward must be 0 or 1 for bernoulli-ts, got {reward:g}; use ucb or lin-ts instead"
+                f"reward must be 0 or 1 for bernoulli-ts, got {event.reward:g}; use ucb or lin-ts instead"
             )
-        self._beliefs.update(arm, reward == 1.0)
+        self._beliefs.update(event.arm, event.reward == 1.0)
 
     def snapshot(self) -> Snapshot:
         """The counts and the generator's position."""

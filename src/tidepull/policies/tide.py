@@ -56,6 +56,8 @@ class TideParameters(Parameters):
 class Tide:
     """Posterior sampling over a mixture of hypotheses about time."""
 
+    not_finite = frozenset({"log_weights", "last", "rounds.recent", "rounds.network", "scale.scale"})
+
     def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
         unknown = [name for name in parameters.without if name not in GROUP_PRIOR]
         if unknown:

@@ -15,11 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.checks import checked_available, checked_event
 from tidepull.policies.choice import best_arm
+from tidepull.policies.clock import Clock, decided_round
 from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
 from tidepull.seeds import Streams
-from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 
@@ -50,6 +50,7 @@ class Ucb:
 
     def __init__(self, tally: Tally, *, bonus_scale: float, rng: np.random.Generator, kind: str) -> None:
         self._tally = tally
+        self._clock = Clock()
         self._bonus_scale = bonus_scale
         self._rng = rng
         self._kind = kind
@@ -60,7 +61,7 @@ class Ucb:
         played = counts > 0
         indices: FloatArray = np.full(len(counts), np.inf)
         np.divide(sums, counts, out=indices, where=played)
-        # The last round weighs 1, so n >= 1 as soon as any arm was played.
+        # n >= 1 where the latest round has been learnt, which weighs 1; rounds that wait for a reward leave less.
         bonus: FloatArray = self._bonus_scale * np.sqrt(
             np.log(max(counts.sum(), 1.0)) / np.where(played, counts, 1.0)
         )
@@ -68,17 +69,22 @@ class Ucb:
 
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""
-        return best_arm(self.indices(), checked_available(context, len(self._tally.counts)), self._rng)
+        self._tally.advance(self._clock.latest)
+        arm = best_arm(self.indices(), context.available, self._rng)
+        self._clock.begin()
+        return arm
 
     def learn(self, event: Event) -> None:
         """Count the round."""
-        arm, reward = checked_event(event, len(self._tally.counts))
-        self._tally.add(arm, reward)
+        decided = decided_round(event)
+        self._tally.add(event.arm, event.reward, decided)
+        self._clock.reach(decided)
 
     def snapshot(self) -> Snapshot:
         """The tally and the generator's position."""
         return {
             "kind": self._kind,
+            "latest": self._clock.latest,
             "tally": self._tally.snapshot(),
             "generator": generator_state(self._rng),
         }
@@ -86,6 +92,7 @@ class Ucb:
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         check_kind(snapshot, self._kind)
+        self._clock.latest = read_whole(snapshot, "latest", -1)
         self._tally.restore(read(snapshot, "tally"))
         restore_generator(self._rng, read(snapshot, "generator"))
 

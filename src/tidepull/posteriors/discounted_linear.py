@@ -4,6 +4,9 @@
     V~ <- gamma^2 V~ + x x' + (1 - gamma^2) lambda I      V~ = lambda I + S~
     b  <- gamma b    + r x
 
+Time is the number of the round in which an arm was chosen: a round that lies k rounds back weighs gamma^k (in V~
+gamma^2k), whenever its reward comes, and rounds whose reward never comes age the others.
+
 The prior does not fade, so V is no rank-one change of what it was, and is factored anew for each use:
 O(d^3) a round for each model. Only the fading parts S and S~ are kept.
 """
@@ -14,7 +17,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from tidepull.errors import NumericalError
-from tidepull.snapshots import read_array
+from tidepull.snapshots import read_array, read_whole
 from tidepull.types import FloatArray, Snapshot
 
 _ARRAYS = ("weights", "S", "S_squared", "b")
@@ -35,23 +38,40 @@ class DiscountedModels:
         self.S: FloatArray = np.zeros((n_models, dim, dim))
         self.S_squared: FloatArray = np.zeros((n_models, dim, dim))
         self.b: FloatArray = np.zeros((n_models, dim))
+        self._latest = -1
 
-    def update(self, model: int, x: FloatArray, y: float) -> None:
-        """All models age by one round, one of them learns."""
+    def advance(self, latest: int) -> None:
+        """All models age."""
+        if latest > self._latest:
+            age = self._discount ** (latest - self._latest)
+            # `weights` are sums of squared weights, (1 - gamma^2t) / (1 - gamma^2) after t rounds.
+            self.weights *= age**2
+            self.b *= age
+            self.S *= age
+            if self._slip:
+                np.multiply(self.S, self._discount**2, out=self.S_squared)
+            else:
+                self.S_squared *= age**2
+            self._latest = latest
+
+    def update(self, model: int, x: FloatArray, y: float, decided: int) -> None:
+        """All models age up to the round, one of them learns it."""
         x = np.asarray(x, dtype=np.float64)
         outer, moment = np.outer(x, x), y * x
         if not np.isfinite(np.trace(self.S[model]) + np.trace(outer) + np.abs(moment).sum()):
             raise NumericalError("an observation is not finite or too large to add")
-        gamma = self._discount
-        # `weights` are sums of squared weights, (1 - gamma^2t) / (1 - gamma^2) after t rounds.
-        self.weights *= gamma**2
-        self.weights[model] += 1.0
-        self.b *= gamma
-        self.b[model] += moment
-        self.S *= gamma
-        self.S[model] += outer
-        np.multiply(self.S if self._slip else self.S_squared, gamma**2, out=self.S_squared)
-        self.S_squared[model] += outer
+        self.advance(decided)
+        weight = self._discount ** (self._latest - decided)
+        self.weights[model] += weight**2
+        self.b[model] += weight * moment
+        self.S[model] += weight * outer
+        if not self._slip:
+            self.S_squared[model] += weight**2 * outer
+        elif decided < self._latest:
+            self.S_squared[model] += self._discount**2 * weight * outer
+        else:
+            np.multiply(self.S, self._discount**2, out=self.S_squared)
+            self.S_squared[model] += outer
 
     def predict(self, model: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prediction x'V^-1 b and squared width x'V^-1 V~ V^-1 x for every row of X."""
@@ -68,10 +88,11 @@ class DiscountedModels:
 
     def snapshot(self) -> Snapshot:
         """The whole state."""
-        return {name: getattr(self, name).copy() for name in _ARRAYS}
+        return {"latest": self._latest, **{name: getattr(self, name).copy() for name in _ARRAYS}}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of models of the same number and size."""
         arrays = {name: read_array(snapshot, name, getattr(self, name).shape) for name in _ARRAYS}
         for name, array in arrays.items():
             setattr(self, name, array)
+        self._latest = read_whole(snapshot, "latest", -1)

@@ -2,7 +2,8 @@
 
     V = lambda I + sum x x',    b = sum r x,    prediction x'V^-1 b,    squared width x'V^-1 x
 
-"Side by side" because time passes for all of them at once: a round that teaches one model ages the others.
+"Side by side" because time passes for all of them at once: a round that teaches one model ages the others. Time is
+the number of the round in which an arm was chosen, whenever its reward comes.
 """
 
 from __future__ import annotations
@@ -13,8 +14,9 @@ from typing import Protocol
 import numpy as np
 
 from tidepull.errors import NumericalError, SnapshotError
+from tidepull.posteriors.forgetting import insert_by_round
 from tidepull.posteriors.linear_gaussian import LinearGaussian
-from tidepull.snapshots import read, read_array
+from tidepull.snapshots import read, read_array, read_indices, read_whole
 from tidepull.types import FloatArray, Snapshot
 
 
@@ -23,8 +25,11 @@ class LinearModels(Protocol):
 
     weights: FloatArray
 
-    def update(self, model: int, x: FloatArray, y: float) -> None:
-        """One round passes, and teaches one model."""
+    def advance(self, latest: int) -> None:
+        """Time passes up to that round, if it has not yet."""
+
+    def update(self, model: int, x: FloatArray, y: float, decided: int) -> None:
+        """The round `decided`, which may lie back, teaches one model."""
 
     def predict(self, model: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prediction and squared width for every row of X."""
@@ -43,7 +48,10 @@ class StationaryModels:
         self.weights: FloatArray = np.zeros(n_models)
         self._models = [ridge(dim, regularisation) for _ in range(n_models)]
 
-    def update(self, model: int, x: FloatArray, y: float) -> None:
+    def advance(self, latest: int) -> None:
+        """Time makes no difference."""
+
+    def update(self, model: int, x: FloatArray, y: float, decided: int) -> None:
         """Teach one model."""
         self._models[model].update(x, y)
         self.weights[model] += 1.0
@@ -66,7 +74,7 @@ class StationaryModels:
 class WindowedModels:
     """Only the last `window` rounds count: O(d^2) for a round, whatever the window.
 
-    The round that leaves the window is taken back from the factor. Rounding errors of that go whenever a
+    A round that leaves the window is taken back from the factor. Rounding errors of that go whenever a
     model is rebuilt from the rows in the window: once in `window` (at least 512) of its rounds.
     """
 
@@ -74,16 +82,26 @@ class WindowedModels:
         self.weights: FloatArray = np.zeros(n_models)
         self._dim, self._regularisation, self._window = dim, regularisation, window
         self._models = [ridge(dim, regularisation) for _ in range(n_models)]
-        self._rounds: deque[tuple[int, FloatArray, float]] = deque()
+        self._rounds: deque[tuple[int, int, FloatArray, float]] = (
+            deque()
+        )  # (decided, model, x, y), oldest first
+        self._latest = -1
         self._taken_back = [0] * n_models
 
-    def update(self, model: int, x: FloatArray, y: float) -> None:
-        """Teach one model, and let the oldest round go."""
-        self._models[model].update(x, y)
-        self._rounds.append((model, np.array(x, dtype=np.float64), y))
-        self.weights[model] += 1.0
-        if len(self._rounds) > self._window:
-            self._forget(*self._rounds.popleft())
+    def advance(self, latest: int) -> None:
+        """Let go of the rounds that have left the window."""
+        self._latest = max(self._latest, latest)
+        while self._rounds and self._rounds[0][0] <= self._latest - self._window:
+            _, model, x, y = self._rounds.popleft()
+            self._forget(model, x, y)
+
+    def update(self, model: int, x: FloatArray, y: float, decided: int) -> None:
+        """Teach one model, unless the round has left the window already."""
+        if decided > self._latest - self._window:
+            self._models[model].update(x, y)
+            insert_by_round(self._rounds, (decided, model, np.array(x, dtype=np.float64), y))
+            self.weights[model] += 1.0
+        self.advance(decided)
 
     def _forget(self, model: int, x: FloatArray, y: float) -> None:
         self.weights[model] -= 1.0
@@ -98,7 +116,7 @@ class WindowedModels:
 
     def _rebuild(self, model: int) -> None:
         fresh = ridge(self._dim, self._regularisation)
-        for owner, x, y in self._rounds:
+        for _, owner, x, y in self._rounds:
             if owner == model:
                 fresh.update(x, y)
         self._models[model] = fresh
@@ -110,11 +128,13 @@ class WindowedModels:
 
     def snapshot(self) -> Snapshot:
         """The whole state."""
-        owners, rows, rewards = zip(*self._rounds, strict=True) if self._rounds else ((), (), ())
+        decided, owners, rows, rewards = zip(*self._rounds, strict=True) if self._rounds else ((), (), (), ())
         return {
             "weights": self.weights.copy(),
             "models": [m.snapshot() for m in self._models],
             "taken_back": list(self._taken_back),
+            "latest": self._latest,
+            "decided": np.array(decided, np.int64),
             "owners": np.array(owners, np.int64),
             "rows": np.array(rows, np.float64).reshape(len(rows), self._dim),
             "rewards": np.array(rewards, np.float64),
@@ -122,15 +142,16 @@ class WindowedModels:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of models of the same number and size."""
-        weights = read_array(snapshot, "weights", self.weights.shape)
-        owners = read_array(snapshot, "owners", (None,))
-        rows = read_array(snapshot, "rows", (len(owners), self._dim))
-        rewards = read_array(snapshot, "rewards", (len(owners),))
-        taken_back = [int(n) for n in read(snapshot, "taken_back")]
+        decided = read_indices(snapshot, "decided")
+        owners = read_indices(snapshot, "owners", length=len(decided), below=len(self._models))
+        rows = read_array(snapshot, "rows", (len(decided), self._dim))
+        rewards = read_array(snapshot, "rewards", (len(decided),))
         restore_all(self._models, read(snapshot, "models"))
-        self.weights, self._taken_back = weights, taken_back
+        self.weights = read_array(snapshot, "weights", self.weights.shape)
+        self._taken_back = [int(n) for n in read(snapshot, "taken_back")]
+        self._latest = read_whole(snapshot, "latest", -1)
         self._rounds = deque(
-            (int(m), x.copy(), float(y)) for m, x, y in zip(owners, rows, rewards, strict=True)
+            zip(decided.tolist(), owners.tolist(), map(np.copy, rows), rewards.tolist(), strict=True)
         )
 
 
@@ -140,14 +161,8 @@ def ridge(dim: int, regularisation: float) -> LinearGaussian:
 
 
 def restore_all(models: list[LinearGaussian], parts: list[Snapshot]) -> None:
-    """Restore every model, or none."""
+    """Restore every model."""
     if len(parts) != len(models):
         raise SnapshotError(f"the snapshot has {len(parts)} linear models, expected {len(models)}")
-    before = [model.snapshot() for model in models]
-    try:
-        for model, part in zip(models, parts, strict=True):
-            model.restore(part)
-    except SnapshotError:
-        for model, part in zip(models, before, strict=True):
-            model.restore(part)
-        raise
+    for model, part in zip(models, parts, strict=True):
+        model.restore(part)

@@ -1,0 +1,105 @@
+"""Sealed snapshots: a state together with what it belongs to, and a checksum over both.
+
+    {"format", "policy", "version", "parameters", "shape", "rounds", "unfinished", "state", "checksum"}
+
+`open` says whether a snapshot is one of this very policy, `fill` whether a fresh policy takes its state in exactly.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from tidepull import snapshots
+from tidepull.errors import SnapshotError
+from tidepull.parameters import Parameters
+from tidepull.policies.rounds import Rounds
+from tidepull.protocols import Policy
+from tidepull.types import ProblemShape, Snapshot
+
+_PARTS = ("rounds", "unfinished", "state")
+
+
+class Seal:
+    """What the snapshots of one policy must say of themselves."""
+
+    def __init__(self, id: str, version: int, parameters: Parameters, shape: ProblemShape) -> None:
+        self.id = id
+        self._marks: dict[str, Any] = {
+            "format": snapshots.FORMAT,
+            "policy": id,
+            "version": version,
+            "parameters": parameters.to_mapping(),
+            "shape": asdict(shape),
+        }
+
+    def close(self, policy: Policy, rounds: Rounds) -> Snapshot:
+        """A sealed snapshot of a policy and its rounds."""
+        if not hasattr(policy, "snapshot"):
+            raise SnapshotError(f"{self.id} has no snapshot(), so its state cannot be saved")
+        content = {
+            **self._marks,
+            "rounds": rounds.begun,
+            "unfinished": rounds.unfinished,
+            "state": policy.snapshot(),
+        }
+        return {**content, "checksum": snapshots.checksum(content)}
+
+    def open(self, snapshot: Any) -> tuple[Snapshot, Rounds]:
+        """State and rounds of a snapshot that is whole and belongs to this policy."""
+        if not isinstance(snapshot, dict):
+            raise SnapshotError(f"a snapshot is a dictionary, got a {type(snapshot).__name__}")
+        if "format" not in snapshot:
+            raise SnapshotError(
+                "the snapshot has no format: it is not one of tidepull's, or of version 0.1; start the policy afresh"
+            )
+        self._require(
+            "format", snapshot["format"], self._marks["format"], "take one with this version of tidepull"
+        )
+        content = {name: snapshots.read(snapshot, name) for name in (*self._marks, *_PARTS)}
+        if set(snapshot) != {*content, "checksum"} or snapshot["checksum"] != snapshots.checksum(content):
+            raise SnapshotError(
+                "the snapshot was altered or damaged: its checksum does not fit; use an older one"
+            )
+        self._require("policy", content["policy"], self.id, "restore it into that policy")
+        self._require("version", content["version"], self._marks["version"], "start the policy afresh")
+        for name in ("parameters", "shape"):
+            self._compare(name, content[name])
+        return content["state"], Rounds.restored(content["rounds"], content["unfinished"])
+
+    def fill(self, fresh: Policy, state: Snapshot) -> None:
+        """Restore a fresh policy, and make sure that nothing was lost or altered on the way."""
+        allowed: frozenset[str] = getattr(fresh, "not_finite", frozenset())
+        if (name := snapshots.first_not_finite(state, allowed)) is not None:
+            raise SnapshotError(
+                f"the snapshot's '{name}' holds numbers that are not finite; use an older one"
+            )
+        try:
+            fresh.restore(state)
+            difference = snapshots.difference(state, fresh.snapshot())
+        except SnapshotError:
+            raise
+        except Exception as error:
+            raise SnapshotError(
+                f"the snapshot's state cannot be restored into {self.id} ({type(error).__name__}: {error})"
+            ) from None
+        if difference is not None:
+            raise SnapshotError(f"the snapshot's '{difference}' does not fit {self.id}; use an older one")
+
+    def _require(self, name: str, found: Any, expected: Any, advice: str) -> None:
+        if type(found) is not type(expected) or found != expected:
+            raise SnapshotError(
+                f"the snapshot has the {name} {found!r}, this policy has {expected!r}; {advice}"
+            )
+
+    def _compare(self, part: str, found: Any) -> None:
+        expected = self._marks[part]
+        if not isinstance(found, dict):
+            raise SnapshotError(f"the snapshot's '{part}' must be a dictionary, got {found!r}")
+        for name in (*expected, *found):
+            if name not in found or name not in expected or found[name] != expected[name]:
+                here, there = expected.get(name, "nothing"), found.get(name, "nothing")
+                raise SnapshotError(
+                    f"the snapshot was taken with {name} = {there}, this policy has {here}; "
+                    f"build it with the same {part}"
+                )
