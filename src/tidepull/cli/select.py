@@ -19,7 +19,7 @@ from tidepull.bench.store.store import Store
 from tidepull.bench.suites.grid import setting_text
 from tidepull.bench.suites.modules import load_modules
 from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
-from tidepull.bench.suites.suite_text import Table, suite_text
+from tidepull.bench.suites.suite_text import suite_text
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.store import say_gaps
 from tidepull.errors import InputError, ParameterError, WrongStoreError
@@ -105,30 +105,28 @@ def _suite_text(
     horizon: int | None,
     modules: tuple[str, ...],
 ) -> str:
-    worlds = {row.problem: row for row in rows}
-    tables = [
-        Table(
-            "problems",
-            {
-                "id": row.problem_id,
-                "name": problem if problem != row.problem_id else None,
-                "horizon": horizon or problems.entry(row.problem_id).horizon,
-                "parameters": row.problem_parameters,
-            },
-        )
-        for problem, row in worlds.items()
+    worlds = [
+        {
+            "id": row.problem_id,
+            "name": problem if problem != row.problem_id else None,
+            "horizon": horizon or problems.entry(row.problem_id).horizon,
+            "parameters": row.problem_parameters,
+        }
+        for problem, row in {row.problem: row for row in rows}.items()
     ]
+    policies: list[dict[str, Any]] = []
     if any(row.name == BASELINE for row in rows):
-        tables.append(Table("policies", {"name": BASELINE}))
-    tables += [_policy(f"{b.family}-best", b.policy, [b.problem], b.parameters) for b in selection.best]
-    tables += [
+        policies.append({"name": BASELINE})
+    policies += [_policy(f"{b.family}-best", b.policy, [b.problem], b.parameters) for b in selection.best]
+    policies += [
         _policy(f"{d.family}-default", d.policy, list(d.scores), d.parameters) for d in selection.default
     ]
     return suite_text(
         f"{name}-selected",
         f"The settings that {name} selected, on seeds that it never saw.",
         seeds=seeds,
-        tables=tables,
+        problems=worlds,
+        policies=policies,
         modules=modules,
         problem_seed=_fixed_world(rows),
     )
@@ -139,8 +137,8 @@ def _fixed_world(rows: tuple[Row, ...]) -> int | None:
     return next((row.problem_seed for row in rows if row.problem_seed != row.seed), None)
 
 
-def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any]) -> Table:
-    return Table("policies", {"name": name, "id": id, "problems": on, "parameters": parameters})
+def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": name, "id": id, "problems": on, "parameters": parameters}
 
 
 def papers_place(default: Default) -> str:

@@ -23,7 +23,7 @@ from tidepull.bench.suites.modules import load_modules
 from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.suites.suite import Suite
-from tidepull.bench.suites.suite_text import Table, suite_text
+from tidepull.bench.suites.suite_text import suite_text
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.executor import executor_for
 from tidepull.cli.sweep_display import Display, shown
@@ -170,11 +170,8 @@ def _suite(space: Search, best: Judged, seeds: Sequence[int]) -> str:
         f"tuned-{space.problem}-{space.policy}",
         f"{space.policy} as tuned for {space.problem} on seeds {seeds_text(space.seeds)}, beside its default.",
         seeds=seeds,
-        tables=[
-            Table("problems", {"id": space.problem, "horizon": space.horizon}),
-            Table("policies", tuned),
-            Table("policies", {"name": f"{space.policy}-default", "id": space.policy}),
-        ],
+        problems=[{"id": space.problem, "horizon": space.horizon}],
+        policies=[tuned, {"name": f"{space.policy}-default", "id": space.policy}],
         modules=space.modules,
     )
 

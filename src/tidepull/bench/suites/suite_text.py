@@ -2,20 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 from tidepull.bench.suites.seeds_text import seeds_text
-
-
-@dataclass(frozen=True, slots=True)
-class Table:
-    """One `[[problems]]` or `[[policies]]` entry."""
-
-    kind: str
-    values: Mapping[str, Any] = field(default_factory=dict)
+from tidepull.errors import MissingExtraError
 
 
 def suite_text(
@@ -23,29 +14,28 @@ def suite_text(
     description: str,
     *,
     seeds: Sequence[int],
-    tables: Iterable[Table],
+    problems: Iterable[Mapping[str, Any]],
+    policies: Iterable[Mapping[str, Any]],
     modules: Sequence[str] = (),
     problem_seed: int | None = None,
-    remark: str = "",
 ) -> str:
-    """The file's text; values that are None or empty are left out."""
-    head: dict[str, Any] = {"name": name, "description": description, "seeds": seeds_text(seeds)}
-    head |= {"problem_seed": problem_seed, "modules": list(modules)}
-    parts = ["".join(f"# {line}\n" for line in remark.splitlines()) + _lines(head)]
-    parts += [f"[[{table.kind}]]\n{_lines(table.values)}" for table in tables]
-    return "\n".join(parts)
+    """The file's text, with a `[[problems]]` or `[[policies]]` table for each mapping; what is None or empty
+    is left out."""
+    try:
+        import tomli_w
+    except ImportError:
+        raise MissingExtraError("writing a suite", "bench") from None
+    content: dict[str, Any] = {"name": name, "description": description, "seeds": seeds_text(seeds)}
+    content |= {"problem_seed": problem_seed, "modules": list(modules)}
+    content |= {
+        "problems": [_filled(one) for one in problems],
+        "policies": [_filled(one) for one in policies],
+    }
+    return tomli_w.dumps(_filled(content))
 
 
-def _lines(values: Mapping[str, Any]) -> str:
-    return "".join(
-        f"{key} = {_toml(value)}\n" for key, value in values.items() if value not in (None, "", [], {})
-    )
-
-
-def _toml(value: Any) -> str:
-    if isinstance(value, Mapping):
-        inner = ", ".join(f"{key} = {_toml(item)}" for key, item in value.items() if item is not None)
-        return f"{{ {inner} }}"
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(item) for item in value)}]"
-    return json.dumps(value, ensure_ascii=False)
+def _filled(table: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in table.items() if value not in (None, "", [], {})}
+    if "parameters" in kept:
+        kept["parameters"] = {key: value for key, value in kept["parameters"].items() if value is not None}
+    return kept
