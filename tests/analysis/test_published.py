@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tidepull.analysis import published
+from tidepull.bench.suites.seeds_text import parse_seeds
 from tidepull.bench.suites.suite import find_suite
 from tidepull.problems import problems
 
@@ -36,6 +37,7 @@ def test_conventional_grids_and_search_protocol_of_the_suite_are_the_papers() ->
     assert frozen(entries["d-ucb"]["grid"]["discount"]) == published.DISCOUNTS
     assert frozen(entries["sw-ucb"]["grid"]["window"]) == published.WINDOWS
     assert search["horizon"] == published.SEARCH_HORIZON
+    assert len(parse_seeds(search["seeds"])) == published.SEARCH_TRIALS
 
 
 def test_exploration_grids_of_the_suite_are_the_papers() -> None:

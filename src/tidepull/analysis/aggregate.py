@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy import stats
 
 from tidepull.types import FloatArray
 
@@ -76,9 +77,7 @@ def panel(problems: frozenset[str], normalised: Mapping[str, Mapping[str, FloatA
 
 def interquartile_mean(values: FloatArray) -> FloatArray:
     """Mean of the middle half along the last axis; a quarter is cut off each end (rounded down)."""
-    n = values.shape[-1]
-    cut = n // 4
-    return np.asarray(np.sort(values, axis=-1)[..., cut : n - cut].mean(axis=-1))
+    return np.asarray(stats.trim_mean(values, 0.25, axis=-1))
 
 
 def score(policy: str, strata: Sequence[FloatArray], *, seed: int = 0) -> Score:

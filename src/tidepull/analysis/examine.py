@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidepull.analysis.aggregate import Panel, panels
 from tidepull.analysis.frame import Frame, Study
-from tidepull.analysis.normalise import RandomRegret, random_regret
+from tidepull.analysis.normalise import random_regret
 from tidepull.analysis.sensitivity import Sensitivity, sensitivities
 from tidepull.analysis.traces import Band, Trace, read_trace
 from tidepull.types import FloatArray
@@ -15,17 +15,13 @@ from tidepull.types import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examined:
-    """One study with its curves; `traces` goes by the groups' names."""
+    """One study with its curves; `random` is the regret of random arms where it is known, and `traces` goes by
+    the groups' names."""
 
     study: Study
-    random: RandomRegret | None
+    random: float | None
     traces: Mapping[str, Trace]
     sensitivities: tuple[Sensitivity, ...]
-
-    @property
-    def random_value(self) -> float | None:
-        """Regret of random arms, where it is known."""
-        return self.random.value if self.random else None
 
     def bands(self, kind: str) -> dict[str, Band]:
         """The named bands (`regret`, `regimes`, `phases`) of all groups that have them."""
@@ -55,8 +51,7 @@ def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) ->
 def examined(study: Study) -> Examined:
     """Read the rounds of one study's groups."""
     random = random_regret(study)
-    value = random.value if random else None
-    traces = {group.name: read_trace(study, group, value) for group in study.groups}
+    traces = {group.name: read_trace(study, group, random) for group in study.groups}
     return Examined(study, random, traces, tuple(sensitivities(study)))
 
 
@@ -64,8 +59,8 @@ def scored(studies: Sequence[Examined]) -> list[Panel]:
     """Scores over all the studies for which the regret of random arms is known."""
     normalised: dict[str, dict[str, FloatArray]] = {}
     for one in studies:
-        if one.random_value:
+        if one.random:
             for group in one.study.contenders:
-                share = group.regrets / one.random_value
+                share = group.regrets / one.random
                 normalised.setdefault(group.name, {})[one.study.title] = share
     return panels(normalised)

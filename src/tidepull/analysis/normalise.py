@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from tidepull.analysis.frame import Study
@@ -16,19 +15,12 @@ class _HasRandomRegret(Protocol):
         """Expected regret of uniformly random arms."""
 
 
-@dataclass(frozen=True, slots=True)
-class RandomRegret:
-    """Its value, and whether it was `measured` or `computed`."""
-
-    value: float
-    source: str
-
-
-def random_regret(study: Study) -> RandomRegret | None:
-    """From the trials of `random` when there are any, else the problem's own formula on its first seed."""
+def random_regret(study: Study) -> float | None:
+    """From the trials of `random` when there are any, else the problem's own formula on its first seed; None
+    where neither is at hand."""
     for group in study.groups:
         if group.rows[0].policy == "random":
-            return RandomRegret(float(group.regrets.mean()), "measured")
+            return float(group.regrets.mean())
     try:
         problem = build_problem(
             (study.problem_id, study.parameters), seed=study.groups[0].rows[0].problem_seed
@@ -37,4 +29,4 @@ def random_regret(study: Study) -> RandomRegret | None:
         return None
     if not isinstance(problem, _HasRandomRegret):
         return None
-    return RandomRegret(float(problem.random_regret(study.horizon)), "computed")
+    return float(problem.random_regret(study.horizon))

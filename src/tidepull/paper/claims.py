@@ -109,7 +109,7 @@ def _comparable(bernoulli: Study | None, vector: Study | None) -> Claim:
         ours, theirs = (_lowest(study, RECURRENT), study.group(reference)) if study else (None, None)
         pairs.append([(study, ours, theirs)] if study and ours and theirs else [])
         random = random_regret(study) if study else None
-        limits[reference] = COMPARABLE * random.value if random else float("nan")
+        limits[reference] = COMPARABLE * random if random else float("nan")
     return _claim(says, rule, pairs, lambda d, _rival: d.mean < limits[d.b])
 
 

@@ -155,7 +155,7 @@ def _rows(looked_at: Sequence[Examined]) -> Iterator[str]:
         yield f"{verdict(study)} {agreement(study) if study.problem in published.REGRET else ''}"
         if note := notes.BY_PROBLEM.get(study.problem):
             yield note
-        yield to_markdown(result_tables.details_table(study, one.random_value, one.traces))
+        yield to_markdown(result_tables.details_table(study, one.random, one.traces))
         if recovery := result_tables.recovery_table(study, one.traces):
             yield f"{recovery.title}:"
             yield to_markdown(recovery)

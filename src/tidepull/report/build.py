@@ -70,7 +70,7 @@ def suite_tables(suite: Suite) -> Iterator[Table]:
     if scores := result_tables.scores_table(suite.name, suite.panels):
         yield scores
     for examined in suite.studies:
-        yield result_tables.details_table(examined.study, examined.random_value, examined.traces)
+        yield result_tables.details_table(examined.study, examined.random, examined.traces)
         yield result_tables.pairs_table(examined.study)
         if recovery := result_tables.recovery_table(examined.study, examined.traces):
             yield recovery

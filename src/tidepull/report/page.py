@@ -117,7 +117,7 @@ def _study(examined: Examined, charts: dict[str, Chart]) -> Iterator[str]:
     yield _chart(f"regret-{id}", f"Regret on {study.title}, {study.horizon:,} rounds")
     charts[f"dots-{id}"] = dots_chart(study)
     yield _chart(f"dots-{id}", "Every trial")
-    yield to_html(result_tables.details_table(study, examined.random_value, examined.traces))
+    yield to_html(result_tables.details_table(study, examined.random, examined.traces))
     if examined.sensitivities:
         charts[f"settings-{id}"] = sensitivity_chart(examined.sensitivities)
         yield _chart(f"settings-{id}", "Sensitivity to hyperparameters")

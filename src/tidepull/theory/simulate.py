@@ -8,15 +8,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import threadpoolctl
 
 from tidepull.theory import bound as theory
 from tidepull.theory.adversaries import Adversary
 from tidepull.theory.bound import Floats, Setting
 from tidepull.theory.measurement_error import Round, Scenario, play
+from tidepull.threads import one_blas_thread
 from tidepull.types import BoolArray, IntArray
-
-BASEL = math.pi**2 / 6.0
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -84,7 +82,7 @@ def simulate(
     """Play `scenario.seeds` trials and measure everything that the proof speaks of."""
     started = time.perf_counter()
     tally = _Tally(setting, scenario)
-    with threadpoolctl.threadpool_limits(limits=1, user_api="blas"):
+    with one_blas_thread():
         for played in play(setting, scenario, adversary=adversary):
             tally.add(played)
             if on_round is not None:

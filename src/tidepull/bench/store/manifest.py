@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import lru_cache
 from hashlib import sha256
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -20,8 +20,6 @@ import tidepull
 from tidepull.bench.attempt import Result
 from tidepull.bench.suites.spec import TrialSpec, canonical
 from tidepull.bench.trial import Trial
-
-Manifest: TypeAlias = Mapping[str, Any]
 
 FORMAT = 1
 CIRCUMSTANCES = ("finished", "seconds", "cpu_seconds", "machine")
