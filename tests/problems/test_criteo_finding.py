@@ -85,7 +85,7 @@ def test_damaged_synthetic_file_is_refused_and_made_anew_once_deleted(cache: Pat
 def test_impossible_cache_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("not a folder")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    with pytest.raises(StoreError, match="could not be written .*XDG_CACHE_HOME"):
+    with pytest.raises(StoreError, match="cannot write .*XDG_CACHE_HOME"):
         find_prepared(None, 4)
 
 
