@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
-from tidepull.types import Context, Diagnostics, Event, FloatArray, Snapshot
+from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Snapshot
 
 
 @runtime_checkable
@@ -42,6 +42,17 @@ class HasVariationBudget(Protocol):
 
     def variation_budget(self, horizon: int) -> float:
         """B_T = sum over t of ||w_{t+1} - w_t||."""
+
+
+@runtime_checkable
+class HasRegimes(Protocol):
+    """Parameters of a problem that say when its world changes, in every trial alike."""
+
+    def changes(self, horizon: int) -> IntArray:
+        """The rounds in which a new regime begins, counted from 0; empty where nothing changes abruptly."""
+
+    def returns_after(self) -> float | None:
+        """Rounds after which the world is as it was; None where it never returns."""
 
 
 @runtime_checkable

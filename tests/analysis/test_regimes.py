@@ -1,47 +1,65 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tidepull.analysis.frame import load_frame
+from tests.analysis.making import make_study
+from tidepull.analysis.frame import Study, load_frame
 from tidepull.analysis.regimes import (
     best_by_phase,
-    changes_of,
-    period_of,
+    regimes_of,
     regret_per_regime,
     rounds_to_recover,
 )
 from tidepull.analysis.traces import MOST_POINTS, read_trace, thinned_rounds
 from tidepull.bench.store.store import Store
+from tidepull.building import build_problem
 
 
 @pytest.mark.parametrize(
-    ("parameters", "changes", "period"),
+    ("problem", "parameters", "changes", "period"),
     [
-        ({"half_period": 10}, [10, 20, 30], 20.0),
-        ({"change_at": 25}, [25], None),
-        ({"change_at": 40}, [], None),
-        ({"period": 32.0}, [], 32.0),
-        ({}, [], None),
+        ("flipping-gaussian", {"half_period": 10}, [10, 20, 30], 20.0),
+        ("flipping-bernoulli", {"half_period": 25}, [25], 50.0),
+        ("flipping-vector", {"half_period": 50}, [], 100.0),
+        ("flipping-digits", {"half_period": 10}, [10, 20, 30], 20.0),
+        ("criteo-flipping", {"half_period": 10}, [10, 20, 30], 20.0),
+        ("criteo-partial-flip", {"change_at": 25}, [25], None),
+        ("criteo-partial-flip", {"change_at": 40}, [], None),
+        ("sinusoidal-bernoulli", {"period": 32}, [], 32.0),
+        ("rotating-vector-2048", {}, [], 2048.0),
     ],
 )
-def test_changes_and_period_come_from_the_parameters(
-    parameters: dict[str, float], changes: list[int], period: float | None
+def test_problems_say_when_they_change(
+    problem: str, parameters: dict[str, float], changes: list[int], period: float | None
 ) -> None:
-    assert changes_of(parameters, 40).tolist() == changes
-    assert period_of(parameters) == period
+    known = regimes_of(study_of(problem, parameters))
+    assert known is not None
+    assert known.changes(40).tolist() == changes
+    assert known.returns_after() == period
+
+
+@pytest.mark.parametrize("problem", ["stationary-bernoulli", "wall-following", "somebody-elses"])
+def test_nothing_is_guessed_of_a_problem_that_says_nothing(problem: str) -> None:
+    assert regimes_of(study_of(problem, {})) is None
 
 
 def test_changes_are_where_the_means_of_the_problem_change() -> None:
-    from tidepull.building import build_problem
-
     problem = build_problem(("flipping-gaussian", {"half_period": 7}), seed=0)
     means = []
     for _ in range(30):
         means.append(problem.means().copy())
         problem.step(0)
     moved = [t for t in range(1, 30) if not np.array_equal(means[t], means[t - 1])]
-    assert changes_of({"half_period": 7}, 30).tolist() == moved
+    known = regimes_of(study_of("flipping-gaussian", {"half_period": 7}))
+    assert known is not None
+    assert known.changes(30).tolist() == moved
+
+
+def study_of(problem: str, parameters: dict[str, float]) -> Study:
+    return replace(make_study(problem, {"random": [1.0]}), parameters=parameters)
 
 
 def test_regret_per_regime_averages_between_changes() -> None:
@@ -60,7 +78,7 @@ def test_recovery_is_the_start_of_three_good_rounds_or_unknown() -> None:
 @pytest.mark.parametrize("half_period", [1, 2, 3, 10, 64])
 def test_recovery_equals_a_plain_search_regime_by_regime(half_period: int) -> None:
     gaps = np.random.default_rng(half_period).choice([0.0, 1.0], size=301, p=[0.6, 0.4])
-    changes = changes_of({"half_period": half_period}, len(gaps))
+    changes = np.arange(half_period, len(gaps), half_period)
     expected = []
     for start, end in zip(changes, [*changes[1:], len(gaps)], strict=True):
         hold = min(3, end - start)

@@ -1,16 +1,16 @@
 """What happens between changes: regret per regime, rounds to recover, share of the best arm by phase.
 
-Changes and periods are read off the problem's parameters: `half_period` (a flip every h rounds),
-`change_at` (one change for good), `period` (a smooth oscillation, which has phases but no changes).
+When a world changes is for its problem to say (`protocols.HasRegimes`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 import numpy as np
 
+from tidepull.analysis.frame import Study
+from tidepull.errors import TidepullError
+from tidepull.problems import problems
+from tidepull.protocols import HasRegimes
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 HOLD = 3
@@ -19,22 +19,13 @@ GOOD = 0.1
 """A round is good when it loses at most this share of what random arms lose in a round on average."""
 
 
-def changes_of(parameters: Mapping[str, Any], horizon: int) -> IntArray:
-    """The rounds in which a new regime begins, counted from 0; empty where nothing changes abruptly."""
-    if half_period := parameters.get("half_period"):
-        return np.arange(int(half_period), horizon, int(half_period))
-    change_at = parameters.get("change_at")
-    if change_at is not None and change_at < horizon:
-        return np.array([int(change_at)])
-    return np.empty(0, np.int64)
-
-
-def period_of(parameters: Mapping[str, Any]) -> float | None:
-    """Rounds after which the world is as it was; None where it never returns."""
-    if half_period := parameters.get("half_period"):
-        return 2.0 * float(half_period)
-    period = parameters.get("period")
-    return None if period is None else float(period)
+def regimes_of(study: Study) -> HasRegimes | None:
+    """What the problem's parameters say about changes; None where they say nothing."""
+    try:
+        _, parameters = problems.resolve((study.problem_id, study.parameters))
+    except TidepullError:  # the module that registers it is not at hand
+        return None
+    return parameters if isinstance(parameters, HasRegimes) else None
 
 
 def regret_per_regime(gaps: FloatArray, changes: IntArray) -> FloatArray:

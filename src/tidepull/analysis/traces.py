@@ -11,9 +11,8 @@ from tidepull.analysis.frame import Group, Study
 from tidepull.analysis.regimes import (
     GOOD,
     best_by_phase,
-    changes_of,
     is_best,
-    period_of,
+    regimes_of,
     regret_per_regime,
     rounds_to_recover,
 )
@@ -64,7 +63,9 @@ def thinned_rounds(horizon: int, most: int = MOST_POINTS) -> IntArray:
 def read_trace(study: Study, group: Group, random_regret: float | None) -> Trace:
     """Read the group's trials; without the regret of random arms, recovery stays unknown."""
     rounds = thinned_rounds(study.horizon)
-    changes, period = changes_of(study.parameters, study.horizon), period_of(study.parameters)
+    known = regimes_of(study)
+    changes = np.empty(0, np.int64) if known is None else known.changes(study.horizon)
+    period = None if known is None else known.returns_after()
     good_gap = None if random_regret is None else GOOD * random_regret / study.horizon
     curves, shares, regimes, recoveries, phases = [], [], [], [], []
     for trial in group.trials():

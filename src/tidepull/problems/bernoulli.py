@@ -7,19 +7,20 @@ from dataclasses import dataclass
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.arms import DriftingArms, InitialProbabilities
 from tidepull.problems.drift import Constant, Flip, Sine
+from tidepull.problems.regimes import FlipsRegularly, Oscillates
 from tidepull.problems.rewards import BernoulliReward
 from tidepull.seeds import Streams
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlippingBernoulliParameters(InitialProbabilities):
+class FlippingBernoulliParameters(FlipsRegularly, InitialProbabilities):
     """Parameters of `flipping-bernoulli`."""
 
     half_period: int = parameter(10, "rounds between two flips", ge=1)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SinusoidalBernoulliParameters(Parameters):
+class SinusoidalBernoulliParameters(Oscillates, Parameters):
     """Parameters of `sinusoidal-bernoulli`."""
 
     n_arms: int = parameter(5, "number of arms", ge=1)

@@ -14,6 +14,7 @@ from tidepull.parameters import parameter
 from tidepull.problems import datasets
 from tidepull.problems.drift import is_flipped, read_only
 from tidepull.problems.one_best import OneBestArm
+from tidepull.problems.regimes import FlipsRegularly
 from tidepull.problems.rewards import GaussianReward
 from tidepull.seeds import Streams
 from tidepull.types import Context, FloatArray, IntArray
@@ -82,7 +83,7 @@ class ClassificationProblem:
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlippingDigitsParameters(OneBestArm):
+class FlippingDigitsParameters(FlipsRegularly, OneBestArm):
     """Parameters of `flipping-digits`."""
 
     half_period: int = parameter(64, "rounds between two changes of the labels k to 9 - k", ge=1)

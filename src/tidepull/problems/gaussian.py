@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from tidepull.parameters import parameter
 from tidepull.problems.arms import DriftingArms, InitialMeans
 from tidepull.problems.drift import Flip
+from tidepull.problems.regimes import FlipsRegularly
 from tidepull.problems.rewards import GaussianReward
 from tidepull.seeds import Streams
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlippingGaussianParameters(InitialMeans):
+class FlippingGaussianParameters(FlipsRegularly, InitialMeans):
     """Parameters of `flipping-gaussian`."""
 
     half_period: int = parameter(10, "rounds between two changes of sign", ge=1)

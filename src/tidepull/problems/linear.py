@@ -17,6 +17,7 @@ from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import Constant, Drift, Flip, Rotation, read_only
 from tidepull.problems.order_statistics import expected_maximum
+from tidepull.problems.regimes import FlipsRegularly, Oscillates
 from tidepull.problems.rewards import GaussianReward
 from tidepull.seeds import Streams
 from tidepull.types import Context, FloatArray
@@ -128,7 +129,7 @@ class VectorParameters(Parameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FlippingVectorParameters(VectorParameters):
+class FlippingVectorParameters(FlipsRegularly, VectorParameters):
     """Parameters of `flipping-vector`."""
 
     dim: int = parameter(50, "length of the vectors", ge=1)
@@ -136,7 +137,7 @@ class FlippingVectorParameters(VectorParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class RotatingVectorParameters(VectorParameters):
+class RotatingVectorParameters(Oscillates, VectorParameters):
     """Parameters of `rotating-vector-32` and `rotating-vector-2048`."""
 
     period: float = parameter(32.0, "rounds in which w turns once around, 1/f", gt=0)

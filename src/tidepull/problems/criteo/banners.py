@@ -18,6 +18,7 @@ from tidepull.problems.criteo.finding import find_prepared, prepared_file
 from tidepull.problems.criteo.prepared import Prepared
 from tidepull.problems.drift import Drift, Flip, PartialFlip
 from tidepull.problems.linear import LinearProblem, PoolSampler
+from tidepull.problems.regimes import ChangesOnce, FlipsRegularly
 from tidepull.seeds import Streams
 
 SYNTHETIC_LABEL = "synthetic Criteo"
@@ -41,7 +42,7 @@ class CriteoParameters(Parameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CriteoPartialFlipParameters(CriteoParameters):
+class CriteoPartialFlipParameters(ChangesOnce, CriteoParameters):
     """Parameters of `criteo-partial-flip`."""
 
     change_at: int = parameter(4000, "round of the change, counted from 0", ge=1)
@@ -49,7 +50,7 @@ class CriteoPartialFlipParameters(CriteoParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class CriteoFlippingParameters(CriteoParameters):
+class CriteoFlippingParameters(FlipsRegularly, CriteoParameters):
     """Parameters of `criteo-flipping`."""
 
     half_period: int = parameter(256, "rounds between two changes of sign of w", ge=1)
