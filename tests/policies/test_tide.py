@@ -13,7 +13,7 @@ from tidepull.policies.tide_explain import WeightHistory
 from tidepull.policies.tide_scale import RewardScale, two_means_threshold
 from tidepull.problems.arms import DriftingArms
 from tidepull.problems.drift import Constant, Drift, Flip
-from tidepull.problems.random_drifts import Table
+from tidepull.problems.random_drifts import Tabulated
 from tidepull.problems.rewards import BernoulliReward, GaussianReward
 from tidepull.seeds import Streams
 from tidepull.types import Context, Event, ProblemShape
@@ -30,9 +30,9 @@ def world(drift: Drift, noise_std: float | None, seed: int = 0) -> DriftingArms:
     )
 
 
-def swinging(period: float, n_arms: int) -> Table:
+def swinging(period: float, n_arms: int) -> Tabulated:
     t = np.arange(3000)[:, None] / period + np.arange(n_arms) / n_arms
-    return Table(0.5 + 0.5 * np.sin(2 * np.pi * t))
+    return Tabulated(0.5 + 0.5 * np.sin(2 * np.pi * t))
 
 
 @pytest.mark.parametrize("period", [23.7, 61.3])

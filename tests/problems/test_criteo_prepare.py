@@ -13,7 +13,7 @@ from tidepull.errors import DataError, ParameterError, StoreError
 from tidepull.problems.criteo import reading
 from tidepull.problems.criteo.prepare import prepare_blocks, prepare_file
 from tidepull.problems.criteo.prepared import load, save
-from tidepull.problems.criteo.schema import COLUMNS, FEATURES, Rows
+from tidepull.problems.criteo.schema import COLUMNS, FEATURES, Impressions
 from tidepull.problems.criteo.synthetic import feature_rows
 from tidepull.problems.criteo.writing import write_synthetic
 
@@ -28,9 +28,11 @@ def published(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def rows() -> Rows:
+def rows() -> Impressions:
     blocks = list(feature_rows(ROWS, seed=1))
-    return Rows(*(np.concatenate([getattr(b, name) for b in blocks]) for name in ("categories", "clicked")))
+    return Impressions(
+        *(np.concatenate([getattr(b, name) for b in blocks]) for name in ("categories", "clicked"))
+    )
 
 
 def tsv(path: Path, text: str) -> Path:
@@ -78,9 +80,9 @@ def test_progress_ends_at_the_size_of_the_file(published: Path) -> None:
     assert heard[-1] == published.stat().st_size
 
 
-def test_features_are_the_same_when_labels_are_permuted(rows: Rows) -> None:
+def test_features_are_the_same_when_labels_are_permuted(rows: Impressions) -> None:
     """All vectors of both pools together (none is left out here) do not depend on who clicked."""
-    shuffled = Rows(rows.categories, np.random.default_rng(0).permutation(rows.clicked))
+    shuffled = Impressions(rows.categories, np.random.default_rng(0).permutation(rows.clicked))
     true, permuted = (prepare_blocks([r], dim=8, sample=ROWS) for r in (rows, shuffled))
     assert true.theta.tobytes() != permuted.theta.tobytes()
     assert not np.array_equal(true.clicked, permuted.clicked)
@@ -91,9 +93,9 @@ def test_features_are_the_same_when_labels_are_permuted(rows: Rows) -> None:
     np.testing.assert_array_equal(first, second)
 
 
-def test_features_explain_nothing_when_labels_are_chance(rows: Rows) -> None:
+def test_features_explain_nothing_when_labels_are_chance(rows: Impressions) -> None:
     """A leaked label would give an R^2 near 1; chance alone gives about dim / rows."""
-    chance = Rows(rows.categories, np.random.default_rng(1).random(ROWS) < 0.36)
+    chance = Impressions(rows.categories, np.random.default_rng(1).random(ROWS) < 0.36)
     assert prepare_blocks([chance], dim=20, sample=ROWS).about["r_squared"] < 3 * 20 / ROWS
     assert 0.05 < prepare_blocks([rows], dim=20, sample=ROWS).about["r_squared"] < 0.5
 
@@ -120,13 +122,13 @@ def test_pools_are_cut_to_ten_thousand() -> None:
     assert prepared.clicked.dtype == np.float32
 
 
-def test_real_campaigns_are_not_called_synthetic(rows: Rows) -> None:
-    published_ids = Rows(rows.categories % 2**25, rows.clicked)
+def test_real_campaigns_are_not_called_synthetic(rows: Impressions) -> None:
+    published_ids = Impressions(rows.categories % 2**25, rows.clicked)
     assert prepare_blocks([published_ids], dim=8, sample=ROWS).synthetic is False
     assert prepare_blocks([rows], dim=8, sample=ROWS).synthetic is True
 
 
-def test_saved_file_loads_as_it_was(rows: Rows, tmp_path: Path) -> None:
+def test_saved_file_loads_as_it_was(rows: Impressions, tmp_path: Path) -> None:
     prepared = prepare_blocks([rows], dim=8, sample=ROWS)
     save(prepared, tmp_path / "deep" / "er" / "criteo.npz")
     loaded = load(tmp_path / "deep" / "er" / "criteo.npz")
@@ -135,7 +137,7 @@ def test_saved_file_loads_as_it_was(rows: Rows, tmp_path: Path) -> None:
     assert loaded.about == prepared.about
 
 
-def test_damaged_file_is_refused_wherever_the_damage_is(rows: Rows, tmp_path: Path) -> None:
+def test_damaged_file_is_refused_wherever_the_damage_is(rows: Impressions, tmp_path: Path) -> None:
     path = tmp_path / "criteo.npz"
     save(prepare_blocks([rows], dim=4, sample=500), path)
     whole = path.read_bytes()
@@ -159,7 +161,7 @@ def test_damaged_file_is_refused_wherever_the_damage_is(rows: Rows, tmp_path: Pa
         load(path)
 
 
-def test_altered_content_is_found_by_the_checksum(rows: Rows, tmp_path: Path) -> None:
+def test_altered_content_is_found_by_the_checksum(rows: Impressions, tmp_path: Path) -> None:
     path = tmp_path / "criteo.npz"
     save(prepare_blocks([rows], dim=4, sample=500), path)
     with np.load(path) as archive:
@@ -171,7 +173,7 @@ def test_altered_content_is_found_by_the_checksum(rows: Rows, tmp_path: Path) ->
 
 
 def test_saving_leaves_the_old_file_when_it_fails(
-    rows: Rows, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    rows: Impressions, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "criteo.npz"
     path.write_bytes(b"old")

@@ -9,13 +9,13 @@ import pytest
 from scipy import stats
 
 from tidepull.problems.criteo.sampling import UniformSample
-from tidepull.problems.criteo.schema import FEATURES, Rows
+from tidepull.problems.criteo.schema import FEATURES, Impressions
 
 
-def numbered(start: int, stop: int) -> Rows:
+def numbered(start: int, stop: int) -> Impressions:
     """Rows that carry their own number in every category."""
     numbers = np.arange(start, stop)
-    return Rows(np.repeat(numbers[:, None], len(FEATURES), axis=1), numbers % 3 == 0)
+    return Impressions(np.repeat(numbers[:, None], len(FEATURES), axis=1), numbers % 3 == 0)
 
 
 def sampled(size: int, cuts: list[int], seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -10,7 +10,7 @@ from tidepull.building import build_problem, shape_of
 from tidepull.errors import ProblemError
 from tidepull.problems.outsiders import ParityMachine, TwoStepChain
 from tidepull.problems.paths import LabelledPath, random_landscape
-from tidepull.problems.random_drifts import LONGEST, Table, drifting_means, phases_of
+from tidepull.problems.random_drifts import LONGEST, Tabulated, drifting_means, phases_of
 from tidepull.problems.random_worlds import KINDS
 from tidepull.problems.rewards import GaussianReward
 
@@ -53,7 +53,7 @@ def test_means_stay_between_zero_and_one_and_seasons_repeat() -> None:
 
 def test_table_says_when_it_has_ended() -> None:
     with pytest.raises(ProblemError, match="ends after 3 rounds"):
-        Table(np.zeros((3, 2)))(3)
+        Tabulated(np.zeros((3, 2)))(3)
 
 
 def test_parity_machine_switches_after_every_second_success() -> None:

@@ -30,7 +30,7 @@ class Examined:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Suite:
+class ExaminedSuite:
     """All studies of one suite, and their scores taken together."""
 
     name: str
@@ -38,14 +38,14 @@ class Suite:
     panels: tuple[Panel, ...]
 
 
-def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) -> list[Suite]:
+def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) -> list[ExaminedSuite]:
     """Read the rounds of all groups, study by study, and group the studies by suite."""
     by_suite: dict[str, list[Examined]] = {}
     for study in frame.studies:
         if on_study is not None:
             on_study(study)
         by_suite.setdefault(study.suite, []).append(examined(study))
-    return [Suite(name, tuple(studies), tuple(scored(studies))) for name, studies in by_suite.items()]
+    return [ExaminedSuite(name, tuple(studies), tuple(scored(studies))) for name, studies in by_suite.items()]
 
 
 def examined(study: Study) -> Examined:

@@ -21,7 +21,7 @@ from tidepull.seeds import Streams
 from tidepull.threads import one_blas_thread
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray
 
-Progress: TypeAlias = Callable[[int], None]
+OnRound: TypeAlias = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -59,7 +59,7 @@ def run_trial(
     seed: int = 0,
     problem_seed: int | None = None,
     delay: Delay = 0,
-    on_round: Progress | None = None,
+    on_round: OnRound | None = None,
 ) -> Trial:
     """Play `policy` on `problem` for `horizon` rounds.
 
@@ -87,7 +87,7 @@ def play(
     horizon: int,
     *,
     late: LateBy | None = None,
-    on_round: Progress | None = None,
+    on_round: OnRound | None = None,
 ) -> Trial:
     """The loop itself, on two objects; `late` gives the delay of each round's reward (None: no delays)."""
     arms = np.empty(horizon, np.int64)

@@ -14,7 +14,7 @@ from tidepull.problems import problems
 from tidepull.registry import Entry
 
 
-class Kind(StrEnum):
+class Listed(StrEnum):
     """What can be listed."""
 
     problems = "problems"
@@ -22,11 +22,11 @@ class Kind(StrEnum):
 
 
 def list_registered(
-    kind: Kind = typer.Argument(help="What to list."),
+    kind: Listed = typer.Argument(help="What to list."),
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """List every problem or policy with its parameters."""
-    entries: list[Entry[Any]] = list(problems if kind is Kind.problems else policies)
+    entries: list[Entry[Any]] = list(problems if kind is Listed.problems else policies)
     if json:
         print_json([_as_json(entry, kind) for entry in entries])
         return
@@ -47,9 +47,9 @@ def _documented(entry: Entry[Any]) -> list[ParameterDoc]:
     ]
 
 
-def _as_json(entry: Entry[Any], kind: Kind) -> dict[str, Any]:
+def _as_json(entry: Entry[Any], kind: Listed) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": entry.id, "description": entry.description}
-    if kind is Kind.problems:
+    if kind is Listed.problems:
         shown["horizon"] = entry.horizon
     shown["parameters"] = [
         {"name": d.name, "kind": d.kind, "default": d.default, "description": d.description, "range": d.range}

@@ -19,7 +19,7 @@ from tidepull.theory.growth import ARMS, DIMENSIONS, EPSILONS, Exponent, horizon
 from tidepull.theory.measurement_error import Scenario
 from tidepull.theory.noise import ERRORS, NOISES
 from tidepull.theory.report import bound_report, simulation_report
-from tidepull.theory.simulate import Result
+from tidepull.theory.simulate import Simulated
 from tidepull.theory.simulate import simulate as run_simulation
 
 app = typer.Typer(
@@ -162,7 +162,7 @@ def _picture(path: Path) -> Path:
     return path
 
 
-def _draw(result: Result, exponents: list[Exponent], path: Path) -> None:
+def _draw(result: Simulated, exponents: list[Exponent], path: Path) -> None:
     from tidepull.report import theory_plots
 
     promises, growth = (path.with_name(f"{path.stem}-{word}{path.suffix}") for word in ("promises", "growth"))

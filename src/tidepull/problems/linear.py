@@ -22,7 +22,7 @@ from tidepull.problems.rewards import GaussianReward
 from tidepull.seeds import Streams
 from tidepull.types import Context, FloatArray
 
-Draws: TypeAlias = Sequence[tuple[FloatArray, int]]
+Pools: TypeAlias = Sequence[tuple[FloatArray, int]]
 
 
 class PoolSampler:
@@ -33,7 +33,7 @@ class PoolSampler:
     (2, 3)
     """
 
-    def __init__(self, draws: Draws) -> None:
+    def __init__(self, draws: Pools) -> None:
         for pool, count in draws:
             if count > len(pool):
                 raise ParameterError(f"n_arms asks for {count} vectors of a pool that has {len(pool)}")

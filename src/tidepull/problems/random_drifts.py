@@ -15,7 +15,7 @@ LONGEST = 16_384
 
 
 @dataclass(frozen=True, eq=False)
-class Table:
+class Tabulated:
     """A vector for each round, one row each."""
 
     rows: FloatArray

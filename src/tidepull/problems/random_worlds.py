@@ -20,7 +20,7 @@ from tidepull.problems.outsiders import ParityMachine, TwoStepChain
 from tidepull.problems.paths import LabelledPath, random_landscape
 from tidepull.problems.random_drifts import (
     LONGEST,
-    Table,
+    Tabulated,
     drifting_means,
     drifting_vectors,
     log_uniform,
@@ -70,7 +70,7 @@ def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     reward = (
         BernoulliReward(noise) if rng.random() < 0.5 else GaussianReward(log_uniform(rng, 0.03, 0.5), noise)
     )
-    return DriftingArms(Table(drifting_means(drift, n_arms, rng)), reward)
+    return DriftingArms(Tabulated(drifting_means(drift, n_arms, rng)), reward)
 
 
 def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
@@ -78,7 +78,7 @@ def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     pool = unit_vectors(1000, dim, rng)
     return LinearProblem(
         sampler=PoolSampler([(pool, int(rng.integers(3, 25)))]),
-        drift=Table(drifting_vectors(drift, dim, rng)),
+        drift=Tabulated(drifting_vectors(drift, dim, rng)),
         noise_std=log_uniform(rng, 0.02, 0.3),
         streams=streams,
     )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidepull.analysis.beliefs import belief_bands, believers
-from tidepull.analysis.examine import Examined, Suite, examine
+from tidepull.analysis.examine import Examined, ExaminedSuite, examine
 from tidepull.analysis.frame import Frame, Study, load_frame
 from tidepull.bench.store.export import export
 from tidepull.bench.store.store import Store
@@ -28,7 +28,7 @@ class Report:
     figures: tuple[Path, ...]
     tables: tuple[Path, ...]
     frame: Frame
-    suites: tuple[Suite, ...]
+    suites: tuple[ExaminedSuite, ...]
 
 
 def build_report(
@@ -54,7 +54,7 @@ def build_report(
     return Report(page, tuple(figures), tuple(tables), frame, tuple(suites))
 
 
-def write_tables(suite: Suite, folder: Path) -> list[Path]:
+def write_tables(suite: ExaminedSuite, folder: Path) -> list[Path]:
     """Every table of a suite as Markdown, CSV and LaTeX."""
     written = []
     for table in suite_tables(suite):
@@ -64,7 +64,7 @@ def write_tables(suite: Suite, folder: Path) -> list[Path]:
     return written
 
 
-def suite_tables(suite: Suite) -> Iterator[Table]:
+def suite_tables(suite: ExaminedSuite) -> Iterator[Table]:
     """The tables of a suite, in the order of the page."""
     yield result_tables.results_table(suite.name, [examined.study for examined in suite.studies])
     if scores := result_tables.scores_table(suite.name, suite.panels):
@@ -80,7 +80,7 @@ def suite_tables(suite: Suite) -> Iterator[Table]:
             yield result_tables.sensitivity_table(examined.study, examined.sensitivities)
 
 
-def draw_figures(suite: Suite, folder: Path, formats: Sequence[str]) -> list[Path]:
+def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> list[Path]:
     """Every figure of a suite in every format."""
     if not formats:
         return []

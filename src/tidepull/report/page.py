@@ -9,7 +9,7 @@ from importlib.resources import files
 from string import Template
 
 from tidepull.analysis.beliefs import belief_bands, believers
-from tidepull.analysis.examine import Examined, Suite
+from tidepull.analysis.examine import Examined, ExaminedSuite
 from tidepull.analysis.frame import Frame, Gaps
 from tidepull.report import result_tables
 from tidepull.report.belief_table import beliefs_table
@@ -32,7 +32,7 @@ _MOST_NAMED = 50
 _UNNAMED = "trials outside any suite"
 
 
-def render(frame: Frame, suites: Sequence[Suite], title: str) -> str:
+def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str) -> str:
     """The page as text."""
     charts: dict[str, Chart] = {}
     parts = [
@@ -79,7 +79,7 @@ def notice(gaps: Gaps) -> Iterator[str]:
     )
 
 
-def _in_short(suites: Sequence[Suite]) -> Iterator[str]:
+def _in_short(suites: Sequence[ExaminedSuite]) -> Iterator[str]:
     for suite in suites:
         yield f"<h2>In short: {escape(suite.name or _UNNAMED)}</h2>"
         yield '<ul class="short">'
@@ -89,7 +89,7 @@ def _in_short(suites: Sequence[Suite]) -> Iterator[str]:
         yield "</ul>"
 
 
-def _suite(suite: Suite, charts: dict[str, Chart]) -> Iterator[str]:
+def _suite(suite: ExaminedSuite, charts: dict[str, Chart]) -> Iterator[str]:
     yield f"<h2>{escape(suite.name or _UNNAMED)}</h2>"
     yield to_html(result_tables.results_table(suite.name, [examined.study for examined in suite.studies]))
     for examined in suite.studies:

@@ -11,13 +11,13 @@ from tidepull.analysis.effective_error import EffectiveError
 from tidepull.report.plots import plain_ticks, pyplot, save, unbox
 from tidepull.theory.check import promises as promises_of
 from tidepull.theory.growth import Exponent
-from tidepull.theory.simulate import Result
+from tidepull.theory.simulate import Simulated
 
 _REGRET, _BOUND, _GUIDE, _SECOND = "#0072b2", "#d55e00", "#8c8c8c", "#009e73"
 _NAMES = {"epsilon": "ε", "d": "d", "k": "K", "T": "T"}
 
 
-def _describe(result: Result) -> str:
+def _describe(result: Simulated) -> str:
     setting, scenario = result.setting, result.scenario
     return (
         f"d = {setting.d}, K = {setting.k}, ε = {setting.epsilon:g}, σ = {setting.sigma:g}; "
@@ -25,7 +25,7 @@ def _describe(result: Result) -> str:
     )
 
 
-def regret_against_bound(result: Result, *, path: Path) -> None:
+def regret_against_bound(result: Simulated, *, path: Path) -> None:
     """Empirical regret (mean, and all trials as a band), the bound, 2T, and slopes 1/2 and 1, on log axes."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
@@ -55,7 +55,7 @@ def regret_against_bound(result: Result, *, path: Path) -> None:
     save(figure, [path])
 
 
-def promises(result: Result, *, path: Path) -> None:
+def promises(result: Simulated, *, path: Path) -> None:
     """Failures of the two events and the sum of s, beside what the lemmas allow."""
     plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")

@@ -13,7 +13,7 @@ from tidepull.theory.adversaries import ADVERSARIES
 from tidepull.theory.bound import OPTIMISM, Setting
 from tidepull.theory.measurement_error import Scenario
 from tidepull.theory.noise import NOISES
-from tidepull.theory.simulate import Result
+from tidepull.theory.simulate import Simulated
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Promises:
         )
 
 
-def promises(result: Result, *, premise_holds: bool) -> Promises:
+def promises(result: Simulated, *, premise_holds: bool) -> Promises:
     """Measured beside promised, for one simulation."""
     trials, horizon = result.scenario.seeds, result.scenario.horizon
     inverse_squares = 1.0 / np.arange(1, horizon + 1, dtype=np.float64) ** 2

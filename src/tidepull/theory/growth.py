@@ -10,7 +10,7 @@ import numpy as np
 from tidepull.seeds import Streams
 from tidepull.theory.bound import Floats, Setting, regret_bound
 from tidepull.theory.measurement_error import Scenario
-from tidepull.theory.simulate import Result, simulate
+from tidepull.theory.simulate import Simulated, simulate
 
 EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.2)
 DIMENSIONS = (2, 4, 8, 16)
@@ -50,7 +50,7 @@ def fit(axis: str, values: Floats, regret: Floats, bound: Floats, rng: np.random
     return Exponent(axis, tuple(map(float, values)), tuple(map(float, means)), *numbers)
 
 
-def horizon_growth(result: Result) -> Exponent | None:
+def horizon_growth(result: Simulated) -> Exponent | None:
     """The exponent of T over the last octaves of one simulation; None when regret is 0 or there are too few."""
     late = result.checkpoints >= max(2.0, result.scenario.horizon / 2**_OCTAVES)
     regret = result.regret[:, late]

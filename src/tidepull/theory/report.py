@@ -13,7 +13,7 @@ from tidepull.theory.bound import Branch, Setting, regret_bound
 from tidepull.theory.check import promises
 from tidepull.theory.crossings import below_trivial_from, linear_from, premise_from, premise_sigma
 from tidepull.theory.growth import Exponent
-from tidepull.theory.simulate import Result
+from tidepull.theory.simulate import Simulated
 
 _TERMS = ("mismatch", "exploration", "rare", "luck", "base", "linear")
 
@@ -49,7 +49,7 @@ def _branch(setting: Setting, horizon: int, branch: Branch) -> dict[str, float]:
     }
 
 
-def simulation_report(result: Result, exponents: Sequence[Exponent] = ()) -> dict[str, Any]:
+def simulation_report(result: Simulated, exponents: Sequence[Exponent] = ()) -> dict[str, Any]:
     """What a simulation measured, beside what was promised."""
     final = result.regret[:, -1]
     scenario, bound = result.scenario, float(result.bound[-1])

@@ -18,7 +18,7 @@ from tidepull.types import BoolArray, IntArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Result:
+class Simulated:
     """What was measured in many trials of one setting.
 
     `regret` and `potential` (the running sum of s_{t,A_t}) are trials x checkpoints; `failures_w` and
@@ -78,7 +78,7 @@ def simulate(
     *,
     adversary: Adversary | None = None,
     on_round: Callable[[int], None] | None = None,
-) -> Result:
+) -> Simulated:
     """Play `scenario.seeds` trials and measure everything that the proof speaks of."""
     started = time.perf_counter()
     tally = _Tally(setting, scenario)
@@ -124,10 +124,10 @@ class _Tally:
         if played.t == self._checkpoints[len(self._columns)]:
             self._columns.append((self._regret.copy(), self._potential.copy()))
 
-    def result(self, seconds: float) -> Result:
+    def result(self, seconds: float) -> Simulated:
         """Everything measured."""
         rounds = self._scenario.horizon * self._scenario.seeds
-        return Result(
+        return Simulated(
             setting=self._setting,
             scenario=self._scenario,
             checkpoints=self._checkpoints,

@@ -8,17 +8,17 @@ from typing import Any, TypeAlias
 
 from tidepull.bench.suites.spec import TrialSpec, canonical
 
-Kind: TypeAlias = tuple[str, int, str, str]
+TrialKind: TypeAlias = tuple[str, int, str, str]
 """Policy, horizon, problem, parameters: trials of one kind take about the same time."""
 
 
-def kind_of(spec: TrialSpec) -> Kind:
+def kind_of(spec: TrialSpec) -> TrialKind:
     """The kind of a trial to come."""
     policy, problem = spec.resolved_parameters
     return spec.policy, spec.horizon, spec.problem, f"[{policy},{problem}]"
 
 
-def kind_of_stored(content: Mapping[str, Any]) -> Kind:
+def kind_of_stored(content: Mapping[str, Any]) -> TrialKind:
     """The kind of a stored trial, from its spec's content."""
     parameters = canonical([content["policy_parameters"], content["problem_parameters"]])
     return content["policy"], content["horizon"], content["problem"], parameters
@@ -29,19 +29,19 @@ class Estimator:
 
     def __init__(self) -> None:
         self._totals: dict[tuple[Any, ...], tuple[int, float]] = {}
-        self._left: Counter[Kind] = Counter()
+        self._left: Counter[TrialKind] = Counter()
 
     def expect(self, specs: Iterable[TrialSpec]) -> None:
         """Take note of trials to come."""
         self._left.update(kind_of(spec) for spec in specs)
 
-    def measured(self, kind: Kind, seconds: float) -> None:
+    def measured(self, kind: TrialKind, seconds: float) -> None:
         """Learn from a finished trial."""
         for prefix in (kind, kind[:3], kind[:2]):
             count, total = self._totals.get(prefix, (0, 0.0))
             self._totals[prefix] = (count + 1, total + seconds)
 
-    def finished(self, kind: Kind) -> None:
+    def finished(self, kind: TrialKind) -> None:
         """One fewer to come."""
         self._left[kind] -= 1
 

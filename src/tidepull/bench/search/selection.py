@@ -69,20 +69,20 @@ class Selection:
 
 def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
     """Choose from the rows of a search; `kinds` maps each problem to contextual or non-contextual."""
-    table = _Table(rows)
+    rewards = _Rewards(rows)
     best: list[Best] = []
     scores: dict[tuple[str, str], dict[str, Means]] = {}
     skipped: list[str] = []
-    for problem, family in table.families():
-        means, seeds = table.means(problem, family)
+    for problem, family in rewards.families():
+        means, seeds = rewards.means(problem, family)
         if not seeds:
             skipped.append(f"{family} on {problem}: no seed on which every setting has a trial")
             continue
         setting = max(means, key=lambda text: means[text])
-        row = table.example(problem, family, setting)
+        row = rewards.example(problem, family, setting)
         parameters, policy = row.policy_parameters, row.policy
         best.append(Best(problem, family, setting, parameters, policy, means[setting], seeds, len(means)))
-        baseline = table.baseline(problem, seeds)
+        baseline = rewards.baseline(problem, seeds)
         if means[setting] <= baseline:
             skipped.append(
                 f"{family} on {problem}: no setting beats {BASELINE}, so it has no normalised score"
@@ -93,7 +93,7 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
         scores.setdefault((family, kinds[problem]), {})[problem] = by_setting
     defaults = []
     for (family, kind), by_problem in scores.items():
-        if default := _default(table, family, kind, by_problem):
+        if default := _default(rewards, family, kind, by_problem):
             defaults.append(default)
         else:
             skipped.append(f"default of {family}: no setting was played on all of {', '.join(by_problem)}")
@@ -110,7 +110,7 @@ def kinds_of(rows: Iterable[Row]) -> dict[str, str]:
     return kinds
 
 
-def _default(table: _Table, family: str, kind: str, scores: Mapping[str, Means]) -> Default | None:
+def _default(rewards: _Rewards, family: str, kind: str, scores: Mapping[str, Means]) -> Default | None:
     """The setting with the highest score averaged over the problems; none when no setting is on all of them."""
     first, *others = scores.values()
     common = [text for text in first if all(text in other for other in others)]
@@ -119,14 +119,14 @@ def _default(table: _Table, family: str, kind: str, scores: Mapping[str, Means])
     mean = {text: float(np.mean([by_setting[text] for by_setting in scores.values()])) for text in common}
     ranking = dict(sorted(mean.items(), key=lambda item: -item[1]))
     setting = next(iter(ranking))
-    row = table.example(next(iter(scores)), family, setting)
+    row = rewards.example(next(iter(scores)), family, setting)
     by_problem = {problem: by_setting[setting] for problem, by_setting in scores.items()}
     return Default(
         kind, family, setting, row.policy_parameters, row.policy, ranking[setting], by_problem, ranking
     )
 
 
-class _Table:
+class _Rewards:
     """Rewards by problem, family, setting and seed."""
 
     def __init__(self, rows: Iterable[Row]) -> None:

@@ -19,7 +19,7 @@ from tidepull.files import read_whole, replacing
 _COLUMNS = ("hash", "stamp", "manifest")
 _BATCH = 2048
 
-Entry: TypeAlias = tuple[str, str, str]
+Indexed: TypeAlias = tuple[str, str, str]
 
 
 @dataclass(slots=True)
@@ -46,7 +46,7 @@ def take_census(store: Store, wanted: Container[str] | None = None, *, trust_ind
     return census
 
 
-def entries(store: Store, census: Census) -> Iterator[Entry]:
+def entries(store: Store, census: Census) -> Iterator[Indexed]:
     """Hash, stamp and manifest of every sound trial; `census` fills as the iteration goes on."""
     left = store.hashes()
     for hash, stamp, manifest in _indexed(store, _COLUMNS):

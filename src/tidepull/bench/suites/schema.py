@@ -13,11 +13,11 @@ Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Seeds = Annotated[tuple[int, ...], BeforeValidator(parse_seeds)]
 
 
-class _Table(BaseModel):
+class _Strict(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
 
-class ProblemTable(_Table):
+class ProblemTable(_Strict):
     """`[[problems]]`: one world; `name` labels it (its id when absent)."""
 
     id: str
@@ -31,7 +31,7 @@ class ProblemTable(_Table):
         return self.name or self.id
 
 
-class PolicyTable(_Table):
+class PolicyTable(_Strict):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
     `grid` maps parameters to lists of candidates; the settings are their product.
@@ -45,7 +45,7 @@ class PolicyTable(_Table):
     from_variation_budget: bool = False
 
 
-class SuiteTable(_Table):
+class SuiteTable(_Strict):
     """The whole file."""
 
     name: Name
@@ -60,7 +60,7 @@ class SuiteTable(_Table):
 
 def allowed_keys(location: tuple[int | str, ...]) -> list[str]:
     """The keys that may stand in the table where `location` points."""
-    tables: dict[str, type[_Table]] = {"problems": ProblemTable, "policies": PolicyTable}
+    tables: dict[str, type[_Strict]] = {"problems": ProblemTable, "policies": PolicyTable}
     owner = tables.get(str(location[0]), SuiteTable) if len(location) > 1 else SuiteTable
     return list(owner.model_fields)
 

@@ -18,7 +18,7 @@ from tidepull.problems.criteo.features import Fit, fit_parameter, one_hot, trunc
 from tidepull.problems.criteo.prepared import FORMAT, Prepared
 from tidepull.problems.criteo.reading import open_published, read_rows
 from tidepull.problems.criteo.sampling import UniformSample
-from tidepull.problems.criteo.schema import DIM, FIRST_SYNTHETIC_CAMPAIGN, POOL, SAMPLE, Rows
+from tidepull.problems.criteo.schema import DIM, FIRST_SYNTHETIC_CAMPAIGN, POOL, SAMPLE, Impressions
 from tidepull.seeds import Streams
 
 LEAST_POOL = 100
@@ -49,7 +49,7 @@ def prepare_file(
 
 
 def prepare_blocks(
-    blocks: Iterable[Rows], *, dim: int = DIM, sample: int = SAMPLE, seed: int = 0
+    blocks: Iterable[Impressions], *, dim: int = DIM, sample: int = SAMPLE, seed: int = 0
 ) -> Prepared:
     """Prepare rows that do not come from a file."""
     _check(dim, sample)
@@ -81,7 +81,7 @@ def _pool(features: NDArray[np.float64], rng: np.random.Generator) -> NDArray[np
     return features[np.sort(chosen)].astype(np.float32)
 
 
-def _check_pools(rows: Rows) -> None:
+def _check_pools(rows: Impressions) -> None:
     clicked = int(rows.clicked.sum())
     for name, count in (("clicked", clicked), ("not clicked", len(rows) - clicked)):
         if count < LEAST_POOL:
@@ -91,7 +91,7 @@ def _check_pools(rows: Rows) -> None:
             )
 
 
-def _about(rows: Rows, fit: Fit, seen: int, *, dim: int, seed: int, categories: int) -> dict[str, Any]:
+def _about(rows: Impressions, fit: Fit, seen: int, *, dim: int, seed: int, categories: int) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "synthetic": bool((rows.categories[:, 0] >= FIRST_SYNTHETIC_CAMPAIGN).any()),

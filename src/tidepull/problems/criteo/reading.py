@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import DataError, MissingExtraError
-from tidepull.problems.criteo.schema import FEATURES, PUBLISHED_NAME, TARGET, Rows
+from tidepull.problems.criteo.schema import FEATURES, PUBLISHED_NAME, TARGET, Impressions
 
 _GZIP = b"\x1f\x8b"
 _BLOCK_BYTES = 8 << 20
@@ -65,7 +65,7 @@ def open_published(path: Path) -> MeteredFile:
     return MeteredFile(path)
 
 
-def read_rows(file: MeteredFile, path: Path) -> Iterator[Rows]:
+def read_rows(file: MeteredFile, path: Path) -> Iterator[Impressions]:
     """The rows of an open file in blocks, in order; `path` is named in error messages."""
     try:
         import pyarrow as pa
@@ -100,11 +100,11 @@ def _open_csv(stream: Any) -> Any:
     )
 
 
-def _rows(batch: Any, path: Path) -> Rows:
+def _rows(batch: Any, path: Path) -> Impressions:
     for name, column in zip(batch.schema.names, batch.columns, strict=True):
         if column.null_count:
             raise DataError(f"{path} has an empty value in the column '{name}'; get it again")
     click = batch.column(TARGET).to_numpy()
     if not np.isin(click, (0, 1)).all():
         raise DataError(f"{path} has a value other than 0 and 1 in the column '{TARGET}'; get it again")
-    return Rows(np.column_stack([batch.column(name).to_numpy() for name in FEATURES]), click == 1)
+    return Impressions(np.column_stack([batch.column(name).to_numpy() for name in FEATURES]), click == 1)

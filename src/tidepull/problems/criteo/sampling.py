@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidepull.problems.criteo.schema import FEATURES, Rows
+from tidepull.problems.criteo.schema import FEATURES, Impressions
 
 
 class UniformSample:
@@ -28,7 +28,7 @@ class UniformSample:
         """How many rows there is room for; it never grows."""
         return len(self._keys)
 
-    def add(self, rows: Rows) -> None:
+    def add(self, rows: Impressions) -> None:
         """Take in the next rows of the stream."""
         keys = self._rng.random(len(rows))
         self.seen += len(rows)
@@ -43,10 +43,10 @@ class UniformSample:
             self._clicked[into] = rows.clicked[chosen]
             self.held += len(chosen)
 
-    def rows(self) -> Rows:
+    def rows(self) -> Impressions:
         """The sample so far, in the order of the stream; all rows when there were fewer than `size`."""
         self._prune()
-        return Rows(self._categories[: self.held].copy(), self._clicked[: self.held].copy())
+        return Impressions(self._categories[: self.held].copy(), self._clicked[: self.held].copy())
 
     def _prune(self) -> None:
         if self.held <= self._size:

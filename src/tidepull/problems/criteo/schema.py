@@ -32,7 +32,7 @@ FIRST_SYNTHETIC_CAMPAIGN = 900_000_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rows:
+class Impressions:
     """Some banners: their categories (a row each, a column for each of `FEATURES`), and who clicked.
 
     The two are kept apart so that what makes features can be given the categories alone.

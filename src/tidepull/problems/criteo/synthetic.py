@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from tidepull.problems.criteo.schema import FEATURES, FIRST_SYNTHETIC_CAMPAIGN, TARGET, Rows
+from tidepull.problems.criteo.schema import FEATURES, FIRST_SYNTHETIC_CAMPAIGN, TARGET, Impressions
 from tidepull.seeds import Streams
 
 CARDINALITIES = {
@@ -83,10 +83,10 @@ def impressions(rows: int, *, seed: int) -> Iterator[Columns]:
         yield block | _journey(block["timestamp"], clicked, max(1, int(rows / _ROWS_PER_USER)), rng)
 
 
-def feature_rows(rows: int, *, seed: int) -> Iterator[Rows]:
+def feature_rows(rows: int, *, seed: int) -> Iterator[Impressions]:
     """The same impressions as `impressions`, only what the problems use of them."""
     for block in impressions(rows, seed=seed):
-        yield Rows(np.column_stack([block[name] for name in FEATURES]), block[TARGET] == 1)
+        yield Impressions(np.column_stack([block[name] for name in FEATURES]), block[TARGET] == 1)
 
 
 def _draw_categories(world: World, size: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
