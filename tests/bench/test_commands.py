@@ -77,7 +77,7 @@ def test_a_sweep_answers_in_json(suite: Path, tmp_path: Path) -> None:
 
 
 def test_info_counts_what_there_is(store: Path) -> None:
-    lines = {line["family"]: line for line in answer("store", "info", store)}
+    lines = {line["name"]: line for line in answer("store", "info", store)}
     assert (lines["lever"]["trials"], lines["brittle"]["trials"], lines["brittle"]["of"]) == (3, 2, 3)
 
 

@@ -60,9 +60,9 @@ def test_stationary_policies_are_comparable_within_a_twentieth_of_random(regret:
 def test_sensitivity_compares_the_median_settings() -> None:
     study = make_study("flipping-gaussian", {"random": [1000.0]})
     grids = {}
-    for family, regrets in {"rnlps": [100.0, 150.0, 200.0], "nlps": [100.0, 700.0, 900.0]}.items():
-        made = [make_study("flipping-gaussian", {family: [regret]}).groups[0] for regret in regrets]
-        grids[family] = tuple(replace(group, setting=str(i)) for i, group in enumerate(made))
+    for name, regrets in {"rnlps": [100.0, 150.0, 200.0], "nlps": [100.0, 700.0, 900.0]}.items():
+        made = [make_study("flipping-gaussian", {name: [regret]}).groups[0] for regret in regrets]
+        grids[name] = tuple(replace(group, setting=str(i)) for i, group in enumerate(made))
     claim = one(SENSITIVITY, searches=(replace(study, grids=grids),))
     assert claim.outcome == HOLDS
     assert "0.94 of rnlps, 0.33 of nlps" in claim.evidence

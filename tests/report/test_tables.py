@@ -98,7 +98,7 @@ def test_results_table_has_the_lowest_contender_in_bold(store: Store) -> None:
 
 def test_sensitivity_is_sorted_and_scored_between_random_and_best(store: Store) -> None:
     found = sensitivities(load_frame([store]).studies[2])
-    assert [s.family for s in found] == ["d-ucb"]
+    assert [s.name for s in found] == ["d-ucb"]
     assert (np.diff(found[0].means) <= 0).all()
     assert found[0].scores is not None
     assert found[0].scores[0] == 1.0

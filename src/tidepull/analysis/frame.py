@@ -174,14 +174,14 @@ def _studies(rows: Iterable[_Kept]) -> Iterable[Study]:
         # Two stores may have run two versions of one suite; outside any suite anything may share a name.
         world = canonical(row.problem_parameters)
         setting = row.setting if row.suite else row.setting or canonical(row.policy_parameters)
-        family = tree.setdefault((row.suite, row.problem, row.horizon, world), {}).setdefault(row.name, {})
-        family.setdefault(setting, []).append((store, row))
+        settings = tree.setdefault((row.suite, row.problem, row.horizon, world), {}).setdefault(row.name, {})
+        settings.setdefault(setting, []).append((store, row))
     for (suite, problem, horizon, _), named in tree.items():
-        families = _told_apart(named)
-        first = next(iter(next(iter(families.values())).values()))[0][1]
+        policies = _told_apart(named)
+        first = next(iter(next(iter(policies.values())).values()))[0][1]
         grids = {
             name: tuple(_group(name, setting, pairs) for setting, pairs in settings.items())
-            for name, settings in families.items()
+            for name, settings in policies.items()
         }
         yield Study(
             suite=suite,
@@ -212,10 +212,10 @@ def _rank(study: Study) -> tuple[bool, bool]:
     return bool(study.grids), "table" not in study.suite
 
 
-def _told_apart(families: Mapping[str, dict[str, list[_Kept]]]) -> dict[str, dict[str, list[_Kept]]]:
+def _told_apart(policies: Mapping[str, dict[str, list[_Kept]]]) -> dict[str, dict[str, list[_Kept]]]:
     """Trials that share every label and are not the same (an edited suite or module) get names of their own."""
     apart: dict[str, dict[str, list[_Kept]]] = {}
-    for name, settings in families.items():
+    for name, settings in policies.items():
         for setting, pairs in settings.items():
             versions = [pairs]
             if len({_world(row) for _, row in pairs}) < len(pairs):

@@ -12,13 +12,13 @@ from tidepull.types import FloatArray
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Sensitivity:
-    """One family on one problem: means in falling order, and the settings they belong to.
+    """One policy on one problem: means in falling order, and the settings they belong to.
 
-    `scores` are normalised as in the paper, (m - m_random) / (m_best - m_random) with the family's own
+    `scores` are normalised as in the paper, (m - m_random) / (m_best - m_random) with the policy's own
     best setting; None when `random` was not run on the problem.
     """
 
-    family: str
+    name: str
     means: FloatArray
     settings: tuple[str, ...]
     trials: tuple[int, ...]
@@ -36,17 +36,17 @@ class Sensitivity:
 
 
 def sensitivities(study: Study) -> list[Sensitivity]:
-    """One for each family with a grid, in the order of the suite."""
+    """One for each policy with a grid, in the order of the suite."""
     random = next((g for g in study.groups if g.rows[0].policy == "random"), None)
     floor = None if random is None else float(random.rewards.mean())
     found = []
-    for family, groups in study.grids.items():
+    for name, groups in study.grids.items():
         ordered = sorted(groups, key=lambda group: -float(group.rewards.mean()))
         means = np.array([float(group.rewards.mean()) for group in ordered])
         known = floor is not None and means[0] > floor
         found.append(
             Sensitivity(
-                family,
+                name,
                 means,
                 tuple(group.setting for group in ordered),
                 tuple(len(group.rows) for group in ordered),

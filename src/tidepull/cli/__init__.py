@@ -1,4 +1,4 @@
-"""The command line: one file for each family of commands."""
+"""The command line: one file for each kind of command."""
 
 from __future__ import annotations
 

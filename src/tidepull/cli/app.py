@@ -1,4 +1,4 @@
-"""The `tidepull` command: its families of commands, and how errors reach people."""
+"""The `tidepull` command: its commands, and how errors reach people."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def select(
     report_seeds = _report_seeds(seeds, loaded.rows)
     selection = choose(loaded.rows, kinds_of(loaded.rows))
     if not selection.best:
-        raise WrongStoreError(f"the suite '{name}' has no family with several settings to choose from")
+        raise WrongStoreError(f"the suite '{name}' has no policy with several settings to choose from")
     text = _suite_text(name, selection, loaded.rows, report_seeds, horizon, modules)
     path = write or directory / "selected.toml"
     write_whole(path, text.encode())
@@ -117,9 +117,9 @@ def _suite_text(
     policies: list[dict[str, Any]] = []
     if any(row.name == BASELINE for row in rows):
         policies.append({"name": BASELINE})
-    policies += [_policy(f"{b.family}-best", b.policy, [b.problem], b.parameters) for b in selection.best]
+    policies += [_policy(f"{b.name}-best", b.policy, [b.problem], b.parameters) for b in selection.best]
     policies += [
-        _policy(f"{d.family}-default", d.policy, list(d.scores), d.parameters) for d in selection.default
+        _policy(f"{d.name}-default", d.policy, list(d.scores), d.parameters) for d in selection.default
     ]
     return suite_text(
         f"{name}-selected",
@@ -156,21 +156,21 @@ def papers_place(default: Default) -> str:
 def _show(selection: Selection) -> None:
     print_table(
         "Best setting of each problem (highest mean cumulative reward)",
-        ["problem", "family", "settings", "trials", "mean reward", "setting"],
+        ["problem", "policy", "settings", "trials", "mean reward", "setting"],
         [
-            [b.problem, b.family, str(b.settings), str(len(b.seeds)), f"{b.reward:.1f}", b.setting]
+            [b.problem, b.name, str(b.settings), str(len(b.seeds)), f"{b.reward:.1f}", b.setting]
             for b in selection.best
         ],
         right=(2, 3, 4),
     )
     print_table(
         "Default setting (highest mean normalised score)",
-        ["problems", "family", "score", "setting"],
-        [[f"{len(d.scores)} {d.kind}", d.family, f"{d.score:.3f}", d.setting] for d in selection.default],
+        ["problems", "policy", "score", "setting"],
+        [[f"{len(d.scores)} {d.kind}", d.name, f"{d.score:.3f}", d.setting] for d in selection.default],
         right=(2,),
     )
     for default in selection.default:
         if place := papers_place(default):
-            say(f"{default.family}, {default.kind}: {place}")
+            say(f"{default.name}, {default.kind}: {place}")
     for reason in selection.skipped:
         say(f"[yellow]nothing chosen[/] {reason}")

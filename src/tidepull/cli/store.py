@@ -57,7 +57,7 @@ def check(
 
 @store_app.command()
 def info(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
-    """What is in a store: trials of each suite and family, and the CPU hours they took."""
+    """What is in a store: trials of each suite and policy, and the CPU hours they took."""
     store = Store.open(directory)
     lines = []
     for plan in read_plans(store):
@@ -67,7 +67,7 @@ def info(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
             lines.append(
                 {
                     "suite": plan.suite,
-                    "family": name,
+                    "name": name,
                     "settings": len({row.setting for row in rows}),
                     "trials": len(rows),
                     "of": sum(trial.name == name for trial in plan.trials),
@@ -78,7 +78,7 @@ def info(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
     if json:
         print_json(lines)
         return
-    columns = ["suite", "family", "settings", "trials", "of", "cpu_hours"]
+    columns = ["suite", "name", "settings", "trials", "of", "cpu_hours"]
     table = [[str(line[column]) for column in columns] for line in lines]
     print_table(str(directory), columns, table, right=(2, 3, 4, 5))
 

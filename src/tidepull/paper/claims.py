@@ -157,7 +157,7 @@ def _sensitivity(searches: Sequence[Study]) -> Claim:
     )
     sentences, better = [], []
     for study in searches:
-        found = {s.family: s.median_score for s in sensitivities(study)}
+        found = {s.name: s.median_score for s in sensitivities(study)}
         if "rnlps" in found and "nlps" in found:
             better.append(found["rnlps"] > found["nlps"])
             sentences.append(

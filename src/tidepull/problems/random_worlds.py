@@ -53,9 +53,9 @@ class RandomWorldParameters(Parameters):
 def random_world(parameters: RandomWorldParameters, streams: Streams) -> Problem:
     """The world of that number, with noise and contexts from the streams."""
     kind = DRAWN[parameters.world % len(DRAWN)] if parameters.kind == "any" else parameters.kind
-    family, drift = kind.split("-", 1)
+    shape, drift = kind.split("-", 1)
     rng = Streams(parameters.world).child("world").generator(kind)
-    return _FAMILIES[family](drift, rng, streams)
+    return _BUILDERS[shape](drift, rng, streams)
 
 
 def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
@@ -118,7 +118,7 @@ def _outside(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     return TwoStepChain(np.stack([rng.permutation(n_arms) for _ in range(n_arms)]), reward)
 
 
-_FAMILIES: dict[str, Callable[[str, np.random.Generator, Streams], Problem]] = {
+_BUILDERS: dict[str, Callable[[str, np.random.Generator, Streams], Problem]] = {
     "arms": _arms,
     "vectors": _vectors,
     "labels": _labels,

@@ -57,7 +57,7 @@ def sensitivity_chart(found: Iterable[Sensitivity]) -> Chart:
     """Mean reward of every setting from best to worst; the hover names the setting."""
     series = [
         {
-            **_series(s.family),
+            **_series(s.name),
             "x": _numbers(np.linspace(0, 100, len(s.means))),
             "y": _numbers(s.means),
             "labels": list(s.settings),

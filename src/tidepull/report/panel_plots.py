@@ -15,7 +15,7 @@ from tidepull.report.plots import line_style, pyplot, save, tidy
 
 
 def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequence[Path]) -> None:
-    """Every setting's mean cumulative reward, best to worst, one line for each family; a chart a problem."""
+    """Every setting's mean cumulative reward, best to worst, one line for each policy; a chart a problem."""
     plt = pyplot()
     columns = 2 if len(charts) == 4 else min(3, len(charts))
     rows = -(-len(charts) // columns)
@@ -25,9 +25,7 @@ def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequ
         for s in found:
             share = np.linspace(0, 100, len(s.means))
             marker = "." if len(s.means) <= 40 else ""
-            axes.plot(
-                share, s.means, marker=marker, label=f"{s.family} ({len(s.means)})", **line_style(s.family)
-            )
+            axes.plot(share, s.means, marker=marker, label=f"{s.name} ({len(s.means)})", **line_style(s.name))
         axes.set_title(title, fontsize=10)
         axes.set_xlim(0, 100)
         tidy(axes)

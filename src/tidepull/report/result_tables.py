@@ -187,10 +187,10 @@ def scores_table(suite: str, panels: Sequence[Panel]) -> Table | None:
 
 
 def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
-    """Best, median and worst setting of each family."""
+    """Best, median and worst setting of each policy."""
     rows = tuple(
         (
-            Cell(s.family),
+            Cell(s.name),
             number(len(s.means), 0),
             _from_to(min(s.trials), max(s.trials)),
             number(float(s.means[0])),
@@ -203,7 +203,7 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
         for s in found
     )
     columns = (
-        "family",
+        "policy",
         "settings",
         "trials of each",
         "best reward",
@@ -213,7 +213,7 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
         "below random",
         "best setting",
     )
-    note = "Score: (m - m_random) / (m_best - m_random) with the family's own best setting."
+    note = "Score: (m - m_random) / (m_best - m_random) with the policy's own best setting."
     return Table(f"sensitivity-{_slug(study.suite)}-{study.slug}", "Settings", columns, rows, note)
 
 

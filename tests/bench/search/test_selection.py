@@ -107,7 +107,7 @@ def test_what_cannot_be_chosen_is_named() -> None:
         select(search({"p": {"a": [1], "b": [2]}}, {}), {"p": "plain"})
 
 
-def test_families_without_a_common_setting_are_named() -> None:
+def test_policies_without_a_common_setting_are_named() -> None:
     rewards = {"p": {"a": [1], "b": [2]}, "q": {"c": [1], "d": [2]}}
     chosen = select(search(rewards, {"p": 0.0, "q": 0.0}), {"p": "plain", "q": "plain"})
     assert chosen.default == ()

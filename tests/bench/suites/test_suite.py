@@ -141,7 +141,7 @@ def test_seeds_are_read_and_written_as_ranges() -> None:
 
 
 def sizes(name: str) -> dict[str, int]:
-    """Settings of each family on one problem and one seed."""
+    """Settings of each policy on one problem and one seed."""
     specs = load_suite(name).specs
     first = [spec for spec in specs if spec.seed == specs[0].seed and spec.problem == specs[0].problem]
     names = [spec.name for spec in first]

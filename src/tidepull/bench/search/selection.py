@@ -1,6 +1,6 @@
 """Choosing hyperparameters as in the paper: the best setting of each problem, one default for all of them.
 
-With m the mean cumulative reward over the search's trials, a family's best setting on a problem has the
+With m the mean cumulative reward over the search's trials, a policy's best setting on a problem has the
 highest m. Its default has the highest normalised score
 
     (m - m_random) / (m_best - m_random)
@@ -32,7 +32,7 @@ class Best:
     """The setting with the highest mean cumulative reward on one problem."""
 
     problem: str
-    family: str
+    name: str
     setting: str
     parameters: Mapping[str, Any]
     policy: str
@@ -49,7 +49,7 @@ class Default:
     """
 
     kind: str
-    family: str
+    name: str
     setting: str
     parameters: Mapping[str, Any]
     policy: str
@@ -60,7 +60,7 @@ class Default:
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What was chosen; `skipped` says of which problem and family nothing could be, and why."""
+    """What was chosen; `skipped` says of which problem and policy nothing could be, and why."""
 
     best: tuple[Best, ...]
     default: tuple[Default, ...]
@@ -73,30 +73,28 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
     best: list[Best] = []
     scores: dict[tuple[str, str], dict[str, Means]] = {}
     skipped: list[str] = []
-    for problem, family in rewards.families():
-        means, seeds = rewards.means(problem, family)
+    for problem, name in rewards.searched():
+        means, seeds = rewards.means(problem, name)
         if not seeds:
-            skipped.append(f"{family} on {problem}: no seed on which every setting has a trial")
+            skipped.append(f"{name} on {problem}: no seed on which every setting has a trial")
             continue
         setting = max(means, key=lambda text: means[text])
-        row = rewards.example(problem, family, setting)
+        row = rewards.example(problem, name, setting)
         parameters, policy = row.policy_parameters, row.policy
-        best.append(Best(problem, family, setting, parameters, policy, means[setting], seeds, len(means)))
+        best.append(Best(problem, name, setting, parameters, policy, means[setting], seeds, len(means)))
         baseline = rewards.baseline(problem, seeds)
         if means[setting] <= baseline:
-            skipped.append(
-                f"{family} on {problem}: no setting beats {BASELINE}, so it has no normalised score"
-            )
+            skipped.append(f"{name} on {problem}: no setting beats {BASELINE}, so it has no normalised score")
             continue
         span = means[setting] - baseline
         by_setting = {text: (mean - baseline) / span for text, mean in means.items()}
-        scores.setdefault((family, kinds[problem]), {})[problem] = by_setting
+        scores.setdefault((name, kinds[problem]), {})[problem] = by_setting
     defaults = []
-    for (family, kind), by_problem in scores.items():
-        if default := _default(rewards, family, kind, by_problem):
+    for (name, kind), by_problem in scores.items():
+        if default := _default(rewards, name, kind, by_problem):
             defaults.append(default)
         else:
-            skipped.append(f"default of {family}: no setting was played on all of {', '.join(by_problem)}")
+            skipped.append(f"default of {name}: no setting was played on all of {', '.join(by_problem)}")
     return Selection(tuple(best), tuple(defaults), tuple(skipped))
 
 
@@ -110,7 +108,7 @@ def kinds_of(rows: Iterable[Row]) -> dict[str, str]:
     return kinds
 
 
-def _default(rewards: _Rewards, family: str, kind: str, scores: Mapping[str, Means]) -> Default | None:
+def _default(rewards: _Rewards, name: str, kind: str, scores: Mapping[str, Means]) -> Default | None:
     """The setting with the highest score averaged over the problems; none when no setting is on all of them."""
     first, *others = scores.values()
     common = [text for text in first if all(text in other for other in others)]
@@ -119,31 +117,31 @@ def _default(rewards: _Rewards, family: str, kind: str, scores: Mapping[str, Mea
     mean = {text: float(np.mean([by_setting[text] for by_setting in scores.values()])) for text in common}
     ranking = dict(sorted(mean.items(), key=lambda item: -item[1]))
     setting = next(iter(ranking))
-    row = rewards.example(next(iter(scores)), family, setting)
+    row = rewards.example(next(iter(scores)), name, setting)
     by_problem = {problem: by_setting[setting] for problem, by_setting in scores.items()}
     return Default(
-        kind, family, setting, row.policy_parameters, row.policy, ranking[setting], by_problem, ranking
+        kind, name, setting, row.policy_parameters, row.policy, ranking[setting], by_problem, ranking
     )
 
 
 class _Rewards:
-    """Rewards by problem, family, setting and seed."""
+    """Rewards by problem, name, setting and seed."""
 
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows: dict[tuple[str, str], dict[str, dict[int, Row]]] = {}
         for row in rows:
             self._rows.setdefault((row.problem, row.name), {}).setdefault(row.setting, {})[row.seed] = row
 
-    def families(self) -> list[tuple[str, str]]:
-        """Problem and family wherever there is a choice."""
+    def searched(self) -> list[tuple[str, str]]:
+        """Problem and policy wherever there is a choice."""
         return [key for key, settings in self._rows.items() if len(settings) > 1]
 
-    def example(self, problem: str, family: str, setting: str) -> Row:
-        return next(iter(self._rows[problem, family][setting].values()))
+    def example(self, problem: str, name: str, setting: str) -> Row:
+        return next(iter(self._rows[problem, name][setting].values()))
 
-    def means(self, problem: str, family: str) -> tuple[Means, tuple[int, ...]]:
+    def means(self, problem: str, name: str) -> tuple[Means, tuple[int, ...]]:
         """Mean reward of every setting over the seeds that all of them have."""
-        settings = self._rows[problem, family]
+        settings = self._rows[problem, name]
         seeds = sorted(set.intersection(*(set(trials) for trials in settings.values())))
         if not seeds:
             return {}, ()
