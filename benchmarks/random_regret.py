@@ -37,7 +37,7 @@ class KnowsRandomRegret(Protocol):
 @dataclass(frozen=True)
 class Row:
     id: str
-    label: str
+    remark: str
     horizon: int
     analytic: float
     measured: float
@@ -49,16 +49,16 @@ class Row:
 
 
 def measure(id: str, horizon: int, seeds: Iterable[int]) -> Row:
-    analytic, measured, label = [], [], ""
+    analytic, measured, remark = [], [], ""
     for seed in seeds:
         world = cast(KnowsRandomRegret, build_problem(id, seed=seed))
         analytic.append(world.random_regret(horizon))
         trial = run_trial(id, "random", horizon=horizon, seed=seed)
         measured.append(float(trial.regret[-1]))
-        label = trial.label
+        remark = trial.remark
     differences = np.subtract(measured, analytic)
     error = float(differences.std(ddof=1)) / math.sqrt(len(differences))
-    return Row(id, label, horizon, float(np.mean(analytic)), float(np.mean(measured)), error)
+    return Row(id, remark, horizon, float(np.mean(analytic)), float(np.mean(measured)), error)
 
 
 def table(rows: list[Row], n_seeds: int) -> str:
@@ -71,7 +71,7 @@ def table(rows: list[Row], n_seeds: int) -> str:
         "|---|---:|---:|---:|---:|",
     ]
     for row in rows:
-        name = f"`{row.id}`" + (f" ({row.label})" if row.label else "")
+        name = f"`{row.id}`" + (f" ({row.remark})" if row.remark else "")
         measured = f"{row.measured:.1f} ± {row.standard_error:.1f}"
         lines.append(f"| {name} | {row.horizon:,} | {row.analytic:.2f} | {measured} | {row.deviation:+.1f} |")
     return "\n".join(lines)

@@ -55,20 +55,20 @@ class Parameters:
     def from_mapping(cls: type[P], values: Mapping[str, Any], *, owner: str = "") -> P:
         """Build from plain names; `owner` (an id) is named in error messages."""
         known = [f.name for f in fields(cls)]
-        label = f"{owner}: " if owner else ""
+        whose = f"{owner}: " if owner else ""
         for name in values:
             if name not in known:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f" (did you mean '{near[0]}'?)" if near else ""
                 allowed = ", ".join(known) if known else "none"
-                raise ParameterError(f"{label}there is no parameter '{name}'{hint}; parameters: {allowed}")
+                raise ParameterError(f"{whose}there is no parameter '{name}'{hint}; parameters: {allowed}")
         missing = [f.name for f in fields(cls) if _required(f) and f.name not in values]
         if missing:
-            raise ParameterError(f"{label}the parameter '{missing[0]}' must be given")
+            raise ParameterError(f"{whose}the parameter '{missing[0]}' must be given")
         try:
             return cls(**values)
         except ParameterError as error:
-            raise ParameterError(f"{label}{error}") from None
+            raise ParameterError(f"{whose}{error}") from None
 
     def to_mapping(self) -> dict[str, Any]:
         """Plain JSON values, the inverse of `from_mapping`."""

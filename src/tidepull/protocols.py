@@ -56,11 +56,11 @@ class HasRegimes(Protocol):
 
 
 @runtime_checkable
-class HasLabel(Protocol):
+class HasRemark(Protocol):
     """A problem whose results must carry a remark wherever they are shown ("synthetic Criteo")."""
 
     @property
-    def label(self) -> str:
+    def remark(self) -> str:
         """The remark; empty when there is none."""
 
 

@@ -1,4 +1,4 @@
-"""The two problems on a small prepared file: pools, drift, budget, label."""
+"""The two problems on a small prepared file: pools, drift, budget, remark."""
 
 from __future__ import annotations
 
@@ -125,10 +125,10 @@ def test_rewards_are_linear_with_the_papers_noise(id: str, path: Path) -> None:
 
 @BOTH
 def test_label_says_synthetic_only_when_it_is(id: str, path: Path, tmp_path: Path) -> None:
-    assert make(id, path).label == "synthetic Criteo"
+    assert make(id, path).remark == "synthetic Criteo"
     prepared: Prepared = load(path)
     save(replace(prepared, about=prepared.about | {"synthetic": False}), tmp_path / "real.npz")
-    assert make(id, tmp_path / "real.npz").label == ""
+    assert make(id, tmp_path / "real.npz").remark == ""
 
 
 def test_other_dimension_than_the_files_is_refused(path: Path) -> None:

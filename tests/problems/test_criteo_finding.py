@@ -124,7 +124,7 @@ def test_trial_carries_the_label() -> None:
             del event
 
     trial = run_trial(("criteo-partial-flip", {"dim": 4}), First(), horizon=5)
-    assert trial.label == "synthetic Criteo"
+    assert trial.remark == "synthetic Criteo"
 
 
 def test_synthetic_impressions_are_those_of_their_version() -> None:

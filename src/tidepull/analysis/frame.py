@@ -213,7 +213,7 @@ def _rank(study: Study) -> tuple[bool, bool]:
 
 
 def _told_apart(policies: Mapping[str, dict[str, list[_Kept]]]) -> dict[str, dict[str, list[_Kept]]]:
-    """Trials that share every label and are not the same (an edited suite or module) get names of their own."""
+    """Trials that share every name and are not the same (an edited suite or module) get names of their own."""
     apart: dict[str, dict[str, list[_Kept]]] = {}
     for name, settings in policies.items():
         for setting, pairs in settings.items():
@@ -226,8 +226,8 @@ def _told_apart(policies: Mapping[str, dict[str, list[_Kept]]]) -> dict[str, dic
                     )
                 versions = list(by_version.values())
             for number, version in enumerate(versions, 1):
-                label = name if number == 1 else f"{name} ({number})"
-                apart.setdefault(label, {})[setting] = version
+                shown = name if number == 1 else f"{name} ({number})"
+                apart.setdefault(shown, {})[setting] = version
     return apart
 
 

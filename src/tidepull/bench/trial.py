@@ -15,7 +15,7 @@ from tidepull.bench.delay import Delay, LateBy, late_by
 from tidepull.building import build_policy, build_problem, is_named, shape_of
 from tidepull.errors import ArmError, ParameterError, ProblemError
 from tidepull.problems import problems
-from tidepull.protocols import HasDiagnostics, HasLabel, HasRounds, HasUpkeep, Learner, Privileged, Problem
+from tidepull.protocols import HasDiagnostics, HasRemark, HasRounds, HasUpkeep, Learner, Privileged, Problem
 from tidepull.registry import Named
 from tidepull.seeds import Streams
 from tidepull.threads import one_blas_thread
@@ -37,7 +37,7 @@ class Trial:
     regret: FloatArray
     optimal: FloatArray
     seconds: float
-    label: str = ""
+    remark: str = ""
     diagnostics: Diagnostics = field(default_factory=dict)
 
     @property
@@ -126,7 +126,7 @@ def play(
         regret=np.cumsum(gaps),
         optimal=optimal,
         seconds=time.perf_counter() - started,
-        label=problem.label if isinstance(problem, HasLabel) else "",
+        remark=problem.remark if isinstance(problem, HasRemark) else "",
         diagnostics=policy.diagnostics() if isinstance(policy, HasDiagnostics) else {},
     )
 

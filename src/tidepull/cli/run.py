@@ -80,7 +80,7 @@ def _as_json(seed: int, trial: Trial) -> dict[str, Any]:
 
 
 def _show(title: str, trials: list[Trial]) -> None:
-    label = trials[0].label
+    remark = trials[0].remark
     rows = [
         [
             str(seed),
@@ -97,7 +97,7 @@ def _show(title: str, trials: list[Trial]) -> None:
     seconds = float(np.mean([t.seconds for t in trials]))
     rows.append(["mean", with_interval(regrets), with_interval(rewards), f"{share:.1%}", f"{seconds:.2f}"])
     columns = ["seed", "regret", "reward", "of the oracle's reward", "seconds"]
-    print_table(f"{title} ({label})" if label else title, columns, rows, right=range(1, 5))
+    print_table(f"{title} ({remark})" if remark else title, columns, rows, right=range(1, 5))
     for name, value in trials[0].diagnostics.items():
         if name == "beliefs":
             for belief in (b for b in value["leading"] if b["weight"] >= 0.005):

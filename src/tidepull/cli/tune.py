@@ -115,8 +115,8 @@ class _Runs:
     def report(self, space: Search, best: Judged, seeds: Sequence[int]) -> dict[str, list[float]]:
         """Rewards of the tuned and of the default setting on the report seeds."""
         specs = [
-            replace(spec, name=f"{space.policy}-{label}", setting="")
-            for label, parameters in (("tuned", best.parameters), ("default", {}))
+            replace(spec, name=f"{space.policy}-{which}", setting="")
+            for which, parameters in (("tuned", best.parameters), ("default", {}))
             for spec in replace(space, seeds=tuple(seeds)).specs(parameters, space.horizon)
         ]
         known = self._run("tune-report", specs)

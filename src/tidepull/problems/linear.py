@@ -57,15 +57,15 @@ class PoolSampler:
 class LinearProblem:
     """Rewards w_t . x plus noise, for any sampler of arm vectors and any drift of w.
 
-    Contexts and noise come from streams of their own; `label` is shown beside every result.
+    Contexts and noise come from streams of their own; `remark` is shown beside every result.
     """
 
     def __init__(
-        self, *, sampler: PoolSampler, drift: Drift, noise_std: float, streams: Streams, label: str = ""
+        self, *, sampler: PoolSampler, drift: Drift, noise_std: float, streams: Streams, remark: str = ""
     ) -> None:
         self.sampler = sampler
         self.drift = drift
-        self.label = label
+        self.remark = remark
         self._reward = GaussianReward(noise_std, streams.generator("noise"))
         self._contexts = streams.generator("contexts")
         self._begin(0)

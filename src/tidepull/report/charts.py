@@ -39,7 +39,7 @@ def band_chart(bands: Mapping[str, Band], *, xlabel: str, ylabel: str, **options
 def dots_chart(study: Study) -> Chart:
     """The final regret of every trial, a row for each policy."""
     series = [
-        {**_series(g.name), "x": _numbers(g.regrets), "labels": [f"seed {row.seed}" for row in g.rows]}
+        {**_series(g.name), "x": _numbers(g.regrets), "hover": [f"seed {row.seed}" for row in g.rows]}
         for g in study.contenders
     ]
     return {"kind": "dots", "xlabel": "final regret of each trial", "ylabel": "", "series": series}
@@ -60,7 +60,7 @@ def sensitivity_chart(found: Iterable[Sensitivity]) -> Chart:
             **_series(s.name),
             "x": _numbers(np.linspace(0, 100, len(s.means))),
             "y": _numbers(s.means),
-            "labels": list(s.settings),
+            "hover": list(s.settings),
         }
         for s in found
     ]
@@ -87,7 +87,7 @@ def thinned(charts: Mapping[str, Chart], most_numbers: int) -> Mapping[str, Char
     }
 
 
-_ARRAYS = ("x", "y", "low", "high", "labels")
+_ARRAYS = ("x", "y", "low", "high", "hover")
 
 
 def _every(series: Mapping[str, Any], step: int) -> dict[str, Any]:

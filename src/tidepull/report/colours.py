@@ -51,7 +51,7 @@ _SPARE_DASHES: list[tuple[float, ...]] = [(3, 2), (9, 3), (7, 2, 1.5, 2, 1.5, 2)
 
 
 def colour(policy: str) -> str:
-    """Colour of a policy id, or of a label that starts with one ("rnlps-best")."""
+    """Colour of a policy id, or of a name that starts with one ("rnlps-best")."""
     id = _id(policy)
     if policy in _FAMILIES:
         return _FAMILIES[policy]

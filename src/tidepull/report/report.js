@@ -138,7 +138,7 @@
         make(this.svg, "text", { x: left - 8, y: y + 4, "text-anchor": "end" }, s.name);
         s.x.forEach((x, i) => {
           const dot = make(this.svg, "circle", { cx: px(x), cy: y, r: 5, fill: ink(s.colour), opacity: 0.65, "data-policy": s.name });
-          make(dot, "title", {}, `${s.name}, ${s.labels[i]}: ${show(x)}`);
+          make(dot, "title", {}, `${s.name}, ${s.hover[i]}: ${show(x)}`);
         });
       });
       this.cursor = null;
@@ -161,7 +161,7 @@
         const row = element(table, "tr");
         element(element(row, "td"), "i").style.background = ink(s.colour);
         element(row, "td", "", s.name); element(row, "td", "number", show(y));
-        const more = s.low ? `${show(s.low[i])} to ${show(s.high[i])}` : s.labels ? s.labels[i] : "";
+        const more = s.low ? `${show(s.low[i])} to ${show(s.high[i])}` : s.hover ? s.hover[i] : "";
         if (more) element(row, "td", "dim", more);
       }
       this.tip.hidden = false;

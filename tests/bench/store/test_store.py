@@ -75,7 +75,7 @@ def test_4096_rounds_take_less_than_40_kb_even_when_nothing_repeats() -> None:
     trial = worst_case()
     data = encode(trial)
     assert len(data) < 40_000
-    back = decode(data, seconds=1.0, label="", diagnostics={})
+    back = decode(data, seconds=1.0, remark="", diagnostics={})
     np.testing.assert_allclose(back.rewards, trial.rewards, rtol=4e-6)
     np.testing.assert_allclose(back.regret, trial.regret, rtol=4e-6)
     np.testing.assert_allclose(back.optimal, trial.optimal, rtol=4e-6)
@@ -89,7 +89,7 @@ def test_stored_bytes_are_the_same_for_the_same_spec(tmp_path: Path) -> None:
 
 def test_many_arms_keep_their_numbers() -> None:
     trial = replace(worst_case(), arms=np.full(4096, 70_000))
-    assert (decode(encode(trial), seconds=0, label="", diagnostics={}).arms == 70_000).all()
+    assert (decode(encode(trial), seconds=0, remark="", diagnostics={}).arms == 70_000).all()
 
 
 @pytest.mark.parametrize(
@@ -320,5 +320,5 @@ def test_two_processes_may_write_to_one_store(tmp_path: Path) -> None:
 
 def test_encoding_needs_no_file(tmp_path: Path) -> None:
     with pytest.raises(StoreError, match="cannot be decoded"):
-        decode(io.BytesIO(b"nonsense").getvalue(), seconds=0, label="", diagnostics={})
+        decode(io.BytesIO(b"nonsense").getvalue(), seconds=0, remark="", diagnostics={})
     assert list(tmp_path.iterdir()) == []

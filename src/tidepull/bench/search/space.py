@@ -67,7 +67,7 @@ def declared_space(policy: str, problem: str, suite: str | None = None) -> Space
     files = [find_suite(suite)] if suite else sorted(own_suites().glob("paper-grid-*.toml"))
     tables = [(file, read_table(file)) for file in files]
     # A problem that no suite has is searched like the first suite's.
-    tables.sort(key=lambda pair: problem not in [p.label for p in pair[1].problems])
+    tables.sort(key=lambda pair: problem not in [p.shown_name for p in pair[1].problems])
     for file, table in tables:
         grids = [entry for entry in table.policies if (entry.id or entry.name) == policy and entry.grid]
         named = [entry for entry in grids if entry.name == policy] or grids

@@ -1,6 +1,7 @@
 """The manifest of one trial: what was run, by which versions, where, how long, and how it ended.
 
 A manifest is sealed: its last field is a checksum of all others, and it holds the checksum of the data file.
+In the file, the names of a trial are called `labels`, and the problem's remark `label`.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def manifest_of(result: Result, trial: Trial, data: bytes) -> bytes:
     content: dict[str, Any] = {
         "format": FORMAT,
         "hash": spec.hash,
-        "labels": labels(spec),
+        "labels": names_of(spec),
         "spec": spec.content,
         "totals": {
             "reward": float(np.sum(trial.rewards)),
             "regret": float(trial.regret[-1]),
             "optimal": float(np.sum(trial.optimal)),
         },
-        "label": trial.label,
+        "label": trial.remark,
         "diagnostics": {key: _plain(value) for key, value in trial.diagnostics.items()},
         "data": {"bytes": len(data), "sha256": sha256(data).hexdigest()},
         "versions": versions(),
@@ -57,7 +58,7 @@ def failure_of(result: Result) -> bytes:
         {
             "format": FORMAT,
             "hash": result.spec.hash,
-            "labels": labels(result.spec),
+            "labels": names_of(result.spec),
             "spec": result.spec.content,
             "error": result.error,
             "versions": versions(),
@@ -67,7 +68,7 @@ def failure_of(result: Result) -> bytes:
     )
 
 
-def labels(spec: TrialSpec) -> dict[str, str]:
+def names_of(spec: TrialSpec) -> dict[str, str]:
     """How people call it: problem, name and setting."""
     return {
         "id": spec.id,

@@ -1,7 +1,7 @@
-"""What a suite asked for: every trial's hash under its labels, and the suite's own text, kept in the store.
+"""What a suite asked for: every trial's hash under its names, and the suite's own text, kept in the store.
 
-One trial may have several labels (the best setting of a grid may be the default one): results belong to
-hashes, labels to plans.
+One trial may have several names (the best setting of a grid may be the default one): results belong to
+hashes, names to plans.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidepull.bench.store.manifest import labels
+from tidepull.bench.store.manifest import names_of
 from tidepull.bench.store.store import Store
 from tidepull.bench.store.trial_file import arrow
 from tidepull.bench.suites.spec import TrialSpec
@@ -55,7 +55,7 @@ def plan_of(suite: str, text: str, specs: Iterable[TrialSpec]) -> Plan:
     modules: tuple[str, ...] = ()
     for spec in specs:
         modules = spec.modules
-        names = labels(spec)
+        names = names_of(spec)
         trials.append(Planned(spec.hash, names["problem"], names["name"], names["setting"], spec.seed))
     return Plan(suite, text, tuple(trials), modules)
 

@@ -1,4 +1,4 @@
-"""Tidy rows: one for each trial and label, with its totals; all that selection and analysis start from."""
+"""Tidy rows: one for each trial and name, with its totals; all that selection and analysis start from."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One trial under one label. `remark` is the problem's own ("synthetic Criteo"); totals are exact.
+    """One trial under one name. `remark` is the problem's own ("synthetic Criteo"); totals are exact.
 
     `code` is what else the result hangs on: your own modules, data files, and tidepull's versions of results.
     """

@@ -3,7 +3,7 @@
     DIR/trials/ab/abcd....parquet   the rounds          (trial_file.py)
     DIR/trials/ab/abcd....json      the manifest        (manifest.py); written last, it makes the trial exist
     DIR/failed/abcd....json         a trial that raised: its spec and traceback
-    DIR/plans/SUITE.parquet         what a suite asked for, under which labels   (plan.py)
+    DIR/plans/SUITE.parquet         what a suite asked for, under which names   (plan.py)
     DIR/index.parquet               all manifests in one file; can always be rebuilt   (index.py)
 
 Files are named by the spec's content hash, so any number of processes may write to one store.
@@ -96,7 +96,7 @@ class Store:
                 f"the data file {self.data_path(hash)} is missing or damaged; sweep again to mend it"
             )
         return decode(
-            data, seconds=manifest["seconds"], label=manifest["label"], diagnostics=manifest["diagnostics"]
+            data, seconds=manifest["seconds"], remark=manifest["label"], diagnostics=manifest["diagnostics"]
         )
 
     def fault(self, hash: str) -> str:

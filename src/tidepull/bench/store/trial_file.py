@@ -49,7 +49,7 @@ def encode(trial: Trial) -> bytes:
     return buffer.getvalue()
 
 
-def decode(data: bytes, *, seconds: float, label: str, diagnostics: Diagnostics) -> Trial:
+def decode(data: bytes, *, seconds: float, remark: str, diagnostics: Diagnostics) -> Trial:
     """The trial again; what is not per round comes from the manifest."""
     pa, pq = arrow()
     try:
@@ -63,7 +63,7 @@ def decode(data: bytes, *, seconds: float, label: str, diagnostics: Diagnostics)
         regret=np.cumsum(columns["gap"].astype(float)),
         optimal=columns["optimal"].astype(float),
         seconds=seconds,
-        label=label,
+        remark=remark,
         diagnostics=diagnostics,
     )
 

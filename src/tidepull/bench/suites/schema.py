@@ -18,7 +18,7 @@ class _Strict(BaseModel):
 
 
 class ProblemTable(_Strict):
-    """`[[problems]]`: one world; `name` labels it (its id when absent)."""
+    """`[[problems]]`: one world; `name` is what it is called (its id when absent)."""
 
     id: str
     name: Name | None = None
@@ -26,7 +26,7 @@ class ProblemTable(_Strict):
     parameters: dict[str, Any] = Field(default_factory=dict)
 
     @property
-    def label(self) -> str:
+    def shown_name(self) -> str:
         """The name that results carry."""
         return self.name or self.id
 

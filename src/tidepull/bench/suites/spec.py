@@ -25,7 +25,7 @@ What changes one problem or one policy raises the `version` of its registry entr
 class TrialSpec:
     """A trial that can be sent anywhere and run there with the same result.
 
-    `name` and `setting` only label it (`rnlps-default`, `epochs=16,units=32x32x32`); everything else
+    `name` and `setting` only name it (`rnlps-default`, `epochs=16,units=32x32x32`); everything else
     goes into the hash. `modules` are your own modules or .py files, imported first so that they can register
     problems and policies.
     """

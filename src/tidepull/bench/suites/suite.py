@@ -94,7 +94,7 @@ class _Expansion:
         for seed in self._table.seeds:
             for problem, horizon in worlds:
                 for policy, settings in learners:
-                    if any(fnmatchcase(problem.label, pattern) for pattern in policy.problems):
+                    if any(fnmatchcase(problem.shown_name, pattern) for pattern in policy.problems):
                         for setting in settings:
                             yield self._spec(problem, horizon, policy, setting, seed)
 
@@ -107,7 +107,7 @@ class _Expansion:
         return TrialSpec(
             problem=problem.id,
             problem_parameters=problem.parameters,
-            problem_name=problem.label,
+            problem_name=problem.shown_name,
             policy=policy.id or policy.name,
             policy_parameters=setting.parameters,
             name=policy.name,
@@ -126,11 +126,11 @@ class _Expansion:
     def _learner(self, number: int, policy: PolicyTable) -> tuple[PolicyTable, list[Setting]]:
         settings = settings_of(policy.parameters, policy.grid)
         with _at(f"{self._where}: policies[{number}] ({policy.name})"):
-            labels = [problem.label for problem in self._table.problems]
+            names = [problem.shown_name for problem in self._table.problems]
             for pattern in policy.problems:
-                if not any(fnmatchcase(label, pattern) for label in labels):
+                if not any(fnmatchcase(name, pattern) for name in names):
                     raise SuiteError(
-                        f"no problem of the suite is called '{pattern}'; it has: {', '.join(labels)}"
+                        f"no problem of the suite is called '{pattern}'; it has: {', '.join(names)}"
                     )
             for setting in settings:
                 policies.resolve((policy.id or policy.name, setting.parameters))
@@ -139,9 +139,9 @@ class _Expansion:
     def _from_budget(
         self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: Setting, seed: int
     ) -> Setting:
-        key = (problem.label, seed, policy.name, setting.text)
+        key = (problem.shown_name, seed, policy.name, setting.text)
         if key not in self._budgeted:
-            with _at(f"{self._where}: {policy.name} on {problem.label}"):
+            with _at(f"{self._where}: {policy.name} on {problem.shown_name}"):
                 self._budgeted[key] = budgeted(
                     policies.entry(policy.id or policy.name),
                     setting,

@@ -21,7 +21,7 @@ from tidepull.problems.linear import LinearProblem, PoolSampler
 from tidepull.problems.regimes import ChangesOnce, FlipsRegularly
 from tidepull.seeds import Streams
 
-SYNTHETIC_LABEL = "synthetic Criteo"
+SYNTHETIC_REMARK = "synthetic Criteo"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,5 +86,5 @@ def _on_banners(
         drift=drift,
         noise_std=parameters.noise_std,
         streams=streams,
-        label=SYNTHETIC_LABEL if prepared.synthetic else "",
+        remark=SYNTHETIC_REMARK if prepared.synthetic else "",
     )
