@@ -6,12 +6,16 @@ a `Policy` only ever sees contexts and events, and the loop in `bench/trial.py` 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Any, Protocol, runtime_checkable
+from collections.abc import Callable, Generator, Iterable, Iterator
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Snapshot
+
+Accept: TypeAlias = Callable[[FloatArray, FloatArray], None]
+"""Is shown features and rewards of the known rounds under a trained network before that is adopted; what it
+raises undoes the training."""
 
 
 @runtime_checkable
@@ -128,7 +132,8 @@ class HasDiagnostics(Protocol):
 class Encoder(Protocol):
     """A network that turns history and a candidate arm into features of fixed length.
 
-    `version` changes whenever features of past events would come out differently (after a refit).
+    `version` changes whenever features of past events would come out differently (after a refit). These methods
+    are enough where every reward comes before the next choice; a `PatientEncoder` also takes late ones.
     """
 
     @property
@@ -140,7 +145,7 @@ class Encoder(Protocol):
         """How many times the network has been refitted."""
 
     def features(self, context: Context) -> FloatArray:
-        """One row for each arm in the coming round (n_arms x dim); changes nothing."""
+        """One row for each arm in the coming round (n_arms x dim)."""
 
     def append(self, event: Event) -> FloatArray:
         """Take in a finished round; returns the chosen arm's features as they were."""
@@ -156,6 +161,42 @@ class Encoder(Protocol):
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
+
+
+@runtime_checkable
+class PatientEncoder(Encoder, Protocol):
+    """An encoder that can wait for rewards, and trains in slices.
+
+    It reads rounds in the order of decisions and counts them from 0. The input of a round holds what had arrived
+    when the round was opened, by its first call of `features`. `append` is `decide` and `pay` at once.
+    """
+
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been read: the number that the next one will get."""
+
+    @property
+    def oldest(self) -> int:
+        """The oldest round that is remembered; a reward for one before it comes too late."""
+
+    def decide(self, context: Context, arm: int) -> FloatArray:
+        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's features."""
+
+    def pay(self, number: int, reward: float) -> FloatArray:
+        """The reward of a round has come; returns the round's features under the present network."""
+
+    def amend(self, number: int, context: Context, arm: int) -> None:
+        """Another arm was played in a round than the one decided; its features and later ones may change."""
+
+    def refitting(self, epochs: int, accept: Accept | None = None) -> Generator[None, None, float]:
+        """`refit` in slices of bounded cost, on the rewards known when it began.
+
+        The trained network is adopted in the last slice, if `accept` raises nothing; until then, and for ever
+        where training fails or the generator is closed, the last good one stays.
+        """
+
+    def known_rounds(self) -> IntArray:
+        """The numbers of the rounds in `encode_history`: those remembered whose reward has come."""
 
 
 class Posterior(Protocol):

@@ -10,6 +10,7 @@ import pytest
 
 from tidepull import snapshots
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
+from tidepull.encoders.feedforward_network import waves
 from tidepull.errors import ArmError, ContextError, ParameterError, RewardError, SnapshotError, TrainingError
 from tidepull.types import Context, Event, ProblemShape
 
@@ -142,7 +143,7 @@ def test_feedforward_time_is_the_index_of_the_round() -> None:
     angles = np.arange(50)[:, None] * weights["frequency"].astype(float) + weights["phase_bias"].astype(float)
     np.testing.assert_allclose(encoder._history.inputs[:, 2:-1], np.sin(angles), rtol=0, atol=1e-7)
     np.testing.assert_allclose(
-        encoder._network.waves(50), np.sin(50.0 * weights["frequency"] + weights["phase_bias"]), atol=1e-5
+        waves(weights, 50), np.sin(50.0 * weights["frequency"] + weights["phase_bias"]), atol=1e-5
     )
 
 

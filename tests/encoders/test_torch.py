@@ -178,7 +178,6 @@ def test_diverging_training_leaves_the_encoder_as_it_was() -> None:
     before = encoder.snapshot()
     with pytest.raises(TrainingError, match="diverged"):
         encoder.refit(20)
-    before["generator"] = encoder.snapshot()["generator"]
     assert dump(encoder.snapshot()) == dump(before)
 
 

@@ -23,6 +23,17 @@ class Adam:
         self._m = np.zeros_like(parameters)
         self._v = np.zeros_like(parameters)
         self._t = 0
+        self._mark = np.zeros_like(self._m), np.zeros_like(self._v), 0
+
+    def mark(self) -> None:
+        """Remember where the moments are, for `back`."""
+        m, v, _ = self._mark
+        m[:], v[:] = self._m, self._v
+        self._mark = m, v, self._t
+
+    def back(self) -> None:
+        """Put the moments where they were at the last `mark`; the parameters are left alone."""
+        self._m[:], self._v[:], self._t = self._mark
 
     def step(self, gradient: FloatArray) -> None:
         """Move the parameters, in place."""
@@ -32,8 +43,16 @@ class Adam:
 
     def snapshot(self) -> Snapshot:
         """Moments and number of steps."""
-        return {"m": self._m.copy(), "v": self._v.copy(), "steps": self._t}
+        return _snapshot(self._m, self._v, self._t)
+
+    def marked(self) -> Snapshot:
+        """Moments and number of steps at the last `mark`."""
+        return _snapshot(*self._mark)
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         self._m[:], self._v[:], self._t = snapshot["m"], snapshot["v"], int(snapshot["steps"])
+
+
+def _snapshot(m: FloatArray, v: FloatArray, steps: int) -> Snapshot:
+    return {"m": m.copy(), "v": v.copy(), "steps": steps}

@@ -7,18 +7,21 @@ from typing import Any, Literal
 import numpy as np
 
 from tidepull.encoders import step_kernels
-from tidepull.encoders.feedforward_network import FeedforwardNetwork
+from tidepull.encoders.feedforward_network import FeedforwardNetwork, waves
 from tidepull.encoders.history import History
-from tidepull.encoders.inputs import ContextReader
+from tidepull.encoders.inputs import ContextReader, checked_reward
 from tidepull.encoders.settings import FeedforwardSettings
-from tidepull.encoders.training import Learner
-from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.encoders.training import Learner, Slices, finish
+from tidepull.protocols import Accept
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 
 class FeedforwardEncoder:
     """Features from `[observation, arm]`, the last `order` triplets `(observation, arm, reward)` and time.
 
-    Triplets from before the first round are zero.
+    A round is a decision, and time is its number. The triplets are those of the last events that had arrived when
+    it was decided, the newest first; triplets from before the first are zero. With `memory`, training and
+    `encode_history` know the last so many rounds.
     """
 
     def __init__(
@@ -31,20 +34,31 @@ class FeedforwardEncoder:
         learning_rate: float,
         l2: float = 0.001,
         init: Literal["paper", "scaled"] = "paper",
+        memory: int | None = None,
         rng: np.random.Generator,
         dtype: Any = np.float32,
     ) -> None:
         settings = FeedforwardSettings(
-            units=units, learning_rate=learning_rate, l2=l2, init=init, order=order, sinusoids=sinusoids
+            units=units,
+            learning_rate=learning_rate,
+            l2=l2,
+            init=init,
+            order=order,
+            sinusoids=sinusoids,
+            memory=memory,
         )
         self._reader = ContextReader(shape, dtype)
         width = self._reader.width
         n_inputs = width + order * (width + 1)
         self._network = FeedforwardNetwork(n_inputs, settings, rng, dtype)
-        self._history = History(n_inputs, settings.units[2], dtype, n_scratch=sinusoids)
+        self._history = History(n_inputs, settings.units[2], dtype, n_scratch=sinusoids, memory=memory)
         self._n_inputs = n_inputs
         self._learner = Learner(self._network, self._history, settings.learning_rate)
+        self._weights = self._learner.weights
+        self._triplets = np.zeros(n_inputs - width, dtype)  # of the last events that have arrived
+        self._opened = False  # whether the coming row has its triplets
         self._row = np.zeros(n_inputs + sinusoids + 1, dtype)
+        self._row[-1] = 1.0
         self._adopt_network()
 
     @property
@@ -57,45 +71,112 @@ class FeedforwardEncoder:
         """How many times the network has been refitted."""
         return self._learner.version
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been read: the number that the next one will get."""
+        return self._history.rounds
+
+    @property
+    def oldest(self) -> int:
+        """The oldest round that is remembered."""
+        return self._history.oldest
+
+    def open(self) -> None:
+        """Begin the coming round now: what arrives from now on is not part of its input."""
+        self._row[self._reader.width : self._n_inputs] = self._triplets
+        self._opened = True
+
     def features(self, context: Context) -> FloatArray:
-        """One row for each arm in the coming round (n_arms x dim); changes nothing."""
-        rows = self._arm_weights
+        """One row for each arm in the coming round (n_arms x dim), which is opened if it was not yet."""
+        observation, rows = self._reader.observation(context), self._arm_weights
         if self._reader.shape.arm_dim:
             rows = self._reader.arms(context) @ self._arm_weights
-        return self._step(self._reader.observation(context), rows)
+        return self._step(observation, rows)
 
-    def append(self, event: Event) -> FloatArray:
-        """Take in a finished round; returns the chosen arm's features as they were."""
-        observation, arm = self._reader.check(event)
-        rows = self._arm_weights[event.arm : event.arm + 1]
+    def decide(self, context: Context, arm: int) -> FloatArray:
+        """Read the coming round (opened now, if it was not yet) with the arm chosen in it; its reward is pending.
+
+        Returns the arm's features; the round's number is `rounds` before the call.
+        """
+        observation, described = self._reader.chosen(context, arm)
+        rows = self._arm_weights[arm : arm + 1]
         if self._reader.shape.arm_dim:
-            rows = arm[None] @ self._arm_weights
+            rows = described[None] @ self._arm_weights
         features: FloatArray = self._step(observation, rows)[0]
-        self._row[len(observation) : self._reader.width] = arm
-        self._history.append(self._row[: self._n_inputs], event.reward, features)
+        self._row[len(observation) : self._reader.width] = described
+        self._history.append(self._row[: self._n_inputs], features)
+        self._opened = False
         self._prepare_round()
         return features
 
+    def pay(self, number: int, reward: float) -> FloatArray:
+        """The reward of a round has come; returns the round's features under the present network (a copy)."""
+        place = self._history.pay(number, checked_reward(reward))
+        width, triplets = self._reader.width, self._triplets
+        if len(triplets):
+            triplets[width + 1 :] = triplets[: -width - 1].copy()
+            triplets[:width] = self._history.inputs[place, :width]
+            triplets[width] = self._history.rewards[place]
+        features: FloatArray = self._history.features[place].copy()
+        return features
+
+    def append(self, event: Event) -> FloatArray:
+        """Decide and pay at once; returns the chosen arm's features."""
+        checked_reward(event.reward)
+        features = self.decide(event.context, event.arm)
+        self.pay(self.rounds - 1, event.reward)
+        return features
+
+    def amend(self, number: int, context: Context, arm: int) -> None:
+        """Another arm was played in a past round than the one decided: correct it and read everything again."""
+        self._learner.check_idle("amend a round")
+        observation, described = self._reader.chosen(context, arm)
+        row = self._history.inputs[self._history.place(number)]
+        row[: self._reader.width] = np.concatenate([observation, described])
+        self._learner.read_again()
+
     def refit(self, epochs: int) -> float:
-        """Train on the whole history, then read it again; returns the loss of the trained network.
+        """Train on what is remembered, then read it again; returns the loss of the trained network.
 
         When training diverges a `TrainingError` is raised and nothing has changed.
         """
-        loss = self._learner.refit(epochs)
+        return finish(self.refitting(epochs))
+
+    def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
+        """`refit` in slices: an epoch each time, and reading again in the last.
+
+        Rounds go on under the last good network in between; they are read again at the end. `accept` is called just
+        before the new network is adopted (see `encode_history` for what it gets); what it raises undoes the
+        training. A generator that is closed before its end leaves no trace, and is not part of a snapshot.
+        """
+        loss = yield from self._learner.refitting(epochs, accept)
         self._adopt_network()
         return loss
 
     def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every past event (t x dim) under the present network, and their rewards."""
+        """Features of every remembered round whose reward is known, under the present network; these rewards."""
         return self._learner.encoded()
+
+    def known_rounds(self) -> IntArray:
+        """The numbers of the rounds in `encode_history`."""
+        return self._learner.known_rounds()
 
     def snapshot(self) -> Snapshot:
         """Network, optimiser and history."""
-        return self._learner.snapshot()
+        past = self._row[self._reader.width : self._n_inputs]
+        return {
+            **self._learner.snapshot(),
+            "triplets": self._triplets.copy(),
+            "opened": past.copy() if self._opened else None,
+        }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         self._learner.restore(snapshot)
+        self._triplets[:] = snapshot["triplets"]
+        self._opened = snapshot["opened"] is not None
+        if self._opened:
+            self._row[self._reader.width : self._n_inputs] = snapshot["opened"]
         self._adopt_network()
 
     def _adopt_network(self) -> None:
@@ -106,22 +187,16 @@ class FeedforwardEncoder:
         self._prepare_round()
 
     def _prepare_round(self) -> None:
-        """Everything in the coming row but observation and arm: past triplets, the newest first, and time."""
-        row, width, history = self._row, self._reader.width, self._history
-        row[:] = 0.0
-        row[-1] = 1.0
-        row[self._n_inputs : -1] = self._network.waves(len(history))
-        if len(history) and self._n_inputs > width:
-            last = history.inputs[-1]
-            row[width : 2 * width] = last[:width]
-            row[2 * width] = history.rewards[-1]
-            row[2 * width + 1 : self._n_inputs] = last[width : self._n_inputs - width - 1]
+        """The time of the coming round; room for its arm is left empty."""
+        self._row[self._reader.shape.observation_dim : self._reader.width] = 0.0
+        self._row[self._n_inputs : -1] = waves(self._weights, self.rounds)
 
     def _step(self, observation: FloatArray, rows: FloatArray) -> FloatArray:
-        """Features of some arms; also writes the observation into the coming row."""
-        weights = self._network.weights
+        """Features of some arms; also writes observation and triplets into the coming row."""
+        if not self._opened:
+            self.open()
         self._row[: len(observation)] = observation
         features = np.empty((len(rows), self.dim), rows.dtype)
         shared = self._row @ self._combined
-        step_kernels.dense_step(shared, rows, weights["third"], weights["third_bias"], features)
+        step_kernels.dense_step(shared, rows, self._weights["third"], self._weights["third_bias"], features)
         return features

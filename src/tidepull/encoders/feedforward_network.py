@@ -21,7 +21,7 @@ class FeedforwardNetwork:
     """Weights, loss and gradients.
 
     Inputs are rows of `n_inputs` numbers, then room for the sinusoids, which are written in place, then
-    1 (see `History`). Row t belongs to round t, counted from 0.
+    1 (see `History`). The rows belong to consecutive rounds, of which `first` is the number of the first.
     """
 
     def __init__(
@@ -37,39 +37,36 @@ class FeedforwardNetwork:
         self._workspace = _Workspace(0, settings, dtype)
         self._settings = settings
 
-    def loss(self, inputs: FloatArray, rewards: FloatArray) -> float:
-        """Mean squared error + l2 / 2 * sum of squared weights, and the gradient into `gradient`."""
+    def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
+        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of squared weights,
+        and the gradient into `gradient`."""
         n = len(rewards)
-        features = self.encode(inputs)
+        features = self.encode(inputs, first)
         w, grad, space = self.weights, self.gradient, self._workspace
         second, DZ3, DZ2 = space.second[:n], space.DZ3[:n], space.DZ2[:n]
         error = kernels.head(features, w["output"], rewards, DZ3, grad["output"], grad["third_bias"])
         np.matmul(second.T, DZ3, out=grad["third"])
         np.matmul(DZ3, w["third"].T, out=DZ2)
         kernels.tanh_backward(DZ2, second)
-        DS = self._pair.backward(inputs, DZ2, self._waves)
-        kernels.sinusoid_gradient(DS, space.cosines[:, :n], grad["frequency"], grad["phase_bias"])
+        # The sines are in the inputs by now: their room takes the gradients.
+        DS, cosines = space.sines[:, :n], space.cosines[:, :n]
+        self._pair.backward(inputs, DZ2, self._waves, DS)
+        kernels.sinusoid_gradient(DS, cosines, first, grad["frequency"], grad["phase_bias"])
         return float(error + kernels.add_penalty(grad.flat, w.flat, self.l2, w.n_penalised))
 
-    def encode(self, inputs: FloatArray) -> FloatArray:
+    def encode(self, inputs: FloatArray, first: int = 0) -> FloatArray:
         """Features of every row; a view that the next call overwrites."""
         n = len(inputs)
         self._reserve(n)
         w, space = self.weights, self._workspace
         sines, second, features = space.sines[:, :n], space.second[:n], space.features[:n]
-        kernels.sinusoids(w["frequency"], w["phase_bias"], 0, sines, space.cosines[:, :n])
+        kernels.sinusoids(w["frequency"], w["phase_bias"], first, sines, space.cosines[:, :n])
         inputs[:, self._waves] = sines.T
         self._pair.forward(inputs, second)
         kernels.tanh_rows(second, self._no_bias)
         np.matmul(second, w["third"], out=features)
         kernels.tanh_rows(features, w["third_bias"])
         return features
-
-    def waves(self, t: int) -> FloatArray:
-        """sin(a_i t + b_i) of every sinusoidal unit in round t."""
-        values = np.empty((2, self._settings.sinusoids, 1), self.weights.flat.dtype)
-        kernels.sinusoids(self.weights["frequency"], self.weights["phase_bias"], t, values[0], values[1])
-        return values[0, :, 0]
 
     def combined_input_weights(self) -> FloatArray:
         """The two linear maps before the first tanh as one; its last row is the bias."""
@@ -79,6 +76,13 @@ class FeedforwardNetwork:
         if n > self._workspace.capacity:
             capacity = max(64, 1 << (n - 1).bit_length())
             self._workspace = _Workspace(capacity, self._settings, self.weights.flat.dtype)
+
+
+def waves(weights: Weights, t: int) -> FloatArray:
+    """sin(a_i t + b_i) of every sinusoidal unit in round t."""
+    values = np.empty((2, weights["frequency"].size, 1), weights.flat.dtype)
+    kernels.sinusoids(weights["frequency"], weights["phase_bias"], t, values[0], values[1])
+    return values[0, :, 0]
 
 
 class _Workspace:

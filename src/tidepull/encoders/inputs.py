@@ -2,7 +2,8 @@
 
 An arm is described by its own feature vector where the problem has one, else by its one-hot code.
 The recurrent network reads `[previous reward, observation, arm]`. The feedforward one reads
-`[observation, arm]`, the last n triplets `(observation, arm, reward)`, and the time.
+`[observation, arm]`, the last n triplets `(observation, arm, reward)`, and the time. Where rewards come late,
+"previous" and "last" mean the latest that had arrived when the round was decided, in the order of arrival.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import ArmError, ContextError, RewardError
-from tidepull.types import Context, Event, FloatArray, ProblemShape
+from tidepull.types import Context, FloatArray, ProblemShape
 
 
 class ContextReader:
@@ -59,16 +60,21 @@ class ContextReader:
             raise ContextError(f"arm_features has the shape {rows.shape}; this policy expects {expected}")
         return rows
 
-    def check(self, event: Event) -> tuple[FloatArray, FloatArray]:
-        """Observation and chosen arm of an event; refuses one that would poison the history."""
-        if not 0 <= event.arm < self.shape.n_arms:
-            raise ArmError(f"arm {event.arm} is outside 0 to {self.shape.n_arms - 1}")
-        if not math.isfinite(event.reward):
-            raise RewardError(f"the reward must be a finite number, got {event.reward}")
-        observation: FloatArray = self.observation(event.context)
-        arm: FloatArray = self.arms(event.context)[event.arm]
+    def chosen(self, context: Context, arm: int) -> tuple[FloatArray, FloatArray]:
+        """Observation and chosen arm; refuses what would poison the history."""
+        if not 0 <= arm < self.shape.n_arms:
+            raise ArmError(f"arm {arm} is outside 0 to {self.shape.n_arms - 1}")
+        observation: FloatArray = self.observation(context)
+        features: FloatArray = self.arms(context)[arm]
         if self.shape.observation_dim and not np.isfinite(observation).all():
             raise ContextError("the observation must hold finite numbers only")
-        if self.shape.arm_dim and not np.isfinite(arm).all():
-            raise ContextError(f"the features of arm {event.arm} must be finite numbers")
-        return observation, arm
+        if self.shape.arm_dim and not np.isfinite(features).all():
+            raise ContextError(f"the features of arm {arm} must be finite numbers")
+        return observation, features
+
+
+def checked_reward(reward: float) -> float:
+    """The reward; refuses one that would poison the history."""
+    if not math.isfinite(reward):
+        raise RewardError(f"the reward must be a finite number, got {reward}")
+    return reward

@@ -107,15 +107,21 @@ def head(
     """Loss and gradients of the last two layers: prediction u . w, features u = tanh(z + b).
 
     Writes the gradient before the tanh into DZ, adds up those of w and of the bias, and returns the
-    mean squared error.
+    mean squared error. Rows whose reward is NaN have no part in it: the mean is over the others.
     """
-    n = r.size
-    total = 0.0
+    total, known = 0.0, 0
     for j in range(w.size):
         grad_w[j] = grad_b[j] = 0
-    scale = U.dtype.type(2.0 / n)
-    for t in range(n):
+    for t in range(r.size):
+        if not np.isnan(r[t]):
+            known += 1
+    scale = U.dtype.type(2.0 / known)
+    for t in range(r.size):
         u, dz, predicted = U[t], DZ[t], U.dtype.type(0)
+        if np.isnan(r[t]):
+            for j in range(w.size):
+                dz[j] = 0
+            continue
         for j in range(w.size):
             predicted += u[j] * w[j]
         error = predicted - r[t]
@@ -126,7 +132,7 @@ def head(
             dz[j] = value
             grad_b[j] += value
             grad_w[j] += error * u[j]
-    return total / n
+    return total / known
 
 
 @njit(**OPTIONS)
@@ -185,12 +191,14 @@ def sinusoids(frequency: FloatArray, phase: FloatArray, start: int, S: FloatArra
 
 
 @njit(**OPTIONS)
-def sinusoid_gradient(DS: FloatArray, C: FloatArray, grad_a: FloatArray, grad_b: FloatArray) -> None:
-    """Gradients of a and b from those of sin(a t + b) and the cosines, summed in float64."""
+def sinusoid_gradient(
+    DS: FloatArray, C: FloatArray, start: int, grad_a: FloatArray, grad_b: FloatArray
+) -> None:
+    """Gradients of a and b from those of sin(a t + b) and the cosines, t from `start`, summed in float64."""
     for i in range(grad_a.size):
         ds, c, by_time, total = DS[i], C[i], 0.0, 0.0
         for t in range(c.size):
             value = float(ds[t] * c[t])
-            by_time += value * t
+            by_time += value * (start + t)
             total += value
         grad_a[i], grad_b[i] = by_time, total

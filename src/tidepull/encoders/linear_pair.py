@@ -28,6 +28,8 @@ class LinearPair:
         self._product = np.empty_like(self._combined)
         self._augmented = np.empty((self.n_inputs + 1, self.first), self._offset.dtype)
         self._between = np.empty((0, self.first), self._offset.dtype)
+        self._outer = np.empty((self.first, self.second), self._offset.dtype)
+        self._bias = np.empty_like(self._offset)
 
     def collapses(self, n: int) -> bool:
         """Whether X (W0 W1) takes fewer multiplications in an epoch of n rounds than (X W0) W1."""
@@ -55,23 +57,28 @@ class LinearPair:
         augmented[:-1], augmented[-1] = w["first"], w["first_bias"]
         between = np.matmul(X, augmented, out=self._between[: len(X)])
         np.matmul(between, w["second"], out=out)
-        out += w["second_bias"] + self._offset
+        out += np.add(w["second_bias"], self._offset, out=self._bias)
 
-    def backward(self, X: FloatArray, DZ: FloatArray, inputs: slice | None = None) -> FloatArray | None:
-        """Write the gradients, after `forward`; returns that of some inputs (inputs x rounds), if asked."""
+    def backward(
+        self, X: FloatArray, DZ: FloatArray, inputs: slice = slice(0, 0), DX: FloatArray | None = None
+    ) -> None:
+        """Write the gradients, after `forward`; also that of some inputs into DX (inputs x rounds), if asked."""
         w, g = self._w, self._g
         if self.collapses(len(X)):
             P = np.matmul(X.T, DZ, out=self._product)
             np.matmul(P[:-1], w["second"].T, out=g["first"])
             np.matmul(w["second"], P[-1], out=g["first_bias"])
             np.matmul(w["first"].T, P[:-1], out=g["second"])
-            g["second"][:] += np.multiply.outer(w["first_bias"], P[-1])
+            g["second"][:] += np.multiply.outer(w["first_bias"], P[-1], out=self._outer)
             g["second_bias"][:] = P[-1]
-            return None if inputs is None else self._combined[inputs] @ DZ.T
+            if DX is not None:
+                np.matmul(self._combined[inputs], DZ.T, out=DX)
+            return
         between = self._between[: len(X)]
         np.matmul(between.T, DZ, out=g["second"])
         np.sum(DZ, axis=0, out=g["second_bias"])
         np.matmul(DZ, w["second"].T, out=between)
         P = np.matmul(X.T, between, out=self._augmented)
         g["first"][:], g["first_bias"][:] = P[:-1], P[-1]
-        return None if inputs is None else w["first"][inputs] @ between.T
+        if DX is not None:
+            np.matmul(w["first"][inputs], between.T, out=DX)

@@ -5,17 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from tidepull.encoders.inputs import ContextReader
-from tidepull.protocols import Encoder
-from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.encoders.training import Slices, finish
+from tidepull.protocols import Accept, PatientEncoder
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 
 class RawFeatures:
     """Features [network(arm), the arm's own features or one-hot code]; the network is trained as before."""
 
-    def __init__(self, encoder: Encoder, shape: ProblemShape) -> None:
+    def __init__(self, encoder: PatientEncoder, shape: ProblemShape) -> None:
         self._encoder = encoder
         self._reader = ContextReader(shape, np.float64)
-        self._arms: list[FloatArray] = []
+        self._arms: list[FloatArray] = []  # the last one belongs to the last round
 
     @property
     def dim(self) -> int:
@@ -27,33 +28,80 @@ class RawFeatures:
         """How many times the network has been refitted."""
         return self._encoder.version
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been read: the number that the next one will get."""
+        return self._encoder.rounds
+
+    @property
+    def oldest(self) -> int:
+        """The oldest round that is remembered."""
+        return self._encoder.oldest
+
     def features(self, context: Context) -> FloatArray:
-        """One row for each arm in the coming round."""
+        """One row for each arm in the coming round, which is opened if it was not yet."""
         return np.hstack([self._encoder.features(context), self._reader.arms(context)])
 
+    def decide(self, context: Context, arm: int) -> FloatArray:
+        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's features."""
+        return self._beside(self._encoder.decide(context, arm), context, arm)
+
+    def pay(self, number: int, reward: float) -> FloatArray:
+        """The reward of a round has come; returns the round's features under the present network."""
+        learned = self._encoder.pay(number, reward)
+        return np.concatenate([learned, self._arms[number - self.rounds]])
+
     def append(self, event: Event) -> FloatArray:
-        """Take in a finished round; returns the chosen arm's features as they were."""
-        learned = self._encoder.append(event)
-        self._arms.append(self._reader.arms(event.context)[event.arm].copy())
-        return np.concatenate([learned, self._arms[-1]])
+        """Decide and pay at once; returns the chosen arm's features."""
+        return self._beside(self._encoder.append(event), event.context, event.arm)
+
+    def amend(self, number: int, context: Context, arm: int) -> None:
+        """Another arm was played in a past round than the one decided."""
+        self._encoder.amend(number, context, arm)
+        self._arms[number - self.rounds] = self._reader.arms(context)[arm].copy()
 
     def refit(self, epochs: int) -> float:
-        """Train the network on the whole history; returns the last loss."""
-        return self._encoder.refit(epochs)
+        """Train the network on what is remembered; returns the last loss."""
+        return finish(self.refitting(epochs))
+
+    def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
+        """`refit` in slices; `accept` sees what `encode_history` would give."""
+
+        def beside(features: FloatArray, rewards: FloatArray) -> None:
+            if accept is not None:
+                accept(np.hstack([features, self._matrix(self.known_rounds())]), rewards)
+
+        return self._encoder.refitting(epochs, beside)
 
     def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every past event under the present network, and their rewards."""
+        """Features of every remembered round whose reward is known, under the present network; these rewards."""
         learned, rewards = self._encoder.encode_history()
-        return np.hstack([learned, self._matrix()]), rewards
+        return np.hstack([learned, self._matrix(self.known_rounds())]), rewards
+
+    def known_rounds(self) -> IntArray:
+        """The numbers of the rounds in `encode_history`."""
+        return self._encoder.known_rounds()
 
     def snapshot(self) -> Snapshot:
         """The whole state."""
-        return {"network": self._encoder.snapshot(), "arms": self._matrix()}
+        return {
+            "network": self._encoder.snapshot(),
+            "arms": self._matrix(np.arange(self.oldest, self.rounds)),
+        }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         self._encoder.restore(snapshot["network"])
         self._arms = list(np.array(snapshot["arms"]))
 
-    def _matrix(self) -> FloatArray:
-        return np.array(self._arms).reshape(-1, self._reader.arm_width)
+    def _beside(self, learned: FloatArray, context: Context, arm: int) -> FloatArray:
+        self._arms.append(self._reader.arms(context)[arm].copy())
+        forgotten = len(self._arms) - (self.rounds - self.oldest)
+        if forgotten > len(self._arms) // 2:
+            del self._arms[:forgotten]
+        return np.concatenate([learned, self._arms[-1]])
+
+    def _matrix(self, numbers: IntArray) -> FloatArray:
+        first = self.rounds - len(self._arms)
+        rows = [self._arms[number - first] for number in numbers.tolist()]
+        return np.array(rows).reshape(-1, self._reader.arm_width)

@@ -7,19 +7,24 @@ from typing import Any, Literal
 import numpy as np
 
 from tidepull.encoders import step_kernels
-from tidepull.encoders.history import History
-from tidepull.encoders.inputs import ContextReader
+from tidepull.encoders.history import NO_ROUND, History
+from tidepull.encoders.inputs import ContextReader, checked_reward
 from tidepull.encoders.recurrent_network import RecurrentNetwork
 from tidepull.encoders.settings import RecurrentSettings
-from tidepull.encoders.training import Learner
-from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.encoders.training import Learner, Slices, finish
+from tidepull.errors import ParameterError
+from tidepull.protocols import Accept
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 
 class RecurrentEncoder:
     """Features from an LSTM that has read `[previous reward, observation, arm]` of every past round.
 
-    The state after the last round is kept, so the arms of the coming round cost one batched step; the
-    sequence is only run again when training has changed the network.
+    A round is a decision. Its previous reward is the latest that had arrived when it was decided (0 before any), and
+    the state moves on with every decision, whether its reward is known or not. The state after the last round is
+    kept, so the arms of the coming round cost one batched step; the sequence is only run again when training has
+    changed the network. With `memory`, training and `encode_history` know the last so many rounds, and training
+    reads them from the zero state.
     """
 
     def __init__(
@@ -31,20 +36,30 @@ class RecurrentEncoder:
         l2: float = 0.001,
         init: Literal["paper", "scaled"] = "paper",
         bptt_window: int | None = None,
+        memory: int | None = None,
         rng: np.random.Generator,
         dtype: Any = np.float32,
     ) -> None:
         settings = RecurrentSettings(
-            units=units, learning_rate=learning_rate, l2=l2, init=init, bptt_window=bptt_window
+            units=units,
+            learning_rate=learning_rate,
+            l2=l2,
+            init=init,
+            bptt_window=bptt_window,
+            memory=memory,
         )
         self._reader = ContextReader(shape, dtype)
         n_inputs = 1 + self._reader.width
         self._network = RecurrentNetwork(n_inputs, settings, rng, dtype)
-        self._history = History(n_inputs, settings.units[2], dtype)
+        self._history = History(n_inputs, settings.units[2], dtype, memory=memory)
         self._learner = Learner(self._network, self._history, settings.learning_rate)
+        self._weights = self._learner.weights
         self._h = np.zeros(settings.units[1], dtype)
         self._c = np.zeros(settings.units[1], dtype)
+        self._latest, self._heard = 0.0, NO_ROUND  # the latest reward that has arrived, and whose it is
+        self._opened: tuple[float, int] | None = None  # the same when the coming round was opened
         self._shared = np.empty(4 * settings.units[1], dtype)
+        self._shared_for: float | None = None
         self._row = np.empty(n_inputs, dtype)
         self._adopt_network()
 
@@ -58,56 +73,163 @@ class RecurrentEncoder:
         """How many times the network has been refitted."""
         return self._learner.version
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been read: the number that the next one will get."""
+        return self._history.rounds
+
+    @property
+    def oldest(self) -> int:
+        """The oldest round that is remembered."""
+        return self._history.oldest
+
+    def open(self) -> None:
+        """Begin the coming round now: what arrives from now on is not part of its input."""
+        self._opened = self._latest, self._heard
+
     def features(self, context: Context) -> FloatArray:
-        """One row for each arm in the coming round (n_arms x dim); changes nothing."""
-        gates = self._arm_gates
+        """One row for each arm in the coming round (n_arms x dim), which is opened if it was not yet."""
+        observation, gates = self._reader.observation(context), self._arm_gates
         if self._reader.shape.arm_dim:
             gates = self._reader.arms(context) @ self._arm_gates
-        features, _, _ = self._step(self._reader.observation(context), gates)
+        if self._opened is None:
+            self.open()
+        features, _, _ = self._step(self._previous[0], observation, gates)
+        return features
+
+    def decide(self, context: Context, arm: int) -> FloatArray:
+        """Read the coming round (opened now, if it was not yet) with the arm chosen in it; its reward is pending.
+
+        Returns the arm's features; the round's number is `rounds` before the call.
+        """
+        observation, described = self._reader.chosen(context, arm)
+        previous, heard = self._previous
+        row, split = self._row, 1 + len(observation)
+        row[0], row[1:split], row[split:] = previous, observation, described
+        gates = self._arm_gates[arm : arm + 1]
+        if self._reader.shape.arm_dim:
+            gates = described[None] @ self._arm_gates
+        rows, h, c = self._step(previous, observation, gates)
+        features: FloatArray = rows[0]
+        self._h[:], self._c[:] = h[0], c[0]
+        self._history.append(row, features, heard)
+        self._opened = self._shared_for = None
+        return features
+
+    def pay(self, number: int, reward: float) -> FloatArray:
+        """The reward of a round has come; returns the round's features under the present network (a copy)."""
+        place = self._history.pay(number, checked_reward(reward))
+        self._latest, self._heard = float(self._history.rewards[place]), number
+        features: FloatArray = self._history.features[place].copy()
         return features
 
     def append(self, event: Event) -> FloatArray:
-        """Take in a finished round; returns the chosen arm's features as they were."""
-        observation, arm = self._reader.check(event)
-        row, split = self._row, 1 + len(observation)
-        row[0], row[1:split], row[split:] = self._previous_reward, observation, arm
-        gates = self._arm_gates[event.arm : event.arm + 1]
-        if self._reader.shape.arm_dim:
-            gates = arm[None] @ self._arm_gates
-        rows, h, c = self._step(observation, gates)
-        features: FloatArray = rows[0]
-        self._h[:], self._c[:] = h[0], c[0]
-        self._history.append(row, event.reward, features)
-        self._prepare_round()
+        """Decide and pay at once; returns the chosen arm's features."""
+        checked_reward(event.reward)
+        features = self.decide(event.context, event.arm)
+        self.pay(self.rounds - 1, event.reward)
         return features
 
+    def amend(self, number: int, context: Context, arm: int) -> None:
+        """Another arm was played in a past round than the one decided: correct it and read everything again."""
+        self._learner.check_idle("amend a round")
+        observation, described = self._reader.chosen(context, arm)
+        row = self._history.inputs[self._history.place(number)]
+        row[1 : 1 + len(observation)] = observation
+        row[1 + len(observation) : -1] = described
+        self._read_again()
+
+    def rewrite(self, rewards: FloatArray, contexts: FloatArray | None = None) -> None:
+        """Put the remembered rounds into new units, and read them again.
+
+        `rewards` has a number for each remembered round (`oldest` to `rounds` - 1); those of rounds whose reward has
+        not come are not looked at. `contexts` has a row for each: its observation, then the chosen arm's own
+        features, where the shape has such. Previous rewards follow, as far as their rounds are remembered.
+        """
+        self._learner.check_idle("rewrite the history")
+        history, n = self._history, len(self._history)
+        width = self._reader.shape.observation_dim + self._reader.shape.arm_dim
+        wrong = np.shape(rewards) != (n,) or (contexts is not None and np.shape(contexts) != (n, width))
+        if wrong:
+            raise ParameterError(f"rewards and contexts must have {n} rows, contexts {width} columns")
+        history.rewards[:] = np.where(history.known, rewards, np.nan)
+        if contexts is not None:
+            history.inputs[:, 1 : 1 + width] = contexts
+        heard = history.heard - history.oldest
+        remembered = heard >= 0
+        history.inputs[remembered, 0] = history.rewards[heard[remembered]]
+        self._latest = self._rewritten(self._latest, self._heard)
+        if self._opened is not None:
+            self._opened = self._rewritten(*self._opened), self._opened[1]
+        self._read_again()
+
+    def forget(self, keep: int) -> None:
+        """Drop all but the last `keep` rounds; the state stays until the next training."""
+        self._history.forget(keep)
+
     def refit(self, epochs: int) -> float:
-        """Train on the whole history, then read it again; returns the loss of the trained network.
+        """Train on what is remembered, then read it again; returns the loss of the trained network.
 
         When training diverges a `TrainingError` is raised and nothing has changed.
         """
-        loss = self._learner.refit(epochs)
-        self._h[:], self._c[:] = self._network.state(len(self._history))
-        self._adopt_network()
+        return finish(self.refitting(epochs))
+
+    def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
+        """`refit` in slices: an epoch each time, and reading again in the last.
+
+        Rounds go on under the last good network in between; they are read again at the end. `accept` is called just
+        before the new network is adopted (see `encode_history` for what it gets); what it raises undoes the
+        training. A generator that is closed before its end leaves no trace, and is not part of a snapshot.
+        """
+        loss = yield from self._learner.refitting(epochs, accept)
+        self._adopt_state()
         return loss
 
     def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every past event (t x dim) under the present network, and their rewards."""
+        """Features of every remembered round whose reward is known, under the present network; these rewards."""
         return self._learner.encoded()
+
+    def known_rounds(self) -> IntArray:
+        """The numbers of the rounds in `encode_history`."""
+        return self._learner.known_rounds()
 
     def snapshot(self) -> Snapshot:
         """Network, optimiser, history and state."""
-        return {**self._learner.snapshot(), "h": self._h.copy(), "c": self._c.copy()}
+        return {
+            **self._learner.snapshot(),
+            "h": self._h.copy(),
+            "c": self._c.copy(),
+            "latest": [self._latest, self._heard],
+            "opened": None if self._opened is None else list(self._opened),
+        }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         self._learner.restore(snapshot)
         self._h[:], self._c[:] = snapshot["h"], snapshot["c"]
+        self._latest, self._heard = float(snapshot["latest"][0]), int(snapshot["latest"][1])
+        opened = snapshot["opened"]
+        self._opened = None if opened is None else (float(opened[0]), int(opened[1]))
         self._adopt_network()
 
     @property
-    def _previous_reward(self) -> float:
-        return float(self._history.rewards[-1]) if len(self._history) else 0.0
+    def _previous(self) -> tuple[float, int]:
+        """The reward that the coming round sees as the previous one, and the round that it belongs to."""
+        return (self._latest, self._heard) if self._opened is None else self._opened
+
+    def _rewritten(self, reward: float, number: int) -> float:
+        if number < self.oldest:
+            return reward
+        return float(self._history.rewards[number - self.oldest])
+
+    def _read_again(self) -> None:
+        self._learner.read_again()
+        self._adopt_state()
+
+    def _adopt_state(self) -> None:
+        """The state after the sequence that the network has just read."""
+        self._h[:], self._c[:] = self._network.state(len(self._history))
+        self._adopt_network()
 
     def _adopt_network(self) -> None:
         """Work out what stays the same until the next training."""
@@ -115,18 +237,19 @@ class RecurrentEncoder:
         combined = self._network.combined_input_weights()
         self._reward_gates, self._bias = combined[0].copy(), combined[-1].copy()
         self._arm_gates = combined[split:-1].copy()
-        self._observation_weights = self._network.weights["first"][1:split]
-        self._prepare_round()
+        self._observation_weights = self._weights["first"][1:split]
+        self._shared_for = None
 
-    def _prepare_round(self) -> None:
-        recurrent = self._network.weights["recurrent"]
-        step_kernels.gates_of_state(
-            self._shared, self._h, recurrent, self._bias, self._previous_reward, self._reward_gates
-        )
-
-    def _step(self, observation: FloatArray, gates: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _step(
+        self, previous: float, observation: FloatArray, gates: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Features of some arms from the stored state, and the states (h, c) that would follow."""
-        weights, dtype = self._network.weights, gates.dtype
+        weights, dtype = self._weights, gates.dtype
+        if self._shared_for != previous:
+            step_kernels.gates_of_state(
+                self._shared, self._h, weights["recurrent"], self._bias, previous, self._reward_gates
+            )
+            self._shared_for = previous
         features = np.empty((len(gates), self.dim), dtype)
         h, c = np.empty((2, len(gates), len(self._c)), dtype)
         step_kernels.cell_step(

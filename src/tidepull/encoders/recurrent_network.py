@@ -42,8 +42,10 @@ class RecurrentNetwork:
         self._recurrent = aligned_zeros((units[1], 4 * units[1]), dtype)
         self._transposed = aligned_zeros((4 * units[1], units[1]), dtype)
 
-    def loss(self, inputs: FloatArray, rewards: FloatArray) -> float:
-        """Mean squared error + l2 / 2 * sum of squared weights, and the gradient into `gradient`."""
+    def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
+        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of squared weights,
+        and the gradient into `gradient`. The sequence starts from the zero state; its number does not matter.
+        """
         n = len(rewards)
         features = self.encode(inputs)
         w, grad, space = self.weights, self.gradient, self._workspace
@@ -57,7 +59,7 @@ class RecurrentNetwork:
         self._pair.backward(inputs, G)
         return float(error + kernels.add_penalty(grad.flat, w.flat, self.l2, w.n_penalised))
 
-    def encode(self, inputs: FloatArray) -> FloatArray:
+    def encode(self, inputs: FloatArray, first: int = 0) -> FloatArray:
         """Features of every row; a view that the next call overwrites."""
         n = len(inputs)
         self._reserve(n)

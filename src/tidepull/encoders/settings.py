@@ -18,6 +18,7 @@ class NetworkSettings(Parameters):
     init: Literal["paper", "scaled"] = parameter(
         "paper", "initial dense weights; 'scaled' divides them by the root of their fan-in"
     )
+    memory: int | None = parameter(None, "rounds that training knows, the last ones (None: all)", ge=64)
 
 
 @dataclass(frozen=True, kw_only=True)

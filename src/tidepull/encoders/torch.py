@@ -2,7 +2,9 @@
 
 The module maps input sequences (batch x rounds x inputs) to features (batch x rounds x dim). The input of a
 round is `[previous reward, observation, arm]`, the arm as its own features where the problem has them, else
-one-hot; `input_width(shape)` tells its length. One of two contracts, told apart by what the module returns:
+one-hot; `input_width(shape)` tells its length. The previous reward is the latest that had arrived when the
+round was decided (0 before any); rounds whose reward is not known have no part in the loss. One of two
+contracts, told apart by what the module returns:
 
 * recurrent: `module(x, state=None) -> (features, state)`, a state being a tensor or a tuple of tensors with the
   batch on axis 1: `torch.nn.LSTM` and `torch.nn.GRU` with `batch_first=True` fit as they
@@ -12,11 +14,12 @@ one-hot; `input_width(shape)` tells its length. One of two contracts, told apart
   that differ in their last round; `receptive_field`, the rounds that one output looks at, keeps them short.
 
 A linear head without bias is added. Training is Adam on the mean squared error plus `l2` times half the sum of
-squared weights (every parameter with two or more axes, and the head), on the whole history.
+squared weights (every parameter with two or more axes, and the head), on all that is remembered.
 """
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -25,10 +28,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidepull.encoders.history import History
-from tidepull.encoders.inputs import ContextReader
+from tidepull.encoders.inputs import ContextReader, checked_reward
+from tidepull.encoders.training import Slices, finish
 from tidepull.errors import MissingExtraError, ParameterError, TrainingError
+from tidepull.protocols import Accept
 from tidepull.snapshots import generator_state, restore_generator
-from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 if TYPE_CHECKING:
     import torch
@@ -51,96 +56,183 @@ class TorchEncoder:
         rng: np.random.Generator,
         l2: float = 0.001,
         receptive_field: int | None = None,
+        memory: int | None = None,
         device: str = "cpu",
     ) -> None:
         self._torch = _import_torch()
         self._module, self._device = module.to(device), device
+        self._trainee = copy.deepcopy(self._module)  # equal to the module, except while training
         self._reader = ContextReader(shape, np.float32)
         self._recurrent, self.dim = self._probe()
         self._tail = None if receptive_field is None else receptive_field - 1
         self._l2 = l2
         self._rng = rng
         self._head = self._torch.nn.Parameter(self._tensor(rng.normal(scale=self.dim**-0.5, size=self.dim)))
-        self._trained = [p for p in self._module.parameters() if p.requires_grad] + [self._head]
+        self._trained = [p for p in self._trainee.parameters() if p.requires_grad] + [self._head]
         self._adam = self._torch.optim.Adam(self._trained, lr=learning_rate)
-        self._history = History(input_width(shape), self.dim, np.float32)
+        self._history = History(input_width(shape), self.dim, np.float32, memory=memory)
+        self._latest = 0.0  # the latest reward that has arrived
+        self._opened: float | None = None  # the same when the coming round was opened
         self._state: Any = None
         self._version = 0
+        self._before: Snapshot | None = None  # the last good network, while training
 
     @property
     def version(self) -> int:
         """How many times the network has been refitted."""
         return self._version
 
+    @property
+    def rounds(self) -> int:
+        """How many rounds have been read: the number that the next one will get."""
+        return self._history.rounds
+
+    @property
+    def oldest(self) -> int:
+        """The oldest round that is remembered."""
+        return self._history.oldest
+
     def features(self, context: Context) -> FloatArray:
-        """One row for each arm in the coming round (n_arms x dim); changes nothing."""
-        features, _ = self._step(self._rows(context))
+        """One row for each arm in the coming round (n_arms x dim), which is opened if it was not yet."""
+        rows = self._rows(context)
+        self._opened = self._previous
+        features, _ = self._step(rows)
+        return features
+
+    def decide(self, context: Context, arm: int) -> FloatArray:
+        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's features."""
+        self._reader.chosen(context, arm)
+        row = self._rows(context)[arm]
+        features, self._state = self._step(row[None])
+        chosen: FloatArray = features[0]
+        self._history.append(row, chosen)
+        self._opened = None
+        return chosen
+
+    def pay(self, number: int, reward: float) -> FloatArray:
+        """The reward of a round has come; returns the round's features under the present network."""
+        place = self._history.pay(number, checked_reward(reward))
+        self._latest = float(self._history.rewards[place])
+        features: FloatArray = self._history.features[place].copy()
         return features
 
     def append(self, event: Event) -> FloatArray:
-        """Take in a finished round; returns the chosen arm's features as they were."""
-        self._reader.check(event)
-        row = self._rows(event.context)[event.arm]
-        features, self._state = self._step(row[None])
-        chosen: FloatArray = features[0]
-        self._history.append(row, event.reward, chosen)
-        return chosen
+        """Decide and pay at once; returns the chosen arm's features."""
+        checked_reward(event.reward)
+        features = self.decide(event.context, event.arm)
+        self.pay(self.rounds - 1, event.reward)
+        return features
+
+    def amend(self, number: int, context: Context, arm: int) -> None:
+        """Another arm was played in a past round than the one decided: correct it and read everything again."""
+        self._check_idle("amend a round")
+        observation, described = self._reader.chosen(context, arm)
+        row = self._history.inputs[self._history.place(number)]
+        row[1:-1] = np.concatenate([observation, described])
+        with self._torch.no_grad():
+            features, self._state = self._forward(self._module, self._sequence())
+        self._history.features[:] = features[0].cpu().numpy()
 
     def refit(self, epochs: int) -> float:
-        """Train on the whole history, then read it again; returns the loss of the trained network.
+        """Train on what is remembered, then read it again; returns the loss of the trained network.
 
         When training diverges a `TrainingError` is raised and nothing has changed.
         """
-        inputs, rewards = (
-            self._tensor(self._history.inputs[:, :-1])[None],
-            self._tensor(self._history.rewards),
-        )
-        before = self._network_snapshot()
-        with self._own_randomness():
-            self._module.train()
-            for _ in range(epochs):
-                self._adam.zero_grad()
-                loss = self._loss(self._forward(inputs)[0][0], rewards)
-                loss.backward()
-                self._adam.step()
-            self._module.eval()
-        with self._torch.no_grad():
-            features, state = self._forward(inputs)
-            final = float(self._loss(features[0], rewards))
-        if not math.isfinite(final):
-            self._restore_network(before)
-            raise TrainingError(f"training diverged: the loss became {final}; the last good network is kept")
-        self._history.features[:], self._state = features[0].cpu().numpy(), state
+        return finish(self.refitting(epochs))
+
+    def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
+        """`refit` in slices: an epoch each time, and reading again in the last; see `protocols.PatientEncoder`."""
+        self._check_idle("train")
+        if not self._history.known.any():
+            raise TrainingError("there is no history to train on yet")
+        self._before = {**self._network_snapshot(), "generator": generator_state(self._rng)}
+        try:
+            yield from self._epochs(epochs)
+            loss = self._adopt(accept)
+        except BaseException:
+            restore_generator(self._rng, self._before["generator"])
+            self._restore_network(self._before)
+            raise
+        finally:
+            self._before = None
         self._version += 1
-        return final
+        return loss
 
     def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every past event (t x dim) under the present network, and their rewards."""
-        return self._history.features.copy(), self._history.rewards.copy()
+        """Features of every remembered round whose reward is known, under the present network; these rewards."""
+        known = self._history.known
+        return self._history.features[known], self._history.rewards[known]
+
+    def known_rounds(self) -> IntArray:
+        """The numbers of the rounds in `encode_history`."""
+        return self.oldest + np.flatnonzero(self._history.known)
 
     def snapshot(self) -> Snapshot:
-        """Network, optimiser, history, state and generator."""
+        """Network, optimiser, history, state and generator; a training that is under way is no part of it."""
+        network = self._before or {**self._network_snapshot(), "generator": generator_state(self._rng)}
         return {
             "version": self._version,
-            "network": self._network_snapshot(),
+            "network": network,
             "history": self._history.snapshot(),
             "state": _to_arrays(self._state),
-            "generator": generator_state(self._rng),
+            "latest": self._latest,
+            "opened": self._opened,
         }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of an encoder around a module of the same layout."""
+        self._check_idle("restore a snapshot")
         self._history.restore(snapshot["history"])
         self._restore_network(snapshot["network"])
         self._state = self._to_tensors(snapshot["state"])
-        restore_generator(self._rng, snapshot["generator"])
+        self._latest, self._opened = snapshot["latest"], snapshot["opened"]
+        restore_generator(self._rng, snapshot["network"]["generator"])
         self._version = int(snapshot["version"])
+
+    @property
+    def _previous(self) -> float:
+        """The reward that the coming round sees as the previous one."""
+        return self._latest if self._opened is None else self._opened
+
+    def _epochs(self, epochs: int) -> Iterator[None]:
+        inputs, rewards = self._sequence(), self._tensor(self._history.rewards)
+        seed = int(self._rng.integers(2**62))
+        for epoch in range(epochs):
+            with self._own_randomness(seed + epoch):
+                self._trainee.train()
+                self._adam.zero_grad()
+                loss = self._loss(self._forward(self._trainee, inputs)[0][0], rewards)
+                loss.backward()
+                self._adam.step()
+            yield
+
+    def _adopt(self, accept: Accept | None) -> float:
+        """Read all that is remembered with the trained network, and decide with it from now on."""
+        history = self._history
+        with self._torch.no_grad():
+            tensors, state = self._forward(self._trainee.eval(), self._sequence())
+            loss = float(self._loss(tensors[0], self._tensor(history.rewards)))
+        if not math.isfinite(loss):
+            raise TrainingError(f"training diverged: the loss became {loss}; the last good network is kept")
+        features, known = tensors[0].cpu().numpy(), history.known
+        if accept is not None:
+            accept(features[known], history.rewards[known])
+        history.features[:], self._state = features, state
+        self._module.load_state_dict(self._trainee.state_dict())
+        return loss
+
+    def _check_idle(self, what: str) -> None:
+        if self._before is not None:
+            raise TrainingError(f"a training is under way: finish or close it before you {what}")
+
+    def _sequence(self) -> torch.Tensor:
+        """All that is remembered, as one sequence."""
+        return self._tensor(self._history.inputs[:, :-1])[None]
 
     def _rows(self, context: Context) -> FloatArray:
         """Inputs of every arm in the coming round."""
-        previous = self._history.rewards[-1] if len(self._history) else 0.0
         arms = self._reader.arms(context)
-        shared = np.concatenate([[previous], self._reader.observation(context)]).astype(np.float32)
+        shared = np.concatenate([[self._previous], self._reader.observation(context)]).astype(np.float32)
         return np.hstack([np.tile(shared, (len(arms), 1)), arms])
 
     def _step(self, rows: FloatArray) -> tuple[FloatArray, Any]:
@@ -149,21 +241,22 @@ class TorchEncoder:
         with self._torch.no_grad():
             self._module.eval()
             if self._recurrent:
-                features, state = self._forward(x, _repeated(self._state, len(rows)))
+                features, state = self._forward(self._module, x, _repeated(self._state, len(rows)))
             else:
                 start = 0 if self._tail is None else max(0, len(self._history) - self._tail)
                 past = self._tensor(self._history.inputs[start:, :-1])
                 x = self._torch.cat([past.expand(len(rows), -1, -1), x], dim=1)
-                features, state = self._forward(x)
+                features, state = self._forward(self._module, x)
         return features[:, -1].cpu().numpy(), state
 
-    def _forward(self, x: torch.Tensor, state: Any = None) -> tuple[torch.Tensor, Any]:
-        return self._module(x, state) if self._recurrent else (self._module(x), None)
+    def _forward(self, module: Any, x: torch.Tensor, state: Any = None) -> tuple[torch.Tensor, Any]:
+        return module(x, state) if self._recurrent else (module(x), None)
 
     def _loss(self, features: torch.Tensor, rewards: torch.Tensor) -> torch.Tensor:
         weights = [p for p in self._trained if p.dim() > 1] + [self._head]
         penalty = sum((w * w).sum() for w in weights) / 2
-        return ((features @ self._head - rewards) ** 2).mean() + self._l2 * penalty
+        known = ~self._torch.isnan(rewards)
+        return ((features @ self._head - rewards)[known] ** 2).mean() + self._l2 * penalty
 
     def _probe(self) -> tuple[bool, int]:
         """Whether the module is recurrent, and the length of its features, from one call on zeros."""
@@ -181,10 +274,10 @@ class TorchEncoder:
         return recurrent, int(features.shape[2])
 
     @contextmanager
-    def _own_randomness(self) -> Iterator[None]:
-        """Dropout and the like draw from this encoder's stream; torch's global generator is left alone."""
+    def _own_randomness(self, seed: int) -> Iterator[None]:
+        """Dropout and the like draw from a seed of this encoder's; torch's global generator is left alone."""
         with self._torch.random.fork_rng():
-            self._torch.manual_seed(int(self._rng.integers(2**63)))
+            self._torch.manual_seed(seed)
             yield
 
     def _network_snapshot(self) -> Snapshot:
@@ -197,7 +290,8 @@ class TorchEncoder:
 
     def _restore_network(self, snapshot: Snapshot) -> None:
         tensor = self._torch.tensor
-        self._module.load_state_dict({name: tensor(value) for name, value in snapshot["module"].items()})
+        for module in (self._module, self._trainee):
+            module.load_state_dict({name: tensor(value) for name, value in snapshot["module"].items()})
         with self._torch.no_grad():
             self._head.copy_(self._tensor(snapshot["head"]))
         moments = [{name: tensor(value) for name, value in moment.items()} for moment in snapshot["adam"]]

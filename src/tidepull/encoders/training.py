@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Protocol
+from collections.abc import Generator
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
@@ -11,84 +12,151 @@ from tidepull.encoders.adam import Adam
 from tidepull.encoders.history import History
 from tidepull.encoders.weights import Weights
 from tidepull.errors import ParameterError, SnapshotError, TrainingError
-from tidepull.types import FloatArray, Snapshot
+from tidepull.protocols import Accept
+from tidepull.types import FloatArray, IntArray, Snapshot
+
+Slices: TypeAlias = Generator[None, None, float]
+"""A training in instalments: one epoch each, then adoption; its value is the loss of the trained network."""
 
 
 class Network(Protocol):
-    """What can be trained."""
+    """What can be trained. `first` is the number of the first row's round."""
 
     weights: Weights
     gradient: Weights
     l2: float
 
-    def loss(self, inputs: FloatArray, rewards: FloatArray) -> float:
-        """The loss, and its gradient into `gradient`."""
+    def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
+        """The loss over the rewards that are not NaN, and its gradient into `gradient`."""
 
-    def encode(self, inputs: FloatArray) -> FloatArray:
+    def encode(self, inputs: FloatArray, first: int = 0) -> FloatArray:
         """Features of every row; a view that the next call overwrites."""
 
 
 class Learner:
-    """Full-batch training of a network on its whole history; Adam's state lives as long as the network."""
+    """Full-batch training of a network on what is remembered; Adam's state lives as long as the network.
+
+    `weights` are those of the last good network, with which decisions are made; the network's own are the
+    same, except while a training is under way.
+    """
 
     def __init__(self, network: Network, history: History, learning_rate: float) -> None:
         self.history = history
         self.version = 0
+        self.weights = network.weights.copy()
         self._network = network
         self._adam = Adam(network.weights.flat, learning_rate)
+        self._targets = np.empty(0, network.weights.flat.dtype)
+        self._busy = False
 
-    def refit(self, epochs: int) -> float:
-        """Train, then encode the history again; returns the loss of the trained network.
+    def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
+        """Train on the rounds and rewards known now, one epoch each time; the last slice reads everything that
+        is remembered by then and adopts the network.
 
-        When training diverges a `TrainingError` is raised and nothing has changed.
+        When training diverges a `TrainingError` is raised; then, and when the generator is closed before its
+        end, nothing has changed.
         """
         if epochs < 1:
             raise ParameterError(f"epochs must be at least 1, got {epochs}")
-        if not len(self.history):
+        self.check_idle("train")
+        if not self.history.known.any():
             raise TrainingError("there is no history to train on yet")
-        weights, adam = self._network.weights.flat.copy(), self._adam.snapshot()
+        self._busy = True
+        self._adam.mark()
         try:
-            with np.errstate(all="ignore"):  # what overflows is found in the loss
-                loss = self._train(epochs)
+            yield from self._epochs(epochs)
+            loss = self._adopt(epochs, accept)
         except BaseException:
-            self._network.weights.flat[:] = weights
-            self._adam.restore(adam)
+            self._network.weights.flat[:] = self.weights.flat
+            self._adam.back()
             raise
+        finally:
+            self._busy = False
         self.version += 1
         return loss
 
+    def check_idle(self, what: str) -> None:
+        """Refuse what would pull the ground from under a training."""
+        if self._busy:
+            raise TrainingError(f"a training is under way: finish or close it before you {what}")
+
+    def read_again(self) -> FloatArray:
+        """Encode what is remembered under the present network, after inputs have changed."""
+        features = self._network.encode(self.history.inputs, self.history.oldest)
+        self.history.features[:] = features
+        return features
+
     def encoded(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every past round under the present network, and their rewards; copies."""
-        return self.history.features.copy(), self.history.rewards.copy()
+        """Features of the remembered rounds with known rewards under the present network, and these; copies."""
+        return _known(self.history.features, self.history.rewards)
+
+    def known_rounds(self) -> IntArray:
+        """The numbers of the rounds in `encoded`."""
+        return self.history.oldest + np.flatnonzero(self.history.known)
 
     def snapshot(self) -> Snapshot:
-        """Everything."""
+        """Everything but a training that is under way."""
         return {
             "version": self.version,
-            "weights": self._network.weights.flat.copy(),
-            "adam": self._adam.snapshot(),
+            "weights": self.weights.flat.copy(),
+            "adam": self._adam.marked() if self._busy else self._adam.snapshot(),
             "history": self.history.snapshot(),
         }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        if np.shape(snapshot["weights"]) != self._network.weights.flat.shape:
+        self.check_idle("restore a snapshot")
+        if np.shape(snapshot["weights"]) != self.weights.flat.shape:
             raise SnapshotError("the snapshot's weights belong to a network of another shape")
         self.history.restore(snapshot["history"])
+        self.weights.flat[:] = snapshot["weights"]
         self._network.weights.flat[:] = snapshot["weights"]
         self._adam.restore(snapshot["adam"])
         self.version = int(snapshot["version"])
 
-    def _train(self, epochs: int) -> float:
-        network, inputs, rewards = self._network, self.history.inputs, self.history.rewards
+    def _epochs(self, epochs: int) -> Generator[None, None, None]:
+        inputs, first = self.history.inputs, self.history.oldest
+        targets = self._frozen(self.history.rewards)
         for epoch in range(epochs):
-            _check(network.loss(inputs, rewards), f"in epoch {epoch + 1} of {epochs}")
-            self._adam.step(network.gradient.flat)
-        features = network.encode(inputs)
-        loss = network.weights.loss(features, rewards, network.l2)
+            with np.errstate(all="ignore"):  # what overflows is found in the loss
+                loss = self._network.loss(inputs, targets, first)
+                _check(loss, f"in epoch {epoch + 1} of {epochs}")
+                self._adam.step(self._network.gradient.flat)
+            yield
+
+    def _frozen(self, rewards: FloatArray) -> FloatArray:
+        """The rewards known now: one that comes while training goes on has to wait for the next."""
+        n = len(rewards)
+        if len(self._targets) < n:
+            self._targets = np.empty(2 * n, rewards.dtype)
+        self._targets[:n] = rewards
+        return self._targets[:n]
+
+    def _adopt(self, epochs: int, accept: Accept | None) -> float:
+        network, history = self._network, self.history
+        with np.errstate(all="ignore"):
+            features = network.encode(history.inputs, history.oldest)
+            loss = network.weights.loss(features, history.rewards, network.l2)
         _check(loss, f"after {epochs} epochs")
-        self.history.features[:] = features
+        if accept is not None:
+            accept(*_known(features, history.rewards))
+        history.features[:] = features
+        self.weights.flat[:] = network.weights.flat
         return loss
+
+
+def finish(slices: Slices) -> float:
+    """Run a training to its end; returns the loss."""
+    while True:
+        try:
+            next(slices)
+        except StopIteration as end:
+            return float(end.value)
+
+
+def _known(features: FloatArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
+    known = ~np.isnan(rewards)
+    return features[known], rewards[known]
 
 
 def _check(loss: float, when: str) -> None:

@@ -33,16 +33,25 @@ class Weights:
         return list(self._shapes)
 
     def loss(self, features: FloatArray, rewards: FloatArray, l2: float) -> float:
-        """Mean squared error of `features . output` + l2 / 2 * sum of squared weights."""
+        """Mean squared error of `features . output` over the known rewards (those that are not NaN)
+        + l2 / 2 * sum of squared weights."""
         error = features @ self["output"] - rewards
+        error = error[~np.isnan(rewards)]
         penalised = self.flat[: self.n_penalised]
         return float(error @ error / len(error) + 0.5 * l2 * (penalised @ penalised))
 
     def zeros_like(self) -> Weights:
         """The same layout filled with zeros, for gradients."""
+        return self._twin(np.zeros_like(self.flat))
+
+    def copy(self) -> Weights:
+        """The same numbers in memory of their own."""
+        return self._twin(self.flat.copy())
+
+    def _twin(self, flat: FloatArray) -> Weights:
         twin = object.__new__(Weights)
         twin._shapes, twin.n_penalised = self._shapes, self.n_penalised
-        twin.flat = np.zeros_like(self.flat)
+        twin.flat = flat
         twin._views = twin._split()
         return twin
 

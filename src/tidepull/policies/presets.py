@@ -20,7 +20,7 @@ from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, ExplorationR
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
-from tidepull.protocols import Encoder, Posterior
+from tidepull.protocols import PatientEncoder, Posterior
 from tidepull.seeds import Streams
 from tidepull.types import ProblemShape
 
@@ -136,7 +136,7 @@ def effective(parameters: NeuralParameters, defaults: Settings) -> Settings:
 
 
 def _compose(
-    encoder: Encoder,
+    encoder: PatientEncoder,
     parameters: NeuralParameters,
     settings: Settings,
     shape: ProblemShape,

@@ -99,15 +99,9 @@ class NetworkHypothesis:
 
     def rescale(self, rounds: RecentRounds, binary: bool, centre: float, spread: float) -> None:
         """Rewards and contexts have new units: put the history into them."""
-        saved = self._encoder.snapshot()
-        history = saved["history"]
-        n = len(history["rewards"])
+        n = self._encoder.rounds - self._encoder.oldest
         window = rounds.window(centre, spread)
-        y, x = window.y[-n:], window.x[-n:]
-        history["rewards"][:] = y
-        history["inputs"][1:, 0] = y[:-1]
-        history["inputs"][:, 1 : 1 + self._z] = x[:, 1:]
-        self._encoder.restore(saved)
+        self._encoder.rewrite(window.y[-n:], window.x[-n:, 1:])
         if self.awake:
             self.train(rounds, binary, centre, spread)
 
@@ -145,7 +139,5 @@ class NetworkHypothesis:
 
     def _forget_old(self) -> None:
         """Drop the older half of the encoder's history; its state stays."""
-        saved = self._encoder.snapshot()
-        saved["history"] = {name: rows[-self._window :] for name, rows in saved["history"].items()}
-        self._encoder.restore(saved)
+        self._encoder.forget(self._window)
         self._length = self._window
