@@ -93,7 +93,7 @@ def test_check_fails_on_damage_and_removes_it_when_asked(store: Path) -> None:
 
 def test_compact_export_merge_and_diff(store: Path, tmp_path: Path) -> None:
     assert answer("store", "compact", store)["indexed"] == 5
-    out = tidepull("store", "export", store, "--to", tmp_path / "all.csv", "--by-setting")
+    out = tidepull("store", "export", store, "--out", tmp_path / "all.csv", "--by-setting")
     assert "1 failed: coins/brittle/seed-1" in out.stderr
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 3
     assert answer("store", "merge", tmp_path / "b", store)["added"] == 5

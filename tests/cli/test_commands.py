@@ -26,6 +26,15 @@ def test_run_prints_only_an_array_of_seeds_when_asked_for_json() -> None:
     assert all(set(row) == {"seed", "regret", "reward", "seconds", "diagnostics"} for row in rows)
 
 
+def test_run_plays_the_seeds_that_are_listed() -> None:
+    words = ("run", "flipping-bernoulli", "d-ucb", "--horizon", "50", "--json", "--seeds")
+    three, listed, one = (json.loads(tidepull(*words, seeds).stdout) for seeds in ("3", "2,0", "2-2"))
+    regrets = {row["seed"]: row["regret"] for row in three}
+    assert list(regrets) == [0, 1, 2]
+    assert [(row["seed"], row["regret"]) for row in listed] == [(0, regrets[0]), (2, regrets[2])]
+    assert [(row["seed"], row["regret"]) for row in one] == [(2, regrets[2])]
+
+
 def test_run_gives_equal_numbers_whatever_the_number_of_workers() -> None:
     words = (
         "run",
@@ -81,7 +90,19 @@ def test_list_shows_parameters_and_ranges_in_plain_text_when_piped() -> None:
         (("run", "flipping-gaussian", "sw-ucb", "--set", "window=0"), "window must be ≥ 1"),
         (("run", "flipping-gaussian", "sw-ucb", "--set", "window"), "name=value"),
         (("run", "flipping-gaussian", "ucb", "--horizon", "-5"), "--horizon must be at least 1"),
-        (("run", "flipping-gaussian", "ucb", "--horizon", "9", "--seeds", "0"), "--seeds must be at least 1"),
+        (
+            ("run", "flipping-gaussian", "ucb", "--horizon", "9", "--seeds", "0"),
+            "--seeds: there must be 1 to 1,000,000 of them, got 0",
+        ),
+        (
+            ("run", "flipping-gaussian", "ucb", "--seeds", "0-99999999999"),
+            "--seeds: more than 1,000,000 seeds",
+        ),
+        (("demo", "--seeds", "five"), '--seeds: write seeds as "0-9"'),
+        (("store", "export", "nowhere", "--to", "all.csv"), "--to is now --out"),
+        (("select", "nowhere", "--write", "all.toml"), "--write is now --out"),
+        (("theory", "check", "--seed", "3"), "--seed is now a part of --seeds, such as --seeds 1000-1099"),
+        (("theory", "simulate", "--seeds", "0,3"), "--seeds: write them without gaps, such as 0-3, got 0,3"),
         (
             ("run", "flipping-gaussian", "ucb", "--horizon", "9", "--workers", "0"),
             "--workers must be at least 1",

@@ -70,7 +70,7 @@ def test_reproduce_reports_what_failed_and_ends_with_an_error(
 ) -> None:
     suite = tmp_path / "wrong.toml"
     suite.write_text(
-        'name = "wrong"\nseeds = "0"\nhorizon = 20\n[[problems]]\nid = "flipping-gaussian"\n'
+        'name = "wrong"\nseeds = "0-0"\nhorizon = 20\n[[problems]]\nid = "flipping-gaussian"\n'
         '[[policies]]\nname = "random"\n[[policies]]\nname = "bernoulli-ts"\n'
     )
     monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(suite)])

@@ -94,7 +94,7 @@ def test_simulate_draws_nothing_with_json_alone(tmp_path: Path, monkeypatch: pyt
     [
         (["--adversary", "kind"], "adversary"),
         (["--out", "picture.txt"], "--out"),
-        (["--seeds", "0"], "seeds"),
+        (["--seeds", "200000"], "seeds"),
     ],
 )
 def test_simulate_refuses_what_it_cannot_do(arguments: list[str], name: str) -> None:

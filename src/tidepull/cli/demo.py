@@ -9,6 +9,7 @@ import typer
 
 from tidepull.analysis.summary import summarise
 from tidepull.cli.console import print_table, say
+from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_interval
 from tidepull.encoders import warm_up
 from tidepull.registry import Named
@@ -26,15 +27,16 @@ POLICIES: list[tuple[str, Named]] = [
 
 def demo(
     out: Path = typer.Option(Path("demo-regret.png"), help="Where to write the picture."),
-    seeds: int = typer.Option(5, min=1, help="Trials of each policy."),
+    seeds: str = typer.Option("5", help=f"One trial of each policy on each: {SEEDS}"),
     horizon: int = typer.Option(4096, min=1, help="Rounds in each trial."),
 ) -> None:
     """Five arms whose click rates follow the tide: who keeps up?"""
+    played = seeds_of(seeds)
     say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
     # Here, so that the workers find the kernels on disk.
     warm_up(announce=lambda: say("compiling kernels (once)"))
     specs = {
-        name: [make_spec(PROBLEM, policy, horizon=horizon, seed=seed) for seed in range(seeds)]
+        name: [make_spec(PROBLEM, policy, horizon=horizon, seed=seed) for seed in played]
         for name, policy in POLICIES
     }
     longest_first = [spec for row in reversed(specs.values()) for spec in row]
@@ -52,9 +54,9 @@ def demo(
         for name in sorted(regrets, key=lambda name: -regrets[name].mean)
     ]
     columns = ["policy", "regret (95% interval)", "of the oracle's reward", "seconds a trial"]
-    print_table(f"{PROBLEM}: {seeds} trials of {horizon:,} rounds", columns, rows, right=(1, 2, 3))
+    print_table(f"{PROBLEM}: {len(played)} trials of {horizon:,} rounds", columns, rows, right=(1, 2, 3))
     from tidepull.report.plots import regret_curves
 
     curves = {name: np.stack([t.regret for t in row]) for name, row in done.items()}
-    regret_curves(curves, title=f"{PROBLEM}: mean of {seeds} trials, 95% band", path=out)
+    regret_curves(curves, title=f"{PROBLEM}: mean of {len(played)} trials, 95% band", path=out)
     say(f"picture: [bold]{out}[/]")

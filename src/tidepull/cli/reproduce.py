@@ -194,7 +194,7 @@ def _run_selected(name: str, directory: Path, trials: int | None, workers: int |
     select(
         directory=directory,
         suite=name,
-        write=chosen,
+        out=chosen,
         seeds=f"0-{(trials or 10) - 1}",
         horizon=None,  # type: ignore[arg-type]  # the problems' usual length
         partial=True,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tidepull.bench.running.executors import LocalProcesses, usable_cpus
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.trial import Trial
 from tidepull.cli.console import print_json, print_table, progress, say
+from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.settings import split_settings
 from tidepull.errors import InputError, ParameterError, TidepullError
 from tidepull.problems import problems
@@ -22,7 +24,7 @@ def run(
     problem: str = typer.Argument(help="Id of a problem (see: tidepull list problems)."),
     policy: str = typer.Argument(help="Id of a policy (see: tidepull list policies)."),
     horizon: int = typer.Option(None, help="Rounds in each trial (the problem's usual length if not given)."),
-    seeds: int = typer.Option(1, help="Number of trials, on seeds 0 to N-1."),
+    seeds: str = typer.Option("1", help=f"One trial on each: {SEEDS}"),
     set_: list[str] = typer.Option(
         [], "--set", metavar="NAME=VALUE", help="A parameter; may be given again."
     ),
@@ -31,16 +33,17 @@ def run(
 ) -> None:
     """Run one policy on one problem and show its regret."""
     rounds = problems.entry(problem).horizon if horizon is None else horizon
-    for option, value in (("horizon", rounds), ("seeds", seeds), ("workers", workers)):
+    for option, value in (("horizon", rounds), ("workers", workers)):
         if value is not None and value < 1:
             raise ParameterError(f"--{option} must be at least 1, got {value}")
+    played = seeds_of(seeds)
     named_problem, named_policy = split_settings(problem, policy, set_)
-    specs = [make_spec(named_problem, named_policy, horizon=rounds, seed=seed) for seed in range(seeds)]
+    specs = [make_spec(named_problem, named_policy, horizon=rounds, seed=seed) for seed in played]
     trials = run_specs(specs, description=f"{policy} on {problem}", workers=workers)
     if json:
-        print_json([_as_json(seed, trial) for seed, trial in enumerate(trials)])
+        print_json([_as_json(seed, trial) for seed, trial in zip(played, trials, strict=True)])
     else:
-        _show(f"{policy} on {problem}, {rounds:,} rounds", trials)
+        _show(f"{policy} on {problem}, {rounds:,} rounds", played, trials)
 
 
 def run_specs(specs: list[TrialSpec], *, description: str, workers: int | None = None) -> list[Trial]:
@@ -79,7 +82,7 @@ def _as_json(seed: int, trial: Trial) -> dict[str, Any]:
     }
 
 
-def _show(title: str, trials: list[Trial]) -> None:
+def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
     remark = trials[0].remark
     rows = [
         [
@@ -89,7 +92,7 @@ def _show(title: str, trials: list[Trial]) -> None:
             f"{share_of_oracle(t):.1%}",
             f"{t.seconds:.2f}",
         ]
-        for seed, t in enumerate(trials)
+        for seed, t in zip(seeds, trials, strict=True)
     ]
     regrets = summarise(np.array([t.regret[-1] for t in trials]))
     rewards = summarise(np.array([t.rewards.sum() for t in trials]))
@@ -101,9 +104,9 @@ def _show(title: str, trials: list[Trial]) -> None:
     for name, value in trials[0].diagnostics.items():
         if name == "beliefs":
             for belief in (b for b in value["leading"] if b["weight"] >= 0.005):
-                say(f"[dim]believes: {belief['words']}, {belief['weight']:.0%} (seed 0)[/]")
+                say(f"[dim]believes: {belief['words']}, {belief['weight']:.0%} (seed {seeds[0]})[/]")
         elif not name.startswith("explanation"):
-            say(f"[dim]{name}: {value} (seed 0)[/]")
+            say(f"[dim]{name}: {value} (seed {seeds[0]})[/]")
 
 
 def share_of_oracle(trial: Trial) -> float:

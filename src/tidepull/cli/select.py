@@ -18,9 +18,10 @@ from tidepull.bench.store.rows import Row, Rows, load_rows
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.grid import setting_text
 from tidepull.bench.suites.modules import load_modules
-from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
+from tidepull.bench.suites.seeds_text import seeds_text
 from tidepull.bench.suites.suite_text import suite_text
 from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.options import SEEDS, renamed, seeds_of
 from tidepull.cli.store import say_gaps
 from tidepull.errors import InputError, ParameterError, WrongStoreError
 from tidepull.files import write_whole
@@ -30,8 +31,9 @@ from tidepull.problems import problems
 def select(
     directory: Path = typer.Argument(metavar="DIR", help="The store of a search."),
     suite: str = typer.Option(None, help="The suite that searched (needed when the store has several)."),
-    write: Path = typer.Option(None, help="Where to write the suite of chosen settings (DIR/selected.toml)."),
-    seeds: str = typer.Option("0-9", help="Report seeds for that suite; the search's own are refused."),
+    out: Path = typer.Option(None, help="The suite of chosen settings (DIR/selected.toml if not given)."),
+    _write: str = renamed("--write", "--out"),
+    seeds: str = typer.Option("0-9", help=f"For that suite, none that the search has seen: {SEEDS}"),
     horizon: int = typer.Option(None, min=1, help="Rounds in that suite (the problems' usual length)."),
     partial: bool = typer.Option(
         False, "--partial", help="Choose from what is there when trials are missing."
@@ -49,7 +51,7 @@ def select(
     if not selection.best:
         raise WrongStoreError(f"the suite '{name}' has no policy with several settings to choose from")
     text = _suite_text(name, selection, loaded.rows, report_seeds, horizon, modules)
-    path = write or directory / "selected.toml"
+    path = out or directory / "selected.toml"
     write_whole(path, text.encode())
     if json:
         gaps = {"missing": loaded.missing, "damaged": loaded.damaged, "failed": loaded.failed}
@@ -87,10 +89,7 @@ def _check(loaded: Rows, *, partial: bool) -> None:
 
 
 def _report_seeds(text: str, rows: tuple[Row, ...]) -> tuple[int, ...]:
-    try:
-        seeds = parse_seeds(text)
-    except ValueError as error:
-        raise ParameterError(f"--seeds: {error}") from None
+    seeds = seeds_of(text)
     seen = sorted({row.seed for row in rows}.intersection(seeds))
     if seen:
         raise ParameterError(f"--seeds: the search has seen {seeds_text(seen)}; report on other seeds")

@@ -13,6 +13,7 @@ from tidepull.bench.store.plan import read_plans
 from tidepull.bench.store.rows import Rows, load_rows
 from tidepull.bench.store.store import Store
 from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.options import renamed
 from tidepull.files import abandoned
 
 store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True)
@@ -99,7 +100,8 @@ def compact(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
 @store_app.command()
 def export(
     directory: Path = _DIRECTORY,
-    to: Path = typer.Option(..., help="A .csv, .jsonl or .parquet file."),
+    out: Path = typer.Option(..., help="A .csv, .jsonl or .parquet file."),
+    _to: str = renamed("--to", "--out"),
     suite: str = typer.Option(None, help="Only this suite's trials."),
     by_setting: bool = typer.Option(
         False, "--by-setting", help="Averages of each setting instead of trials."
@@ -109,8 +111,8 @@ def export(
     """Write all trials, or the averages of all settings, as one flat table."""
     loaded = load_rows(Store.open(directory), suite)
     chosen = [name.strip() for name in columns.split(",")] if columns else None
-    lines = write_export(loaded.rows, to, by_setting=by_setting, columns=chosen)
-    say(f"{lines:,} lines in {to}")
+    lines = write_export(loaded.rows, out, by_setting=by_setting, columns=chosen)
+    say(f"{lines:,} lines in {out}")
     say_gaps(loaded)
 
 

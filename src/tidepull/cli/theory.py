@@ -9,6 +9,7 @@ from typing import Any
 
 import typer
 
+from tidepull.cli import options
 from tidepull.cli import theory_tables as tables
 from tidepull.cli.console import print_json, progress, say
 from tidepull.errors import ParameterError
@@ -36,8 +37,8 @@ EPSILON = typer.Option(0.0, help="Largest distance between an observed and a tru
 DELTA = typer.Option(0.05, help="Probability with which the bound may fail.")
 SIGMA = typer.Option(0.05, help="Sub-Gaussian scale of the reward noise.")
 TIGHT = typer.Option(False, "--tight", help="Use the smaller, as valid p_t = sqrt(t - 1).")
-SEEDS = typer.Option(100, help="Trials, on consecutive seeds.")
-SEED = typer.Option(0, help="Seed of the first trial.")
+SEEDS = typer.Option("100", help=f"One trial on each, without gaps: {options.SEEDS}")
+SEED = options.renamed("--seed", "a part of --seeds, such as --seeds 1000-1099")
 JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
 
 
@@ -74,8 +75,8 @@ def simulate(
     error: str = typer.Option("sphere", help=f"Direction of the measurement error: {', '.join(ERRORS)}."),
     inflate: bool = typer.Option(True, help="Sample with nu_t as analysed, or with sigma as is usual."),
     growth: bool = typer.Option(False, "--growth", help="Also vary epsilon, d and K, and fit exponents."),
-    seeds: int = SEEDS,
-    seed: int = SEED,
+    seeds: str = SEEDS,
+    _seed: str = SEED,
     out: Path = typer.Option(
         None, help="Picture; those of the promises and of growth go beside it. [theory.png without --json]"
     ),
@@ -84,7 +85,7 @@ def simulate(
     """Many trials of the algorithm as analysed, against the bound and every promise of the proof."""
     setting = Setting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight)
     values: dict[str, Any] = {"adversary": adversary, "noise": noise, "error": error, "inflate": inflate}
-    scenario = Scenario.from_mapping({**values, "horizon": horizon, "seeds": seeds, "seed": seed})
+    scenario = Scenario.from_mapping({**values, "horizon": horizon, **_seeds(seeds)})
     picture = None if json and out is None else _picture(out or Path("theory.png"))
     runs = 1 + (sum(len(values) for _, values in _SWEEPS) if growth else 0)
     with _bar("simulating", runs * scenario.horizon) as advance:
@@ -105,12 +106,12 @@ def simulate(
 @app.command()
 def check(
     horizon: int = typer.Option(2048, help="Rounds in a trial."),
-    seeds: int = SEEDS,
-    seed: int = SEED,
+    seeds: str = SEEDS,
+    _seed: str = SEED,
     json: bool = JSON,
 ) -> None:
     """Every adversary, noise and several errors: is every promise of the analysis kept?"""
-    cases = list(configurations(horizon=horizon, seeds=seeds, seed=seed))
+    cases = list(configurations(horizon=horizon, **_seeds(seeds)))
     with _bar("checking", len(cases) * cases[0][1].horizon) as advance:
         reports = [
             simulation_report(run_simulation(setting, scenario, on_round=advance))
@@ -173,6 +174,14 @@ def _draw(result: Simulated, exponents: list[Exponent], path: Path) -> None:
         theory_plots.growth(exponents, path=growth)
         drawn.append(growth)
     say("pictures: " + ", ".join(f"[bold]{each}[/]" for each in drawn))
+
+
+def _seeds(text: str) -> dict[str, int]:
+    """The first seed and how many there are; the simulation plays them all at once."""
+    seeds = options.seeds_of(text)
+    if len(seeds) != seeds[-1] - seeds[0] + 1:
+        raise ParameterError(f"--seeds: write them without gaps, such as {seeds[0]}-{seeds[-1]}, got {text}")
+    return {"seed": seeds[0], "seeds": len(seeds)}
 
 
 @contextmanager

@@ -20,12 +20,13 @@ from tidepull.bench.search.tune import Judged, Outcome, Search, search
 from tidepull.bench.store.index import compact
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.modules import load_modules
-from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
+from tidepull.bench.suites.seeds_text import seeds_text
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.suites.suite import Suite
 from tidepull.bench.suites.suite_text import suite_text
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.executor import executor_for
+from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.sweep_display import Display, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.files import write_whole
@@ -49,8 +50,8 @@ def tune(
     range_: list[str] = typer.Option(
         [], "--range", metavar="NAME=LOW,HIGH", help="A range of your own; may be given again."
     ),
-    search_seeds: str = typer.Option("2000-2002", help="Seeds that judge settings."),
-    report_seeds: str = typer.Option("0-9", help="Seeds that the search never sees."),
+    search_seeds: str = typer.Option("2000-2002", help=f"Judge settings: {SEEDS}"),
+    report_seeds: str = typer.Option("0-9", help="Those that the search never sees, written alike."),
     seed: int = typer.Option(0, min=0, help="Of the search itself."),
     module: list[str] = typer.Option(
         [], help="Your own module or .py file with policies; may be given again."
@@ -65,7 +66,7 @@ def tune(
     modules = tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in module)
     load_modules(modules)
     policies.entry(policy)
-    judging, reporting = _seeds("--search-seeds", search_seeds), _seeds("--report-seeds", report_seeds)
+    judging, reporting = seeds_of(search_seeds, "--search-seeds"), seeds_of(report_seeds, "--report-seeds")
     if shared := set(judging) & set(reporting):
         raise ParameterError(
             f"--report-seeds: the search judges on {seeds_text(shared)}; report on other seeds"
@@ -148,13 +149,6 @@ def parse_budget(text: str) -> float:
     if match is None or float(match[1]) <= 0:
         raise ParameterError(f"--budget {text}: write a time such as 90s, 30m or 2h")
     return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "": 60}[match[2]]
-
-
-def _seeds(option: str, text: str) -> tuple[int, ...]:
-    try:
-        return parse_seeds(text)
-    except ValueError as error:
-        raise ParameterError(f"{option}: {error}") from None
 
 
 def _tell(outcome: Outcome) -> None:

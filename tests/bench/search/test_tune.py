@@ -127,7 +127,7 @@ def test_a_grid_with_fixed_parameters_is_searched_with_them(tmp_path: Path) -> N
     file = tmp_path / "s.toml"
     text = """
 name = "s"
-seeds = "0"
+seeds = "0-0"
 [[problems]]
 id = "flipping-gaussian"
 [[policies]]

@@ -135,9 +135,22 @@ def test_seeds_are_read_and_written_as_ranges() -> None:
     assert parse_seeds("0-3 7, 9-10") == (0, 1, 2, 3, 7, 9, 10)
     assert parse_seeds([3, 1]) == (1, 3)
     assert seeds_text((0, 1, 2, 3, 7, 9, 10)) == "0-3 7 9-10"
+    assert parse_seeds([7]) == parse_seeds("7-7") == (7,)
     for wrong in ("", [], [True], 3, "-1", [1.5]):
         with pytest.raises(ValueError, match="write seeds as"):
             parse_seeds(wrong)
+
+
+def test_a_number_alone_is_no_list_of_seeds() -> None:
+    with pytest.raises(ValueError, match='"12" could be one seed or a count: write "12-12" or "0-11"'):
+        parse_seeds("12")
+
+
+def test_seeds_beyond_a_million_are_refused_at_once() -> None:
+    for many in ("0-99999999999", "0-999999 2000000"):
+        with pytest.raises(ValueError, match="more than 1,000,000 seeds"):
+            parse_seeds(many)
+    assert len(parse_seeds("1-1000000")) == 1_000_000
 
 
 def sizes(name: str) -> dict[str, int]:

@@ -1,4 +1,7 @@
-"""Seeds as people write them: "0-9", "0-4 7", or a list of numbers; and back."""
+"""Seeds as people write them: "0-9", "0-4 7", or a list of numbers; and back.
+
+A number alone is not read here: it could be one seed or a count. The command line counts with it.
+"""
 
 from __future__ import annotations
 
@@ -6,12 +9,18 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
+MOST_SEEDS = 1_000_000
+
 
 def parse_seeds(value: Any) -> tuple[int, ...]:
     """Seeds in rising order, each once; anything else is a `ValueError` that says what is allowed."""
     parts = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not parts:
         raise ValueError(_FORM)
+    if isinstance(value, str) and value.strip().isdecimal():
+        raise ValueError(
+            f'"{value}" could be one seed or a count: write "{value}-{value}" or "0-{int(value) - 1}"'
+        )
     seeds: set[int] = set()
     for part in parts:
         match = re.fullmatch(r"(\d+)(?:-(\d+))?", str(part)) if not isinstance(part, bool) else None
@@ -20,6 +29,8 @@ def parse_seeds(value: Any) -> tuple[int, ...]:
         first, last = int(match[1]), int(match[2] or match[1])
         if last < first:
             raise ValueError(f"the seeds '{part}' run backwards")
+        if last - first + len(seeds) >= MOST_SEEDS:
+            raise ValueError(f"more than {MOST_SEEDS:,} seeds")
         seeds.update(range(first, last + 1))
     return tuple(sorted(seeds))
 

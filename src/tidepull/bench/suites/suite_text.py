@@ -25,13 +25,17 @@ def suite_text(
         import tomli_w
     except ImportError:
         raise MissingExtraError("writing a suite", "bench") from None
-    content: dict[str, Any] = {"name": name, "description": description, "seeds": seeds_text(seeds)}
+    content: dict[str, Any] = {"name": name, "description": description, "seeds": _seeds(seeds)}
     content |= {"problem_seed": problem_seed, "modules": list(modules)}
     content |= {
         "problems": [_filled(one) for one in problems],
         "policies": [_filled(one) for one in policies],
     }
     return tomli_w.dumps(_filled(content))
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return seeds_text(seeds) if len(seeds) > 1 else f"{seeds[0]}-{seeds[0]}"
 
 
 def _filled(table: Mapping[str, Any]) -> dict[str, Any]:

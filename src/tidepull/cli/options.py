@@ -1,0 +1,40 @@
+"""Options that mean the same in every command, and what became of those with an older name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import typer
+
+from tidepull.bench.suites.seeds_text import MOST_SEEDS, parse_seeds
+from tidepull.errors import ParameterError
+
+SEEDS = "a list such as 0-9 or 0,3,5; a number alone counts: 10 is 0-9, and only seed 7 is 7-7."
+"""How every `--seeds` is written; the end of its help."""
+
+
+def seeds_of(text: str, option: str = "--seeds") -> tuple[int, ...]:
+    """The seeds that an option names, in rising order."""
+    try:
+        if not text.strip().isdecimal():
+            return parse_seeds(text)
+        count = int(text)
+        if not 1 <= count <= MOST_SEEDS:
+            raise ValueError(f"there must be 1 to {MOST_SEEDS:,} of them, got {count:,}")
+        return tuple(range(count))
+    except ValueError as error:
+        raise ParameterError(f"{option}: {error}") from None
+
+
+def renamed(old: str, new: str) -> Any:
+    """An option that is gone: whoever uses it is told the new one."""
+    return typer.Option(None, old, hidden=True, callback=_refuse(old, new))
+
+
+def _refuse(old: str, new: str) -> Callable[[str | None], None]:
+    def refuse(value: str | None) -> None:
+        if value is not None:
+            raise ParameterError(f"{old} is now {new}")
+
+    return refuse
