@@ -17,7 +17,7 @@ _OVERSAMPLING = 3
 
 
 def frequencies(n: int) -> FloatArray:
-    """Every frequency that n rounds can tell apart, from one and a half turns of the window to period 3."""
+    """Every frequency that n rounds can tell apart, from one turn in the window to period 3."""
     step = 1.0 / (_OVERSAMPLING * n)
     lowest = 1.0 / n
     return np.arange(lowest, 1 / _SHORTEST, step)
