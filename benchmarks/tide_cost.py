@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from tidepull.bench.trial import run_trial
-from tidepull.hypotheses.bank import HypothesisBank, Layout, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.fourier import Fourier
-from tidepull.hypotheses.spec import Moment
+from tidepull.hypotheses.notes import blank
 
 
 def bank_round(n: int, rounds: int) -> tuple[float, float]:
@@ -31,7 +32,7 @@ def bank_round(n: int, rounds: int) -> tuple[float, float]:
     rng = np.random.default_rng(0)
     X, spent = np.ones((8, 1)), np.empty(rounds)
     for t in range(-50, rounds):
-        moment, arm, y = Moment(max(t, 0), 1, 0.0, 1), int(rng.integers(8)), float(rng.normal())
+        moment, arm, y = blank(max(t, 0), 8), int(rng.integers(8)), float(rng.normal())
         started = time.process_time_ns()
         bank.draw(int(rng.integers(n)), moment, X, False, rng)
         bank.observe(moment, arm, X[0], y, False)

@@ -11,14 +11,14 @@ import argparse
 import csv
 from collections import defaultdict
 from pathlib import Path
+from typing import Any
 
 import matplotlib
 import numpy as np
 
 from tidepull.bench.trial import play
 from tidepull.building import build_policy, build_problem, shape_of
-from tidepull.policies.tide import Tide
-from tidepull.policies.tide_families import GROUP_PRIOR
+from tidepull.hypotheses.families import FAMILIES
 from tidepull.registry import Named
 from tidepull.report.colours import colour
 
@@ -39,7 +39,7 @@ ROWS = {
     "wall-following": 5455, "flipping-digits": 4095,
 }  # fmt: skip
 TUNED = ("d-ucb", "sw-ucb", "d-lin-ucb", "sw-lin-ucb")
-COLOURS = {family: colour(family) for family in GROUP_PRIOR}
+COLOURS = {family: colour(family) for family in FAMILIES}
 
 
 def weights(out: Path, shown: list[tuple[str, Named, int, int]]) -> None:
@@ -48,11 +48,10 @@ def weights(out: Path, shown: list[tuple[str, Named, int, int]]) -> None:
     figure, panels = plt.subplots(lines, 3, figsize=(13, 3 * lines), sharey=True, squeeze=False)
     for axes, (title, named, seed, horizon) in zip(panels.flat, shown, strict=False):
         problem = build_problem(named, seed=seed)
-        policy = build_policy("tide", shape_of(problem), seed=seed)
-        assert isinstance(policy.inner, Tide)
+        policy: Any = build_policy("tide", shape_of(problem), seed=seed)
         play(problem, policy, horizon)
         told = policy.explain(1)
-        axes.stackplot(told.rounds, told.weights.T, colors=[COLOURS[name] for name in told.groups])
+        axes.stackplot(told.rounds, told.weights.T, colors=[COLOURS[name] for name in told.families])
         axes.set_title(f"{title}\n{told.beliefs[0]}", fontsize=8)
         axes.set_xscale("log")
         axes.set_xlabel("round")

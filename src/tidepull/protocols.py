@@ -157,7 +157,7 @@ class Encoder(Protocol):
         """Features of every past event (t x dim) under the present network, and their rewards."""
 
     def snapshot(self) -> Snapshot:
-        """Network, optimiser and history: all that later features hang on."""
+        """The whole state."""
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
@@ -219,7 +219,7 @@ class Posterior(Protocol):
         """Mean and variance of w . x for every row x."""
 
     def snapshot(self) -> Snapshot:
-        """All that later draws and predictions hang on."""
+        """The whole state."""
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""

@@ -10,18 +10,22 @@ import pytest
 from scipy import stats
 
 from tidepull.hypotheses import kernels
-from tidepull.hypotheses.bank import HypothesisBank, Layout, NoisePrior, recent
+from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
 from tidepull.hypotheses.discounted import Discounted
+from tidepull.hypotheses.families import hypothesis_of
+from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.kernels import Bank
-from tidepull.hypotheses.last_event import LastEvent
-from tidepull.hypotheses.last_success import LastSuccess
-from tidepull.hypotheses.naming import hypothesis_of
+from tidepull.hypotheses.last_event import LAST_ARM, LAST_REWARD, LastEvent
+from tidepull.hypotheses.last_success import LAST_SUCCESS, LastSuccess
+from tidepull.hypotheses.notes import Moment, blank
 from tidepull.hypotheses.seasons import Seasons
-from tidepull.hypotheses.spec import BELIEF_SCALE, TURNS, Hypothesis, Moment
+from tidepull.hypotheses.slices import finished
+from tidepull.hypotheses.spec import Hypothesis
 from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
-from tidepull.hypotheses.turns import Turns
+from tidepull.hypotheses.trend import PASSED, Trend
+from tidepull.hypotheses.turns import BELIEF, SCALE, Turns
 from tidepull.types import FloatArray
 
 EVERY: list[Hypothesis] = [
@@ -43,6 +47,8 @@ EVERY: list[Hypothesis] = [
     LastSuccess(),
     Turns(),
     Turns(contextual=True),
+    Trend(),
+    Trend(contextual=True),
 ]
 N_ARMS, Q = 3, 4
 
@@ -58,13 +64,15 @@ def make(hypotheses: list[Hypothesis], shared: bool = False, **settings: float) 
 def rounds(n: int, seed: int = 0) -> list[tuple[Moment, int, FloatArray, float]]:
     rng = np.random.default_rng(seed)
     made = []
-    moment = Moment()
+    last_arm, last_reward, last_success = -1, 0.0, -1
     for t in range(n):
         arm, y = int(rng.integers(N_ARMS)), float(rng.normal())
-        beliefs = tuple(rng.dirichlet(np.ones(N_ARMS)).tolist())
-        made.append((moment._replace(t=t, beliefs=beliefs), arm, np.array([1.0, *rng.normal(size=Q - 1)]), y))
-        success = arm if y > 0 else moment.last_success
-        moment = Moment(t + 1, arm, y, success)
+        moment = blank(t, N_ARMS)
+        moment.notes[LAST_ARM.index], moment.notes[LAST_REWARD.index] = last_arm + 1, last_reward
+        moment.notes[LAST_SUCCESS.index], moment.notes[PASSED.index] = last_success + 1, t / 1000
+        moment.each[BELIEF.index] = SCALE * rng.dirichlet(np.ones(N_ARMS))
+        made.append((moment, arm, np.array([1.0, *rng.normal(size=Q - 1)]), y))
+        last_arm, last_reward, last_success = arm, y, arm if y > 0 else last_success
     return made
 
 
@@ -73,7 +81,7 @@ def test_kernel_locates_a_moment_as_the_hypothesis_says(hypothesis: Hypothesis) 
     bank = make([hypothesis])
     for moment, *_ in rounds(60):
         tau = np.empty(kernels.MAX_WIDTH)
-        cell, width = kernels.locate(bank.arrays, 0, moment.t, recent(moment), tau)
+        cell, width = kernels.locate(bank.arrays, 0, moment.t, moment.notes, tau)
         expected_cell, expected_tau = hypothesis.locate(moment, N_ARMS)
         assert cell == expected_cell < hypothesis.spec().cells(N_ARMS)
         assert width == hypothesis.spec().width
@@ -100,8 +108,8 @@ def test_bank_equals_the_posterior_worked_out_from_the_whole_history(
         cell, tau = hypothesis.locate(moment, N_ARMS)
         block = cell * (1 if shared else N_ARMS) + (0 if shared else arm)
         phi = np.kron(tau, x) if spec.contextual else tau
-        if spec.memory == TURNS:
-            phi = np.append(phi, BELIEF_SCALE * moment.beliefs[arm])
+        if spec.beside == BELIEF.index:
+            phi = np.append(phi, moment.each[BELIEF.index, arm])
         mine = [(t, p, r) for t, where, p, r in seen if where == block]
         lam = ridge * np.eye(len(phi))
         eta = np.zeros(len(phi))
@@ -144,7 +152,7 @@ def test_binary_rewards_of_one_feature_are_beta_bernoulli() -> None:
     counts = np.ones((2, N_ARMS, 2))
     for t in range(50):
         arm, won = int(rng.integers(N_ARMS)), bool(rng.random() < 0.7)
-        scores = bank.observe(Moment(t), arm, np.ones(Q), 1.0 if won else -1.0, binary=True)
+        scores = bank.observe(blank(t, N_ARMS), arm, np.ones(Q), 1.0 if won else -1.0, binary=True)
         chance = counts[:, arm, int(won)] / counts[:, arm].sum(axis=1)
         np.testing.assert_allclose(scores, np.log(chance), atol=1e-12)
         counts[:, arm, int(won)] += 1
@@ -170,12 +178,12 @@ def test_draws_have_the_mean_and_spread_of_the_posterior(shared: bool) -> None:
     for moment, arm, x, y in rounds(60):
         bank.observe(moment, arm, x, y, binary=False)
     X = np.random.default_rng(3).normal(size=(N_ARMS, Q))
-    now = Moment(60)
+    now = blank(60, N_ARMS)
     rng = np.random.default_rng(4)
     draws = np.array([bank.draw(0, now, X, False, rng) for _ in range(20_000)])
     if shared:
         draws_of_mean = np.array([0.0] * N_ARMS)
-        kernels.shared_draw(bank.arrays, 0, 60, recent(now), X, np.zeros(3 * Q), draws_of_mean)
+        kernels.shared_draw(bank.arrays, 0, 60, now.notes, X, np.zeros(3 * Q), draws_of_mean)
         np.testing.assert_allclose(draws.mean(axis=0), draws_of_mean, atol=0.05)
         return
     means, leverages = bank.outlook(0, now, X)
@@ -189,15 +197,15 @@ def test_replay_equals_observing_round_by_round() -> None:
     one, two = make(EVERY), make(EVERY)
     given = rounds(50)
     lived = np.array([one.observe(*each, binary=False) for each in given])
-    window = kernels.Window(
+    window = Window(
         t=np.arange(50),
-        recent=np.array([recent(each[0], each[1]) for each in given]),
+        notes=np.array([moment.row(arm) for moment, arm, *_ in given]),
         arm=np.array([each[1] for each in given]),
         x=np.array([each[2] for each in given]),
         y=np.array([each[3] for each in given]),
     )
     for m in range(len(EVERY)):
-        np.testing.assert_allclose(two.replay(m, window, False), lived[:, m], atol=1e-12)
+        np.testing.assert_allclose(finished(two.live(m, window, False)), lived[:, m], atol=1e-12)
     np.testing.assert_allclose(one.arrays.mat, two.arrays.mat, atol=1e-12)
 
 
@@ -215,9 +223,8 @@ def _long_run(bank: Bank, n: int, noise: FloatArray) -> float:
     """n rounds of every kind of awkward feature; the least b at the end, or -1 if anything overflowed."""
     least: float
     size, q = bank.dim.shape[0], 4
-    scores, past, x = np.empty(size), np.empty(3), np.empty(q)
+    scores, past, x = np.empty(size), np.zeros(8), np.empty(q)
     for t in range(n):
-        past[0], past[1], past[2] = t % 3, math.sin(t), (t // 7) % 3
         x[0], x[1], x[2], x[3] = 1.0, 1e-6 * math.cos(t), 1.0, noise[(7 * t) % 1009]
         y = noise[t % 1009] if t % 1000 else 50.0
         kernels.observe(bank, t, past, 0 if t % 5 else 2, x, y, False, scores)

@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 from tidepull.hypotheses import seek
+from tidepull.hypotheses.family import Rounds
 from tidepull.hypotheses.scan import contextual_square_evidence, sine_evidence, square_evidence
+from tidepull.hypotheses.slices import finished
 from tidepull.types import FloatArray, IntArray
 
 N_ARMS = 5
@@ -34,7 +36,7 @@ def test_evidence_of_sines_equals_dense_linear_algebra() -> None:
     for frequency in (0.31, 0.01, 0.12345):
         angle = 2 * np.pi * frequency * (t + 40)
         Phi = np.stack([np.ones(200), np.cos(angle), np.sin(angle)], axis=1)
-        found = sine_evidence(np.array([frequency]), 40, arm, y, N_ARMS)[0]
+        found = sine_evidence(np.array([frequency]), Rounds(40, arm, y), N_ARMS)[0]
         assert found == pytest.approx(log_evidence(Phi, arm, y), abs=1e-7)
 
 
@@ -43,7 +45,7 @@ def test_evidence_of_squares_equals_dense_linear_algebra() -> None:
     y = rng.normal(size=200)
     for half, offset in ((5.0, 2.0), (7.3, 11.1), (60.0, 0.0)):
         phase = np.floor((t + 33 + offset) / half).astype(int) % 2
-        found = square_evidence(np.array([half]), np.array([offset]), 33, arm, y, N_ARMS)[0]
+        found = square_evidence(np.array([half]), np.array([offset]), Rounds(33, arm, y), N_ARMS)[0]
         assert found == pytest.approx(log_evidence(np.ones((200, 1)), 2 * arm + phase, y), abs=1e-7)
 
 
@@ -54,8 +56,8 @@ def test_a_real_period_is_found_to_within_one_per_cent(period: float) -> None:
         rng, t, arm = play(n, seed)
         phase = rng.uniform(0, 2 * np.pi, N_ARMS)
         y = np.sin(2 * np.pi * t / period + phase[arm]) + rng.normal(size=n)
-        best = seek.best_sines(0, arm, y, N_ARMS, 1)[0]
-        assert best.period == pytest.approx(period, rel=0.01)
+        best = finished(seek.best_sines(Rounds(0, arm, y), N_ARMS, 1))[0]
+        assert best == pytest.approx(period, rel=0.01)
 
 
 @pytest.mark.parametrize(("half", "offset"), [(10, 3), (23, 7), (61, 50), (5, 0)])
@@ -65,11 +67,11 @@ def test_two_phases_are_found_with_their_offset(half: int, offset: int) -> None:
         regimes = np.stack([np.linspace(-1, 1, N_ARMS), np.linspace(1, -1, N_ARMS)])
         phase = (t + offset) // half % 2
         y = regimes[phase, arm] + 0.5 * rng.normal(size=600)
-        best = seek.best_squares(0, arm, y, N_ARMS, 1)[0]
-        found = np.floor((t + best.offset) / best.half_period).astype(int) % 2
+        found_half, found_offset = finished(seek.best_squares(Rounds(0, arm, y), N_ARMS, 1))[0]
+        found = np.floor((t + found_offset) / found_half).astype(int) % 2
         agreement = np.mean(found == phase)
         assert max(agreement, 1 - agreement) > 0.97
-        assert best.half_period == pytest.approx(half, rel=0.01)
+        assert found_half == pytest.approx(half, rel=0.01)
 
 
 @pytest.mark.parametrize(("half", "offset", "dim"), [(23, 7, 20), (11, 5, 5), (64, 37, 10)])
@@ -79,9 +81,9 @@ def test_rhythm_of_weights_is_seen_through_contexts(half: int, offset: int, dim:
     w, x = rng.normal(size=dim), rng.normal(size=(len(t), dim))
     phase = (t + offset) // half % 2
     y = np.where(phase == 0, 1, -1) * (x @ w) + 0.1 * rng.normal(size=len(t))
-    sine, square = seek.spectral(y[:, None] * x, 100, 1)[0]
-    assert sine.period == pytest.approx(2 * half, rel=0.03)
-    found = np.floor((t + square.offset) / square.half_period).astype(int) % 2
+    period, found_offset = finished(seek.spectral(y[:, None] * x, 100, 1))[0]
+    assert period == pytest.approx(2 * half, rel=0.03)
+    found = np.floor((t + found_offset) / (0.5 * period)).astype(int) % 2
     agreement = np.mean(found == phase)
     assert max(agreement, 1 - agreement) > 0.85
 
@@ -91,7 +93,9 @@ def test_evidence_of_square_waves_with_contexts_is_that_of_the_whole_matrix() ->
     n, ridge = 60, 0.4
     x = np.column_stack([np.ones(n), rng.standard_normal((n, 2))])
     y, arm, t = rng.standard_normal(n), rng.integers(2, size=n), np.arange(7, 7 + n)
-    found = contextual_square_evidence(np.array([9.0, 4.5]), np.array([2.0, 0.0]), t, arm, x, y, ridge)
+    found = finished(
+        contextual_square_evidence(np.array([9.0, 4.5]), np.array([2.0, 0.0]), t, arm, x, y, ridge)
+    )
     dense = []
     for half, offset in ((9.0, 2.0), (4.5, 0.0)):
         cell = 2 * arm + (t + offset) // half % 2

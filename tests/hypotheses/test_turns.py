@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 
 from tidepull.hypotheses import turns
-from tidepull.hypotheses.turns import TurnFilter
+from tidepull.hypotheses.notes import Past, blank, columns
+from tidepull.hypotheses.slices import finished
+from tidepull.hypotheses.turns import BELIEF, SCALE, TurnFilter, TurnsMemory
+from tidepull.types import FloatArray
 
 
 def test_beliefs_equal_the_sum_over_all_paths_when_nothing_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,17 +60,64 @@ def test_beliefs_are_probabilities_however_surprising_the_rounds() -> None:
         assert filtered.beliefs.sum() == pytest.approx(1.0)
 
 
-def test_replay_gives_the_beliefs_held_at_the_time() -> None:
+def past(
+    t: list[int], arms: list[int], successes: list[bool], known: list[int], whole: bool = True
+) -> tuple[Past, FloatArray]:
+    made = Past(np.array(t), np.array(arms), np.array(successes), np.array(known), whole)
+    return made, np.zeros((len(t), len(columns())))
+
+
+def test_memory_notes_the_beliefs_held_when_each_round_was_decided() -> None:
     rng = np.random.default_rng(1)
-    arms, successes = rng.integers(3, size=50), rng.random(50) < 0.5
+    arms, successes = rng.integers(3, size=50).tolist(), (rng.random(50) < 0.5).tolist()
     live, held = TurnFilter(3), []
     for arm, success in zip(arms, successes, strict=True):
-        held.append(live.beliefs[arm])
-        live.add(int(arm), bool(success))
-    again = TurnFilter(3)
-    again.add(2, True)
-    np.testing.assert_array_equal(again.replay(arms, successes), held)
-    np.testing.assert_array_equal(again.beliefs, live.beliefs)
+        held.append(SCALE * live.beliefs[arm])
+        live.add(arm, success)
+    memory = TurnsMemory(3)
+    memory.add(0, 2, 1.0, True)
+    finished_rounds, notes = past(list(range(50)), arms, successes, list(range(50)))
+    finished(memory.rewrite(finished_rounds, notes))
+    np.testing.assert_array_equal(notes[:, BELIEF.index], held)
+    now = blank(50, 3)
+    memory.look(now)
+    np.testing.assert_array_equal(now.each[BELIEF.index], SCALE * live.beliefs)
+
+
+def test_beliefs_look_ahead_over_rounds_whose_rewards_have_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fixed moves, n rounds without news are n multiplications by the matrix of moves."""
+    monkeypatch.setattr(turns, "_STAYS", 8e9)
+    monkeypatch.setattr(turns, "_LEAVES", 2e9)
+    monkeypatch.setattr(turns, "_RIGHT", (0.8,))
+    T = np.where(np.eye(3, dtype=bool), 0.8, 0.1)
+    memory = TurnsMemory(3)
+    memory.add(0, 1, 1.0, True)
+    memory.add(4, 2, 1.0, True)  # rounds 1 to 3 brought no news
+    memory.add(2, 0, 1.0, True)  # too late to tell anything of now
+    belief = np.array([0.2, 0.8, 0.2])
+    belief = belief / belief.sum() @ np.linalg.matrix_power(T, 4) * np.array([0.2, 0.2, 0.8])
+    expected = belief / belief.sum() @ np.linalg.matrix_power(T, 5)
+    now = blank(9, 3)
+    memory.look(now)
+    np.testing.assert_allclose(now.each[BELIEF.index], SCALE * expected, rtol=1e-6)
+
+
+def test_memory_lives_again_through_rounds_whose_rewards_came_late() -> None:
+    """Two rounds late: what a round knew when it was decided is what had come by then."""
+    rng = np.random.default_rng(2)
+    n, late = 30, 2
+    arms, successes = rng.integers(3, size=n).tolist(), (rng.random(n) < 0.5).tolist()
+    live, held = TurnsMemory(3), []
+    for t in range(n):
+        if t > late:
+            live.add(t - late - 1, arms[t - late - 1], 0.0, successes[t - late - 1])
+        now = blank(t, 3)
+        live.look(now)
+        held.append(now.each[BELIEF.index, arms[t]])
+    known = [max(0, t - late) for t in range(n)]
+    finished_rounds, notes = past(list(range(n)), arms, successes, known)
+    finished(TurnsMemory(3).rewrite(finished_rounds, notes))
+    np.testing.assert_allclose(notes[:, BELIEF.index], held, rtol=1e-12)
 
 
 def test_filter_goes_on_from_a_snapshot() -> None:

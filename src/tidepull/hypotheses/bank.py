@@ -5,36 +5,27 @@ A slot is as large as the largest hypothesis it may hold, so births and deaths m
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import kernels
-from tidepull.hypotheses.kernels import Bank, Window
-from tidepull.hypotheses.spec import TURNS, Moment, Spec
+from tidepull.hypotheses.family import Layout, Window
+from tidepull.hypotheses.kernels import Bank
+from tidepull.hypotheses.notes import Moment, columns
+from tidepull.hypotheses.slices import Slices, pieces
+from tidepull.hypotheses.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _LARGEST_REFACTORED = 3
 """Blocks of up to so many features are factored afresh in every round; it is cheaper than rotating."""
-
-
-@dataclass(frozen=True, slots=True)
-class Layout:
-    """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone."""
-
-    n_arms: int
-    context_dim: int
-    shared: bool
-
-    def dim(self, spec: Spec) -> int:
-        """Length of phi."""
-        return spec.width * (self.context_dim if spec.contextual else 1) + (spec.memory == TURNS)
-
-    def blocks(self, spec: Spec) -> int:
-        """Number of weight vectors."""
-        return spec.cells(self.n_arms) * (1 if self.shared else self.n_arms)
+_STEPS_OF_A_ROUND = 30
+_LEARNT = ("ridge", "a", "b", "stamp", "vec", "mat")
+"""What models learn; all else in the bank follows from who sits where."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +68,16 @@ class HypothesisBank:
         matrices = [max(layout.blocks(s) * layout.dim(s) ** 2 for s in room) for room in slots]
         self._room = [(b, v, m) for b, v, m in zip(blocks, vectors, matrices, strict=True)]
         n = self.size
+        self._families = [""] * n
         self.arrays = Bank(
             active=np.zeros(n, bool),
             shapes=np.zeros((n, 2), np.int64),
             periods=np.ones((n, 2)),
             offsets=np.zeros((n, 2)),
-            memory=np.zeros(n, np.int64),
+            cell_by=np.full(n, NO_NOTE),
+            cells=np.ones(n, np.int64),
+            times=np.full(n, NO_NOTE),
+            beside=np.full(n, NO_NOTE),
             discount=np.ones(n),
             contextual=np.zeros(n, bool),
             dim=np.ones(n, np.int64),
@@ -96,26 +91,30 @@ class HypothesisBank:
             stamp=np.zeros(sum(blocks), np.int64),
             vec=np.zeros(sum(vectors)),
             mat=np.zeros(sum(matrices)),
-            settings=np.array(
-                [prior.a0, prior.b0, prior.memory, layout.n_arms, 1 if layout.shared else layout.n_arms]
-            ),
+            settings=np.array([prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms]),
         )
 
     def assign(self, m: int, spec: Spec, noise: float | None = None) -> None:
         """Put a hypothesis that knows nothing yet, or just the noise, into slot m."""
+        self._seat(m, spec)
+        self.arrays.active[m] = True
+        noise = self.prior.b0 / self.prior.a0 if noise is None else noise
+        self.arrays.ridge[m] = self._ridges(np.full(self.size, noise))[m]
+        self.reset(m)
+
+    def _seat(self, m: int, spec: Spec) -> None:
         layout, dim = self.layout, self.layout.dim(spec)
         need = (layout.blocks(spec), layout.blocks(spec) * dim, layout.blocks(spec) * dim**2)
         if any(n > room for n, room in zip(need, self._room[m], strict=True)):
             raise ValueError(f"slot {m} has no room for {spec}")
         bank = self.arrays
-        bank.active[m] = True
+        self._families[m] = spec.family
         bank.shapes[m], bank.periods[m], bank.offsets[m] = spec.shapes, spec.periods, spec.offsets
-        bank.memory[m], bank.discount[m], bank.contextual[m] = spec.memory, spec.discount, spec.contextual
+        bank.cell_by[m], bank.cells[m] = spec.cell_by, spec.noted_cells(layout.n_arms)
+        bank.times[m], bank.beside[m] = spec.times, spec.beside
+        bank.discount[m], bank.contextual[m] = spec.discount, spec.contextual
         bank.dim[m] = dim
         bank.root[m] = dim > _LARGEST_REFACTORED and spec.discount == 1
-        noise = self.prior.b0 / self.prior.a0 if noise is None else noise
-        bank.ridge[m] = self._ridges(np.full(self.size, noise))[m]
-        self.reset(m)
 
     def reset(self, m: int) -> None:
         """Slot m forgets all it learnt; its hypothesis and its ridge stay."""
@@ -134,17 +133,20 @@ class HypothesisBank:
         """The hypothesis in slot m."""
         bank = self.arrays
         return Spec(
+            family=self._families[m],
             shapes=(int(bank.shapes[m, 0]), int(bank.shapes[m, 1])),
             periods=(float(bank.periods[m, 0]), float(bank.periods[m, 1])),
             offsets=(float(bank.offsets[m, 0]), float(bank.offsets[m, 1])),
-            memory=int(bank.memory[m]),
+            cell_by=int(bank.cell_by[m]),
+            times=int(bank.times[m]),
+            beside=int(bank.beside[m]),
             discount=float(bank.discount[m]),
             contextual=bool(bank.contextual[m]),
         )
 
     def adapt_ridge(self, m: int, units: float) -> None:
         """lam0 from the noise as slot m sees it now, in new units of which `units` make an old one; to be
-        followed by `reset` and `replay`."""
+        followed by `reset` and `live`."""
         bank = self.arrays
         bank.ridge[m] = self._ridges(units**2 * bank.b / bank.a)[m]
 
@@ -166,20 +168,34 @@ class HypothesisBank:
     def observe(self, moment: Moment, arm: int, x: FloatArray, y: float, binary: bool) -> FloatArray:
         """Log likelihood of a standardised reward under every slot, each of which then learns it."""
         scores = np.empty(self.size)
-        kernels.observe(self.arrays, moment.t, recent(moment, arm), arm, x, y, binary, scores)
+        kernels.observe(self.arrays, moment.t, moment.row(arm), arm, x, y, binary, scores)
         return scores
 
-    def replay(self, m: int, window: Window, binary: bool) -> FloatArray:
-        """Slot m lives through a window of past rounds; its log likelihoods round by round."""
-        scores = np.empty(len(window.t))
-        kernels.replay(self.arrays, m, window, binary, scores)
-        return scores
+    def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Slices[FloatArray]:
+        """Slot m lives through a window of past rounds from row `start` on; log likelihoods round by round."""
+        scores = np.zeros(len(window.t))
+        steps = _STEPS_OF_A_ROUND + int(self.arrays.dim[m]) ** 2
+        for first, stop in pieces(len(window.t) - start, steps):
+            kernels.replay(self.arrays, m, window, start + first, start + stop, binary, scores)
+            yield
+        return scores[start:]
+
+    def twin(self) -> HypothesisBank:
+        """A copy to work on while this one goes on deciding."""
+        twin: HypothesisBank = object.__new__(HypothesisBank)
+        twin.__dict__.update(self.__dict__)
+        twin._families = list(self._families)
+        twin.arrays = Bank._make(array.copy() for array in self.arrays)
+        return twin
+
+    def become(self, twin: HypothesisBank) -> None:
+        """Take over all that a twin learnt."""
+        self._families, self.arrays = twin._families, twin.arrays
 
     def outlook(self, m: int, moment: Moment, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean phi.mu and leverage phi' Lam^-1 phi of every arm (not for shared layouts)."""
         means, leverages = np.empty(self.layout.n_arms), np.empty(self.layout.n_arms)
-        beliefs = np.array(moment.beliefs) if moment.beliefs else np.zeros(self.layout.n_arms)
-        kernels.outlook(self.arrays, m, moment.t, recent(moment), beliefs, X, means, leverages)
+        kernels.outlook(self.arrays, m, moment.t, moment.notes, moment.each, X, means, leverages)
         return means, leverages
 
     def draw(
@@ -193,38 +209,61 @@ class HypothesisBank:
         bank, n_arms = self.arrays, self.layout.n_arms
         if binary and bank.dim[m] == 1 and not self.layout.shared:
             won, lost = np.empty(n_arms), np.empty(n_arms)
-            kernels.counts(bank, m, moment.t, recent(moment), won, lost)
+            kernels.counts(bank, m, moment.t, moment.notes, won, lost)
             return 2 * rng.beta(1 + np.maximum(won, 0), 1 + np.maximum(lost, 0)) - 1
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
         std *= self.prior.boldness if bank.contextual[m] else 1.0
         if self.layout.shared:
             draws = np.empty(len(X))
             noise = std * rng.standard_normal(int(bank.dim[m]))
-            kernels.shared_draw(bank, m, moment.t, recent(moment), X, noise, draws)
+            kernels.shared_draw(bank, m, moment.t, moment.notes, X, noise, draws)
             return draws
         means, leverages = self.outlook(m, moment, X)
         return means + std * np.sqrt(leverages) * rng.standard_normal(n_arms)
 
     def snapshot(self) -> Snapshot:
-        """Every array that changes."""
-        return {name: array.copy() for name, array in self.arrays._asdict().items() if name != "settings"}
+        """Who sits in which slot, and what each has learnt."""
+        seats = [_plain(self.spec(m)) if self._families[m] else None for m in range(self.size)]
+        learnt = {name: getattr(self.arrays, name).copy() for name in _LEARNT}
+        return {"seats": seats, "active": self.arrays.active.copy(), **learnt}
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of a bank of the same layout."""
-        live = self.arrays._asdict()
-        for name, array in live.items():
-            saved = snapshot.get(name)
-            if name != "settings" and (not isinstance(saved, np.ndarray) or saved.shape != array.shape):
+        """Continue from a snapshot of a bank of the same layout; what does not fit is refused first."""
+        seats = snapshot["seats"]
+        if len(seats) != self.size:
+            raise SnapshotError(f"the snapshot has {len(seats)} hypotheses, this bank has {self.size} slots")
+        specs = [None if seat is None else _checked(seat) for seat in seats]
+        if any(spec is None and active for spec, active in zip(specs, snapshot["active"], strict=True)):
+            raise SnapshotError("the snapshot has an active slot without a hypothesis")
+        for name in ("active", *_LEARNT):
+            saved, array = snapshot[name], getattr(self.arrays, name)
+            if not isinstance(saved, np.ndarray) or saved.shape != array.shape or saved.dtype != array.dtype:
                 raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
-        for name, array in live.items():
-            if name != "settings":
-                array[...] = snapshot[name]
+        if not ((snapshot["ridge"] > 0) & (snapshot["a"] > 0) & (snapshot["b"] > 0)).all():
+            raise SnapshotError("the snapshot's ridge and noise must be positive")
+        for m, spec in enumerate(specs):
+            if spec is not None:
+                self._seat(m, spec)
+        for name in ("active", *_LEARNT):
+            getattr(self.arrays, name)[...] = snapshot[name]
 
 
-def recent(moment: Moment, arm: int = 0) -> FloatArray:
-    """The recent events as the kernels read them."""
-    belief = moment.beliefs[arm] if moment.beliefs else 0.0
-    return np.array([moment.last_arm, moment.last_reward, moment.last_success, belief])
+def _plain(spec: Spec) -> list[Any]:
+    return [list(part) if isinstance(part, tuple) else part for part in spec]
+
+
+def _checked(seat: list[Any]) -> Spec:
+    """A spec from JSON; codes that nobody declared are errors."""
+    spec = Spec._make(tuple(part) if isinstance(part, list) else part for part in seat)
+    known = set(range(NO_NOTE, len(columns())))
+    if not isinstance(spec.family, str) or not {spec.cell_by, spec.times, spec.beside} <= known:
+        raise SnapshotError(f"the snapshot has a hypothesis of which nothing is known: {seat}")
+    clocks = len(spec.shapes) == len(spec.periods) == len(spec.offsets) == 2
+    if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE}:
+        raise SnapshotError(f"the snapshot has a hypothesis with unknown clocks: {seat}")
+    if not (min(spec.periods) > 0 and 0 < spec.discount <= 1 and math.isfinite(sum(spec.offsets))):
+        raise SnapshotError(f"the snapshot has a hypothesis with an impossible period or discount: {seat}")
+    return spec
 
 
 def _starts(sizes: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.hypotheses.spec import Moment, Spec
+from tidepull.hypotheses.family import Family, fixed
+from tidepull.hypotheses.notes import Moment
+from tidepull.hypotheses.spec import Spec
 from tidepull.types import FloatArray
+
+DISCOUNTS = (0.5, 0.7, 0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.998)
 
 
 @dataclass(frozen=True)
@@ -16,7 +20,7 @@ class Discounted:
 
     discount: float
     contextual: bool = False
-    group = "discounted"
+    family = "discounted"
 
     @property
     def words(self) -> str:
@@ -26,8 +30,18 @@ class Discounted:
 
     def spec(self) -> Spec:
         """The same as numbers."""
-        return Spec(discount=self.discount, contextual=self.contextual)
+        return Spec(self.family, discount=self.discount, contextual=self.contextual)
 
     def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
         """Cell 0 and (1), whenever."""
         return 0, np.ones(1)
+
+
+FAMILY = Family(
+    name="discounted",
+    words="drifts, the last n rounds count",
+    prior=0.06,
+    colour="#e69f00",
+    pools=lambda layout, contextual: fixed(layout, *(Discounted(g, contextual) for g in DISCOUNTS)),
+    named=lambda spec: Discounted(spec.discount, spec.contextual),
+)

@@ -7,8 +7,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.hypotheses.spec import SINE, Moment, Spec
+from tidepull.hypotheses import seek
+from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
+from tidepull.hypotheses.notes import Moment
+from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.spec import ADDED_SINE, SINE, Hypothesis, Spec
 from tidepull.types import FloatArray
+
+DRIFTING = 0.99
+LONGEST_PERIOD = 2048
+_LARGEST_DRIFTING = 27
+_PRODUCTS_PER_SEARCH = 40_000_000
 
 
 @dataclass(frozen=True)
@@ -18,7 +27,7 @@ class Fourier:
     period: float
     discount: float = 1.0
     contextual: bool = False
-    group = "fourier"
+    family = "fourier"
 
     @property
     def words(self) -> str:
@@ -30,6 +39,7 @@ class Fourier:
     def spec(self) -> Spec:
         """The same as numbers."""
         return Spec(
+            self.family,
             shapes=(SINE, 0),
             periods=(self.period, 1.0),
             discount=self.discount,
@@ -40,3 +50,81 @@ class Fourier:
         """Cell 0; the angle turns once in a period."""
         angle = 2 * math.pi * (moment.t / self.period % 1.0)
         return 0, np.array([1.0, math.cos(angle), math.sin(angle)])
+
+
+def same_peak(period: FloatArray, other: float, n: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether n rounds can hardly tell the periods apart."""
+    return np.asarray(np.abs(1 / period - 1 / other) < 0.5 / n)
+
+
+def _pools(layout: Layout, contextual: bool) -> list[Pool]:
+    """Log-spaced periods, eight to the octave where that is affordable; the shorter ones drifting, too."""
+    q = layout.context_dim if contextual else 1
+    count = min(76, affordable(3 * q) // (2 if q == 1 else 1))
+    periods = np.geomspace(3, LONGEST_PERIOD, max(count, 2))
+    members = [Fourier(float(p), 1.0, contextual) for p in periods]
+    if q <= 3:
+        members += [Fourier(float(p), DRIFTING, contextual) for p in periods if p <= 256]
+    return growing(contextual, members, [Fourier(3.0, contextual=contextual)])
+
+
+def _newborns(search: Search) -> Newborns:
+    return _with_context(search) if search.contextual else _without_context(search)
+
+
+def _without_context(search: Search) -> Newborns:
+    """The highest peaks of the evidence over all frequencies."""
+    n = len(search.window.t)
+    for period in (yield from seek.best_sines(search.rounds, search.layout.n_arms, 3)):
+        yield Newborn(Fourier(period), n / 3)
+        yield Newborn(Fourier(period, DRIFTING), n)
+
+
+def _with_context(search: Search) -> Newborns:
+    """Rhythms, and the heaviest of the pool with its period climbed to the top."""
+    n, layout = len(search.window.t), search.layout
+    for period, _ in (yield from seek.rhythms(search.window, search.rounds, layout, 3)):
+        yield Newborn(Fourier(period, 1.0, contextual=True), n / 3)
+    dim = layout.dim(Fourier(3.0, contextual=True).spec())
+    tries = max(2, _PRODUCTS_PER_SEARCH // (n * dim * dim))
+    for hypothesis in search.heaviest():
+        assert isinstance(hypothesis, Fourier)
+        best = yield from _climb(hypothesis, search, tries)
+        yield Newborn(best, float(n))
+        if dim <= _LARGEST_DRIFTING:
+            yield Newborn(Fourier(best.period, DRIFTING, contextual=True), float(n))
+
+
+def _climb(sine: Fourier, search: Search, tries: int) -> Slices[Fourier]:
+    """Move the frequency uphill in likelihood, by steps from a third of 1/n down to a thousandth."""
+    n = len(search.window.t)
+    f, step = 1 / sine.period, 0.3 / n
+    best = yield from search.likelihood(Fourier(1 / f, 1.0, contextual=True))
+    for _ in range(min(8, tries // 2)):
+        for g in (f - step, f + step):
+            found = -math.inf
+            if g > 0.25 / n:
+                found = yield from search.likelihood(Fourier(1 / g, 1.0, contextual=True))
+            if found > best:
+                f, best = g, found
+                break
+        else:
+            step /= 2.5
+    return Fourier(1 / f, 1.0, contextual=True)
+
+
+def named(spec: Spec, clock: int = 0) -> Hypothesis:
+    """The sine of one of a spec's clocks."""
+    assert spec.shapes[clock] in (SINE, ADDED_SINE)
+    return Fourier(spec.periods[clock], spec.discount, spec.contextual)
+
+
+FAMILY = Family(
+    name="fourier",
+    words="swings smoothly every P rounds",
+    prior=0.04,
+    colour="#56b4e9",
+    pools=_pools,
+    named=named,
+    newborns=_newborns,
+)

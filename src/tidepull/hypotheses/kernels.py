@@ -11,7 +11,7 @@ own in every block: one block for each cell (regime) and, unless arms are known 
 With h = 1 the line for b is the conjugate update b0 + (S - eta'mu)/2 written as a sum of one-step errors: no
 cancellation, so b > 0 for ever. h is the same for all hypotheses: whoever forgot old errors faster would
 seem to predict better wherever the noise shrinks as choices improve. A block at rest for n rounds decays
-by g^n when it is next touched.
+by g^n when it is next touched; a reward that comes late counts from the round of its decision.
 
 A block is kept in one of two forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
 so that discounts are exact; for small blocks and for g < 1. *Root* (U, z) with U'U = Lam and U'z = eta: a
@@ -36,7 +36,8 @@ from tidepull.hypotheses.algebra import (
     whiten,
     whiten_flat,
 )
-from tidepull.hypotheses.spec import ADDED_SINE, BELIEF_SCALE, LAST_EVENT, LAST_SUCCESS, SINE, SQUARE, TURNS
+from tidepull.hypotheses.family import Window
+from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 MAX_WIDTH = 18
@@ -49,7 +50,10 @@ class Bank(NamedTuple):
     shapes: IntArray  # (m, 2) the two clocks
     periods: FloatArray  # (m, 2)
     offsets: FloatArray  # (m, 2)
-    memory: IntArray
+    cell_by: IntArray  # the column of the notes that names the cell, or -1
+    cells: IntArray  # ... and how many cells it can name
+    times: IntArray  # the column that multiplies tau, or -1
+    beside: IntArray  # the column that comes behind phi, or -1
     discount: FloatArray  # g
     contextual: BoolArray  # x whole, or its leading 1 alone
     dim: IntArray  # length of phi
@@ -63,23 +67,12 @@ class Bank(NamedTuple):
     stamp: IntArray  # (blocks) the round to which a block's discount has been applied
     vec: FloatArray  # eta or z of every block
     mat: FloatArray  # A or U of every block, by rows
-    settings: FloatArray  # (a0, b0, h, arms, blocks per cell)
-
-
-class Window(NamedTuple):
-    """Past rounds, oldest first: what a hypothesis needs to live through them again."""
-
-    t: IntArray
-    recent: FloatArray  # (n, 4) last arm, last reward, last success and belief in the arm before the round
-    arm: IntArray
-    x: FloatArray  # (n, q) the chosen arm's context vector
-    y: FloatArray  # standardised reward
+    settings: FloatArray  # (a0, b0, h, blocks per cell)
 
 
 @inlined
-def locate(bank: Bank, m: int, t: int, recent: FloatArray, tau: FloatArray) -> tuple[int, int]:
+def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tuple[int, int]:
     """Cell and width of hypothesis m in round t; fills tau. The reference is `Hypothesis.locate`."""
-    n_arms = int(bank.settings[3])
     cell, width = 0, 1
     tau[0] = 1.0
     for j in range(2):
@@ -98,15 +91,24 @@ def locate(bank: Bank, m: int, t: int, recent: FloatArray, tau: FloatArray) -> t
             angle = TWO_PI * ((t / period) % 1.0)
             tau[width], tau[width + 1] = math.cos(angle), math.sin(angle)
             width += 2
-    if bank.memory[m] == LAST_EVENT:
-        cell = (n_arms + 1) * cell + int(recent[0]) + 1
+    if bank.cell_by[m] >= 0:
+        cell = bank.cells[m] * cell + int(notes[bank.cell_by[m]])
+    if bank.times[m] >= 0:
+        note = notes[bank.times[m]]
         for i in range(width - 1, -1, -1):
-            tau[2 * i + 1] = tau[i] * recent[1]
+            tau[2 * i + 1] = tau[i] * note
             tau[2 * i] = tau[i]
         width *= 2
-    elif bank.memory[m] == LAST_SUCCESS:
-        cell = (n_arms + 1) * cell + int(recent[2]) + 1
     return cell, width
+
+
+@inlined
+def forgotten(bank: Bank, m: int, notes: FloatArray) -> bool:
+    """Whether hypothesis m needs a note that is no longer there."""
+    lost = False
+    for column in (bank.cell_by[m], bank.times[m], bank.beside[m]):
+        lost |= column >= 0 and math.isnan(notes[column])
+    return lost
 
 
 @inlined
@@ -123,6 +125,16 @@ def _spread(tau: FloatArray, width: int, x: FloatArray, whole: bool, phi: FloatA
 
 
 @inlined
+def _decay(bank: Bank, m: int, block: int, t: int) -> float:
+    """g^n for a block at rest for n rounds; a round from before its last one finds it as it is."""
+    if bank.discount[m] == 1.0:
+        return 1.0
+    rest = max(t - bank.stamp[bank.block_at[m] + block], 0)
+    decay: float = bank.discount[m] ** rest
+    return decay
+
+
+@inlined
 def _open(
     bank: Bank, m: int, block: int, t: int, U: FloatArray, z: FloatArray, v: FloatArray
 ) -> tuple[float, float]:
@@ -135,8 +147,7 @@ def _open(
         for i in range(d):
             z[i] = vec[i]
     else:
-        rest = t - bank.stamp[bank.block_at[m] + block]
-        decay = bank.discount[m] ** rest if bank.discount[m] < 1.0 else 1.0
+        decay = _decay(bank, m, block, t)
         factor(mat, bank.ridge[m], decay, d, U)
         for i in range(d):
             z[i] = decay * vec[i]
@@ -154,7 +165,7 @@ def observe_one(
     bank: Bank,
     m: int,
     t: int,
-    recent: FloatArray,
+    notes: FloatArray,
     arm: int,
     x: FloatArray,
     y: float,
@@ -168,12 +179,14 @@ def observe_one(
     """Log likelihood of the reward under hypothesis m before it learns from it; then it learns."""
     score: float
     d = bank.dim[m]
-    cell, width = locate(bank, m, t, recent, tau)
-    per_cell = int(bank.settings[4])
+    if forgotten(bank, m, notes):
+        return math.nan
+    cell, width = locate(bank, m, t, notes, tau)
+    per_cell = int(bank.settings[3])
     block = cell * per_cell + (arm if per_cell > 1 else 0)
     _spread(tau, width, x, bank.contextual[m], phi)
-    if bank.memory[m] == TURNS:
-        phi[d - 1] = BELIEF_SCALE * recent[3]
+    if bank.beside[m] >= 0:
+        phi[d - 1] = notes[bank.beside[m]]
     for i in range(d):
         v[i] = phi[i]
     mean, leverage = _open(bank, m, block, t, U, z, v)
@@ -182,8 +195,7 @@ def observe_one(
     if not binary:
         score = log_student(e, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
     elif d == 1:
-        rest = t - bank.stamp[bank.block_at[m] + block]
-        decay = bank.discount[m] ** rest if bank.discount[m] < 1.0 else 1.0
+        decay = _decay(bank, m, block, t)
         n, s = decay * bank.mat[at], decay * bank.vec[vat]
         chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
         score = math.log(chance) if y > 0 else math.log(1 - chance)
@@ -201,11 +213,18 @@ def observe_one(
 
 @inlined
 def _add_moments(bank: Bank, m: int, block: int, t: int, phi: FloatArray, y: float) -> None:
-    """A <- g^n A + phi phi' and eta <- g^n eta + phi y after n rounds at rest."""
+    """A <- g^n A + phi phi' and eta <- g^n eta + phi y after n rounds at rest; a round from n rounds before
+    the block's last one counts g^n itself. phi may be used up."""
     d = bank.dim[m]
     at, vat, stamp = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d, bank.block_at[m] + block
-    decay = bank.discount[m] ** (t - bank.stamp[stamp]) if bank.discount[m] < 1.0 else 1.0
-    bank.stamp[stamp] = t
+    decay = _decay(bank, m, block, t)
+    if t >= bank.stamp[stamp]:
+        bank.stamp[stamp] = t
+    elif bank.discount[m] < 1.0:
+        root = math.sqrt(bank.discount[m] ** (bank.stamp[stamp] - t))
+        y *= root
+        for i in range(d):
+            phi[i] *= root
     for i in range(d):
         bank.vec[vat + i] = decay * bank.vec[vat + i] + y * phi[i]
         for j in range(i, d):
@@ -216,14 +235,15 @@ def _add_moments(bank: Bank, m: int, block: int, t: int, phi: FloatArray, y: flo
 def observe(
     bank: Bank,
     t: int,
-    recent: FloatArray,
+    notes: FloatArray,
     arm: int,
     x: FloatArray,
     y: float,
     binary: bool,
     scores: FloatArray,
 ) -> None:
-    """One finished round for every active hypothesis; `scores` receives their log likelihoods."""
+    """One finished round for every active hypothesis; `scores` receives their log likelihoods (NaN where a
+    hypothesis would need a note that is forgotten, and then does not learn)."""
     most = 1
     for m in range(bank.dim.shape[0]):
         most = max(most, bank.dim[m])
@@ -236,24 +256,23 @@ def observe(
     )
     for m in range(bank.dim.shape[0]):
         if bank.active[m]:
-            scores[m] = observe_one(bank, m, t, recent, arm, x, y, binary, tau, phi, v, z, U)
+            scores[m] = observe_one(bank, m, t, notes, arm, x, y, binary, tau, phi, v, z, U)
         else:
             scores[m] = -np.inf
 
 
 @compiled
-def replay(bank: Bank, m: int, window: Window, binary: bool, scores: FloatArray) -> float:
-    """Hypothesis m lives through a window of past rounds; returns its total log likelihood."""
+def replay(
+    bank: Bank, m: int, window: Window, start: int, stop: int, binary: bool, scores: FloatArray
+) -> None:
+    """Hypothesis m lives through rows `start` to `stop` of a window of past rounds; its log likelihoods."""
     d = bank.dim[m]
     tau, phi, v, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
-    total = 0.0
-    for i in range(window.t.shape[0]):
+    for i in range(start, stop):
         scores[i] = observe_one(
-            bank, m, window.t[i], window.recent[i], window.arm[i], window.x[i], window.y[i], binary,
+            bank, m, window.t[i], window.notes[i], window.arm[i], window.x[i], window.y[i], binary,
             tau, phi, v, z, U,
         )  # fmt: skip
-        total += scores[i]
-    return total
 
 
 @compiled
@@ -261,8 +280,8 @@ def outlook(
     bank: Bank,
     m: int,
     t: int,
-    recent: FloatArray,
-    beliefs: FloatArray,
+    notes: FloatArray,
+    each: FloatArray,
     X: FloatArray,
     means: FloatArray,
     leverages: FloatArray,
@@ -270,39 +289,38 @@ def outlook(
     """Mean and leverage of every arm under hypothesis m, where arms have blocks of their own."""
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
-    cell, width = locate(bank, m, t, recent, tau)
+    cell, width = locate(bank, m, t, notes, tau)
     n_arms = means.shape[0]
     for k in range(n_arms):
         _spread(tau, width, X[k], bank.contextual[m], phi)
-        if bank.memory[m] == TURNS:
-            phi[d - 1] = BELIEF_SCALE * beliefs[k]
+        if bank.beside[m] >= 0:
+            phi[d - 1] = each[bank.beside[m], k]
         means[k], leverages[k] = _open(bank, m, cell * n_arms + k, t, U, z, phi)
 
 
 @compiled
 def counts(
-    bank: Bank, m: int, t: int, recent: FloatArray, successes: FloatArray, failures: FloatArray
+    bank: Bank, m: int, t: int, notes: FloatArray, successes: FloatArray, failures: FloatArray
 ) -> None:
     """Discounted successes and failures of every arm under a hypothesis of one feature (binary rewards)."""
     tau = np.empty(MAX_WIDTH)
-    cell, _ = locate(bank, m, t, recent, tau)
+    cell, _ = locate(bank, m, t, notes, tau)
     n_arms = successes.shape[0]
     for k in range(n_arms):
         block = cell * n_arms + k
-        rest = t - bank.stamp[bank.block_at[m] + block]
-        decay = bank.discount[m] ** rest if bank.discount[m] < 1.0 else 1.0
+        decay = _decay(bank, m, block, t)
         n, s = decay * bank.mat[bank.mat_at[m] + block], decay * bank.vec[bank.vec_at[m] + block]
         successes[k], failures[k] = 0.5 * (n + s), 0.5 * (n - s)
 
 
 @compiled
 def shared_draw(
-    bank: Bank, m: int, t: int, recent: FloatArray, X: FloatArray, noise: FloatArray, draws: FloatArray
+    bank: Bank, m: int, t: int, notes: FloatArray, X: FloatArray, noise: FloatArray, draws: FloatArray
 ) -> None:
     """phi_k . theta of every arm for one draw theta = U^-1 (z + noise), where arms share a block."""
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
-    cell, width = locate(bank, m, t, recent, tau)
+    cell, width = locate(bank, m, t, notes, tau)
     for k in range(draws.shape[0]):
         _spread(tau, width, X[k], bank.contextual[m], phi)
         if k == 0 or bank.root[m]:

@@ -5,7 +5,8 @@ For each candidate, the log marginal likelihood of the standardised rewards unde
     a_n = a0 + n/2,  b_n = b0 + (sum y^2 - sum over blocks of eta' Lam^-1 eta) / 2
     log p(y) = const - a_n log b_n - (sum over blocks of log |Lam| - d log lam0) / 2
 
-from sufficient statistics alone, a block for each arm (and phase). It only ranks candidates: whoever is
+from sufficient statistics alone, a block for each arm (and phase); rounds of which no reward has come (arm -1,
+y 0) are passed over. It only ranks candidates: whoever is
 born from it must then live through the window like everybody else.
 """
 
@@ -17,24 +18,24 @@ import numpy as np
 from scipy.linalg import solve_triangular
 
 from tidepull.hypotheses.algebra import compiled
+from tidepull.hypotheses.family import Rounds
+from tidepull.hypotheses.slices import Slices
 from tidepull.types import FloatArray, IntArray
 
 _RIDGE, _A0, _B0 = 0.1, 1.0, 0.1
 
 
-def sine_evidence(frequencies: FloatArray, t0: int, arm: IntArray, y: FloatArray, n_arms: int) -> FloatArray:
-    """Evidence of (1, cos, sin) x arm at every frequency (turns per round), for rounds t0, t0 + 1, ..."""
+def sine_evidence(frequencies: FloatArray, rounds: Rounds, n_arms: int) -> FloatArray:
+    """Evidence of (1, cos, sin) x arm at every frequency (turns per round)."""
     evidence = np.empty(len(frequencies))
-    _scan_sines(frequencies, t0, arm, y, n_arms, evidence)
+    _scan_sines(frequencies, rounds.t0, rounds.arm, rounds.y, n_arms, evidence)
     return evidence
 
 
-def square_evidence(
-    halves: FloatArray, offsets: FloatArray, t0: int, arm: IntArray, y: FloatArray, n_arms: int
-) -> FloatArray:
+def square_evidence(halves: FloatArray, offsets: FloatArray, rounds: Rounds, n_arms: int) -> FloatArray:
     """Evidence of two phases x arm for every pair of half period and offset."""
     evidence = np.empty(len(halves))
-    _scan_squares(halves, offsets, t0, arm, y, n_arms, evidence)
+    _scan_squares(halves, offsets, rounds.t0, rounds.arm, rounds.y, n_arms, evidence)
     return evidence
 
 
@@ -46,7 +47,7 @@ def contextual_square_evidence(
     x: FloatArray,
     y: FloatArray,
     ridge: float,
-) -> FloatArray:
+) -> Slices[FloatArray]:
     """Evidence of two phases x block x context for every pair of half period and offset."""
     evidence = np.empty(len(halves))
     for i, (half, offset) in enumerate(zip(halves, offsets, strict=True)):
@@ -58,7 +59,8 @@ def contextual_square_evidence(
             z = solve_triangular(factor, X.T @ target, lower=True, check_finite=False)
             explained += float(z @ z)
             volume += 2 * float(np.log(np.diag(factor)).sum()) - X.shape[1] * math.log(ridge)
-        evidence[i] = _log_evidence(y, explained, volume)
+        evidence[i] = _log_evidence(y, len(y), explained, volume)
+        yield
     return evidence
 
 
@@ -66,31 +68,34 @@ def contextual_square_evidence(
 def _scan_sines(
     frequencies: FloatArray, t0: int, arm: IntArray, y: FloatArray, n_arms: int, evidence: FloatArray
 ) -> None:
-    n = y.shape[0]
+    n, told = y.shape[0], 0
     sums = np.empty((n_arms, 9))
+    for i in range(n):
+        told += arm[i] >= 0
     for f in range(frequencies.shape[0]):
         sums[:] = 0.0
         turn = 2 * math.pi * frequencies[f]
         c, s = math.cos(turn * t0), math.sin(turn * t0)
         dc, ds = math.cos(turn), math.sin(turn)
         for i in range(n):
-            row = sums[arm[i]]
-            row[0] += 1.0
-            row[1] += c
-            row[2] += s
-            row[3] += c * c
-            row[4] += c * s
-            row[5] += s * s
-            row[6] += y[i]
-            row[7] += y[i] * c
-            row[8] += y[i] * s
+            if arm[i] >= 0:
+                row = sums[arm[i]]
+                row[0] += 1.0
+                row[1] += c
+                row[2] += s
+                row[3] += c * c
+                row[4] += c * s
+                row[5] += s * s
+                row[6] += y[i]
+                row[7] += y[i] * c
+                row[8] += y[i] * s
             c, s = c * dc - s * ds, s * dc + c * ds
         explained, volume = 0.0, 0.0
         for k in range(n_arms):
             gain, log_det = _solve3(sums[k])
             explained += gain
             volume += log_det
-        evidence[f] = _log_evidence(y, explained, volume)
+        evidence[f] = _log_evidence(y, told, explained, volume)
 
 
 @compiled
@@ -117,8 +122,10 @@ def _scan_squares(
     n_arms: int,
     evidence: FloatArray,
 ) -> None:
-    n = y.shape[0]
+    n, told = y.shape[0], 0
     sums = np.empty((2 * n_arms, 2))
+    for i in range(n):
+        told += arm[i] >= 0
     for f in range(halves.shape[0]):
         sums[:] = 0.0
         phase = math.floor((t0 + offsets[f]) / halves[f])
@@ -127,21 +134,22 @@ def _scan_squares(
             while t0 + i >= border:
                 phase += 1
                 border = (phase + 1) * halves[f] - offsets[f]
-            row = sums[2 * arm[i] + (phase & 1)]
-            row[0] += 1.0
-            row[1] += y[i]
+            if arm[i] >= 0:
+                row = sums[2 * arm[i] + (phase & 1)]
+                row[0] += 1.0
+                row[1] += y[i]
         explained, volume = 0.0, 0.0
         for k in range(2 * n_arms):
             explained += sums[k, 1] ** 2 / (sums[k, 0] + _RIDGE)
             volume += math.log((sums[k, 0] + _RIDGE) / _RIDGE)
-        evidence[f] = _log_evidence(y, explained, volume)
+        evidence[f] = _log_evidence(y, told, explained, volume)
 
 
 @compiled
-def _log_evidence(y: FloatArray, explained: float, volume: float) -> float:
+def _log_evidence(y: FloatArray, told: int, explained: float, volume: float) -> float:
     total = 0.0
     for i in range(y.shape[0]):
         total += float(y[i]) * float(y[i])
     b = _B0 + 0.5 * max(total - explained, 0.0)
-    evidence: float = -(_A0 + 0.5 * y.shape[0]) * math.log(b) - 0.5 * volume
+    evidence: float = -(_A0 + 0.5 * told) * math.log(b) - 0.5 * volume
     return evidence

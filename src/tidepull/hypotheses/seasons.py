@@ -6,10 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull.hypotheses import fourier, seek, square
+from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Rounds, Search, growing
 from tidepull.hypotheses.fourier import Fourier
-from tidepull.hypotheses.spec import ADDED_SINE, Moment, Spec
+from tidepull.hypotheses.notes import Moment, blank
+from tidepull.hypotheses.slices import Slices, pieces
+from tidepull.hypotheses.spec import ADDED_SINE, SQUARE, Hypothesis, Spec
 from tidepull.hypotheses.square import Square
 from tidepull.types import FloatArray
+
+_STEPS_OF_LOCATE = 1500
 
 
 @dataclass(frozen=True)
@@ -22,7 +28,7 @@ class Seasons:
     first: Fourier | Square
     second: Fourier | Square
     added: bool = False
-    group = "seasons"
+    family = "seasons"
 
     @property
     def words(self) -> str:
@@ -33,6 +39,7 @@ class Seasons:
         """The same as numbers."""
         one, two = self.first.spec(), self.second.spec()
         return Spec(
+            self.family,
             shapes=(one.shapes[0], ADDED_SINE if self.added else two.shapes[0]),
             periods=(one.periods[0], two.periods[0]),
             offsets=(one.offsets[0], two.offsets[0]),
@@ -46,3 +53,65 @@ class Seasons:
         if self.added:
             return cell_1, np.concatenate([tau_1, tau_2[1:]])
         return cell_1 * self.second.spec().cells(n_arms) + cell_2, np.kron(tau_1, tau_2)
+
+
+def _pools(layout: Layout, contextual: bool) -> list[Pool]:
+    """Pairs are born, never there from the start, and only without context: they would be too large."""
+    if contextual and layout.context_dim > 1:
+        return []
+    sine, wave = Fourier(3.0, contextual=contextual), Square(2.0, contextual=contextual)
+    return growing(contextual, [], [Seasons(sine, sine), Seasons(sine, wave), Seasons(wave, wave)])
+
+
+def _newborns(search: Search) -> Newborns:
+    """The heaviest season, and a second one in what it leaves unexplained."""
+    first = search.heaviest_of(("fourier", "square"))
+    if first is None:
+        return
+    assert isinstance(first, Fourier | Square)
+    first = Fourier(first.period) if isinstance(first, Fourier) else Square(first.half_period, first.offset)
+    n, n_arms = len(search.window.t), search.layout.n_arms
+    rest = yield from _residuals(first, search.rounds, n_arms)
+    left = search.rounds._replace(y=rest)
+    others: list[Fourier | Square] = []
+    others += [Fourier(period) for period in (yield from seek.best_sines(left, n_arms, 2))]
+    others += [Square(half, offset) for half, offset in (yield from seek.best_squares(left, n_arms, 2))]
+    for second in others:
+        if isinstance(first, Fourier) and isinstance(second, Fourier):
+            yield Newborn(Seasons(first, second, added=True), 0.25 * n**2)
+        yield Newborn(Seasons(first, second), 0.25 * n**2)  # both were looked for
+
+
+def _residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Slices[FloatArray]:
+    """What a season leaves of the rewards, by least squares with a little ridge."""
+    nothing = blank(0, 1)
+    located = []
+    for start, stop in pieces(len(rounds.y), _STEPS_OF_LOCATE):
+        located += [first.locate(nothing._replace(t=rounds.t0 + i), n_arms) for i in range(start, stop)]
+        yield
+    tau = np.array([features for _, features in located])
+    block = np.array([cell for cell, _ in located]) * n_arms + rounds.arm
+    rest = rounds.y.copy()
+    for b in np.unique(block[rounds.arm >= 0]):
+        rows = (block == b) & (rounds.arm >= 0)
+        A = tau[rows].T @ tau[rows] + 0.1 * np.eye(tau.shape[1])
+        rest[rows] -= tau[rows] @ np.linalg.solve(A, tau[rows].T @ rounds.y[rows])
+    return rest
+
+
+def _named(spec: Spec) -> Hypothesis:
+    one, two = ((square if spec.shapes[i] == SQUARE else fourier).named(spec, i) for i in range(2))
+    assert isinstance(one, Fourier | Square)
+    assert isinstance(two, Fourier | Square)
+    return Seasons(one, two, spec.shapes[1] == ADDED_SINE)
+
+
+FAMILY = Family(
+    name="seasons",
+    words="two at once",
+    prior=0.01,
+    colour="#009e73",
+    pools=_pools,
+    named=_named,
+    newborns=_newborns,
+)

@@ -1,23 +1,28 @@
-"""Candidates for birth: the best periods of a scan, refined to real numbers."""
+"""Candidates for birth: the best periods of a scan, refined to real numbers; all of it in slices."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
-from tidepull.hypotheses.fourier import Fourier
+from tidepull.hypotheses.family import Layout, Rounds, Window
 from tidepull.hypotheses.scan import sine_evidence, square_evidence
-from tidepull.hypotheses.square import Square
-from tidepull.types import FloatArray, IntArray
+from tidepull.hypotheses.slices import Slices, pieces
+from tidepull.types import FloatArray
+
+Score: TypeAlias = Callable[[FloatArray, FloatArray], Slices[FloatArray]]
+"""The evidence of square waves (half periods, offsets)."""
 
 _SHORTEST = 3.0
 _OVERSAMPLING = 3
+_STEPS_OF_FFT = 10
 
 
 def frequencies(n: int) -> FloatArray:
-    """Every frequency that n rounds can tell apart, from one turn in the window to period 3."""
+    """Every frequency that n rounds can tell apart, from one turn of the window to period 3."""
     step = 1.0 / (_OVERSAMPLING * n)
     lowest = 1.0 / n
     return np.arange(lowest, 1 / _SHORTEST, step)
@@ -35,12 +40,15 @@ def _half_periods(n: int) -> list[int]:
     return whole + [round(h) for h in longer if n / 2 > 97]
 
 
-def best_sines(t0: int, arm: IntArray, y: FloatArray, n_arms: int, count: int) -> list[Fourier]:
-    """The highest peaks of the evidence over all frequencies, each climbed to its top."""
-    grid = frequencies(len(y))
+def best_sines(rounds: Rounds, n_arms: int, count: int) -> Slices[list[float]]:
+    """Periods at the highest peaks of the evidence over all frequencies, each climbed to its top."""
+    grid = frequencies(len(rounds.y))
     if len(grid) < 3:
         return []
-    evidence = sine_evidence(grid, t0, arm, y, n_arms)
+    evidence = np.empty(len(grid))
+    for start, stop in pieces(len(grid), len(rounds.y)):
+        evidence[start:stop] = sine_evidence(grid[start:stop], rounds, n_arms)
+        yield
     padded = np.concatenate([[-np.inf], evidence, [-np.inf]])
     peaks = np.flatnonzero((evidence >= padded[:-2]) & (evidence > padded[2:]))
     peaks = peaks[np.argsort(-evidence[peaks], kind="stable")][:count]
@@ -50,69 +58,95 @@ def best_sines(t0: int, arm: IntArray, y: FloatArray, n_arms: int, count: int) -
         for _ in range(3):
             fine = centre + width * np.linspace(-1, 1, 9)
             fine = fine[fine > 0]
-            centre = fine[np.argmax(sine_evidence(fine, t0, arm, y, n_arms))]
+            centre = fine[np.argmax(sine_evidence(fine, rounds, n_arms))]
             width /= 4
-        found.append(Fourier(float(1 / centre)))
+        found.append(float(1 / centre))
+        yield
     return found
 
 
-def best_squares(t0: int, arm: IntArray, y: FloatArray, n_arms: int, count: int) -> list[Square]:
+def best_squares(rounds: Rounds, n_arms: int, count: int) -> Slices[list[tuple[float, float]]]:
     """The best pairs of half period and offset with distinct half periods, each improved by small moves."""
-    halves, offsets = squares(len(y))
-    evidence = square_evidence(halves, offsets, t0, arm, y, n_arms)
-    found: list[Square] = []
+    halves, offsets = squares(len(rounds.y))
+    evidence = np.empty(len(halves))
+    for start, stop in pieces(len(halves), len(rounds.y)):
+        evidence[start:stop] = square_evidence(halves[start:stop], offsets[start:stop], rounds, n_arms)
+        yield
+    chosen: list[tuple[float, float]] = []
     for i in np.argsort(-evidence, kind="stable"):
-        if any(abs(math.log(s.half_period / halves[i])) < 0.05 for s in found):
+        if any(abs(math.log(half / halves[i])) < 0.05 for half, _ in chosen):
             continue
-        found.append(Square(float(halves[i]), float(offsets[i])))
-        if len(found) == count:
+        chosen.append((float(halves[i]), float(offsets[i])))
+        if len(chosen) == count:
             break
 
-    def score(h: FloatArray, o: FloatArray) -> FloatArray:
-        return square_evidence(h, o, t0, arm, y, n_arms)
+    def score(h: FloatArray, o: FloatArray) -> Slices[FloatArray]:
+        yield
+        return square_evidence(h, o, rounds, n_arms)
 
-    return [climb(square, t0 + len(y) / 2, score) for square in found]
+    found = []
+    for half, offset in chosen:
+        found.append((yield from climb(half, offset, rounds.t0 + len(rounds.y) / 2, score)))
+    return found
 
 
-def neighbours(square: Square, centre: float, step: float) -> list[Square]:
+def neighbours(half: float, offset: float, centre: float, step: float) -> list[tuple[float, float]]:
     """Moves of a square wave: in offset, and in half period about the round `centre`."""
-    h, o = square.half_period, square.offset
-    moves = [(h, o + step), (h, o - step)]
+    moves = [(half, offset + step), (half, offset - step)]
     # A change of half period keeps the boundary nearest to the centre; whole ones are likelier than others.
-    moves += [(x, (centre + o) * x / h - centre) for x in (h + step / 4, h - step / 4) if x >= 1]
-    whole = [float(round(h) + i) for i in (0, 1, -1)]
-    whole = [x for x in whole if x >= 1 and x != h and abs(x - h) <= step]
-    moves += [(x, float(round((centre + o) * x / h - centre))) for x in whole]
-    return [Square(float(half), float(offset % (2 * half))) for half, offset in moves]
+    near = [x for x in (half + step / 4, half - step / 4) if x >= 1]
+    moves += [(x, (centre + offset) * x / half - centre) for x in near]
+    whole = [float(round(half) + i) for i in (0, 1, -1)]
+    whole = [x for x in whole if x >= 1 and x != half and abs(x - half) <= step]
+    moves += [(x, float(round((centre + offset) * x / half - centre))) for x in whole]
+    return [(float(h), float(o % (2 * h))) for h, o in moves]
 
 
-def climb(square: Square, centre: float, score: Callable[[FloatArray, FloatArray], FloatArray]) -> Square:
+def climb(half: float, offset: float, centre: float, score: Score) -> Slices[tuple[float, float]]:
     """Small moves as long as they raise the score of (half period, offset)."""
-    best = float(score(np.array([square.half_period]), np.array([square.offset]))[0])
-    step = max(1.0, square.half_period / 8)
+    best = float((yield from score(np.array([half]), np.array([offset])))[0])
+    step = max(1.0, half / 8)
     while step >= 0.125:
-        options = neighbours(square, centre, step)
-        values = score(np.array([s.half_period for s in options]), np.array([s.offset for s in options]))
+        options = neighbours(half, offset, centre, step)
+        values = yield from score(np.array([h for h, _ in options]), np.array([o for _, o in options]))
         top = int(np.argmax(values))
         if values[top] > best + 1e-9:
-            best, square = float(values[top]), options[top]
+            best, (half, offset) = float(values[top]), options[top]
         else:
             step /= 2
-    return square
+    return half, offset
 
 
-def spectral(moments: FloatArray, t0: int, count: int) -> list[tuple[Fourier, Square]]:
-    """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates), as a sine and as a square wave.
+def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Slices[list[tuple[float, float]]]:
+    """What swings in the products of reward and context (of each arm apart, unless arms share)."""
+    span = len(rounds.y)
+    row = window.t - rounds.t0
+    kept = row >= 0
+    row, products = row[kept], (window.y[:, None] * window.x)[kept]
+    width = products.shape[1]
+    moments = np.zeros((span, (1 if layout.shared else layout.n_arms) * width))
+    first = np.zeros(len(row), np.int64) if layout.shared else window.arm[kept] * width
+    moments[row[:, None], first[:, None] + np.arange(width)] = products
+    return (yield from spectral(moments, rounds.t0, count))
+
+
+def spectral(moments: FloatArray, t0: int, count: int) -> Slices[list[tuple[float, float]]]:
+    """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates): periods, and the offsets of square
+    waves of these periods.
 
     Where weights swing as A sin(2 pi f (t + o)), so do the moments; F_j = sum_t v_tj exp(-2 pi i f t) then
     has the square A_j^2 exp(i (4 pi f o - pi)) times a constant, which gives o whatever A is.
     """
     n = len(moments)
-    spectrum = np.fft.rfft(moments - moments.mean(axis=0), n=4 * n, axis=0)
-    frequency = np.arange(len(spectrum)) / (4 * n)
-    power = np.sum(np.abs(spectrum) ** 2, axis=1)
+    centred = moments - moments.mean(axis=0)
+    frequency = np.arange(2 * n + 1) / (4 * n)
+    power = np.zeros(len(frequency))
+    for start, stop in pieces(moments.shape[1], n * _STEPS_OF_FFT):
+        spectrum = np.fft.rfft(centred[:, start:stop], n=4 * n, axis=0)
+        power += np.sum(np.abs(spectrum) ** 2, axis=1)
+        yield
     power[(frequency < 1 / n) | (frequency > 1 / _SHORTEST)] = 0.0
-    found: list[tuple[Fourier, Square]] = []
+    found: list[tuple[float, float]] = []
     while len(found) < count and power.max(initial=0.0) > 0:
         top = int(np.argmax(power))
         left, middle, right = np.log(np.maximum(power[top - 1 : top + 2], 1e-300))
@@ -120,8 +154,9 @@ def spectral(moments: FloatArray, t0: int, count: int) -> list[tuple[Fourier, Sq
         shift = 0.5 * (left - right) / bend if bend < -1e-12 and left > -600 and right > -600 else 0.0
         f = (top + float(np.clip(shift, -0.5, 0.5))) / (4 * n)
         turn = np.exp(-2j * np.pi * f * np.arange(n))
-        angle = float(np.angle(np.sum((turn @ (moments - moments.mean(axis=0))) ** 2)))
+        angle = float(np.angle(np.sum((turn @ centred) ** 2)))
         offset = (angle + np.pi) / (4 * np.pi * f) - t0
-        found.append((Fourier(1 / f), Square(0.5 / f, float(offset % (1 / f)))))
+        found.append((1 / f, float(offset % (1 / f))))
         power[np.abs(frequency - f) < 1.5 / n] = 0.0
+        yield
     return found

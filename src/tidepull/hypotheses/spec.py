@@ -1,47 +1,39 @@
 """The seam between a hypothesis that a person understands and the row of numbers that the kernel reads.
 
-Every hypothesis is a composition of up to two clocks, a memory and a discount. It says of a round t
+Every hypothesis is a composition of up to two clocks, notes about the past and a discount. It says of a round t
 
     cell   which of finitely many regimes holds now (each regime has weights of its own), and
     tau    features of time, tau[0] = 1 first.
 
-The features of arm k are phi = tau (x) x_k, where x_k is the context's vector (1 first) or just (1). Where arms
-take turns, the belief that it is the arm's turn comes behind them, times `BELIEF_SCALE`.
+The features of arm k are phi = tau (x) x_k, where x_k is the context's vector (1 first) or just (1), and behind
+them, where a hypothesis asks for it, one number that was noted of arm k.
 """
 
 from __future__ import annotations
 
 from typing import NamedTuple, Protocol
 
+from tidepull.hypotheses.notes import Moment, columns
 from tidepull.types import FloatArray
 
 NO_CLOCK, SINE, SQUARE, ADDED_SINE = 0, 1, 2, 3
-NO_MEMORY, LAST_EVENT, LAST_SUCCESS, TURNS = 0, 1, 2, 3
-BELIEF_SCALE = 3.0
-"""The prior standard deviation of a belief's weight is so many times that of another weight."""
-
-
-class Moment(NamedTuple):
-    """All that a hypothesis may look at besides the context: the round and the recent events.
-
-    `last_arm` and `last_success` (the arm of the latest successful round) are -1 before there is one;
-    `beliefs` say of every arm how likely it is its turn (empty: nobody asked).
-    """
-
-    t: int = 0
-    last_arm: int = -1
-    last_reward: float = 0.0
-    last_success: int = -1
-    beliefs: tuple[float, ...] = ()
+NO_NOTE = -1
 
 
 class Spec(NamedTuple):
-    """A hypothesis as numbers; `period` of a square clock is the length of one of its two phases."""
+    """A hypothesis as numbers; `periods` of a square clock is the length of one of its two phases.
 
+    Of the notes, column `cell_by` names a regime, column `times` multiplies tau by (1, note), and column
+    `beside` comes behind the features of each arm.
+    """
+
+    family: str
     shapes: tuple[int, int] = (NO_CLOCK, NO_CLOCK)
     periods: tuple[float, float] = (1.0, 1.0)
     offsets: tuple[float, float] = (0.0, 0.0)
-    memory: int = NO_MEMORY
+    cell_by: int = NO_NOTE
+    times: int = NO_NOTE
+    beside: int = NO_NOTE
     discount: float = 1.0
     contextual: bool = False
 
@@ -51,20 +43,29 @@ class Spec(NamedTuple):
         width = 1
         for shape in self.shapes:
             width = 3 * width if shape == SINE else width + 2 if shape == ADDED_SINE else width
-        return width * (2 if self.memory == LAST_EVENT else 1)
+        return width * (1 if self.times == NO_NOTE else 2)
+
+    def noted_cells(self, n_arms: int) -> int:
+        """How many regimes the notes can tell apart."""
+        if self.cell_by == NO_NOTE:
+            return 1
+        cells = columns()[self.cell_by].cells
+        if cells is None:
+            raise ValueError(f"the column '{columns()[self.cell_by].name}' names no regimes")
+        return cells(n_arms)
 
     def cells(self, n_arms: int) -> int:
         """Number of regimes."""
         squares = sum(shape == SQUARE for shape in self.shapes)
-        return int(2**squares * (n_arms + 1 if self.memory in (LAST_EVENT, LAST_SUCCESS) else 1))
+        return int(2**squares * self.noted_cells(n_arms))
 
 
 class Hypothesis(Protocol):
     """One guess about what time is doing."""
 
     @property
-    def group(self) -> str:
-        """The family it belongs to."""
+    def family(self) -> str:
+        """The name of the family it belongs to."""
 
     @property
     def words(self) -> str:

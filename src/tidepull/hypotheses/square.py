@@ -7,8 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.hypotheses.spec import SQUARE, Moment, Spec
+from tidepull.hypotheses import seek
+from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
+from tidepull.hypotheses.notes import Moment
+from tidepull.hypotheses.scan import contextual_square_evidence
+from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.spec import SQUARE, Hypothesis, Spec
 from tidepull.types import FloatArray
+
+_RHYTHMS = 12
 
 
 @dataclass(frozen=True)
@@ -19,7 +26,7 @@ class Square:
     offset: float = 0.0
     discount: float = 1.0
     contextual: bool = False
-    group = "square"
+    family = "square"
 
     @property
     def words(self) -> str:
@@ -31,6 +38,7 @@ class Square:
     def spec(self) -> Spec:
         """The same as numbers."""
         return Spec(
+            self.family,
             shapes=(SQUARE, 0),
             periods=(self.half_period, 1.0),
             offsets=(self.offset, 0.0),
@@ -41,3 +49,72 @@ class Square:
     def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
         """Cell 0 in one phase, cell 1 in the other."""
         return math.floor((moment.t + self.offset) / self.half_period) % 2, np.ones(1)
+
+
+def _pools(layout: Layout, contextual: bool) -> list[Pool]:
+    """All whole half periods up to 16 with all offsets; longer ones log-spaced with eight offsets, unless
+    a scan will find them."""
+    q = layout.context_dim if contextual else 1
+    count = min(336, affordable(q))
+    short = [(float(h), float(o)) for h in range(1, 17) for o in range(h)]
+    longer = [round(17 * 2 ** (i / 8)) for i in range(25)]
+    wide = [] if q == 1 else [(float(h), h * i / 8) for h in longer for i in range(8)]
+    if count < len(short) + len(wide):
+        short = [(float(h), float(o)) for h in range(1, 7) for o in range(h)]
+        spare = max(count - len(short), 8)
+        halves = np.geomspace(8, 128, max(spare // 8, 2)).round()
+        wide = [(float(h), h * i / 8) for h in halves for i in range(8)]
+    members = [Square(h, o, contextual=contextual) for h, o in short + wide]
+    return growing(contextual, members, [Square(2.0, contextual=contextual)])
+
+
+def _newborns(search: Search) -> Newborns:
+    return _with_context(search) if search.contextual else _without_context(search)
+
+
+def _without_context(search: Search) -> Newborns:
+    """The best of about a thousand square waves, each improved by small moves."""
+    looked_at = float(len(seek.squares(len(search.rounds.y))[0]))
+    for half, offset in (yield from seek.best_squares(search.rounds, search.layout.n_arms, 3)):
+        yield Newborn(Square(half, offset), looked_at)
+
+
+def _with_context(search: Search) -> Newborns:
+    """Rhythms and the heaviest of the pool; those of the most evidence climbed to the top."""
+    window, layout = search.window, search.layout
+    n, centre = len(window.t), float(window.t[len(window.t) // 2])
+    block = np.zeros(n, np.int64) if layout.shared else window.arm
+    ridge = search.ridge(Square(2.0, contextual=True))
+
+    def score(halves: FloatArray, offsets: FloatArray) -> Slices[FloatArray]:
+        return contextual_square_evidence(halves, offsets, window.t, block, window.x, window.y, ridge)
+
+    rhythms = yield from seek.rhythms(window, search.rounds, layout, _RHYTHMS)
+    proposed = [(0.5 * period, offset) for period, offset in rhythms]
+    proposed += [(h.half_period, h.offset) for h in search.heaviest() if isinstance(h, Square)]
+    evidence = yield from score(np.array([h for h, _ in proposed]), np.array([o for _, o in proposed]))
+    for best in np.argsort(-evidence, kind="stable")[:2]:
+        start, shift = proposed[best]
+        half, offset = yield from seek.climb(start, shift, centre, score)
+        yield Newborn(Square(half, offset, contextual=True), 8.0 * n)
+        # Whole half periods are likelier than others; the boundary at the centre is kept.
+        whole = max(1, round(half))
+        moved = round((centre + offset) * whole / half - centre) % (2 * whole)
+        yield Newborn(Square(float(whole), float(moved), contextual=True), 8.0 * n)
+
+
+def named(spec: Spec, clock: int = 0) -> Hypothesis:
+    """The square wave of one of a spec's clocks."""
+    assert spec.shapes[clock] == SQUARE
+    return Square(spec.periods[clock], spec.offsets[clock], spec.discount, spec.contextual)
+
+
+FAMILY = Family(
+    name="square",
+    words="repeats every 2h rounds, in two phases",
+    prior=0.04,
+    colour="#0072b2",
+    pools=_pools,
+    named=named,
+    newborns=_newborns,
+)

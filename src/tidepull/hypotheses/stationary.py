@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.hypotheses.spec import Moment, Spec
+from tidepull.hypotheses.family import Family, fixed
+from tidepull.hypotheses.notes import Moment
+from tidepull.hypotheses.spec import Spec
 from tidepull.types import FloatArray
 
 
@@ -15,7 +17,7 @@ class Stationary:
     """tau = (1), one cell, no discount. For rewards of 0 and 1 without context it is Beta-Bernoulli."""
 
     contextual: bool = False
-    group = "stationary"
+    family = "stationary"
 
     @property
     def words(self) -> str:
@@ -24,8 +26,18 @@ class Stationary:
 
     def spec(self) -> Spec:
         """The same as numbers."""
-        return Spec(contextual=self.contextual)
+        return Spec(self.family, contextual=self.contextual)
 
     def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
         """Cell 0 and (1), whenever."""
         return 0, np.ones(1)
+
+
+FAMILY = Family(
+    name="stationary",
+    words="nothing changes",
+    prior=0.80,
+    colour="#8c8c8c",
+    pools=lambda layout, contextual: fixed(layout, Stationary(contextual)),
+    named=lambda spec: Stationary(spec.contextual),
+)

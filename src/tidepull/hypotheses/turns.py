@@ -6,14 +6,25 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.hypotheses.spec import TURNS, Moment, Spec
-from tidepull.types import FloatArray, IntArray, Snapshot
+from tidepull.hypotheses.family import Family, Layout, Pool, fixed
+from tidepull.hypotheses.notes import Moment, Past, column
+from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.spec import Spec
+from tidepull.types import FloatArray, Snapshot
+
+BELIEF = column("belief in the arm's turn", each_arm=True)
+SCALE = 3.0
+"""The prior standard deviation of a belief's weight is so many times that of another weight."""
 
 _STAYS, _LEAVES = 9.0, 1.0
 _RIGHT = (0.98, 0.9, 0.75)
 """How often the right arm succeeds, and a wrong one fails."""
 _CLEAR = 0.8
 _MEMORY = 0.999
+_MOST_ARMS = 64
+_ROUNDS_IN_A_SLICE = 16
+_FARTHEST = 64
+"""After so many moves without news a chain has all but forgotten where it was."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +32,7 @@ class Turns:
     """tau = (1), and behind the features of an arm the belief that it is its turn."""
 
     contextual: bool = False
-    group = "turns"
+    family = "turns"
 
     @property
     def words(self) -> str:
@@ -30,7 +41,7 @@ class Turns:
 
     def spec(self) -> Spec:
         """The same as numbers."""
-        return Spec(memory=TURNS, contextual=self.contextual)
+        return Spec(self.family, beside=BELIEF.index, contextual=self.contextual)
 
     def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
         """There is one cell."""
@@ -64,8 +75,20 @@ class TurnFilter:
         self._clear = np.full(chains, -1)
         self.beliefs = np.full(n_arms, 1 / n_arms)
 
-    def add(self, arm: int, success: bool) -> None:
-        """Take in a round, and look ahead to the next."""
+    def ahead(self, moves: int) -> FloatArray:
+        """Beliefs so many moves after the last round taken in; `beliefs` are those after one move."""
+        if moves <= 1:
+            return self.beliefs
+        chances = self._chances()
+        ahead = np.einsum("ci,cij->cj", self._now, chances)
+        for _ in range(min(moves, _FARTHEST) - 1):
+            ahead = np.einsum("ci,cij->cj", ahead, chances)
+        return self._mixed(ahead)
+
+    def add(self, arm: int, success: bool, moves: int = 1) -> None:
+        """Take in a round, so many moves after the one before, and look ahead to the next."""
+        for _ in range(min(moves, _FARTHEST) - 1):  # rounds of which no reward has come
+            self._now = np.einsum("ci,cij->cj", self._now, self._chances())
         told = self._right if success else 1 - self._right
         likelihood = np.repeat(1 - told[:, None], self._now.shape[1], axis=1)
         likelihood[:, arm] = told
@@ -81,21 +104,10 @@ class TurnFilter:
                 if self._clear[c] >= 0:
                     self._moves[c, self._clear[c], turn] += 1
                 self._clear[c] = turn
-        weights = np.exp(self._evidence - self._evidence.max())
-        ahead = np.einsum("ci,cij->cj", self._now, self._chances())
-        self.beliefs = weights @ ahead / weights.sum()
-
-    def replay(self, arms: IntArray, successes: np.ndarray[tuple[int], np.dtype[np.bool_]]) -> FloatArray:
-        """Start anew and live through rounds; the belief in each one's arm before it was played."""
-        self.reset()
-        held = np.empty(len(arms))
-        for i, (arm, success) in enumerate(zip(arms, successes, strict=True)):
-            held[i] = self.beliefs[arm]
-            self.add(int(arm), bool(success))
-        return held
+        self.beliefs = self._mixed(np.einsum("ci,cij->cj", self._now, self._chances()))
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Counts of moves, evidence of the chains, and where each believes to be."""
         return {
             "moves": self._moves.copy(),
             "evidence": self._evidence.copy(),
@@ -110,5 +122,74 @@ class TurnFilter:
         self._clear = np.array(snapshot["clear"])
         self._now, self.beliefs = np.array(snapshot["now"]), np.array(snapshot["beliefs"])
 
+    def _mixed(self, chains: FloatArray) -> FloatArray:
+        """One belief from those of the chains, weighed by how well each predicted."""
+        weights = np.exp(self._evidence - self._evidence.max())
+        return np.asarray(weights @ chains / weights.sum())
+
     def _chances(self) -> FloatArray:
         return np.asarray(self._moves / self._moves.sum(axis=2, keepdims=True))
+
+
+class TurnsMemory:
+    """The filter in the order of decisions: a reward that comes after that of a later round tells the filter
+    nothing (it speaks of a turn that may be over), and rounds without a reward yet are moves without news."""
+
+    def __init__(self, n_arms: int) -> None:
+        self._filter = TurnFilter(n_arms)
+        self._latest = -1
+
+    def look(self, moment: Moment) -> None:
+        """Note the belief in every arm, looking ahead over the rounds whose rewards have not come."""
+        moment.each[BELIEF.index] = SCALE * self._filter.ahead(moment.t - self._latest)
+
+    def add(self, t: int, arm: int, reward: float, success: bool) -> None:
+        """Whose turn it was in round t."""
+        if t > self._latest:
+            self._filter.add(arm, success, t - self._latest)
+            self._latest = t
+
+    def rewrite(self, past: Past, notes: FloatArray) -> Slices[None]:
+        """Start anew, live through the past, and note the beliefs that would have been held."""
+        self._filter.reset()
+        self._latest = int(past.t.min()) - 1
+        noted = notes[:, BELIEF.index]
+        waiting = np.argsort(past.known, kind="stable")  # rows by how many rewards had come before them
+        next_row = 0
+        for came in range(len(past.t) + 1):
+            while next_row < len(waiting) and past.known[waiting[next_row]] <= came:
+                i = waiting[next_row]
+                if not np.isnan(noted[i]):
+                    ahead = self._filter.ahead(int(past.t[i]) - self._latest)
+                    noted[i] = SCALE * ahead[past.arm[i]]
+                next_row += 1
+            if came % _ROUNDS_IN_A_SLICE == 0:
+                yield
+            if came < len(past.t):
+                self.add(int(past.t[came]), int(past.arm[came]), 0.0, bool(past.success[came]))
+
+    def snapshot(self) -> Snapshot:
+        """The filter and the latest round it knows."""
+        return {"filter": self._filter.snapshot(), "latest": self._latest}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self._filter.restore(snapshot["filter"])
+        self._latest = int(snapshot["latest"])
+
+
+def _pools(layout: Layout, contextual: bool) -> list[Pool]:
+    if layout.shared or layout.n_arms > _MOST_ARMS:
+        return []
+    return fixed(layout, Turns(contextual))
+
+
+FAMILY = Family(
+    name="turns",
+    words="arms take turns, each for a while",
+    prior=0.02,
+    colour="#6a3d9a",
+    pools=_pools,
+    named=lambda spec: Turns(spec.contextual),
+    memory=TurnsMemory,
+)

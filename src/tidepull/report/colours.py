@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from zlib import crc32
 
+from tidepull.hypotheses.families import FAMILIES
+
 _FIXED = {
     "random": "#8c8c8c",
     "fixed": "#b5b5b5",
@@ -23,17 +25,7 @@ _FIXED = {
     "rnlps": "#d55e00",
     "tide": "#0072b2",
 }
-_FAMILIES = {
-    "stationary": "#8c8c8c",
-    "discounted": "#e69f00",
-    "fourier": "#56b4e9",
-    "square": "#0072b2",
-    "seasons": "#009e73",
-    "last event": "#cc79a7",
-    "last success": "#997700",
-    "turns": "#6a3d9a",
-    "network": "#d55e00",
-}
+_FAMILIES = {family.name: family.colour for family in FAMILIES.values()}
 """Families of hypotheses of `tide`, in charts of their own."""
 _SPARE = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9"]
 

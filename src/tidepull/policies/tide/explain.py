@@ -15,7 +15,7 @@ class Belief:
     """One hypothesis and how likely it is."""
 
     words: str
-    group: str
+    family: str
     weight: float
 
     def __str__(self) -> str:
@@ -28,7 +28,7 @@ class Explanation:
 
     beliefs: tuple[Belief, ...]
     rounds: IntArray
-    groups: tuple[str, ...]
+    families: tuple[str, ...]
     weights: FloatArray
 
     def __str__(self) -> str:
@@ -44,8 +44,8 @@ class Explanation:
             ],
             "rounds": (self.rounds[kept] + 1).tolist(),
             "families": {
-                group: self.weights[kept, column].round(4).tolist()
-                for column, group in enumerate(self.groups)
+                family: self.weights[kept, column].round(4).tolist()
+                for column, family in enumerate(self.families)
             },
         }
 
@@ -53,8 +53,8 @@ class Explanation:
 class WeightHistory:
     """Weights of families over the rounds: at most `capacity` rows, thinned as rounds go by."""
 
-    def __init__(self, n_groups: int, capacity: int = 512) -> None:
-        self._rows = np.zeros((capacity, n_groups))
+    def __init__(self, n_families: int, capacity: int = 512) -> None:
+        self._rows = np.zeros((capacity, n_families))
         self._rounds = np.zeros(capacity, np.int64)
         self._count = 0
         self._every = 1
@@ -82,7 +82,7 @@ class WeightHistory:
         return self._rounds[: self._count].copy(), self._rows[: self._count].copy()
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """The rows that are kept, and how far apart they are."""
         return {
             "rows": self._rows.copy(),
             "rounds": self._rounds.copy(),

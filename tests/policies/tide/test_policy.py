@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from tidepull.bench.trial import play
+from tidepull.building import build_policy
 from tidepull.errors import ParameterError
-from tidepull.policies.tide import Tide, TideParameters
-from tidepull.policies.tide_context import ContextMap
-from tidepull.policies.tide_explain import WeightHistory
-from tidepull.policies.tide_scale import RewardScale, two_means_threshold
+from tidepull.policies.tide.context import ContextMap
+from tidepull.policies.tide.explain import WeightHistory
+from tidepull.policies.tide.scale import RewardScale, two_means_threshold
 from tidepull.problems.arms import DriftingArms
 from tidepull.problems.drift import Constant, Drift, Flip
 from tidepull.problems.random_drifts import Tabulated
@@ -19,8 +21,15 @@ from tidepull.seeds import Streams
 from tidepull.types import Context, Event, ProblemShape
 
 
-def tide(n_arms: int, seed: int = 0, **parameters: object) -> Tide:
-    return Tide(TideParameters.from_mapping(parameters), ProblemShape(n_arms), Streams(seed).child("policy"))
+def tide(n_arms: int, seed: int = 0, **parameters: object) -> Any:
+    return build_policy(("tide", parameters), ProblemShape(n_arms), seed=seed)
+
+
+def learn(policy: Any, arm: int, reward: float) -> None:
+    """An event that nobody chose, and all the work that it brings."""
+    policy.learn(Event(Context(), arm, reward))
+    while policy.upkeep():
+        pass
 
 
 def world(drift: Drift, noise_std: float | None, seed: int = 0) -> DriftingArms:
@@ -40,7 +49,7 @@ def test_tide_finds_a_real_period_to_within_one_per_cent(period: float) -> None:
     policy = tide(4)
     play(world(swinging(period, 4), None), policy, 1000)
     leading = policy.explain().beliefs[0]
-    assert leading.group == "fourier"
+    assert leading.family == "fourier"
     assert leading.weight > 0.5
     found = float(leading.words.split("every ")[1].split(" ")[0])
     assert found == pytest.approx(period, rel=0.01)
@@ -54,7 +63,7 @@ def test_tide_explains_two_phases_in_words() -> None:
     assert str(explanation.beliefs[0]).startswith("repeats every 20.0 rounds, in two phases: ")
     assert explanation.beliefs[0].weight > 0.9
     assert trial.diagnostics["explanation"] == "repeats every 20.0 rounds, in two phases"
-    assert explanation.weights.shape == (len(explanation.rounds), len(explanation.groups))
+    assert explanation.weights.shape == (len(explanation.rounds), len(explanation.families))
     np.testing.assert_allclose(explanation.weights.sum(axis=1), 1.0)
     assert trial.regret[-1] - trial.regret[300] < 3
 
@@ -78,7 +87,7 @@ def test_tide_plays_the_same_arms_when_rewards_come_in_other_units(
         arms = []
         for row in table:
             arms.append(policy.choose(Context()))
-            policy.learn(Event(Context(), arms[-1], scale * float(row[arms[-1]]) + offset))
+            learn(policy, arms[-1], scale * float(row[arms[-1]]) + offset)
         runs.append(arms)
     assert runs[0] == runs[1]
 
@@ -86,10 +95,10 @@ def test_tide_plays_the_same_arms_when_rewards_come_in_other_units(
 def test_tide_goes_on_when_binary_rewards_turn_out_to_be_real() -> None:
     policy = tide(2)
     for t in range(40):
-        policy.learn(Event(Context(), t % 2, float(t % 2)))
-    policy.learn(Event(Context(), 0, 0.25))
+        learn(policy, t % 2, float(t % 2))
+    learn(policy, 0, 0.25)
     for t in range(40):
-        policy.learn(Event(Context(), t % 2, 0.3 + 0.5 * (t % 2)))
+        learn(policy, t % 2, 0.3 + 0.5 * (t % 2))
     plays = [policy.choose(Context()) for _ in range(50)]
     assert np.mean(plays) > 0.8
 
@@ -104,6 +113,8 @@ def test_tide_never_plays_an_arm_that_comes_back_worse_than_it_knew() -> None:
         context = without_best if 80 <= t < 160 else everything
         arm = policy.choose(context)
         policy.learn(Event(context, arm, float(rewards[arm] + 0.1 * rng.normal())))
+        while policy.upkeep():
+            pass
     assert [policy.choose(everything) for _ in range(20)].count(2) >= 18
 
 
@@ -112,7 +123,7 @@ def test_tide_memory_does_not_grow() -> None:
     sizes = []
     rng = np.random.default_rng(0)
     for t in range(600):
-        policy.learn(Event(Context(), t % 2, float(rng.normal())))
+        learn(policy, t % 2, float(rng.normal()))
         if t >= 100 and t % 5 == 0:
             sizes.append(_bytes(policy.snapshot()))
     assert max(sizes[50:]) <= max(sizes[:50])
@@ -120,7 +131,7 @@ def test_tide_memory_does_not_grow() -> None:
 
 def test_families_can_be_left_out_by_name() -> None:
     policy = tide(2, without=["fourier", "square", "seasons"])
-    assert not {"fourier", "square", "seasons"} & set(policy.explain().groups)
+    assert not {"fourier", "square", "seasons"} & set(policy.explain().families)
     with pytest.raises(ParameterError, match="no family 'tides'"):
         tide(2, without=["tides"])
 
@@ -130,10 +141,10 @@ def test_scale_weighs_arms_alike_however_often_they_were_played() -> None:
     rewards = [0.0, 2.0] + [10.0, 12.0] * 50
     for i, reward in enumerate(rewards):
         scale.add(0 if i < 2 else 1, reward)
-    scale.refit(np.array(rewards))
-    assert scale.centre == pytest.approx(6.0)
-    assert scale.spread == pytest.approx(np.sqrt(25 + 1))
-    assert not scale.binary
+    units = scale.fitted(np.array(rewards))
+    assert units.centre == pytest.approx(6.0)
+    assert units.spread == pytest.approx(np.sqrt(25 + 1))
+    assert not units.binary
 
 
 def test_threshold_lies_between_two_clusters() -> None:
@@ -147,8 +158,7 @@ def test_context_map_keeps_what_matters_of_long_observations() -> None:
     hidden = rng.normal(size=(400, 5))
     seen = hidden @ rng.normal(size=(5, 200)) + 0.01 * rng.normal(size=(400, 200))
     contexts = ContextMap(ProblemShape(3, observation_dim=200))
-    contexts.fit(seen)
-    z = contexts(seen)
+    z = contexts.fitted(seen)(seen)
     assert z.shape == (400, 33)
     assert np.mean(np.sum(z[:, 1:] ** 2, axis=1)) == pytest.approx(1.0)
     fitted = z @ np.linalg.lstsq(z, hidden, rcond=None)[0]
@@ -177,5 +187,5 @@ def test_newborns_do_not_crowd_out_the_truth() -> None:
     """Many searches through noise must not add up to a belief in seasons."""
     policy = tide(2, seed=3)
     play(world(Constant(np.array([0.4, 0.5])), None, seed=3), policy, 1200)
-    groups = dict(zip(policy.explain().groups, policy.group_weights(), strict=True))
+    groups = dict(zip(policy.explain().families, policy.family_weights(), strict=True))
     assert groups["fourier"] + groups["square"] + groups["seasons"] < 0.3

@@ -3,23 +3,31 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.errors import SnapshotError
 from tidepull.types import FloatArray, Snapshot
 
 
+class Units(NamedTuple):
+    """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: all are 0 or 1."""
+
+    centre: float = 0.5
+    spread: float = 0.5
+    threshold: float = 0.5
+    binary: bool = True
+
+
 class RewardScale:
-    """y = (r - centre) / spread. Every arm weighs the same in both, however often it was played.
+    """The units in force. Every arm weighs the same in centre and spread, however often it was played.
 
     While all rewards are 0 or 1 the scale is fixed: y = -1 or 1. Totals are taken in always, but the
-    scale in force changes only in `refit`, after which whoever used it must start anew.
+    units in force change only when they are set, after which whoever used them must start anew.
     """
 
     def __init__(self, n_arms: int) -> None:
-        self.centre, self.spread, self.threshold = 0.5, 0.5, 0.5
-        self.binary = True
+        self.units = Units()
         self._totals = np.zeros((n_arms, 3))  # rounds, sum and sum of squares about the first reward
         self._first = math.nan
 
@@ -31,28 +39,28 @@ class RewardScale:
         self._totals[arm] += (1.0, r, r * r)
 
     def fits(self, reward: float) -> bool:
-        """Whether the reward is of the kind that the scale in force assumes."""
-        return not self.binary or reward in (0.0, 1.0)
+        """Whether the reward is of the kind that the units in force assume."""
+        return not self.units.binary or reward in (0.0, 1.0)
 
-    def standardise(self, reward: FloatArray | float) -> FloatArray | float:
-        """In units of the scale in force."""
-        return (reward - self.centre) / self.spread
+    def standardise(self, reward: float) -> float:
+        """In the units in force."""
+        return (reward - self.units.centre) / self.units.spread
 
     def is_stale(self) -> bool:
-        """Whether the totals say by now that the scale in force is more than a tenth of a spread out."""
-        if self.binary:
+        """Whether the totals say by now that the units in force are more than a tenth of a spread out."""
+        if self.units.binary:
             return False
         centre, spread = self._from_totals()
-        return abs(centre - self.centre) > 0.1 * self.spread or not 0.9 < spread / self.spread < 1.1
+        in_force = self.units
+        return (
+            abs(centre - in_force.centre) > 0.1 * in_force.spread or not 0.9 < spread / in_force.spread < 1.1
+        )
 
-    def refit(self, rewards: FloatArray) -> None:
-        """A new scale from the totals, and the threshold of success from recent rewards."""
-        self.binary = self.binary and bool(np.isin(rewards, (0.0, 1.0)).all())
-        if self.binary:
-            self.centre, self.spread, self.threshold = 0.5, 0.5, 0.5
-        else:
-            self.centre, self.spread = self._from_totals()
-            self.threshold = two_means_threshold(rewards)
+    def fitted(self, rewards: FloatArray) -> Units:
+        """New units from the totals, and the threshold of success from recent rewards."""
+        if self.units.binary and bool(np.isin(rewards, (0.0, 1.0)).all()):
+            return Units()
+        return Units(*self._from_totals(), two_means_threshold(rewards), False)
 
     def _from_totals(self) -> tuple[float, float]:
         n, s, q = self._totals[self._totals[:, 0] > 0].T
@@ -63,19 +71,16 @@ class RewardScale:
         return self._first + centre, spread
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
-        return {
-            "scale": np.array([self.centre, self.spread, self.threshold, self._first]),
-            "binary": self.binary,
-            "totals": self._totals.copy(),
-        }
+        """The units in force and the totals."""
+        return {"units": list(self.units), "first": self._first, "totals": self._totals.copy()}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        if np.shape(snapshot["totals"]) != self._totals.shape:
-            raise SnapshotError("the snapshot belongs to a problem with another number of arms")
-        self.centre, self.spread, self.threshold, self._first = map(float, snapshot["scale"])
-        self.binary = bool(snapshot["binary"])
+        centre, spread, threshold, binary = snapshot["units"]
+        if np.shape(snapshot["totals"]) != self._totals.shape or not (0 < spread < math.inf):
+            raise ValueError("a scale of rewards that does not fit")
+        self.units = Units(float(centre), float(spread), float(threshold), bool(binary))
+        self._first = float(snapshot["first"])
         self._totals[...] = snapshot["totals"]
 
 

@@ -8,9 +8,10 @@ arms share, but not off vectors that tell arms apart, because w . c has no const
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 
-from tidepull.errors import ContextError
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 LONGEST_OBSERVATION = 32
@@ -30,13 +31,12 @@ class ContextMap:
         self._map = np.zeros((self.dim - 1, self.raw_dim))
 
     def raw(self, context: Context) -> FloatArray:
-        """What is seen of each arm (one row for all where arms have no vectors), checked and copied."""
-        shape = self._shape
-        parts = []
-        if shape.arm_dim:
-            parts.append(_checked("arm_features", context.arm_features, (shape.n_arms, shape.arm_dim)))
-        if shape.observation_dim:
-            row = _checked("observation", context.observation, (shape.observation_dim,))
+        """What is seen of each arm (one row for all where arms have no vectors); a copy."""
+        shape, parts = self._shape, []
+        if context.arm_features is not None and shape.arm_dim:
+            parts.append(np.asarray(context.arm_features, float))
+        if context.observation is not None and shape.observation_dim:
+            row = np.asarray(context.observation, float)
             parts.append(np.broadcast_to(row, (shape.n_arms if shape.arm_dim else 1, len(row))))
         return np.concatenate(parts, axis=1) if parts else np.empty((1, 0))
 
@@ -44,10 +44,14 @@ class ContextMap:
         """(1, z) of every row."""
         return np.concatenate([np.ones((len(raw), 1)), (raw - self._mean) @ self._map.T], axis=1)
 
-    def fit(self, raw: FloatArray) -> None:
+    def fitted(self, raw: FloatArray) -> ContextMap:
         """A new map from rows seen so far."""
-        if not self.raw_dim:
-            return
+        made = copy.copy(self)
+        made._map = np.zeros_like(self._map)
+        made._fit(raw)
+        return made
+
+    def _fit(self, raw: FloatArray) -> None:
         self._mean = np.zeros(self.raw_dim) if self.shared else raw.mean(axis=0)
         centred = raw - self._mean
         if self.dim - 1 == self.raw_dim:
@@ -70,19 +74,12 @@ class ContextMap:
         self._map /= np.sqrt(length)
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Mean and map."""
         return {"mean": self._mean.copy(), "map": self._map.copy()}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        self._mean, self._map = np.array(snapshot["mean"]), np.array(snapshot["map"])
-
-
-def _checked(name: str, value: FloatArray | None, shape: tuple[int, ...]) -> FloatArray:
-    if value is None or np.shape(value) != shape:
-        got = "nothing" if value is None else f"the shape {np.shape(value)}"
-        raise ContextError(f"{name} must have the shape {shape}, got {got}")
-    array = np.array(value, dtype=float)
-    if not np.isfinite(array).all():
-        raise ContextError(f"{name} must be finite numbers")
-    return array
+        mean, kept = np.array(snapshot["mean"], float), np.array(snapshot["map"], float)
+        if mean.shape != self._mean.shape or kept.shape != self._map.shape:
+            raise ValueError("a context map of another shape")
+        self._mean, self._map = mean, kept

@@ -1,0 +1,144 @@
+"""What a family of hypotheses is: everything about it stands in the family's own file.
+
+A family says how likely it is before anything is seen, which members it begins with and how many more may be
+born, how newborns are looked for, what it remembers of the past, and how all this is said and drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol, TypeAlias
+
+from tidepull.hypotheses.notes import Memory
+from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.spec import Hypothesis, Spec
+from tidepull.types import FloatArray, IntArray
+
+_PRODUCTS_PER_ROUND = 150_000
+_LARGEST_SLOT = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone."""
+
+    n_arms: int
+    context_dim: int
+    shared: bool
+
+    def dim(self, spec: Spec) -> int:
+        """Length of phi."""
+        return spec.width * (self.context_dim if spec.contextual else 1) + (spec.beside >= 0)
+
+    def blocks(self, spec: Spec) -> int:
+        """Number of weight vectors."""
+        return spec.cells(self.n_arms) * (1 if self.shared else self.n_arms)
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Slots of one family: those filled at the start, `spare` ones for births, and what each must have room for."""
+
+    family: str
+    contextual: bool
+    initial: tuple[Spec, ...]
+    spare: int
+    room: tuple[Spec, ...]
+
+
+class Window(NamedTuple):
+    """Finished rounds in the order in which their rewards came: what a hypothesis needs to live through them."""
+
+    t: IntArray  # the round of the decision
+    notes: FloatArray  # (n, columns) what was noted then, as it concerns the arm; NaN where that is forgotten
+    arm: IntArray
+    x: FloatArray  # (n, q) the chosen arm's context vector
+    y: FloatArray  # standardised reward
+
+
+class Rounds(NamedTuple):
+    """The same one after the other without gaps, for scans: rounds t0, t0 + 1, ...; arm -1 where no reward came."""
+
+    t0: int
+    arm: IntArray
+    y: FloatArray
+
+
+class Search(Protocol):
+    """What a family may ask when it looks for newborns."""
+
+    @property
+    def layout(self) -> Layout:
+        """What all hypotheses have in common."""
+
+    @property
+    def contextual(self) -> bool:
+        """Whether newborns see the context."""
+
+    @property
+    def window(self) -> Window:
+        """The past that newborns will live through."""
+
+    @property
+    def rounds(self) -> Rounds:
+        """The same for scans."""
+
+    def heaviest(self) -> list[Hypothesis]:
+        """The two heaviest of the pool, however light they are."""
+
+    def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
+        """The heaviest of these families that sees no context; None when there is none."""
+
+    def likelihood(self, hypothesis: Hypothesis) -> Slices[float]:
+        """What a hypothesis makes of the window, tried out in a spare slot."""
+
+    def ridge(self, hypothesis: Hypothesis) -> float:
+        """lam0 of a hypothesis in a spare slot."""
+
+
+class Newborn(NamedTuple):
+    """A hypothesis worth a try, and from how many candidates it was chosen."""
+
+    hypothesis: Hypothesis
+    looked_at: float
+
+
+Newborns: TypeAlias = Iterator[Newborn | None]
+"""Newborns one by one; None ends a slice of the search."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Family:
+    """A way in which rewards may depend on time. `version` is raised whenever the family comes to say
+    something else; `optional` families take part only when asked for."""
+
+    name: str
+    words: str
+    prior: float
+    colour: str
+    version: int = 1
+    optional: bool = False
+    pools: Callable[[Layout, bool], list[Pool]] = lambda *_: []
+    named: Callable[[Spec], Hypothesis] | None = None
+    newborns: Callable[[Search], Newborns] | None = None
+    memory: Callable[[int], Memory] | None = None
+
+
+def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:
+    """A pool for each hypothesis that is there from the start and for ever, unless it would be too large."""
+    specs = [hypothesis.spec() for hypothesis in hypotheses]
+    kept = [s for s in specs if layout.blocks(s) * layout.dim(s) ** 2 <= _LARGEST_SLOT]
+    return [Pool(s.family, s.contextual, (s,), 0, (s,)) for s in kept]
+
+
+def growing(contextual: bool, initial: Sequence[Hypothesis], room: Sequence[Hypothesis]) -> list[Pool]:
+    """One pool with spare slots for births; `room` are the largest that may be born."""
+    spare = 8 if contextual else 24
+    specs = tuple(h.spec() for h in room)
+    return [Pool(specs[0].family, contextual, tuple(h.spec() for h in initial), spare, specs)]
+
+
+def affordable(dim: int) -> int:
+    """How many hypotheses of so many features may be kept up in every round."""
+    return max(8, _PRODUCTS_PER_ROUND // (dim * dim))

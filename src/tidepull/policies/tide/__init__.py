@@ -1,0 +1,7 @@
+"""`tide`: posterior sampling over many hypotheses about time, weighed by how well they predict."""
+
+from __future__ import annotations
+
+from tidepull.policies.tide.policy import Tide, TideParameters
+
+__all__ = ["Tide", "TideParameters"]

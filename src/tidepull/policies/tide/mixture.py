@@ -1,0 +1,112 @@
+"""The weights of all hypotheses: Bayes' rule with a little of the prior given back, and who is asked next.
+
+v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from tidepull.hypotheses import kernels
+from tidepull.types import FloatArray, IntArray, Snapshot
+
+
+class Mixture:
+    """A weight and a prior for every slot. `evidence` is the log evidence of all that are there now, as if each had
+    been there from the start."""
+
+    def __init__(
+        self,
+        prior: FloatArray,
+        family_of: IntArray,
+        families: tuple[str, ...],
+        share: float,
+        *,
+        uniform: bool,
+    ) -> None:
+        self.families = families
+        self.prior = prior
+        self.log_weights = _log(prior)
+        self.evidence = 0.0
+        self.learnt = 0.0  # the part of it that rewards have added; only differences matter
+        self._family_of = family_of
+        self._share = share
+        self._uniform = uniform
+
+    def reweigh(self, scores: FloatArray) -> float:
+        """Take in how well everybody predicted a reward; returns the mixture's own log likelihood of it."""
+        asleep = np.isnan(scores)
+        if asleep.any():  # who said nothing is taken to have predicted as the others did together
+            awake = self.log_weights[~asleep]
+            scores[asleep] = np.logaddexp.reduce(awake + scores[~asleep]) - np.logaddexp.reduce(awake)
+        if self._uniform:
+            scores = np.where(np.isfinite(scores), 0.0, -np.inf)
+        gain = float(kernels.reweigh(self.log_weights, scores, self.prior, self._share))
+        self.evidence += gain
+        self.learnt += gain
+        return gain
+
+    def twin(self) -> Mixture:
+        """A copy to work on while this one goes on deciding."""
+        twin = copy.copy(self)
+        twin.prior, twin.log_weights = self.prior.copy(), self.log_weights.copy()
+        return twin
+
+    def become(self, twin: Mixture) -> None:
+        """Take over the weights of a twin."""
+        self.prior, self.log_weights, self.evidence = twin.prior, twin.log_weights, twin.evidence
+
+    def begin_again(self) -> None:
+        """Back to the prior, before everybody's predictions of the past are weighed anew."""
+        self.log_weights = _log(self.prior)
+        self.evidence = 0.0
+
+    def pick(self, rng: np.random.Generator, explore: float, resting: int | None = None) -> int:
+        """A hypothesis by its weight; with the chance `explore` by its weight within a family drawn uniformly.
+        Slot `resting` cannot be asked now."""
+        chances = self._within_random_family(rng) if rng.random() < explore else np.exp(self.log_weights)
+        if resting is not None:
+            chances[resting] = 0.0
+            if not chances.any():
+                chances = np.exp(self.log_weights)
+                chances[resting] = 0.0
+        m = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
+        return min(m, int(np.flatnonzero(chances)[-1]))
+
+    def family_weights(self) -> FloatArray:
+        """The weight of each family."""
+        weights = np.exp(self.log_weights)
+        totals = np.bincount(self._family_of, weights=weights, minlength=len(self.families))
+        return totals.astype(float)
+
+    def snapshot(self) -> Snapshot:
+        """Priors, weights and evidence."""
+        return {
+            "prior": self.prior.copy(),
+            "log_weights": self.log_weights.copy(),
+            "evidence": self.evidence,
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        prior, log_weights = np.array(snapshot["prior"], float), np.array(snapshot["log_weights"], float)
+        if not (prior.shape == log_weights.shape == self.prior.shape):
+            raise ValueError("weights of another number of hypotheses")
+        total = np.exp(log_weights).sum()
+        if not (np.all(prior >= 0) and abs(prior.sum() - 1) < 1e-6 and abs(total - 1) < 1e-6):
+            raise ValueError("weights that do not add up to 1")
+        self.prior, self.log_weights = prior, log_weights
+        self.evidence = float(snapshot["evidence"])
+
+    def _within_random_family(self, rng: np.random.Generator) -> FloatArray:
+        family = int(rng.integers(len(self.families)))
+        log_weights = np.where(self._family_of == family, self.log_weights, -np.inf)
+        top = log_weights.max()
+        return np.exp(self.log_weights if top == -np.inf else log_weights - top)
+
+
+def _log(weights: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

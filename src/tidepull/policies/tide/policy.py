@@ -1,0 +1,388 @@
+"""`tide`: many hypotheses about time at once, weighed by how well they predicted.
+
+    p_m(r)   Student-t with 2a degrees of freedom, centre phi'mu, scale^2 (b/a)(1 + phi' Lam^-1 phi)
+             (rewards of 0 and 1: the probability of the reward, on the same scale for all hypotheses)
+    v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
+    act:     a hypothesis by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, k^2 s2 Lam^-1), the best arm;
+             k = 1, or 1/2 for weights on a context
+
+With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a hypothesis within it.
+
+A round is a call of `choose`. What a hypothesis says of a reward follows from what was known when its round was
+decided, however late it comes (`trail.py`). New scales and context maps, training and births are due after
+certain numbers of rewards, and are paid in slices (`upkeep`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from tidepull.errors import ParameterError, SnapshotError
+from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.families import FAMILIES, hypothesis_of
+from tidepull.hypotheses.family import Layout, Window
+from tidepull.hypotheses.network import NetworkHypothesis
+from tidepull.hypotheses.notes import Memory, Moment, blank, standardised
+from tidepull.hypotheses.slices import Slices
+from tidepull.parameters import Parameters, parameter
+from tidepull.policies.clock import decided_round
+from tidepull.policies.tide.births import Births, Slots, pools
+from tidepull.policies.tide.context import ContextMap
+from tidepull.policies.tide.explain import Belief, Explanation, WeightHistory
+from tidepull.policies.tide.mixture import Mixture
+from tidepull.policies.tide.rebuild import TRUSTED, rebuilding
+from tidepull.policies.tide.scale import RewardScale
+from tidepull.policies.tide.trail import Known, Trail
+from tidepull.policies.tide.window import RecentRounds
+from tidepull.seeds import Streams
+from tidepull.snapshots import generator_state, restore_generator
+from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot
+
+
+class _Part(Protocol):
+    def snapshot(self) -> Snapshot: ...
+    def restore(self, snapshot: Snapshot) -> None: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class TideParameters(Parameters):
+    """There is nothing to tune; these exist to take `tide` apart."""
+
+    without: tuple[str, ...] = parameter((), "families of hypotheses to leave out")
+    also: tuple[str, ...] = parameter((), "optional families of hypotheses to take in")
+    uniform_weights: bool = parameter(False, "all hypotheses alike, instead of by likelihood")
+    births: bool = parameter(True, "whether new hypotheses are born near good ones")
+    share: float = parameter(1e-5, "alpha, the weight given back to the prior in every round", gt=0, lt=1)
+    exploration: float = parameter(
+        0.5, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
+    )
+    window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
+
+    def families(self) -> list[str]:
+        """The families that take part."""
+        for field, names in (("without", self.without), ("also", self.also)):
+            for name in names:
+                if name not in FAMILIES:
+                    raise ParameterError(
+                        f"{field}: there is no family '{name}'; families: {', '.join(FAMILIES)}"
+                    )
+        kept = [f.name for f in FAMILIES.values() if not f.optional or f.name in self.also]
+        return [name for name in kept if name not in self.without]
+
+
+class Tide:
+    """Posterior sampling over a mixture of hypotheses about time."""
+
+    not_finite = frozenset(
+        {
+            "mixture.log_weights",  # of empty slots
+            "scale.first",  # no reward yet
+            "memories.last event.reward",
+            "recent.notes",  # no last reward, or forgotten
+            "recent.network",  # asleep
+            "trail.notes",
+            "network.encoder.history.rewards",  # not come yet
+        }
+    )
+
+    def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
+        families = parameters.families()
+        self.parameters = parameters
+        self._n_arms = shape.n_arms
+        self._rng = streams.generator("choices")
+        self._contexts = ContextMap(shape)
+        layout = Layout(shape.n_arms, self._contexts.dim, self._contexts.shared)
+        kept = pools(layout, families)
+        rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
+        self._bank = HypothesisBank(layout, rooms, NoisePrior())
+        self._network: NetworkHypothesis | None = None
+        if "network" in families:
+            half = min(1024, parameters.window // 2)
+            self._network = NetworkHypothesis(layout, half, streams.generator("network"))
+        slots = Slots(self._bank, kept, ["network"] if self._network is not None else [])
+        self._mixture = Mixture(
+            slots.initial_prior(), slots.family_of, slots.families, parameters.share,
+            uniform=parameters.uniform_weights,
+        )  # fmt: skip
+        self._scale = RewardScale(1 if self._contexts.shared else shape.n_arms)
+        self._recent = RecentRounds(
+            parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
+        )
+        self._births = Births(self._bank, slots, self._mixture, self._recent)
+        self._memories: dict[str, Memory] = {}
+        for name in dict.fromkeys(pool.family for pool in kept):
+            memory = FAMILIES[name].memory
+            if memory is not None:
+                self._memories[name] = memory(shape.n_arms)
+        self._history = WeightHistory(len(slots.families))
+        self._trail = Trail()
+        self._t = 0
+        self._too_late = 0
+        self._seen: FloatArray = np.empty((1, 0))
+        self._agenda: list[tuple[str, int]] = []
+        self._work: Slices[None] | None = None
+
+    def choose(self, context: Context) -> int:
+        """Draw a hypothesis, draw its weights, play the best available arm."""
+        raw = self._contexts.raw(context)
+        if self._recent.count == 0 and self._contexts.shared:
+            self._contexts = self._contexts.fitted(raw)
+        X = self._rows(raw)
+        noted = self._begin(X)
+        explore = min(0.05, self.parameters.exploration / (noted.t + 1))
+        m = self._mixture.pick(self._rng, explore, self._resting())
+        binary = self._scale.units.binary
+        if m == self._bank.size and self._network is not None:
+            draws = self._network.draw(X, binary, self._rng)
+        else:
+            draws = self._bank.draw(m, self._standard(noted), X, binary, self._rng)
+        if context.available is not None:
+            draws = np.where(context.available, draws, -np.inf)
+        arm = int(np.argmax(draws))
+        self._trail.add(Known(noted, self._recent.count, arm, raw[arm if self._contexts.shared else 0]))
+        if self._network is not None:
+            self._network.proposed(arm)
+        return arm
+
+    def learn(self, event: Event) -> None:
+        """Every hypothesis is scored on the reward, then learns it; weights follow Bayes' rule."""
+        raw, arm, reward = self._contexts.raw(event.context), event.arm, event.reward
+        X = self._rows(raw)
+        t = decided_round(event)
+        known = self._known(t, arm, X)
+        units, stale = self._scale.units, not self._scale.fits(reward)
+        y, binary = self._scale.standardise(reward), units.binary and not stale
+        scores = self._bank.observe(self._standard(known.moment), arm, X[arm], y, binary)
+        by_network = math.nan
+        if self._network is not None:
+            scores = np.append(scores, self._network.observe(t, arm, known.arm, X, y, binary))
+            by_network = scores[-1] - (0.0 if binary else math.log(units.spread))
+        before = self._mixture.evidence
+        self._mixture.reweigh(scores)
+        self._recent.append(
+            t=t, notes=known.moment.row(arm), came=known.came, arm=arm, x=X[arm], reward=reward,
+            raw=raw[arm if self._contexts.shared else 0], evidence=before, network=by_network,
+        )  # fmt: skip
+        self._scale.add(0 if self._contexts.shared else arm, reward)
+        success = reward > units.threshold
+        for memory in self._memories.values():
+            memory.add(t, arm, reward, success)
+        self._seen = raw
+        self._plan(stale)
+
+    def upkeep(self) -> bool:
+        """One slice of what is due: a new scale and context map, training, births."""
+        if not self._agenda:
+            return False
+        if self._work is None:
+            self._work = self._begun(*self._agenda[0])
+        try:
+            next(self._work)
+        except StopIteration:
+            self._work = None
+            del self._agenda[0]
+        return bool(self._agenda)
+
+    @property
+    def pending(self) -> bool:
+        """Whether `upkeep` has something to do."""
+        return bool(self._agenda)
+
+    def explain(self, most: int = 5) -> Explanation:
+        """The leading hypotheses in words, and the weights of families over the rounds."""
+        totals: dict[tuple[str, str], float] = {}
+        weights = np.exp(self._mixture.log_weights)
+        for m in np.argsort(-weights, kind="stable")[:200]:
+            if m < self._bank.size and not self._bank.arrays.active[m]:
+                continue
+            key = self._words(int(m))
+            totals[key] = totals.get(key, 0.0) + float(weights[m])
+        ranked = sorted(totals.items(), key=lambda item: -item[1])[:most]
+        rounds, table = self._history.table()
+        beliefs = tuple(Belief(words, family, weight) for (words, family), weight in ranked)
+        return Explanation(beliefs, rounds, self._mixture.families, table)
+
+    def family_weights(self) -> FloatArray:
+        """The weight of each family, in the order of `explain().families`."""
+        return self._mixture.family_weights()
+
+    def diagnostics(self) -> Diagnostics:
+        """The leading beliefs, the weights of families over the rounds, how many hypotheses there are, and how many
+        rewards came too late for those that remember."""
+        told = self.explain()
+        return {
+            "explanation": told.beliefs[0].words,
+            "explanation_weight": told.beliefs[0].weight,
+            "beliefs": told.plain(),
+            "hypotheses": int(self._bank.arrays.active.sum()),
+            "births": self._births.count,
+            "failed_trainings": 0 if self._network is None else self._network.failures,
+            "too_late": self._too_late,
+        }
+
+    def snapshot(self) -> Snapshot:
+        """All that was learnt, all that is pending, and the generator's position; work under way starts anew."""
+        if self._work is not None:
+            self._work.close()
+            self._work = None
+        return {
+            "rng": generator_state(self._rng),
+            "t": self._t,
+            "too_late": self._too_late,
+            "seen": self._seen.copy(),
+            "agenda": [list(job) for job in self._agenda],
+            "network": None if self._network is None else self._network.snapshot(),
+            "memories": {name: memory.snapshot() for name, memory in self._memories.items()},
+            **{name: part.snapshot() for name, part in self._parts().items()},
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of the same policy on a problem of the same shape."""
+        for part, state in ((part, snapshot[name]) for name, part in self._parts().items()):
+            part.restore(state)
+        for m in np.flatnonzero(self._bank.arrays.active):
+            hypothesis_of(self._bank.spec(int(m)))  # a family that nobody knows is an error
+        for name, memory in self._memories.items():
+            memory.restore(snapshot["memories"][name])
+        if self._network is not None:
+            self._network.restore(snapshot["network"])
+        self._agenda = [(str(name), int(count)) for name, count in snapshot["agenda"]]
+        if not {name for name, _ in self._agenda} <= {"rebuild", "train", "births", "record"}:
+            raise SnapshotError("the snapshot has work on its agenda that tide does not know")
+        self._work = None
+        self._t, self._too_late = int(snapshot["t"]), int(snapshot["too_late"])
+        self._seen = np.array(snapshot["seen"], float)
+        restore_generator(self._rng, snapshot["rng"])
+
+    def _parts(self) -> dict[str, _Part]:
+        return {
+            "contexts": self._contexts,
+            "bank": self._bank,
+            "births": self._births,
+            "scale": self._scale,
+            "recent": self._recent,
+            "mixture": self._mixture,
+            "history": self._history,
+            "trail": self._trail,
+        }
+
+    def _begin(self, X: FloatArray) -> Moment:
+        """A new round: what is known now, with rewards as they were paid."""
+        noted = blank(self._t, self._n_arms)
+        for memory in self._memories.values():
+            memory.look(noted)
+        if self._network is not None:
+            self._network.begin(self._t, X)
+        self._t += 1
+        return noted
+
+    def _known(self, t: int, arm: int, X: FloatArray) -> Known:
+        """What was known when round t was decided; an event that nobody chose is a round of its own."""
+        known = self._trail.take(t)
+        if known is None and t == self._t:
+            return Known(self._begin(X), self._recent.count, arm, np.empty(0))
+        if known is None:
+            self._too_late += 1
+            forgotten = blank(t, self._n_arms)
+            forgotten.notes[:], forgotten.each[:] = np.nan, np.nan
+            return Known(forgotten, -1, arm, np.empty(0))
+        return known
+
+    def _standard(self, moment: Moment) -> Moment:
+        units = self._scale.units
+        return moment._replace(notes=standardised(moment.notes, units.centre, units.spread))
+
+    def _rows(self, raw: FloatArray) -> FloatArray:
+        """The context vector (1, z) of every arm."""
+        X = self._contexts(raw)
+        return X if self._contexts.shared else np.repeat(X, self._n_arms, axis=0)
+
+    def _resting(self) -> int | None:
+        """The network's slot while nobody may ask it."""
+        network = self._network
+        return self._bank.size if network is not None and network.trainings and not network.awake else None
+
+    def _words(self, m: int) -> tuple[str, str]:
+        if m == self._bank.size:
+            return FAMILIES["network"].words, "network"
+        hypothesis = hypothesis_of(self._bank.spec(m))
+        return hypothesis.words, hypothesis.family
+
+    def _plan(self, stale: bool) -> None:
+        """What is due after so many rewards; the cheap part is done at once."""
+        count = self._recent.count
+        if stale or self._rebuild_is_due(count):
+            self._put_on_agenda("rebuild", count)
+        elif count >= TRUSTED and _is_power_of_two(count):
+            self._bank.refresh_ridges()
+        if self._network is not None and count % 32 == 0:
+            self._put_on_agenda("train", count)
+        if self.parameters.births and _birth_is_due(count):
+            self._put_on_agenda("births", count)
+        if self._history.due(count):
+            if self._agenda:
+                self._put_on_agenda("record", count)
+            else:
+                self._history.record(count, self.family_weights())
+
+    def _put_on_agenda(self, name: str, count: int) -> None:
+        waiting = self._agenda[1:] if self._work is not None else self._agenda
+        if name not in (other for other, _ in waiting):
+            self._agenda.append((name, count))
+
+    def _rebuild_is_due(self, count: int) -> bool:
+        """At powers of two: always in the first rounds, then when contexts or rewards turn out otherwise."""
+        if not _is_power_of_two(count):
+            return False
+        if count <= self._recent.raw_capacity and self._contexts.raw_dim:
+            return count <= 64 or count % 3 == 1  # powers of four
+        return count <= TRUSTED or self._scale.is_stale()
+
+    def _begun(self, name: str, count: int) -> Slices[None]:
+        """The work of that name, which became due after so many rewards."""
+        if name == "rebuild":
+            yield from self._rebuild()
+        elif name == "births":
+            yield from self._births.search(self._scale.units)
+        elif name == "train":
+            network, weight = self._network, math.exp(self._mixture.log_weights[-1])
+            if network is not None and network.training_is_due(count, weight):
+                yield from network.training(self._lessons, self._scale.units.binary)
+        else:
+            self._history.record(count, self.family_weights())
+
+    def _lessons(self, since: int) -> tuple[Window, int]:
+        return self._recent.window(self._scale.units, since), self._recent.count
+
+    def _rebuild(self) -> Slices[None]:
+        new = yield from rebuilding(
+            self._recent, self._scale, self._contexts, self._memories, self._bank, self._mixture,
+            latest=self._seen, network=self._network is not None,
+        )  # fmt: skip
+        if new is None:
+            self._put_on_agenda("rebuild", self._recent.count)
+            return
+        self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
+        self._bank.become(new.bank)
+        self._mixture.become(new.mixture)
+        self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
+        if self._network is not None:
+            seen = {t: self._contexts(raw[None])[0] for t, raw in self._trail.seen().items()}
+            self._network.rescale(self._lessons, seen)
+            if self._network.trainings:
+                yield from self._network.training(self._lessons, new.units.binary)
+
+
+def _birth_is_due(count: int) -> bool:
+    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 for ever after."""
+    return count == 24 or (
+        count >= 32 and count % (32 if count <= 512 else 128 if count <= 1024 else 256) == 0
+    )
+
+
+def _is_power_of_two(count: int) -> bool:
+    return count & (count - 1) == 0

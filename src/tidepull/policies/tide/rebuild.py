@@ -1,0 +1,101 @@
+"""A new scale of rewards and a new context map; every hypothesis lives through the window again under them.
+
+All of it happens on copies, in slices, while decisions go on as before; at the end the copies, which have lived
+through everything that came in between, take over.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidepull.hypotheses.bank import HypothesisBank
+from tidepull.hypotheses.notes import Memory, standardised
+from tidepull.hypotheses.slices import Slices, pieces
+from tidepull.policies.tide.context import ContextMap
+from tidepull.policies.tide.mixture import Mixture
+from tidepull.policies.tide.scale import RewardScale, Units
+from tidepull.policies.tide.window import RecentRounds
+from tidepull.types import FloatArray
+
+TRUSTED = 16
+"""Rewards after which estimates of scale and noise are taken seriously."""
+_STEPS_OF_REWEIGHING = 20
+
+
+class Rebuilt(NamedTuple):
+    """What takes over."""
+
+    units: Units
+    contexts: ContextMap
+    memories: dict[str, Memory]
+    bank: HypothesisBank
+    mixture: Mixture
+    notes: FloatArray
+    x: FloatArray
+    evidence: FloatArray
+    silence: bool  # probabilities that the network gave do not compare with densities
+
+
+def rebuilding(
+    recent: RecentRounds,
+    scale: RewardScale,
+    contexts: ContextMap,
+    memories: dict[str, Memory],
+    bank: HypothesisBank,
+    mixture: Mixture,
+    *,
+    latest: FloatArray,
+    network: bool,
+) -> Slices[Rebuilt | None]:
+    """`latest` is what was seen of every arm in the latest round. None when more came meanwhile than can be
+    lived through again: then start anew."""
+    first, old = recent.start, scale.units
+    units = scale.fitted(recent.rewards)
+    silence = old.binary and not units.binary
+    raw = recent.raw if recent.count <= recent.raw_capacity else None
+    if raw is not None and contexts.raw_dim:
+        # Vectors of arms that were not chosen tell as much about contexts as those of arms that were.
+        contexts = contexts.fitted(np.concatenate([raw, latest]) if contexts.shared else raw)
+        yield
+    notes, memories = recent.notes(), copy.deepcopy(memories)
+    past = recent.past(units.threshold)
+    for memory in memories.values():
+        yield from memory.rewrite(past, notes)
+    twin, again = bank.twin(), mixture.twin()
+    active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
+    for m in active:
+        if recent.count > TRUSTED:
+            twin.adapt_ridge(m, old.spread / units.spread)
+        twin.reset(m)
+    again.begin_again()
+    x, gains = np.empty((0, contexts.dim)), np.empty(0)
+    while (lived := first + len(gains)) < recent.count:
+        if lived < recent.start or (raw is not None and recent.raw is None):
+            return None
+        if lived > first:  # rewards that came in the meantime
+            for t, arm, reward in recent.events(lived):
+                for memory in memories.values():
+                    memory.add(t, arm, reward, reward > units.threshold)
+            notes = np.concatenate([notes, recent.notes(lived)])
+        window = recent.window(units, lived)
+        window = window._replace(notes=standardised(notes[lived - first :], units.centre, units.spread))
+        if raw is not None and recent.raw is not None:
+            window = window._replace(x=contexts(recent.raw[lived:]))
+        scores = np.full((len(window.t), len(mixture.prior)), -np.inf)
+        if network:
+            told = np.nan if silence else recent.network(lived)
+            scores[:, -1] = told + (0.0 if units.binary else math.log(units.spread))
+        for m in active:
+            scores[:, m] = yield from twin.live(m, window, units.binary)
+        more = np.empty(len(scores))
+        for start, stop in pieces(len(scores), _STEPS_OF_REWEIGHING * scores.shape[1]):
+            more[start:stop] = [again.reweigh(row) for row in scores[start:stop]]
+            yield
+        x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
+    again.evidence = float(gains.sum())
+    evidence = np.cumsum(gains) - gains
+    return Rebuilt(units, contexts, memories, twin, again, notes, x, evidence, silence)
