@@ -13,7 +13,7 @@ from tidepull.problems import problems
 from tidepull.protocols import Learner, Problem
 from tidepull.registry import Named
 from tidepull.seeds import Streams
-from tidepull.types import ProblemShape
+from tidepull.types import Context, ProblemShape
 
 
 def build_problem(problem: Named | Problem, *, seed: int) -> Problem:
@@ -41,14 +41,32 @@ def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> 
 def shape_of(problem: Problem) -> ProblemShape:
     """What a policy may know in advance, read off the problem's first context."""
     context = problem.context()
-    n_arms = problem.n_arms
-    if not isinstance(n_arms, int | np.integer) or n_arms < 1:
-        raise ProblemError(f"the problem's n_arms must be a whole number of at least 1, got {n_arms!r}")
-    return ProblemShape(
-        n_arms=int(n_arms),
-        observation_dim=0 if context.observation is None else int(np.size(context.observation)),
-        arm_dim=0 if context.arm_features is None else int(np.shape(context.arm_features)[1]),
-    )
+    if not isinstance(context, Context):
+        raise ProblemError(
+            f"the problem's context() must return a tidepull.Context, got a {type(context).__name__}"
+        )
+    observed, shown = _shape(context.observation), _shape(context.arm_features)
+    try:
+        plain = ProblemShape(problem.n_arms)
+    except ProblemError as error:
+        raise ProblemError(f"the problem's {error}") from None
+    if observed is not None and len(observed) != 1:
+        raise ProblemError(
+            f"the problem's observation must be one vector, got the shape {observed}; flatten it"
+        )
+    if shown is not None and (len(shown) != 2 or shown[0] != plain.n_arms):
+        raise ProblemError(
+            f"the problem's arm_features must be a matrix with a row for each of {plain.n_arms} arms, "
+            f"got the shape {shown}"
+        )
+    return ProblemShape(plain.n_arms, observed[0] if observed else 0, shown[1] if shown else 0)
+
+
+def _shape(values: Any) -> tuple[int, ...] | None:
+    try:
+        return None if values is None else np.shape(values)
+    except ValueError:
+        raise ProblemError("the problem's contexts must hold arrays whose rows are equally long") from None
 
 
 def is_named(value: Any) -> TypeGuard[Named]:

@@ -97,11 +97,21 @@ class HasUpkeep(Protocol):
 
     `learn` and `choose` stay cheap; whoever runs the policy calls `upkeep` when there is time. The loop calls
     it after every event until nothing is pending. A piece of work that has not finished has changed
-    nothing yet, and a `snapshot` sends it back to its start.
+    nothing yet, and a `snapshot` sends it back to its start. A policy that has a property `pending` as well is
+    warned about when nobody calls `upkeep`.
     """
 
     def upkeep(self) -> bool:
         """One slice of pending work, of bounded cost; True while more is pending."""
+
+
+@runtime_checkable
+class HasNotFinite(Protocol):
+    """A policy whose state holds NaN or infinity on purpose; elsewhere in a snapshot they are a sign of damage."""
+
+    @property
+    def not_finite(self) -> frozenset[str]:
+        """Which parts of its snapshot may hold them: dotted names, as "rounds.recent"."""
 
 
 @runtime_checkable

@@ -74,6 +74,8 @@ class Registry(Generic[T]):
         """Entry and validated parameters of an id or an `(id, {parameters})` pair."""
         id, values = (named, {}) if isinstance(named, str) else named
         entry = self.entry(id)
+        if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
+            raise ParameterError(f"{id}: parameters must be a dictionary of names and values, got {values!r}")
         return entry, entry.parse(values)
 
 

@@ -1,4 +1,4 @@
-"""The nouns of tidepull: frozen dataclasses without logic.
+"""The nouns of tidepull: frozen dataclasses without logic, but for a shape that must make sense.
 
 A bandit problem is played in rounds. In each round a policy sees a `Context`, chooses an arm,
 and learns from the `Event` that follows.
@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from tidepull.errors import ProblemError
 
 FloatArray: TypeAlias = NDArray[np.floating[Any]]
 IntArray: TypeAlias = NDArray[np.integer[Any]]
@@ -35,6 +37,13 @@ class ProblemShape:
     n_arms: int
     observation_dim: int = 0
     arm_dim: int = 0
+
+    def __post_init__(self) -> None:
+        for name, least in (("n_arms", 1), ("observation_dim", 0), ("arm_dim", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+                raise ProblemError(f"{name} must be a whole number of at least {least}, got {value!r}")
+            object.__setattr__(self, name, int(value))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -14,6 +14,7 @@ import numpy as np
 from tidepull.bench.delay import Delay, LateBy, late_by
 from tidepull.building import build_policy, build_problem, is_named, shape_of
 from tidepull.errors import ArmError, ParameterError, ProblemError
+from tidepull.policies.checks import mask
 from tidepull.problems import problems
 from tidepull.protocols import HasDiagnostics, HasRemark, HasRounds, HasUpkeep, Learner, Privileged, Problem
 from tidepull.registry import Named
@@ -99,18 +100,14 @@ def play(
     on_the_way: list[tuple[int, int, Event]] = []  # (round after which it comes, round decided, event)
     started = time.perf_counter()
     for t in range(horizon):
-        context = problem.context()
+        context = _checked_context(problem.context(), n_arms, t)
         means = _checked_means(problem.means(), n_arms, t)
         arm = policy.choose(context) if privileged is None else privileged.choose_knowing(context, means)
         _check_arm(arm, context, n_arms, t)
-        reward = problem.step(arm)
-        if not math.isfinite(reward):
-            raise ProblemError(
-                f"the problem's step({arm}) returned {reward} in round {t}; rewards must be finite"
-            )
+        reward = _checked_reward(problem.step(arm), arm, t)
         wait = 0 if late is None else late(t)
         if wait is not None:
-            event = Event(context, int(arm), float(reward), decided=first + t)
+            event = Event(context, int(arm), reward, decided=first + t)
             heapq.heappush(on_the_way, (t + wait, t, event))
         while on_the_way and on_the_way[0][0] <= t:
             policy.learn(heapq.heappop(on_the_way)[2])
@@ -141,13 +138,38 @@ def _whole(name: str, value: Any, least: int) -> int:
     return int(value)
 
 
-def _checked_means(means: FloatArray, n_arms: int, t: int) -> FloatArray:
-    means = np.asarray(means, dtype=float)
-    if means.shape != (n_arms,) or not np.isfinite(means).all():
+def _checked_context(context: Any, n_arms: int, t: int) -> Context:
+    if not isinstance(context, Context):
         raise ProblemError(
-            f"the problem's means() must be {n_arms} finite numbers, got {means.tolist()} in round {t}"
+            f"the problem's context() must return a tidepull.Context, got {context!r} in round {t}"
         )
-    return means
+    if context.available is not None:
+        mask(context.available, n_arms)
+    return context
+
+
+def _checked_means(means: Any, n_arms: int, t: int) -> FloatArray:
+    try:
+        values: FloatArray = np.asarray(means, dtype=float)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (n_arms,) or not np.isfinite(values).all():
+        raise ProblemError(
+            f"the problem's means() must be {n_arms} finite numbers, got {means!r} in round {t}"
+        )
+    return values
+
+
+def _checked_reward(reward: Any, arm: int, t: int) -> float:
+    try:
+        value = math.nan if isinstance(reward, str | bytes) else float(reward)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ProblemError(
+            f"the problem's step({arm}) returned {reward!r} in round {t}; rewards must be finite numbers"
+        )
+    return value
 
 
 def _check_arm(arm: int, context: Context, n_arms: int, t: int) -> None:

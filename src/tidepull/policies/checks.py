@@ -1,7 +1,7 @@
 """What a policy may be told: contexts and events of the right kind, and one sentence for everything else.
 
-Only the guard asks. A policy behind it sees float64 arrays of the right shape, masks of booleans, whole arms and
-finite rewards, and nothing else.
+Only the guard asks. A policy behind it sees float64 arrays of the right shape, masks of booleans, whole arms,
+finite rewards and rounds that have begun, and nothing else.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy.linalg.blas import ddot
 
 from tidepull.errors import ArmError, ContextError, EventError, RewardError
+from tidepull.policies.rounds import Rounds
 from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape
 
 LARGEST = 1e15
@@ -22,118 +24,145 @@ LATEST = 1e20
 
 _SQUARED = LARGEST**2
 _FLOAT64 = np.dtype(np.float64)
+# A frozen dataclass sets its fields the long way; through its slots a new event takes half the time.
+_SET_CONTEXT, _SET_ARM, _SET_REWARD, _SET_DECIDED = (
+    getattr(Event, name).__set__ for name in ("context", "arm", "reward", "decided")
+)
 
 
 class Checks:
     """Clean contexts and events for problems of one shape. What is clean already passes as it is, uncopied."""
 
     def __init__(self, shape: ProblemShape) -> None:
-        self.n_arms = shape.n_arms
+        self._n_arms = shape.n_arms
         self._observation = (shape.observation_dim,) if shape.observation_dim else None
         self._arm_features = (shape.n_arms, shape.arm_dim) if shape.arm_dim else None
-        self._plain = self._observation is None and self._arm_features is None
 
     def context(self, context: Context) -> Context:
         """The context with float64 arrays (None where the shape has none), a mask of booleans and a float time."""
         if not isinstance(context, Context):
-            raise ContextError(f"context must be a tidepull.Context, got {_shown(context)}")
-        observation, arm_features = context.observation, context.arm_features
-        available, time = context.available, context.time
+            raise ContextError(f"context must be a tidepull.Context, got {shown(context)}")
+        observation, arm_features, available = context.observation, context.arm_features, context.available
+        time = context.time
+        clean_observation = clean_features = clean_available = clean_time = None
+        if observation is not None or self._observation is not None:
+            clean_observation = features("observation", observation, self._observation)
+        if arm_features is not None or self._arm_features is not None:
+            clean_features = features("arm_features", arm_features, self._arm_features)
+        if available is not None:
+            clean_available = mask(available, self._n_arms)
+        if time is not None:
+            clean_time = _time(time)
         if (
-            self._plain
-            and observation is None
-            and arm_features is None
-            and available is None
-            and time is None
+            clean_observation is observation
+            and clean_features is arm_features
+            and clean_available is available
+            and clean_time is time
         ):
             return context
-        clean = (
-            _features("observation", observation, self._observation),
-            _features("arm_features", arm_features, self._arm_features),
-            self._mask(available),
-            _time(time),
-        )
-        same = clean[0] is observation and clean[1] is arm_features and clean[2] is available
-        return context if same and clean[3] is time else Context(*clean)
+        return Context(clean_observation, clean_features, clean_available, clean_time)
 
-    def arm(self, arm: Any) -> int:
-        """The arm as a plain int in 0 ... n_arms - 1."""
-        if (type(arm) is not int and not isinstance(arm, np.integer)) or not 0 <= arm < self.n_arms:
-            raise ArmError(f"arm must be a whole number from 0 to {self.n_arms - 1}, got {_shown(arm)}")
-        return int(arm)
+    def event(self, event: Event, rounds: Rounds) -> tuple[Event, int]:
+        """The event with a clean context, a plain arm and reward, and the round that it finishes; that round."""
+        if not isinstance(event, Event):
+            raise EventError(f"event must be a tidepull.Event, got {shown(event)}")
+        context, arm, reward = self.context(event.context), event.arm, event.reward
+        if type(arm) is not int or not 0 <= arm < self._n_arms:
+            arm = self._arm(arm)
+        if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
+            reward = _reward(reward)
+        decided = rounds.decided(_named_round(event.decided))
+        if (
+            context is event.context
+            and arm is event.arm
+            and reward is event.reward
+            and decided is event.decided
+        ):
+            return event, decided
+        clean = object.__new__(Event)
+        _SET_CONTEXT(clean, context)
+        _SET_ARM(clean, arm)
+        _SET_REWARD(clean, reward)
+        _SET_DECIDED(clean, decided)
+        return clean, decided
 
     def means(self, means: Any) -> FloatArray:
         """The true means of all arms, for the oracle."""
-        clean = _features("means", means, (self.n_arms,))
+        clean = features("means", means, (self._n_arms,))
         assert clean is not None
         return clean
 
-    def _mask(self, available: Any) -> BoolArray | None:
-        if available is None:
-            return None
-        try:
-            mask = np.asarray(available)
-        except Exception:
-            mask = np.empty(0)
-        if mask.dtype != np.bool_ or mask.shape != (self.n_arms,) or not mask.any():
-            raise ContextError(
-                f"available must be {self.n_arms} booleans of which at least one is true, got {_shown(available)}"
-            )
-        return mask
+    def _arm(self, arm: Any) -> int:
+        if not _is_whole(arm) or not 0 <= arm < self._n_arms:
+            raise ArmError(f"arm must be a whole number from 0 to {self._n_arms - 1}, got {shown(arm)}")
+        return int(arm)
 
 
-def event_parts(event: Event, checks: Checks) -> tuple[Context, int, float]:
-    """Context, arm and reward of an event, all clean."""
-    if not isinstance(event, Event):
-        raise EventError(f"event must be a tidepull.Event, got {_shown(event)}")
-    return checks.context(event.context), checks.arm(event.arm), clean_reward(event.reward)
-
-
-def clean_reward(reward: Any) -> float:
-    """The reward as a plain finite float."""
-    if type(reward) is float and -LARGEST <= reward <= LARGEST:
-        return reward
-    if not _is_number(reward):
-        raise RewardError(f"reward must be a number, got {_shown(reward)}")
-    if not -LARGEST <= reward <= LARGEST:
-        raise RewardError(f"reward must be finite and at most {LARGEST:g} in size, got {_shown(reward)}")
-    return float(reward)
-
-
-def clean_decided(decided: Any) -> int | None:
-    """The number of a round as a plain int, or None."""
-    if decided is None or type(decided) is int:
-        return decided
-    if not isinstance(decided, np.integer):
-        raise EventError(f"decided must be the whole number of a round, or None, got {_shown(decided)}")
-    return int(decided)
-
-
-def _time(time: Any) -> float | None:
-    if time is None or (type(time) is float and -LATEST <= time <= LATEST):
-        return time
-    if not _is_number(time) or not -LATEST <= time <= LATEST:
+def mask(available: Any, n_arms: int) -> BoolArray:
+    """The mask of available arms; numbers are no mask, since a list of arms would look the same."""
+    try:
+        array = np.asarray(available)
+    except Exception:  # ragged, or an object that cannot become an array
+        array = np.empty(0)
+    if array.dtype != np.bool_ or array.shape != (n_arms,) or not array.any():
         raise ContextError(
-            f"time must be None or a finite number of at most {LATEST:g} in size, got {_shown(time)}"
+            f"available must be {n_arms} booleans of which at least one is true, got {shown(available)}"
         )
-    return float(time)
+    return array
 
 
-def _features(name: str, values: Any, shape: tuple[int, ...] | None) -> FloatArray | None:
+def features(name: str, values: Any, shape: tuple[int, ...] | None) -> FloatArray | None:
+    """Finite numbers of that shape as contiguous float64; None (or an empty array) where there is no shape."""
     if shape is None:
-        if values is not None:
-            raise ContextError(f"{name} must be None: this policy was built for a problem without it")
-        return None
+        if values is None or (isinstance(values, np.ndarray) and values.size == 0):
+            return None
+        raise ContextError(f"{name} must be None: this policy was built for a problem without it")
     if type(values) is np.ndarray and values.dtype is _FLOAT64 and values.flags.c_contiguous:
         array = values
     else:
         array = _converted(name, values, shape)
     if array.shape != shape:
         raise ContextError(f"{name} must have the shape {shape}, got {array.shape}")
+    flat = array if array.ndim == 1 else array.reshape(-1)
     # The sum of squares is quick, and below the bound only if every number is.
-    if not np.vdot(array, array) <= _SQUARED and not np.abs(array).max(initial=0.0) <= LARGEST:
+    if not ddot(flat, flat) <= _SQUARED and not np.abs(flat).max() <= LARGEST:
         raise ContextError(f"{name} must hold finite numbers of at most {LARGEST:g} in size")
     return array
+
+
+def shown(value: Any) -> str:
+    """A value as it is shown in a sentence: short, whatever it is."""
+    try:
+        text = " ".join(repr(value).split())
+    except Exception:
+        text = f"a {type(value).__name__}"
+    return text if len(text) <= 60 else f"{text[:57]}..."
+
+
+def _reward(reward: Any) -> float:
+    if not _is_number(reward):
+        raise RewardError(f"reward must be a number, got {shown(reward)}")
+    if not -LARGEST <= reward <= LARGEST:
+        raise RewardError(f"reward must be finite and at most {LARGEST:g} in size, got {shown(reward)}")
+    return float(reward)
+
+
+def _named_round(decided: Any) -> int | None:
+    if decided is None or type(decided) is int:
+        return decided
+    if not _is_whole(decided):
+        raise EventError(f"decided must be the whole number of a round, or None, got {shown(decided)}")
+    return int(decided)
+
+
+def _time(time: Any) -> float:
+    if type(time) is float and -LATEST <= time <= LATEST:
+        return time
+    if not _is_number(time) or not -LATEST <= time <= LATEST:
+        raise ContextError(
+            f"time must be None or a finite number of at most {LATEST:g} in size, got {shown(time)}"
+        )
+    return float(time)
 
 
 def _converted(name: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
@@ -142,9 +171,9 @@ def _converted(name: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
     try:
         array = np.asarray(values)
     except Exception:  # ragged, or an object that cannot become an array
-        raise ContextError(f"{name} must be an array of the shape {shape}, got {_shown(values)}") from None
+        raise ContextError(f"{name} must be an array of the shape {shape}, got {shown(values)}") from None
     if array.dtype.kind not in "fiu" or (not isinstance(values, np.ndarray) and _has_boolean(values)):
-        raise ContextError(f"{name} must hold numbers only, got {_shown(values)}")
+        raise ContextError(f"{name} must hold numbers only, got {shown(values)}")
     with np.errstate(over="ignore"):  # a longdouble that does not fit is infinite, and refused as such
         return np.ascontiguousarray(array, np.float64).reshape(array.shape)
 
@@ -157,14 +186,9 @@ def _has_boolean(values: Any) -> bool:
     )
 
 
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
-
-
-def _shown(value: Any) -> str:
-    """A value as it is shown in a sentence: short, whatever it is."""
-    try:
-        text = " ".join(repr(value).split())
-    except Exception:
-        text = f"a {type(value).__name__}"
-    return text if len(text) <= 60 else f"{text[:57]}..."
+    return _is_whole(value) or isinstance(value, float | np.floating)

@@ -24,7 +24,7 @@ import numpy as np
 
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.choice import best_arm
-from tidepull.policies.clock import Clock, decided_round
+from tidepull.policies.decided import decided_round
 from tidepull.policies.linear_inputs import LinearInputs
 from tidepull.policies.variation import optimal_discount, optimal_window
 from tidepull.posteriors.discounted_linear import DiscountedModels
@@ -99,7 +99,7 @@ class LinearUcb:
         kind: str,
     ) -> None:
         self._models = models
-        self._clock = Clock()
+        self._latest = -1
         self._inputs = inputs
         self._width = width
         self._rng = rng
@@ -117,9 +117,9 @@ class LinearUcb:
 
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""
-        self._models.advance(self._clock.latest)
+        self._models.advance(self._latest)
         arm = best_arm(self.indices(context), context.available, self._rng)
-        self._clock.begin()
+        self._latest += 1
         return arm
 
     def learn(self, event: Event) -> None:
@@ -127,13 +127,13 @@ class LinearUcb:
         decided = decided_round(event)
         model, x = self._inputs.chosen(event.context, event.arm)
         self._models.update(model, x, event.reward, decided)
-        self._clock.reach(decided)
+        self._latest = max(self._latest, decided)
 
     def snapshot(self) -> Snapshot:
         """The models and the generator's position."""
         return {
             "kind": self._kind,
-            "latest": self._clock.latest,
+            "latest": self._latest,
             "models": self._models.snapshot(),
             "generator": generator_state(self._rng),
         }
@@ -141,7 +141,7 @@ class LinearUcb:
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         check_kind(snapshot, self._kind)
-        self._clock.latest = read_whole(snapshot, "latest", -1)
+        self._latest = read_whole(snapshot, "latest", -1)
         self._models.restore(read(snapshot, "models"))
         restore_generator(self._rng, read(snapshot, "generator"))
 

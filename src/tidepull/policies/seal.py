@@ -14,7 +14,7 @@ from tidepull import snapshots
 from tidepull.errors import SnapshotError
 from tidepull.parameters import Parameters
 from tidepull.policies.rounds import Rounds
-from tidepull.protocols import Policy
+from tidepull.protocols import HasNotFinite, Policy
 from tidepull.types import ProblemShape, Snapshot
 
 _PARTS = ("rounds", "unfinished", "state")
@@ -69,7 +69,7 @@ class Seal:
 
     def fill(self, fresh: Policy, state: Snapshot) -> None:
         """Restore a fresh policy, and make sure that nothing was lost or altered on the way."""
-        allowed: frozenset[str] = getattr(fresh, "not_finite", frozenset())
+        allowed = fresh.not_finite if isinstance(fresh, HasNotFinite) else frozenset()
         if (name := snapshots.first_not_finite(state, allowed)) is not None:
             raise SnapshotError(
                 f"the snapshot's '{name}' holds numbers that are not finite; use an older one"

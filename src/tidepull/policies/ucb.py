@@ -16,7 +16,7 @@ import numpy as np
 
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.choice import best_arm
-from tidepull.policies.clock import Clock, decided_round
+from tidepull.policies.decided import decided_round
 from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
@@ -50,7 +50,7 @@ class Ucb:
 
     def __init__(self, tally: Tally, *, bonus_scale: float, rng: np.random.Generator, kind: str) -> None:
         self._tally = tally
-        self._clock = Clock()
+        self._latest = -1
         self._bonus_scale = bonus_scale
         self._rng = rng
         self._kind = kind
@@ -69,22 +69,22 @@ class Ucb:
 
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""
-        self._tally.advance(self._clock.latest)
+        self._tally.advance(self._latest)
         arm = best_arm(self.indices(), context.available, self._rng)
-        self._clock.begin()
+        self._latest += 1
         return arm
 
     def learn(self, event: Event) -> None:
         """Count the round."""
         decided = decided_round(event)
         self._tally.add(event.arm, event.reward, decided)
-        self._clock.reach(decided)
+        self._latest = max(self._latest, decided)
 
     def snapshot(self) -> Snapshot:
         """The tally and the generator's position."""
         return {
             "kind": self._kind,
-            "latest": self._clock.latest,
+            "latest": self._latest,
             "tally": self._tally.snapshot(),
             "generator": generator_state(self._rng),
         }
@@ -92,7 +92,7 @@ class Ucb:
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         check_kind(snapshot, self._kind)
-        self._clock.latest = read_whole(snapshot, "latest", -1)
+        self._latest = read_whole(snapshot, "latest", -1)
         self._tally.restore(read(snapshot, "tally"))
         restore_generator(self._rng, read(snapshot, "generator"))
 
