@@ -3,75 +3,17 @@
 from __future__ import annotations
 
 import copy
-import math
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.conformance.playing import SHAPES, choose, contexts, every_policy, every_shape, make, play
 from tidepull import snapshots
 from tidepull.building import build_policy
-from tidepull.errors import ArmError, ContextError, ParameterError, RewardError, TidepullError
+from tidepull.errors import ParameterError
 from tidepull.parameters import describe
 from tidepull.policies import policies
-from tidepull.protocols import Policy, Privileged
-from tidepull.types import Context, Event, FloatArray, ProblemShape
-
-QUICK: dict[str, dict[str, Any]] = {
-    # Small networks and few epochs: conformance is about contracts, not about learning.
-    "rnlps": {"units": [8, 8, 8], "epochs": 2, "train_every": 16},
-    "nlps": {"units": [8, 8, 8], "epochs": 2, "train_every": 16},
-}
-SHAPES = {
-    "plain": ProblemShape(n_arms=4),
-    "observation": ProblemShape(n_arms=3, observation_dim=5),
-    "vectors": ProblemShape(n_arms=6, arm_dim=3),
-}
-IDS = policies.ids()
-
-
-def make(id: str, shape: ProblemShape, seed: int = 0) -> Policy:
-    policy = build_policy((id, QUICK.get(id, {})), shape, seed=seed)
-    assert isinstance(policy, Policy)
-    return policy
-
-
-def contexts(shape: ProblemShape, n: int, *, masked: bool = False) -> list[Context]:
-    rng = np.random.default_rng(5)
-    made = []
-    for _ in range(n):
-        available = None
-        if masked:
-            available = rng.random(shape.n_arms) < 0.5
-            available[rng.integers(shape.n_arms)] = True
-        made.append(
-            Context(
-                observation=rng.normal(size=shape.observation_dim) if shape.observation_dim else None,
-                arm_features=rng.normal(size=(shape.n_arms, shape.arm_dim)) if shape.arm_dim else None,
-                available=available,
-            )
-        )
-    return made
-
-
-def choose(policy: Policy, context: Context, n_arms: int) -> int:
-    if isinstance(policy, Privileged):
-        return policy.choose_knowing(context, np.linspace(0, 1, n_arms))
-    return policy.choose(context)
-
-
-def play(policy: Policy, given: list[Context], n_arms: int, seed: int = 9) -> list[int]:
-    rng = np.random.default_rng(seed)
-    arms = []
-    for context in given:
-        arm = choose(policy, context, n_arms)
-        policy.learn(Event(context, arm, float(rng.integers(2))))
-        arms.append(arm)
-    return arms
-
-
-every_policy = pytest.mark.parametrize("id", IDS)
-every_shape = pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
+from tidepull.types import Context, Event, ProblemShape
 
 
 @every_policy
@@ -147,40 +89,6 @@ def test_policy_neither_changes_nor_keeps_its_inputs(id: str, shape: ProblemShap
     assert arms == expected
 
 
-def wrong_shape(shape: ProblemShape) -> Context:
-    def grown(array: FloatArray | None) -> FloatArray | None:
-        return None if array is None else np.concatenate([array, array], axis=-1)
-
-    good = contexts(shape, 1)[0]
-    return Context(observation=grown(good.observation), arm_features=grown(good.arm_features))
-
-
-@every_policy
-def test_policy_refuses_an_arm_out_of_range_and_stays_as_it_was(id: str) -> None:
-    policy = make(id, SHAPES["plain"])
-    before = snapshots.dump(policy.snapshot())
-    with pytest.raises(ArmError, match="arm"):
-        policy.learn(Event(Context(), 99, 1.0))
-    assert snapshots.dump(policy.snapshot()) == before
-
-
-@pytest.mark.parametrize("id", [id for id in IDS if id not in QUICK])
-def test_policy_refuses_a_reward_that_is_not_finite_and_stays_as_it_was(id: str) -> None:
-    policy = make(id, SHAPES["plain"])
-    before = snapshots.dump(policy.snapshot())
-    with pytest.raises(RewardError, match="reward"):
-        policy.learn(Event(Context(), 0, math.nan))
-    assert snapshots.dump(policy.snapshot()) == before
-
-
-@pytest.mark.parametrize("id", [id for id in IDS if "lin" in id or "nlps" in id])
-@pytest.mark.parametrize("kind", ["observation", "vectors"])
-def test_policy_that_reads_contexts_refuses_one_of_the_wrong_shape(id: str, kind: str) -> None:
-    policy = make(id, SHAPES[kind])
-    with pytest.raises(ContextError, match="observation|arm_features"):
-        policy.choose(wrong_shape(SHAPES[kind]))
-
-
 @every_policy
 def test_policy_parameters_are_refused_by_name_when_unknown_or_of_the_wrong_kind(id: str) -> None:
     with pytest.raises(ParameterError, match="no parameter 'nonsense'"):
@@ -188,10 +96,3 @@ def test_policy_parameters_are_refused_by_name_when_unknown_or_of_the_wrong_kind
     for doc in describe(policies.entry(id).parameters):
         with pytest.raises(ParameterError, match=doc.name):
             build_policy((id, {doc.name: {"not": "a value"}}), SHAPES["plain"], seed=0)
-
-
-@every_policy
-def test_policy_restore_refuses_a_snapshot_of_something_else(id: str) -> None:
-    policy = make(id, SHAPES["plain"])
-    with pytest.raises(TidepullError):
-        policy.restore({"nonsense": 1})

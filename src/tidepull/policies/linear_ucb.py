@@ -107,6 +107,7 @@ class LinearUcb:
 
     def indices(self, context: Context) -> FloatArray:
         """The index of every arm in this context."""
+        self._models.advance(self._latest)
         rows = self._inputs.rows(context)
         return np.concatenate([self._index(model, rows) for model in range(self._inputs.n_models)])
 
@@ -117,7 +118,6 @@ class LinearUcb:
 
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""
-        self._models.advance(self._latest)
         arm = best_arm(self.indices(context), context.available, self._rng)
         self._latest += 1
         return arm

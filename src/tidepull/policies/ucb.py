@@ -57,6 +57,7 @@ class Ucb:
 
     def indices(self) -> FloatArray:
         """The index of every arm now."""
+        self._tally.advance(self._latest)
         counts, sums = self._tally.counts, self._tally.sums
         played = counts > 0
         indices: FloatArray = np.full(len(counts), np.inf)
@@ -69,7 +70,6 @@ class Ucb:
 
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""
-        self._tally.advance(self._latest)
         arm = best_arm(self.indices(), context.available, self._rng)
         self._latest += 1
         return arm
