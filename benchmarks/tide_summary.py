@@ -1,4 +1,4 @@
-"""Markdown tables of docs/tide.md from the CSV files of the other scripts.
+"""Markdown tables of docs/lab/tide.md from the CSV files of the other scripts.
 
 python benchmarks/tide_summary.py rows results/tide_rows.csv
 python benchmarks/tide_summary.py dev results/tide_dev.csv

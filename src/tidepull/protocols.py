@@ -167,7 +167,7 @@ class Encoder(Protocol):
         """Features of every past event (t x dim) under the present network, and their rewards."""
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Network, optimiser and history: all that later features hang on."""
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
@@ -229,7 +229,7 @@ class Posterior(Protocol):
         """Mean and variance of w . x for every row x."""
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """All that later draws and predictions hang on."""
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""

@@ -35,7 +35,7 @@ class BetaBernoulli:
         return self._prior[0] + self._successes, self._prior[1] + self._failures
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Successes and failures of every arm."""
         return {"successes": self._successes.copy(), "failures": self._failures.copy()}
 
     def restore(self, snapshot: Snapshot) -> None:

@@ -87,7 +87,7 @@ class DiscountedModels:
         return self.b[model] @ A, variances
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Weights and discounted sums of every model, and the round they are discounted to."""
         return {"latest": self._latest, **{name: getattr(self, name).copy() for name in _ARRAYS}}
 
     def restore(self, snapshot: Snapshot) -> None:

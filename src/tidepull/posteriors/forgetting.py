@@ -40,7 +40,7 @@ class Tally(Protocol):
         """The reward of the round `decided`, which may lie back."""
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """All that is remembered of the arms, sharing nothing with this object."""
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
@@ -71,7 +71,7 @@ class DiscountedTally:
         self.sums[arm] += weight * reward
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Discounted counts and sums, and the round they are discounted to."""
         return {"counts": self.counts.copy(), "sums": self.sums.copy(), "latest": self._latest}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -122,7 +122,7 @@ class WindowedTally:
         return np.array(decided, np.int64), np.array(arms, np.int64), np.array(rewards, np.float64)
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Counts and sums of the window, and the rounds that are in it."""
         decided, arms, rewards = self._history()
         return {
             "counts": self.counts.copy(),

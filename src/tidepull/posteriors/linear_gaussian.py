@@ -121,7 +121,7 @@ class LinearGaussian:
         return means, variances
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Precision, moment and their factored forms, and the two standard deviations that they belong to."""
         return {
             "prior_std": self.prior_std,
             "noise_std": self.noise_std,

@@ -35,7 +35,7 @@ class LinearModels(Protocol):
         """Prediction and squared width for every row of X."""
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """All that is remembered of every model, sharing nothing with this object."""
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
@@ -61,7 +61,7 @@ class StationaryModels:
         return self._models[model].predict(X)
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Weights and posterior of every model."""
         return {"weights": self.weights.copy(), "models": [m.snapshot() for m in self._models]}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -127,7 +127,7 @@ class WindowedModels:
         return self._models[model].predict(X)
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Weights and posterior of every model, and the rounds of the window."""
         decided, owners, rows, rewards = zip(*self._rounds, strict=True) if self._rounds else ((), (), (), ())
         return {
             "weights": self.weights.copy(),

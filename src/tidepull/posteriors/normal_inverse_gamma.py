@@ -74,7 +74,7 @@ class NormalInverseGamma:
         return mean, noise * variance
 
     def snapshot(self) -> Snapshot:
-        """The whole state."""
+        """Shape and scale of the noise, and the posterior of the weights for noise 1."""
         return {"a": self._a, "b": self._b, "unit": self._unit.snapshot()}
 
     def restore(self, snapshot: Snapshot) -> None:
