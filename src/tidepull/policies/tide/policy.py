@@ -29,7 +29,7 @@ from tidepull.hypotheses.network import NetworkHypothesis
 from tidepull.hypotheses.notes import Memory, Moment, blank, standardised
 from tidepull.hypotheses.slices import Slices
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.clock import decided_round
+from tidepull.policies.decided import decided_round
 from tidepull.policies.tide.births import Births, Slots, pools
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.explain import Belief, Explanation, WeightHistory
