@@ -7,7 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from tests.conformance.playing import SHAPES, choose, contexts, every_policy, every_shape, make, play
+from tests.conformance.playing import SHAPES, choose, contexts, every_policy, every_shape, learn, make, play
 from tidepull import snapshots
 from tidepull.building import build_policy
 from tidepull.errors import ParameterError
@@ -80,7 +80,7 @@ def test_policy_neither_changes_nor_keeps_its_inputs(id: str, shape: ProblemShap
         buffers = [None if a is None else a.copy() for a in (context.observation, context.arm_features)]
         lent = Context(observation=buffers[0], arm_features=buffers[1])
         arm = choose(second, lent, shape.n_arms)
-        second.learn(Event(lent, arm, float(rng.integers(2))))
+        learn(second, Event(lent, arm, float(rng.integers(2))))
         for buffer, original in zip(buffers, (context.observation, context.arm_features), strict=True):
             if buffer is not None and original is not None:
                 assert np.array_equal(buffer, original)

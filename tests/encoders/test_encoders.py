@@ -197,7 +197,8 @@ def test_diverged_training_is_refused_and_leaves_everything_as_it_was(make: Make
     encoder = make(shape)
     play(encoder, shape, 40, rng)
     encoder.refit(2)
-    encoder.append(Event(Context(), 0, 1e30))
+    encoder.append(Event(Context(), 0, 1.0))
+    encoder._history.rewards[-1] = 1e30
     before = snapshots.dump(encoder.snapshot())
     with pytest.raises(TrainingError, match="the loss became inf in epoch 1 of 4"):
         encoder.refit(4)

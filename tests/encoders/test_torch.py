@@ -215,6 +215,8 @@ def test_torch_network_learns_to_alternate_through_the_policy() -> None:
         reward = float(arm == t % 2)
         total += reward if t >= 100 else 0.0
         policy.learn(Event(Context(), arm, reward))
+        while policy.upkeep():
+            pass
     assert total / 100 > 0.8  # what ignores time, or stays after a win, earns 0.5
 
 

@@ -98,6 +98,10 @@ class FeatureProbe:
         """Pass on to the policy."""
         self._policy.learn(event)
 
+    def upkeep(self) -> bool:
+        """The policy's own."""
+        return self._policy.upkeep()
+
     def snapshot(self) -> Snapshot:
         """The policy's own."""
         return self._policy.snapshot()

@@ -129,7 +129,6 @@ class FeedforwardEncoder:
 
     def amend(self, number: int, context: Context, arm: int) -> None:
         """Another arm was played in a past round than the one decided: correct it and read everything again."""
-        self._learner.check_idle("amend a round")
         observation, described = self._reader.chosen(context, arm)
         row = self._history.inputs[self._history.place(number)]
         row[: self._reader.width] = np.concatenate([observation, described])

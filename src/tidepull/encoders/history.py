@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.errors import ParameterError, RewardError, SnapshotError
+from tidepull.errors import EventError, ParameterError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, IntArray, Snapshot
 
 NO_ROUND = -1
@@ -82,14 +82,14 @@ class History:
         """Write down the reward of a round; returns the round's place among the remembered ones."""
         place = self.place(number)
         if not np.isnan(self.rewards[place]):
-            raise RewardError(f"round {number} has its reward already")
+            raise EventError(f"round {number} has its reward already")
         self.rewards[place] = reward
         return place
 
     def place(self, number: int) -> int:
         """Where a round lies among the remembered ones."""
         if not self.oldest <= number < self.rounds:
-            raise RewardError(
+            raise EventError(
                 f"round {number} is not remembered; the rounds from {self.oldest} to {self.rounds - 1} are"
             )
         return number - self.oldest
@@ -105,7 +105,8 @@ class History:
         return {
             "rounds": self.rounds,
             "inputs": self.inputs[:, : self._n_inputs].copy(),
-            "rewards": self.rewards.copy(),
+            "rewards": np.where(self.known, self.rewards, 0),
+            "known": self.known,
             "features": self.features.copy(),
             "heard": self.heard.copy(),
         }
@@ -122,7 +123,8 @@ class History:
         self._start, self._end, self.rounds = 0, len(rewards), int(snapshot["rounds"])
         self._allocate(max(64, self._end))
         self.inputs[:, : self._n_inputs] = inputs
-        self.rewards[:], self.features[:], self.heard[:] = rewards, features, snapshot["heard"]
+        self.features[:], self.heard[:] = features, snapshot["heard"]
+        self.rewards[:] = np.where(snapshot["known"], rewards, np.nan)
 
     def _allocate(self, capacity: int) -> None:
         self._inputs = np.ones((capacity, self._n_inputs + self._n_scratch + 1), self._dtype)

@@ -8,13 +8,15 @@ The recurrent network reads `[previous reward, observation, arm]`. The feedforwa
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 
 from tidepull.errors import ArmError, ContextError, RewardError
 from tidepull.types import Context, FloatArray, ProblemShape
+
+LARGEST_REWARD = 1e15
+"""Its square still fits well into float32, in which networks are trained."""
 
 
 class ContextReader:
@@ -75,6 +77,6 @@ class ContextReader:
 
 def checked_reward(reward: float) -> float:
     """The reward; refuses one that would poison the history."""
-    if not math.isfinite(reward):
-        raise RewardError(f"the reward must be a finite number, got {reward}")
+    if not abs(reward) <= LARGEST_REWARD:
+        raise RewardError(f"the reward must be finite and at most {LARGEST_REWARD:g} in size, got {reward}")
     return reward

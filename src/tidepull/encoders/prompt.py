@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tidepull.encoders.training import Slices
-from tidepull.errors import RewardError, TrainingError
+from tidepull.errors import EventError, TrainingError
 from tidepull.protocols import Accept, Encoder, PatientEncoder
 from tidepull.types import Context, Event, FloatArray, IntArray, Snapshot
 
@@ -52,7 +52,7 @@ class PromptEncoder:
 
     def pay(self, number: int, reward: float) -> FloatArray:
         """Refused: the round was passed over."""
-        raise RewardError(
+        raise EventError(
             f"the reward of round {number} comes after the next choice, and {type(self._encoder).__name__} cannot "
             "wait for rewards: give it the methods of protocols.PatientEncoder"
         )

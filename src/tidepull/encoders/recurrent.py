@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Literal
 
 import numpy as np
@@ -132,7 +133,6 @@ class RecurrentEncoder:
 
     def amend(self, number: int, context: Context, arm: int) -> None:
         """Another arm was played in a past round than the one decided: correct it and read everything again."""
-        self._learner.check_idle("amend a round")
         observation, described = self._reader.chosen(context, arm)
         row = self._history.inputs[self._history.place(number)]
         row[1 : 1 + len(observation)] = observation
@@ -143,8 +143,9 @@ class RecurrentEncoder:
         """Put the remembered rounds into new units, and read them again.
 
         `rewards` has a number for each remembered round (`oldest` to `rounds` - 1); those of rounds whose reward has
-        not come are not looked at. `contexts` has a row for each: its observation, then the chosen arm's own
-        features, where the shape has such. Previous rewards follow, as far as their rounds are remembered.
+        not come are not looked at, and NaN takes a reward back. `contexts` has a row for each: its observation, then
+        the chosen arm's own features, where the shape has such. Previous rewards follow, as far as their
+        rounds have one.
         """
         self._learner.check_idle("rewrite the history")
         history, n = self._history, len(self._history)
@@ -156,8 +157,9 @@ class RecurrentEncoder:
         if contexts is not None:
             history.inputs[:, 1 : 1 + width] = contexts
         heard = history.heard - history.oldest
-        remembered = heard >= 0
-        history.inputs[remembered, 0] = history.rewards[heard[remembered]]
+        follows = heard >= 0
+        follows[follows] = history.known[heard[follows]]
+        history.inputs[follows, 0] = history.rewards[heard[follows]]
         self._latest = self._rewritten(self._latest, self._heard)
         if self._opened is not None:
             self._opened = self._rewritten(*self._opened), self._opened[1]
@@ -183,6 +185,7 @@ class RecurrentEncoder:
         """
         loss = yield from self._learner.refitting(epochs, accept)
         self._adopt_state()
+        self._adopt_network()
         return loss
 
     def encode_history(self) -> tuple[FloatArray, FloatArray]:
@@ -218,9 +221,9 @@ class RecurrentEncoder:
         return (self._latest, self._heard) if self._opened is None else self._opened
 
     def _rewritten(self, reward: float, number: int) -> float:
-        if number < self.oldest:
-            return reward
-        return float(self._history.rewards[number - self.oldest])
+        """The reward of a round as the history has it now; as it was where the history has none."""
+        new = math.nan if number < self.oldest else float(self._history.rewards[number - self.oldest])
+        return float(reward) if math.isnan(new) else new
 
     def _read_again(self) -> None:
         self._learner.read_again()
@@ -229,7 +232,7 @@ class RecurrentEncoder:
     def _adopt_state(self) -> None:
         """The state after the sequence that the network has just read."""
         self._h[:], self._c[:] = self._network.state(len(self._history))
-        self._adopt_network()
+        self._shared_for = None
 
     def _adopt_network(self) -> None:
         """Work out what stays the same until the next training."""

@@ -125,7 +125,6 @@ class TorchEncoder:
 
     def amend(self, number: int, context: Context, arm: int) -> None:
         """Another arm was played in a past round than the one decided: correct it and read everything again."""
-        self._check_idle("amend a round")
         observation, described = self._reader.chosen(context, arm)
         row = self._history.inputs[self._history.place(number)]
         row[1:-1] = np.concatenate([observation, described])

@@ -80,11 +80,12 @@ class Learner:
         if self._busy:
             raise TrainingError(f"a training is under way: finish or close it before you {what}")
 
-    def read_again(self) -> FloatArray:
-        """Encode what is remembered under the present network, after inputs have changed."""
-        features = self._network.encode(self.history.inputs, self.history.oldest)
-        self.history.features[:] = features
-        return features
+    def read_again(self) -> None:
+        """Encode what is remembered with the last good network, after inputs have changed."""
+        trained = self._network.weights.flat.copy() if self._busy else self.weights.flat
+        self._network.weights.flat[:] = self.weights.flat
+        self.history.features[:] = self._network.encode(self.history.inputs, self.history.oldest)
+        self._network.weights.flat[:] = trained
 
     def encoded(self) -> tuple[FloatArray, FloatArray]:
         """Features of the remembered rounds with known rewards under the present network, and these; copies."""

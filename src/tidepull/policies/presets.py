@@ -33,7 +33,7 @@ class NeuralParameters(Parameters):
     """What both networks share; a parameter left out is the paper's default for the kind of problem."""
 
     learning_rate: float | None = parameter(None, "step size of Adam", gt=0)
-    epochs: int | None = parameter(None, "passes over the whole history per training", ge=1)
+    epochs: int | None = parameter(None, "passes over what is remembered per training", ge=1)
     train_every: int | None = parameter(None, "rounds between trainings", ge=1)
     noise_std: float | Literal["infer"] | None = parameter(
         None, "standard deviation of the reward, as assumed by the posterior, or 'infer'", gt=0
@@ -50,6 +50,9 @@ class NeuralParameters(Parameters):
     )
     raw_features: bool = parameter(False, "show the last layer the arm itself beside the network's features")
     l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)
+    memory: int | None = parameter(
+        None, "rounds that are remembered for training, the last ones; left out: all", ge=64
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,6 +102,7 @@ def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) ->
         l2=parameters.l2,
         init=parameters.init,
         bptt_window=parameters.bptt_window,
+        memory=parameters.memory,
         rng=streams.generator("network"),
     )
     # One pull of every arm, in order; linear problems are not about the arm's number: one pull of arm 0.
@@ -117,6 +121,7 @@ def nlps(parameters: NlpsParameters, shape: ProblemShape, streams: Streams) -> N
         learning_rate=settings.learning_rate,
         l2=parameters.l2,
         init=parameters.init,
+        memory=parameters.memory,
         rng=streams.generator("network"),
     )
     # At least order + 1 rounds, so that the input's past is complete before the network decides.
