@@ -22,10 +22,8 @@ from tidepull.cli import (
     theory,
     tune,
 )
+from tidepull.cli.console import INTERRUPTED
 from tidepull.errors import TidepullError
-
-INTERRUPTED = 130
-"""Exit code after Ctrl-C, as shells have it."""
 
 app = typer.Typer(
     name="tidepull",

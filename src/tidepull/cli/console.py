@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import Any
 
 from rich.console import Console
 from rich.progress import (
@@ -19,7 +19,8 @@ from rich.progress import (
 )
 from rich.table import Table
 
-T = TypeVar("T")
+INTERRUPTED = 130
+"""Exit code after Ctrl-C, as shells have it."""
 
 out = Console(highlight=False)
 err = Console(stderr=True, highlight=False)

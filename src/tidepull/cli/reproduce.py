@@ -18,7 +18,7 @@ from tidepull.bench.store.plan import read_plans
 from tidepull.bench.store.rows import load_rows
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import Suite, find_suite, load_suite, parse_suite
-from tidepull.cli.console import err, print_json, say
+from tidepull.cli.console import INTERRUPTED, err, print_json, say
 from tidepull.cli.report import announce
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
@@ -28,7 +28,6 @@ from tidepull.report.build import build_report
 from tidepull.report.duration import duration
 
 WHERE: Literal["local", "here"] = "local"
-_INTERRUPTED = 130
 
 
 class Target(StrEnum):
@@ -174,7 +173,7 @@ def _run(suite: str, directory: Path, workers: int | None) -> bool:
             json=False,
         )
     except typer.Exit as end:
-        if end.exit_code == _INTERRUPTED:
+        if end.exit_code == INTERRUPTED:
             raise
         return False
     return True

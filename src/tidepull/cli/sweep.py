@@ -16,14 +16,13 @@ from tidepull.bench.running.runner import sweep as run_sweep
 from tidepull.bench.store.index import compact
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import load_suite
-from tidepull.cli.console import print_json, say
+from tidepull.cli.console import INTERRUPTED, print_json, say
 from tidepull.cli.executor import executor_for
 from tidepull.cli.sweep_display import Display, shown, time_left
 from tidepull.errors import StoreError
 from tidepull.protocols import Executor
 from tidepull.report.duration import duration
 
-_INTERRUPTED = 130
 _MOST_NAMED = 10
 
 
@@ -57,7 +56,7 @@ def sweep(
     if json:
         print_json(_summary(loaded.name, directory, work, progress, interrupted))
     if interrupted or progress.failed or work.failed_before:
-        raise typer.Exit(_INTERRUPTED if interrupted else 1)
+        raise typer.Exit(INTERRUPTED if interrupted else 1)
 
 
 def _run(

@@ -19,7 +19,7 @@ from tidepull.theory.check import configurations
 from tidepull.theory.growth import ARMS, DIMENSIONS, EPSILONS, Exponent, horizon_growth, vary
 from tidepull.theory.measurement_error import Scenario
 from tidepull.theory.noise import ERRORS, NOISES
-from tidepull.theory.report import bound_report, simulation_report
+from tidepull.theory.said import bound_report, simulation_report
 from tidepull.theory.simulate import Simulated
 from tidepull.theory.simulate import simulate as run_simulation
 

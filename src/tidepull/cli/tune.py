@@ -24,7 +24,7 @@ from tidepull.bench.suites.seeds_text import seeds_text
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.suites.suite import Suite
 from tidepull.bench.suites.suite_text import suite_text
-from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
 from tidepull.cli.executor import executor_for
 from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.sweep_display import Display, shown
@@ -36,7 +36,6 @@ from tidepull.protocols import Executor
 from tidepull.report.duration import duration
 from tidepull.report.tables import number
 
-_INTERRUPTED = 130
 _SEARCH_SHARE = 0.8
 """Of the budget; the rest is for the report on fresh seeds."""
 
@@ -93,7 +92,7 @@ def tune(
             rewards = runs.report(space, outcome.best, reporting)
     except KeyboardInterrupt:
         say("stopped; the same command continues")
-        raise typer.Exit(_INTERRUPTED) from None
+        raise typer.Exit(INTERRUPTED) from None
     compact(store)
     path = store.directory / "tuned.toml"
     write_whole(path, _suite(space, outcome.best, reporting).encode())
