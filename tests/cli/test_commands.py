@@ -52,6 +52,15 @@ def test_run_gives_equal_numbers_whatever_the_number_of_workers() -> None:
     assert [(r["regret"], r["reward"]) for r in one] == [(r["regret"], r["reward"]) for r in two]
 
 
+def test_run_delays_rewards_and_says_so_when_asked() -> None:
+    words = ("run", "flipping-gaussian", "ucb", "--horizon", "100", "--delay")
+    shown = tidepull(*words, "8")
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.splitlines()[0] == "ucb on flipping-gaussian, 100 rounds, rewards 8 rounds late"
+    regrets = [json.loads(tidepull(*words, delay, "--json").stdout)[0]["regret"] for delay in ("0", "8")]
+    assert regrets[0] != regrets[1]
+
+
 def test_run_prints_aligned_plain_text_when_piped() -> None:
     done = tidepull("run", "stationary-bernoulli", "bernoulli-ts", "--horizon", "40", "--seeds", "2")
     assert done.returncode == 0, done.stderr
@@ -97,6 +106,10 @@ def test_list_shows_parameters_and_ranges_in_plain_text_when_piped() -> None:
         (
             ("run", "flipping-gaussian", "ucb", "--seeds", "0-99999999999"),
             "--seeds: more than 1,000,000 seeds",
+        ),
+        (
+            ("run", "flipping-gaussian", "ucb", "--delay", "soon"),
+            "delay must be a whole number of rounds that is not negative, 'geometric:MEAN' or",
         ),
         (("demo", "--seeds", "five"), '--seeds: write seeds as "0-9"'),
         (("store", "export", "nowhere", "--to", "all.csv"), "--to is now --out"),

@@ -7,6 +7,7 @@ import math
 from tidepull.analysis import published
 from tidepull.analysis.frame import Group, Study
 from tidepull.analysis.summary import summarise
+from tidepull.bench.delay import AT_ONCE
 
 
 def paper_column(name: str) -> str | None:
@@ -23,8 +24,8 @@ def paper_column(name: str) -> str | None:
 
 
 def reported(study: Study, name: str) -> published.Reported | None:
-    """The paper's figure, where it has one for the problem, the policy and the horizon."""
-    column = paper_column(name)
+    """The paper's figure, where it has one for the problem, the policy and the horizon; its rewards come at once."""
+    column = paper_column(name) if study.delay == AT_ONCE else None
     if column is None or published.HORIZONS.get(study.problem) != study.horizon:
         return None
     return published.figure(study.problem, column)
@@ -35,7 +36,7 @@ def reported_share(study: Study, name: str, random: float | None) -> float:
 
     It lets trials of another length be held against the paper's.
     """
-    column = paper_column(name)
+    column = paper_column(name) if study.delay == AT_ONCE else None
     theirs = published.figure(study.problem, column) if column else None
     if theirs is None or not random:
         return float("nan")

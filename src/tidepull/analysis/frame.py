@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tidepull.bench.delay import AT_ONCE, delay_slug, delay_words
 from tidepull.bench.store.plan import read_plans
 from tidepull.bench.store.rows import Row, Rows, load_rows
 from tidepull.bench.store.store import Store
@@ -67,9 +68,11 @@ class Group:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Study:
-    """One problem of one suite at one horizon. `groups` has one group for each policy (the best setting
-    where there is a grid), `grids` all settings of each policy that has several. `apart` is what tells it from
-    another study of the same suite and problem."""
+    """One problem of one suite at one horizon, its rewards as late as `delay` says.
+
+    `groups` has one group for each policy (the best setting where there is a grid), `grids` all settings of each
+    policy that has several. `apart` is what tells it from another study of the same suite, problem and delay.
+    """
 
     suite: str
     problem: str
@@ -80,17 +83,23 @@ class Study:
     groups: tuple[Group, ...]
     grids: Mapping[str, tuple[Group, ...]]
     apart: str = ""
+    delay: str = AT_ONCE
+
+    @property
+    def remarks(self) -> str:
+        """What stands behind the problem's name: its remark, how late rewards came, what tells it apart."""
+        return ", ".join(part for part in (self.remark, delay_words(self.delay), self.apart) if part)
 
     @property
     def title(self) -> str:
-        """The problem's name with its remark, such as `criteo-flipping (synthetic Criteo)`."""
-        remarks = ", ".join(part for part in (self.remark, self.apart) if part)
-        return f"{self.problem} ({remarks})" if remarks else self.problem
+        """The problem's name with its remarks, such as `criteo-flipping (synthetic Criteo)`."""
+        return f"{self.problem} ({self.remarks})" if self.remarks else self.problem
 
     @property
     def slug(self) -> str:
         """The problem's name for files; no other study of the suite has it."""
-        return "-".join([self.problem, *self.apart.replace(",", "").split()])
+        parts = [self.problem, delay_slug(self.delay), *self.apart.replace(",", "").split()]
+        return "-".join(part for part in parts if part)
 
     @property
     def contenders(self) -> list[Group]:
@@ -128,7 +137,7 @@ class Frame:
     cpu_seconds: float
 
 
-_Key: TypeAlias = tuple[str, str, int, str]
+_Key: TypeAlias = tuple[str, str, int, str, str]
 _Kept: TypeAlias = tuple[Store, Row]
 
 
@@ -174,9 +183,10 @@ def _studies(rows: Iterable[_Kept]) -> Iterable[Study]:
         # Two stores may have run two versions of one suite; outside any suite anything may share a name.
         world = canonical(row.problem_parameters)
         setting = row.setting if row.suite else row.setting or canonical(row.policy_parameters)
-        settings = tree.setdefault((row.suite, row.problem, row.horizon, world), {}).setdefault(row.name, {})
+        key = (row.suite, row.problem, row.horizon, world, row.delay)
+        settings = tree.setdefault(key, {}).setdefault(row.name, {})
         settings.setdefault(setting, []).append((store, row))
-    for (suite, problem, horizon, _), named in tree.items():
+    for (suite, problem, horizon, _, delay), named in tree.items():
         policies = _told_apart(named)
         first = next(iter(next(iter(policies.values())).values()))[0][1]
         grids = {
@@ -192,19 +202,20 @@ def _studies(rows: Iterable[_Kept]) -> Iterable[Study]:
             remark=first.remark,
             groups=tuple(_best(groups) for groups in grids.values()),
             grids={name: groups for name, groups in grids.items() if len(groups) > 1},
+            delay=delay,
         )
 
 
 def _distinguished(studies: Sequence[Study]) -> Iterator[Study]:
-    """Studies that share suite and problem say their rounds, and their number where those are the same too."""
-    alike = Counter((study.suite, study.problem) for study in studies)
-    seen: Counter[tuple[str, str, int]] = Counter()
+    """Studies that share suite, problem and delay say their rounds, and their number where those are the same too."""
+    alike = Counter((study.suite, study.problem, study.delay) for study in studies)
+    seen: Counter[tuple[str, str, str, int]] = Counter()
     for study in studies:
-        key = (study.suite, study.problem, study.horizon)
+        key = (study.suite, study.problem, study.delay, study.horizon)
         seen[key] += 1
         rounds = f"{study.horizon:,} rounds"
         apart = rounds if seen[key] == 1 else f"{rounds}, version {seen[key]}"
-        yield replace(study, apart=apart) if alike[study.suite, study.problem] > 1 else study
+        yield replace(study, apart=apart) if alike[study.suite, study.problem, study.delay] > 1 else study
 
 
 def _rank(study: Study) -> tuple[bool, bool]:

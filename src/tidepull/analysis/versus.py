@@ -29,10 +29,10 @@ class Line:
 
 
 def versus_store(a: Frame, b: Frame) -> Iterator[Line]:
-    """What both have: the same problem and horizon under the same name; paired on common seeds."""
+    """What both have: the same problem, horizon and delay under the same name; paired on common seeds."""
     for mine in a.studies:
         for theirs in b.studies:
-            if (mine.problem, mine.horizon) == (theirs.problem, theirs.horizon) and _same_world(mine, theirs):
+            if _same_world(mine, theirs):
                 for group in mine.groups:
                     other = theirs.group(group.name)
                     if other is not None:
@@ -58,7 +58,10 @@ def versus_paper(a: Frame) -> Iterator[Line]:
 
 
 def _same_world(a: Study, b: Study) -> bool:
-    return canonical(dict(a.parameters)) == canonical(dict(b.parameters))
+    first, second = (
+        (study.problem, study.horizon, study.delay, canonical(dict(study.parameters))) for study in (a, b)
+    )
+    return first == second
 
 
 def _line(study: Study, ours: Group, theirs: Group) -> Line:

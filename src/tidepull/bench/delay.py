@@ -18,6 +18,9 @@ from the function means never."""
 
 LateBy: TypeAlias = Callable[[int], "int | None"]
 
+AT_ONCE = "0"
+"""The text of no delay."""
+
 
 @dataclass(frozen=True, slots=True)
 class Geometric:
@@ -64,6 +67,41 @@ def parse(value: Any) -> int | Geometric:
             f"'geometric:MEAN:LOST' with LOST a share below 1, got {value!r}"
         ) from None
     return Geometric(mean, lost)
+
+
+def delay_text(value: Any) -> str:
+    """The one way to write a delay: `8`, `geometric:20:0.05`, or `0` for rewards that come at once.
+
+    >>> delay_text("geometric:20.0:0")
+    'geometric:20'
+    """
+    parsed = parse(value)
+    if isinstance(parsed, int):
+        return str(parsed)
+    numbers = [parsed.mean, parsed.lost] if parsed.lost else [parsed.mean]
+    return (
+        ":".join(["geometric", *(repr(n).removesuffix(".0") for n in numbers)]) if any(numbers) else AT_ONCE
+    )
+
+
+def delay_slug(delay: str) -> str:
+    """Of a delay's text, for ids and names of files: `delay-8`, or nothing where rewards come at once."""
+    return "" if delay == AT_ONCE else f"delay-{delay.replace(':', '-')}"
+
+
+def delay_words(delay: str) -> str:
+    """Of a delay's text, for titles: `rewards 8 rounds late`; nothing where they come at once.
+
+    >>> delay_words("geometric:20:0.05")
+    'rewards 20 rounds late on average, 5% never come'
+    """
+    parsed = parse(delay)
+    if parsed == 0:
+        return ""
+    if isinstance(parsed, int):
+        return f"rewards {parsed:,} round{'s' if parsed > 1 else ''} late"
+    lost = f", {100 * parsed.lost:g}% never come" if parsed.lost else ""
+    return f"rewards {parsed.mean:g} rounds late on average{lost}"
 
 
 def late_by(delay: Delay, streams: Streams) -> LateBy | None:

@@ -13,6 +13,9 @@ from tidepull.errors import ParameterError
 SEEDS = "a list such as 0-9 or 0,3,5; a number alone counts: 10 is 0-9, and only seed 7 is 7-7."
 """How every `--seeds` is written; the end of its help."""
 
+DELAY = "How many rounds late rewards come: N, or geometric:MEAN[:LOST] (LOST is the share that never comes)."
+"""How every `--delay` is written."""
+
 
 def seeds_of(text: str, option: str = "--seeds") -> tuple[int, ...]:
     """The seeds that an option names, in rising order."""

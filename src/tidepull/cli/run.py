@@ -9,11 +9,12 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import Summary, summarise
+from tidepull.bench.delay import AT_ONCE, delay_text, delay_words
 from tidepull.bench.running.executors import LocalProcesses, usable_cpus
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.trial import Trial
 from tidepull.cli.console import print_json, print_table, progress, say
-from tidepull.cli.options import SEEDS, seeds_of
+from tidepull.cli.options import DELAY, SEEDS, seeds_of
 from tidepull.cli.settings import split_settings
 from tidepull.errors import InputError, ParameterError, TidepullError
 from tidepull.problems import problems
@@ -25,6 +26,7 @@ def run(
     policy: str = typer.Argument(help="Id of a policy (see: tidepull list policies)."),
     horizon: int = typer.Option(None, help="Rounds in each trial (the problem's usual length if not given)."),
     seeds: str = typer.Option("1", help=f"One trial on each: {SEEDS}"),
+    delay: str = typer.Option("0", help=DELAY),
     set_: list[str] = typer.Option(
         [], "--set", metavar="NAME=VALUE", help="A parameter; may be given again."
     ),
@@ -38,12 +40,14 @@ def run(
             raise ParameterError(f"--{option} must be at least 1, got {value}")
     played = seeds_of(seeds)
     named_problem, named_policy = split_settings(problem, policy, set_)
-    specs = [make_spec(named_problem, named_policy, horizon=rounds, seed=seed) for seed in played]
+    late = delay_text(delay)
+    specs = [make_spec(named_problem, named_policy, horizon=rounds, seed=s, delay=late) for s in played]
     trials = run_specs(specs, description=f"{policy} on {problem}", workers=workers)
     if json:
         print_json([_as_json(seed, trial) for seed, trial in zip(played, trials, strict=True)])
     else:
-        _show(f"{policy} on {problem}, {rounds:,} rounds", played, trials)
+        title = (f"{policy} on {problem}", f"{rounds:,} rounds", delay_words(late))
+        _show(", ".join(part for part in title if part), played, trials)
 
 
 def run_specs(specs: list[TrialSpec], *, description: str, workers: int | None = None) -> list[Trial]:
@@ -58,7 +62,7 @@ def run_specs(specs: list[TrialSpec], *, description: str, workers: int | None =
     return [trials[spec.id] for spec in specs]
 
 
-def make_spec(problem: Named, policy: Named, *, horizon: int, seed: int) -> TrialSpec:
+def make_spec(problem: Named, policy: Named, *, horizon: int, seed: int, delay: str = AT_ONCE) -> TrialSpec:
     """The spec of one trial from ids or `(id, {parameters})` pairs."""
     problem_id, problem_parameters = (problem, {}) if isinstance(problem, str) else problem
     policy_id, policy_parameters = (policy, {}) if isinstance(policy, str) else policy
@@ -69,6 +73,7 @@ def make_spec(problem: Named, policy: Named, *, horizon: int, seed: int) -> Tria
         policy_parameters=policy_parameters,
         horizon=horizon,
         seed=seed,
+        delay=delay,
     )
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import typer
 
 from tidepull.analysis.published import DEFAULTS
+from tidepull.bench.delay import AT_ONCE
 from tidepull.bench.search.selection import BASELINE, Default, Selection, kinds_of
 from tidepull.bench.search.selection import select as choose
 from tidepull.bench.store.plan import read_plans
@@ -108,10 +109,11 @@ def _suite_text(
         {
             "id": row.problem_id,
             "name": problem if problem != row.problem_id else None,
+            "delay": row.delay if row.delay != AT_ONCE else None,
             "horizon": horizon or problems.entry(row.problem_id).horizon,
             "parameters": row.problem_parameters,
         }
-        for problem, row in {row.problem: row for row in rows}.items()
+        for problem, row in {row.played: row for row in rows}.items()
     ]
     policies: list[dict[str, Any]] = []
     if any(row.name == BASELINE for row in rows):

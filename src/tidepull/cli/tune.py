@@ -14,6 +14,7 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import summarise
+from tidepull.bench.delay import AT_ONCE, delay_slug, delay_text, delay_words
 from tidepull.bench.running.runner import prepare, start, sweep
 from tidepull.bench.search.space import Space, declared_space, ranges_from_text
 from tidepull.bench.search.tune import Judged, Outcome, Search, search
@@ -26,7 +27,7 @@ from tidepull.bench.suites.suite import Suite
 from tidepull.bench.suites.suite_text import suite_text
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
 from tidepull.cli.executor import executor_for
-from tidepull.cli.options import SEEDS, seeds_of
+from tidepull.cli.options import DELAY, SEEDS, seeds_of
 from tidepull.cli.sweep_display import Display, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.files import write_whole
@@ -46,6 +47,7 @@ def tune(
     budget: str = typer.Option("30m", help="Time to spend on all workers: 90s, 30m, 2h."),
     horizon: int = typer.Option(None, min=1, help="Rounds of a full trial (the problem's usual length)."),
     suite: str = typer.Option(None, help="The suite whose grid declares the ranges (the paper's grids)."),
+    delay: str = typer.Option("0", help=DELAY),
     range_: list[str] = typer.Option(
         [], "--range", metavar="NAME=LOW,HIGH", help="A range of your own; may be given again."
     ),
@@ -77,12 +79,14 @@ def tune(
         ranges=declared.ranges,
         fixed=declared.fixed,
         horizon=horizon or problems.entry(problem).horizon,
+        delay=delay_text(delay),
         seeds=judging,
         seed=seed,
         modules=modules,
     )
     seconds = parse_budget(budget)
-    store = Store.create(out or Path("out") / f"tune-{problem}-{policy}")
+    place = "-".join(part for part in ("tune", problem, policy, delay_slug(space.delay)) if part)
+    store = Store.create(out or Path("out") / place)
     try:
         with executor_for(on, workers, address, modules) as (executor, width):
             runs = _Runs(store, executor, width, quiet=json)
@@ -163,7 +167,13 @@ def _suite(space: Search, best: Judged, seeds: Sequence[int]) -> str:
         f"tuned-{space.problem}-{space.policy}",
         f"{space.policy} as tuned for {space.problem} on seeds {seeds_text(space.seeds)}, beside its default.",
         seeds=seeds,
-        problems=[{"id": space.problem, "horizon": space.horizon}],
+        problems=[
+            {
+                "id": space.problem,
+                "horizon": space.horizon,
+                "delay": space.delay if space.delay != AT_ONCE else None,
+            }
+        ],
         policies=[tuned, {"name": f"{space.policy}-default", "id": space.policy}],
         modules=space.modules,
     )
@@ -184,8 +194,9 @@ def _show(
         return
     sums = {name: summarise(np.array(values)) for name, values in rewards.items()}
     rows = [[name, number(s.mean).text, number(s.std).text] for name, s in sums.items()]
+    late = f", {delay_words(space.delay)}" if space.delay != AT_ONCE else ""
     print_table(
-        f"{space.policy} on {space.problem}, unseen seeds",
+        f"{space.policy} on {space.problem}{late}, unseen seeds",
         ["setting", "mean reward", "std"],
         rows,
         right=(1, 2),

@@ -1,6 +1,7 @@
 """All that was reported of a problem, whichever suite it came from, as one study.
 
-Searches (studies with grids) stay out: what they chose is reported on seeds that they never saw.
+Searches (studies with grids) stay out: what they chose is reported on seeds that they never saw. So do trials
+with late rewards, of which the paper has none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from dataclasses import replace
 from tidepull.analysis import published
 from tidepull.analysis.beside_paper import paper_column
 from tidepull.analysis.frame import Group, Study
+from tidepull.bench.delay import AT_ONCE
 from tidepull.bench.suites.spec import canonical
 
 FIRST = ("paper-table", "quick-table")
@@ -20,7 +22,7 @@ FIRST = ("paper-table", "quick-table")
 def combined(studies: Sequence[Study]) -> list[Study]:
     """One study for each problem and horizon, in the paper's order, then by name."""
     merged: dict[tuple[str, int, str], Study] = {}
-    reports = [study for study in studies if not study.grids]
+    reports = [study for study in studies if not study.grids and study.delay == AT_ONCE]
     for study in sorted(reports, key=lambda study: (study.suite not in FIRST, study.suite == "")):
         key = (study.problem, study.horizon, canonical(dict(study.parameters)))
         present = merged.get(key)

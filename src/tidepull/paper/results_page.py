@@ -12,6 +12,7 @@ from tidepull.analysis.examine import Examined, examined, scored
 from tidepull.analysis.frame import Frame, Study
 from tidepull.analysis.sensitivity import sensitivities
 from tidepull.analysis.summary import summarise
+from tidepull.bench.delay import AT_ONCE
 from tidepull.bench.store.export import export
 from tidepull.files import write_whole
 from tidepull.paper import notes
@@ -36,7 +37,7 @@ def write_results(frame: Frame, docs: Path, *, command: str) -> Path:
     """Write the page and everything it shows; `command` is how to make it again."""
     folder = docs / "results"
     reports = combined(frame.studies)
-    searches = [study for study in frame.studies if study.grids]
+    searches = [study for study in frame.studies if study.grids and study.delay == AT_ONCE]
     looked_at = [examined(study) for study in reports]
     main = [_only_main(one) for one in looked_at]
     _draw(main, searches, folder)

@@ -107,8 +107,7 @@ def _suite(suite: ExaminedSuite, charts: dict[str, Chart]) -> Iterator[str]:
 
 def _study(examined: Examined, charts: dict[str, Chart]) -> Iterator[str]:
     study, id = examined.study, _anchor(examined)
-    remarks = ", ".join(part for part in (study.remark, study.apart) if part)
-    remark = f' <span class="remark">{escape(remarks)}</span>' if remarks else ""
+    remark = f' <span class="remark">{escape(study.remarks)}</span>' if study.remarks else ""
     yield f'<h3 id="{escape(id)}">{escape(study.problem)}{remark}</h3>'
     yield f'<p class="verdict">{escape(verdict(study))}</p>'
     charts[f"regret-{id}"] = band_chart(

@@ -20,6 +20,7 @@ SPEC = TrialSpec(problem="coins", policy="lever", horizon=30, seed=3, modules=(O
 def test_id_is_readable_and_uses_labels() -> None:
     assert SPEC.id == "coins/lever/seed-3"
     assert replace(SPEC, name="lever-grid", setting="arm=1").id == "coins/lever-grid/arm=1/seed-3"
+    assert replace(SPEC, delay=8).id == "coins/delay-8/lever/seed-3"
 
 
 def test_hash_stays_when_only_labels_or_spelling_change() -> None:
@@ -28,8 +29,24 @@ def test_hash_stays_when_only_labels_or_spelling_change() -> None:
         spelt_out,
         replace(SPEC, name="x", setting="y", problem_name="z"),
         replace(SPEC, problem_seed=3),
+        replace(SPEC, delay="0"),
+        replace(SPEC, delay="geometric:0"),
     ):
         assert same.hash == SPEC.hash
+    assert replace(SPEC, delay="geometric:2.0").hash == replace(SPEC, delay="geometric:2:0").hash
+
+
+def test_hash_of_a_trial_without_delay_is_what_it_was_before_there_were_delays() -> None:
+    spec = TrialSpec(problem="flipping-gaussian", policy="ucb", horizon=100, seed=1)
+    assert "delay" not in spec.content
+    assert spec.hash == "8306ba04a996c600265bf7bf37980be8"
+
+
+def test_run_spec_plays_with_the_delay() -> None:
+    spec = TrialSpec(problem="flipping-gaussian", policy="ucb", horizon=200, seed=1)
+    at_once, late = run_spec(spec), run_spec(replace(spec, delay=50))
+    assert at_once.arms.tolist() != late.arms.tolist()
+    assert len(set(late.arms[:50].tolist())) == 8  # untried arms first, whatever is known
 
 
 @pytest.mark.parametrize(
@@ -43,6 +60,8 @@ def test_hash_stays_when_only_labels_or_spelling_change() -> None:
         {"problem": "few-coins"},
         {"policy": "any-lever"},
         {"modules": (OWN, "json")},
+        {"delay": 1},
+        {"delay": "geometric:2"},
     ],
 )
 def test_hash_changes_with_everything_that_can_change_the_result(change: dict[str, object]) -> None:

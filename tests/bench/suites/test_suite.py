@@ -37,6 +37,18 @@ def test_horizon_comes_from_the_problem_then_the_suite_then_the_registry() -> No
     assert parse(HEAD.replace("horizon = 50\n", "") + COINS + LEVER).specs[0].horizon == 4096
 
 
+def test_delay_comes_from_the_problem_then_the_suite() -> None:
+    body = '[[problems]]\nid = "coins"\ndelay = 0\n[[problems]]\nid = "coins"\n[[problems]]\nid = "coins"\n'
+    specs = parse("delay = 5\n" + HEAD + body + 'delay = "geometric:20:0.05"\n' + LEVER).specs[:3]
+    assert [spec.delay_text for spec in specs] == ["0", "5", "geometric:20:0.05"]
+    assert [spec.id for spec in specs] == [
+        "coins/lever/seed-0",
+        "coins/delay-5/lever/seed-0",
+        "coins/delay-geometric-20-0.05/lever/seed-0",
+    ]
+    assert parse(HEAD + COINS + LEVER).specs[0].delay_text == "0"
+
+
 def test_policies_can_be_kept_to_some_problems_and_share_a_name() -> None:
     text = (
         HEAD
@@ -69,9 +81,13 @@ def test_problem_seed_fixes_the_world() -> None:
         ),
         (
             HEAD + COINS + "lr = 1\n" + LEVER,
-            r"no key 'problems\[1\].lr'; allowed here: id, name, horizon, param",
+            r"no key 'problems\[1\].lr'; allowed here: id, name, horizon, delay, param",
         ),
         (HEAD + LEVER, r"mine.toml: the key 'problems' is missing"),
+        (
+            HEAD + COINS + "delay = -1\n" + LEVER,
+            r"problems\[1\].delay: must be a whole number of rounds .*, 'geometric:MEAN' .* \(got -1\)",
+        ),
         (HEAD.replace('"0-1"', '"0-x"') + COINS + LEVER, r"seeds: write seeds as \"0-9\""),
         (HEAD.replace('"0-1"', '"4-1"') + COINS + LEVER, r"seeds: the seeds '4-1' run backwards"),
         (

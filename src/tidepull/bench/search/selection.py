@@ -100,7 +100,7 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
 
 def kinds_of(rows: Iterable[Row]) -> dict[str, str]:
     """Contextual or non-contextual, for each problem."""
-    examples = {row.problem: row for row in rows}
+    examples = {row.played: row for row in rows}
     kinds = {}
     for problem, row in examples.items():
         shape = shape_of(build_problem((row.problem_id, row.problem_parameters), seed=row.problem_seed))
@@ -130,7 +130,7 @@ class _Rewards:
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows: dict[tuple[str, str], dict[str, dict[int, Row]]] = {}
         for row in rows:
-            self._rows.setdefault((row.problem, row.name), {}).setdefault(row.setting, {})[row.seed] = row
+            self._rows.setdefault((row.played, row.name), {}).setdefault(row.setting, {})[row.seed] = row
 
     def searched(self) -> list[tuple[str, str]]:
         """Problem and policy wherever there is a choice."""

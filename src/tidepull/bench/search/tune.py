@@ -13,6 +13,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from tidepull.bench.delay import AT_ONCE
 from tidepull.bench.search.space import Range
 from tidepull.bench.suites.grid import setting_text
 from tidepull.bench.suites.spec import TrialSpec
@@ -39,6 +40,7 @@ class Search:
     problem_parameters: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
     modules: tuple[str, ...] = ()
+    delay: str = AT_ONCE
 
     @property
     def rungs(self) -> tuple[int, ...]:
@@ -58,6 +60,7 @@ class Search:
                 setting=setting_text(parameters),
                 horizon=horizon,
                 seed=seed,
+                delay=self.delay,
                 modules=self.modules,
             )
             for seed in self.seeds
@@ -143,6 +146,6 @@ def _optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise MissingExtraError("tuning", "bench") from None
+        raise MissingExtraError("tuning", "tune") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna

@@ -19,7 +19,7 @@ from tidepull.bench.suites.spec import canonical
 from tidepull.errors import ParameterError
 from tidepull.files import write_whole
 
-_GROUP = ("suite", "problem", "name", "setting", "policy", "policy_parameters", "horizon")
+_GROUP = ("suite", "problem", "name", "setting", "policy", "policy_parameters", "horizon", "delay")
 
 
 def export(

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tidepull.bench.delay import AT_ONCE, delay_slug
 from tidepull.bench.store.manifest import names_of
 from tidepull.bench.store.store import Store
 from tidepull.bench.store.trial_file import arrow
@@ -19,7 +20,7 @@ from tidepull.bench.suites.spec import TrialSpec
 from tidepull.errors import StoreError
 from tidepull.files import explained, read_whole, write_whole
 
-_COLUMNS = ("hash", "problem", "name", "setting", "seed")
+_COLUMNS = ("hash", "problem", "name", "setting", "seed", "delay")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,11 +32,12 @@ class Planned:
     name: str
     setting: str
     seed: int
+    delay: str = AT_ONCE
 
     @property
     def id(self) -> str:
         """As `TrialSpec.id`."""
-        parts = (self.problem, self.name, self.setting, f"seed-{self.seed}")
+        parts = (self.problem, delay_slug(self.delay), self.name, self.setting, f"seed-{self.seed}")
         return "/".join(part for part in parts if part)
 
 
@@ -56,7 +58,9 @@ def plan_of(suite: str, text: str, specs: Iterable[TrialSpec]) -> Plan:
     for spec in specs:
         modules = spec.modules
         names = names_of(spec)
-        trials.append(Planned(spec.hash, names["problem"], names["name"], names["setting"], spec.seed))
+        trials.append(
+            Planned(spec.hash, names["problem"], names["name"], names["setting"], spec.seed, spec.delay_text)
+        )
     return Plan(suite, text, tuple(trials), modules)
 
 
@@ -97,7 +101,9 @@ def _read(data: bytes, path: str) -> Plan:
     try:
         table = pq.read_table(pa.BufferReader(data), use_threads=False)
         metadata = table.schema.metadata
-        columns = [table.column(name).to_pylist() for name in _COLUMNS]
+        # Plans that were written before delays have no such column.
+        present = [name for name in _COLUMNS if name != "delay" or name in table.column_names]
+        columns = [table.column(name).to_pylist() for name in present]
         trials = tuple(Planned(*values) for values in zip(*columns, strict=True))
         modules = tuple(json.loads(metadata.get(b"modules", b"[]")))
         return Plan(metadata[b"suite"].decode(), metadata[b"text"].decode(), trials, modules)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from tidepull.bench.delay import AT_ONCE, delay_slug
 from tidepull.bench.store.index import Census, entries
 from tidepull.bench.store.plan import Plan, Planned, read_plans
 from tidepull.bench.store.store import Store
@@ -14,7 +15,7 @@ from tidepull.bench.suites.spec import canonical
 from tidepull.errors import WrongStoreError
 
 _SHOWN = (
-    "problem", "problem_parameters", "policy", "policy_parameters", "horizon", "seed", "problem_seed",
+    "problem", "problem_parameters", "policy", "policy_parameters", "horizon", "seed", "problem_seed", "delay",
 )  # fmt: skip
 """What of a spec a row shows in fields of its own."""
 
@@ -23,6 +24,7 @@ _SHOWN = (
 class Row:
     """One trial under one name. `remark` is the problem's own ("synthetic Criteo"); totals are exact.
 
+    `delay` is how late rewards came ("0", "8", "geometric:20:0.05").
     `code` is what else the result hangs on: your own modules, data files, and tidepull's versions of results.
     """
 
@@ -48,6 +50,12 @@ class Row:
     diagnostics: Mapping[str, Any]
     versions: Mapping[str, str]
     code: str = ""
+    delay: str = AT_ONCE
+
+    @property
+    def played(self) -> str:
+        """The problem's name, with the delay where there is one; no other world of the suite has it."""
+        return "-".join(part for part in (self.problem, delay_slug(self.delay)) if part)
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,8 +102,13 @@ def _unplanned(found: Mapping[str, Any], plans: list[Plan]) -> Iterator[Row]:
     for hash, manifest in found.items():
         if hash not in planned:
             names = manifest["labels"]
-            trial = Planned(hash, names["problem"], names["name"], names["setting"], manifest["spec"]["seed"])
-            yield _row("", trial, manifest)
+            spec = manifest["spec"]
+            delay = spec.get("delay", AT_ONCE)
+            yield _row(
+                "",
+                Planned(hash, names["problem"], names["name"], names["setting"], spec["seed"], delay),
+                manifest,
+            )
 
 
 def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
@@ -123,4 +136,5 @@ def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
         diagnostics=manifest["diagnostics"],
         versions=manifest["versions"],
         code=canonical({key: value for key, value in spec.items() if key not in _SHOWN}),
+        delay=spec.get("delay", AT_ONCE),
     )

@@ -7,10 +7,22 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
+from tidepull.bench.delay import delay_text
 from tidepull.bench.suites.seeds_text import parse_seeds
+from tidepull.errors import ParameterError
 
 Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
 Seeds = Annotated[tuple[int, ...], BeforeValidator(parse_seeds)]
+
+
+def _delay(value: Any) -> str:
+    try:
+        return delay_text(value)
+    except ParameterError as error:
+        raise ValueError(str(error).removeprefix("delay ").partition(", got ")[0]) from None
+
+
+Delay = Annotated[str, BeforeValidator(_delay)]
 
 
 class _Strict(BaseModel):
@@ -23,6 +35,7 @@ class ProblemTable(_Strict):
     id: str
     name: Name | None = None
     horizon: PositiveInt | None = None
+    delay: Delay | None = None
     parameters: dict[str, Any] = Field(default_factory=dict)
 
     @property
@@ -52,6 +65,7 @@ class SuiteTable(_Strict):
     description: str = ""
     seeds: Seeds
     horizon: PositiveInt | None = None
+    delay: Delay | None = None
     problem_seed: Annotated[int, Field(ge=0)] | None = None
     modules: tuple[str, ...] = Field(default=(), strict=False)
     problems: tuple[ProblemTable, ...] = Field(min_length=1, strict=False)

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tidepull import registry
+from tidepull.bench.delay import AT_ONCE, delay_slug, delay_text
 from tidepull.bench.suites.data_files import checksum, data_files
 from tidepull.bench.suites.modules import load_modules, source_hashes
 from tidepull.bench.trial import Trial, run_trial
@@ -27,7 +28,7 @@ class TrialSpec:
 
     `name` and `setting` only name it (`rnlps-default`, `epochs=16,units=32x32x32`); everything else
     goes into the hash. `modules` are your own modules or .py files, imported first so that they can register
-    problems and policies.
+    problems and policies. `delay` is how late rewards come, as in `run_trial` (no function).
     """
 
     problem: str
@@ -37,6 +38,7 @@ class TrialSpec:
     problem_parameters: Mapping[str, Any] = field(default_factory=dict)
     policy_parameters: Mapping[str, Any] = field(default_factory=dict)
     problem_seed: int | None = None
+    delay: int | str = 0
     problem_name: str = ""
     name: str = ""
     setting: str = ""
@@ -44,14 +46,20 @@ class TrialSpec:
 
     @property
     def id(self) -> str:
-        """For people: `flipping-gaussian/rnlps-default/seed-3`."""
+        """For people: `flipping-gaussian/rnlps-default/seed-3`; late rewards follow the problem, as `delay-8`."""
         parts = (
             self.problem_name or self.problem,
+            delay_slug(self.delay_text),
             self.name or self.policy,
             self.setting,
             f"seed-{self.seed}",
         )
         return "/".join(part for part in parts if part)
+
+    @property
+    def delay_text(self) -> str:
+        """How late rewards come, in its one spelling."""
+        return delay_text(self.delay)
 
     @property
     def content(self) -> dict[str, Any]:
@@ -69,6 +77,7 @@ class TrialSpec:
             "code": source_hashes(self.modules),
             "data": {file.name: checksum(file) for file in self.data_files},
             **self._versions(),
+            **({} if self.delay_text == AT_ONCE else {"delay": self.delay_text}),
         }
 
     def _versions(self) -> dict[str, int]:
@@ -110,6 +119,7 @@ def run_spec(spec: TrialSpec) -> Trial:
         horizon=spec.horizon,
         seed=spec.seed,
         problem_seed=spec.problem_seed,
+        delay=spec.delay,
     )
 
 

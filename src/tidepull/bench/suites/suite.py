@@ -115,6 +115,7 @@ class _Expansion:
             horizon=horizon,
             seed=seed,
             problem_seed=self._table.problem_seed,
+            delay=problem.delay or self._table.delay or 0,
             modules=self._modules,
         )
 
