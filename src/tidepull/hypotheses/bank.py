@@ -17,7 +17,7 @@ from tidepull.hypotheses import kernels
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.notes import Moment, columns
-from tidepull.hypotheses.slices import Slices, pieces
+from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.hypotheses.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
@@ -171,13 +171,13 @@ class HypothesisBank:
         kernels.observe(self.arrays, moment.t, moment.row(arm), arm, x, y, binary, scores)
         return scores
 
-    def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Slices[FloatArray]:
+    def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Pieces[FloatArray]:
         """Slot m lives through a window of past rounds from row `start` on; log likelihoods round by round."""
         scores = np.zeros(len(window.t))
         steps = _STEPS_OF_A_ROUND + int(self.arrays.dim[m]) ** 2
-        for first, stop in pieces(len(window.t) - start, steps):
+        for first, stop, spent in ranges(len(window.t) - start, steps):
             kernels.replay(self.arrays, m, window, start + first, start + stop, binary, scores)
-            yield
+            yield spent
         return scores[start:]
 
     def twin(self) -> HypothesisBank:

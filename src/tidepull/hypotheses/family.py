@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol, TypeAlias
 
 from tidepull.hypotheses.notes import Memory
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import Hypothesis, Spec
 from tidepull.types import FloatArray, IntArray
 
@@ -90,7 +90,7 @@ class Search(Protocol):
     def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
         """The heaviest of these families that sees no context; None when there is none."""
 
-    def likelihood(self, hypothesis: Hypothesis) -> Slices[float]:
+    def likelihood(self, hypothesis: Hypothesis) -> Pieces[float]:
         """What a hypothesis makes of the window, tried out in a spare slot."""
 
     def ridge(self, hypothesis: Hypothesis) -> float:
@@ -104,8 +104,8 @@ class Newborn(NamedTuple):
     looked_at: float
 
 
-Newborns: TypeAlias = Iterator[Newborn | None]
-"""Newborns one by one; None ends a slice of the search."""
+Newborns: TypeAlias = Iterator[Newborn | int]
+"""Newborns one by one, and between them the steps that looking for them took."""
 
 
 @dataclass(frozen=True, kw_only=True)

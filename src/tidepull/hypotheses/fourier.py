@@ -10,7 +10,7 @@ import numpy as np
 from tidepull.hypotheses import seek
 from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
 from tidepull.hypotheses.notes import Moment
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import ADDED_SINE, SINE, Hypothesis, Spec
 from tidepull.types import FloatArray
 
@@ -95,7 +95,7 @@ def _with_context(search: Search) -> Newborns:
             yield Newborn(Fourier(best.period, DRIFTING, contextual=True), float(n))
 
 
-def _climb(sine: Fourier, search: Search, tries: int) -> Slices[Fourier]:
+def _climb(sine: Fourier, search: Search, tries: int) -> Pieces[Fourier]:
     """Move the frequency uphill in likelihood, by steps from a third of 1/n down to a thousandth."""
     n = len(search.window.t)
     f, step = 1 / sine.period, 0.3 / n

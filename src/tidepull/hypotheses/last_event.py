@@ -9,7 +9,7 @@ import numpy as np
 
 from tidepull.hypotheses.family import Family, Layout, Pool, fixed
 from tidepull.hypotheses.notes import Moment, Past, column
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import Spec
 from tidepull.types import FloatArray, Snapshot
 
@@ -52,7 +52,7 @@ class LastEventMemory:
         """This one came last now."""
         self._arm, self._reward = arm, reward
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Slices[None]:
+    def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
         """Rewards are noted as they were paid: nothing to correct."""
         yield from ()
 

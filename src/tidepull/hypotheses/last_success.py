@@ -8,7 +8,7 @@ import numpy as np
 
 from tidepull.hypotheses.family import Family, Layout, Pool, fixed
 from tidepull.hypotheses.notes import Moment, Past, column
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import Spec
 from tidepull.types import FloatArray, Snapshot
 
@@ -51,7 +51,7 @@ class LastSuccessMemory:
         if success:
             self._arm = arm
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Slices[None]:
+    def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
         """Find again which arm had succeeded last, before each reward came."""
         noted = notes[:, LAST_SUCCESS.index]
         self._arm = -1 if past.whole or np.isnan(noted[0]) else int(noted[0]) - 1
@@ -62,7 +62,7 @@ class LastSuccessMemory:
             after[i + 1] = self._arm + 1
         told = ~np.isnan(noted)
         noted[told] = after[np.clip(past.known, 0, None)][told]
-        yield
+        yield 200 * len(past.t)
 
     def snapshot(self) -> Snapshot:
         """The arm."""

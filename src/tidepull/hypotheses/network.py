@@ -19,7 +19,7 @@ from tidepull.errors import TrainingError
 from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
 from tidepull.hypotheses.family import Family, Layout, Window
 from tidepull.hypotheses.notes import blank, columns
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import STEPS, Pieces
 from tidepull.hypotheses.stationary import Stationary
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
@@ -116,10 +116,11 @@ class NetworkHypothesis:
         interval = 32 << max(0, (count - 1).bit_length() - 11)
         return count % (interval if weight > 1e-4 or count <= 512 else 4 * interval) == 0
 
-    def training(self, lessons: Lessons, binary: bool) -> Slices[None]:
+    def training(self, lessons: Lessons, binary: bool) -> Pieces[None]:
         """Some epochs on the window; then the head learns the window under the new features."""
         try:
-            yield from self._encoder.refitting(_EPOCHS)
+            for _ in self._encoder.refitting(_EPOCHS):
+                yield STEPS
         except TrainingError:  # the encoder is as it was before
             self.failures += 1
             return

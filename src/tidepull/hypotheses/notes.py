@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.types import BoolArray, FloatArray, IntArray, Snapshot
 
 
@@ -101,7 +101,7 @@ class Memory(Protocol):
     def add(self, t: int, arm: int, reward: float, success: bool) -> None:
         """The reward of round t has come."""
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Slices[None]:
+    def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
         """Successes are judged anew: live through the past again in slices, and correct its notes (a row each)."""
 
     def snapshot(self) -> Snapshot:

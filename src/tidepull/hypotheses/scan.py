@@ -19,7 +19,7 @@ from scipy.linalg import solve_triangular
 
 from tidepull.hypotheses.algebra import compiled
 from tidepull.hypotheses.family import Rounds
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.types import FloatArray, IntArray
 
 _RIDGE, _A0, _B0 = 0.1, 1.0, 0.1
@@ -47,7 +47,7 @@ def contextual_square_evidence(
     x: FloatArray,
     y: FloatArray,
     ridge: float,
-) -> Slices[FloatArray]:
+) -> Pieces[FloatArray]:
     """Evidence of two phases x block x context for every pair of half period and offset."""
     evidence = np.empty(len(halves))
     for i, (half, offset) in enumerate(zip(halves, offsets, strict=True)):
@@ -60,7 +60,7 @@ def contextual_square_evidence(
             explained += float(z @ z)
             volume += 2 * float(np.log(np.diag(factor)).sum()) - X.shape[1] * math.log(ridge)
         evidence[i] = _log_evidence(y, len(y), explained, volume)
-        yield
+        yield x.size * (10 + x.shape[1]) // 4
     return evidence
 
 

@@ -10,7 +10,7 @@ from tidepull.hypotheses import fourier, seek, square
 from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Rounds, Search, growing
 from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.notes import Moment, blank
-from tidepull.hypotheses.slices import Slices, pieces
+from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.hypotheses.spec import ADDED_SINE, SQUARE, Hypothesis, Spec
 from tidepull.hypotheses.square import Square
 from tidepull.types import FloatArray
@@ -82,13 +82,13 @@ def _newborns(search: Search) -> Newborns:
         yield Newborn(Seasons(first, second), 0.25 * n**2)  # both were looked for
 
 
-def _residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Slices[FloatArray]:
+def _residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pieces[FloatArray]:
     """What a season leaves of the rewards, by least squares with a little ridge."""
     nothing = blank(0, 1)
     located = []
-    for start, stop in pieces(len(rounds.y), _STEPS_OF_LOCATE):
+    for start, stop, spent in ranges(len(rounds.y), _STEPS_OF_LOCATE):
         located += [first.locate(nothing._replace(t=rounds.t0 + i), n_arms) for i in range(start, stop)]
-        yield
+        yield spent
     tau = np.array([features for _, features in located])
     block = np.array([cell for cell, _ in located]) * n_arms + rounds.arm
     rest = rounds.y.copy()

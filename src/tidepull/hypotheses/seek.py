@@ -10,10 +10,10 @@ import numpy as np
 
 from tidepull.hypotheses.family import Layout, Rounds, Window
 from tidepull.hypotheses.scan import sine_evidence, square_evidence
-from tidepull.hypotheses.slices import Slices, pieces
+from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.types import FloatArray
 
-Score: TypeAlias = Callable[[FloatArray, FloatArray], Slices[FloatArray]]
+Score: TypeAlias = Callable[[FloatArray, FloatArray], Pieces[FloatArray]]
 """The evidence of square waves (half periods, offsets)."""
 
 _SHORTEST = 3.0
@@ -40,15 +40,15 @@ def _half_periods(n: int) -> list[int]:
     return whole + [round(h) for h in longer if n / 2 > 97]
 
 
-def best_sines(rounds: Rounds, n_arms: int, count: int) -> Slices[list[float]]:
+def best_sines(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[float]]:
     """Periods at the highest peaks of the evidence over all frequencies, each climbed to its top."""
     grid = frequencies(len(rounds.y))
     if len(grid) < 3:
         return []
     evidence = np.empty(len(grid))
-    for start, stop in pieces(len(grid), len(rounds.y)):
+    for start, stop, spent in ranges(len(grid), len(rounds.y)):
         evidence[start:stop] = sine_evidence(grid[start:stop], rounds, n_arms)
-        yield
+        yield spent
     padded = np.concatenate([[-np.inf], evidence, [-np.inf]])
     peaks = np.flatnonzero((evidence >= padded[:-2]) & (evidence > padded[2:]))
     peaks = peaks[np.argsort(-evidence[peaks], kind="stable")][:count]
@@ -61,17 +61,17 @@ def best_sines(rounds: Rounds, n_arms: int, count: int) -> Slices[list[float]]:
             centre = fine[np.argmax(sine_evidence(fine, rounds, n_arms))]
             width /= 4
         found.append(float(1 / centre))
-        yield
+        yield 27 * len(rounds.y)
     return found
 
 
-def best_squares(rounds: Rounds, n_arms: int, count: int) -> Slices[list[tuple[float, float]]]:
+def best_squares(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[tuple[float, float]]]:
     """The best pairs of half period and offset with distinct half periods, each improved by small moves."""
     halves, offsets = squares(len(rounds.y))
     evidence = np.empty(len(halves))
-    for start, stop in pieces(len(halves), len(rounds.y)):
+    for start, stop, spent in ranges(len(halves), len(rounds.y)):
         evidence[start:stop] = square_evidence(halves[start:stop], offsets[start:stop], rounds, n_arms)
-        yield
+        yield spent
     chosen: list[tuple[float, float]] = []
     for i in np.argsort(-evidence, kind="stable"):
         if any(abs(math.log(half / halves[i])) < 0.05 for half, _ in chosen):
@@ -80,8 +80,8 @@ def best_squares(rounds: Rounds, n_arms: int, count: int) -> Slices[list[tuple[f
         if len(chosen) == count:
             break
 
-    def score(h: FloatArray, o: FloatArray) -> Slices[FloatArray]:
-        yield
+    def score(h: FloatArray, o: FloatArray) -> Pieces[FloatArray]:
+        yield len(h) * len(rounds.y)
         return square_evidence(h, o, rounds, n_arms)
 
     found = []
@@ -102,7 +102,7 @@ def neighbours(half: float, offset: float, centre: float, step: float) -> list[t
     return [(float(h), float(o % (2 * h))) for h, o in moves]
 
 
-def climb(half: float, offset: float, centre: float, score: Score) -> Slices[tuple[float, float]]:
+def climb(half: float, offset: float, centre: float, score: Score) -> Pieces[tuple[float, float]]:
     """Small moves as long as they raise the score of (half period, offset)."""
     best = float((yield from score(np.array([half]), np.array([offset])))[0])
     step = max(1.0, half / 8)
@@ -117,7 +117,7 @@ def climb(half: float, offset: float, centre: float, score: Score) -> Slices[tup
     return half, offset
 
 
-def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Slices[list[tuple[float, float]]]:
+def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Pieces[list[tuple[float, float]]]:
     """What swings in the products of reward and context (of each arm apart, unless arms share)."""
     span = len(rounds.y)
     row = window.t - rounds.t0
@@ -130,7 +130,7 @@ def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Slice
     return (yield from spectral(moments, rounds.t0, count))
 
 
-def spectral(moments: FloatArray, t0: int, count: int) -> Slices[list[tuple[float, float]]]:
+def spectral(moments: FloatArray, t0: int, count: int) -> Pieces[list[tuple[float, float]]]:
     """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates): periods, and the offsets of square
     waves of these periods.
 
@@ -141,10 +141,10 @@ def spectral(moments: FloatArray, t0: int, count: int) -> Slices[list[tuple[floa
     centred = moments - moments.mean(axis=0)
     frequency = np.arange(2 * n + 1) / (4 * n)
     power = np.zeros(len(frequency))
-    for start, stop in pieces(moments.shape[1], n * _STEPS_OF_FFT):
+    for start, stop, spent in ranges(moments.shape[1], n * _STEPS_OF_FFT):
         spectrum = np.fft.rfft(centred[:, start:stop], n=4 * n, axis=0)
         power += np.sum(np.abs(spectrum) ** 2, axis=1)
-        yield
+        yield spent
     power[(frequency < 1 / n) | (frequency > 1 / _SHORTEST)] = 0.0
     found: list[tuple[float, float]] = []
     while len(found) < count and power.max(initial=0.0) > 0:
@@ -158,5 +158,5 @@ def spectral(moments: FloatArray, t0: int, count: int) -> Slices[list[tuple[floa
         offset = (angle + np.pi) / (4 * np.pi * f) - t0
         found.append((1 / f, float(offset % (1 / f))))
         power[np.abs(frequency - f) < 1.5 / n] = 0.0
-        yield
+        yield 2 * moments.size
     return found

@@ -1,4 +1,7 @@
-"""Long work in slices: a generator that yields None between pieces of bounded cost and returns its result."""
+"""Long work in small pieces: a generator that yields what each piece cost, in steps, and returns its result.
+
+Whoever runs it stops after `STEPS` steps and goes on later: that is a slice.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +9,14 @@ from collections.abc import Generator, Iterator
 from typing import TypeAlias, TypeVar
 
 T = TypeVar("T")
-Slices: TypeAlias = Generator[None, None, T]
+Pieces: TypeAlias = Generator[int, None, T]
 
 STEPS = 400_000
-"""Inner steps of a slice (a round of a scan, a product of a replay): one to three milliseconds."""
+"""Steps of a slice (a round of a scan, a product of a replay): one to three milliseconds."""
 
 
-def finished(work: Slices[T]) -> T:
-    """All slices at once."""
+def finished(work: Pieces[T]) -> T:
+    """All of it at once."""
     while True:
         try:
             next(work)
@@ -22,7 +25,9 @@ def finished(work: Slices[T]) -> T:
             return result
 
 
-def pieces(count: int, steps_each: int) -> Iterator[tuple[int, int]]:
-    """Ranges (start, stop) that cover `count` items of so many steps each, none longer than a slice."""
+def ranges(count: int, steps_each: int) -> Iterator[tuple[int, int, int]]:
+    """Ranges (start, stop) that cover `count` items of so many steps each, none longer than a slice; its steps."""
     size = max(1, STEPS // max(steps_each, 1))
-    return ((start, min(start + size, count)) for start in range(0, count, size))
+    for start in range(0, count, size):
+        stop = min(start + size, count)
+        yield start, stop, (stop - start) * steps_each

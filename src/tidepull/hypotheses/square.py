@@ -11,7 +11,7 @@ from tidepull.hypotheses import seek
 from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
 from tidepull.hypotheses.notes import Moment
 from tidepull.hypotheses.scan import contextual_square_evidence
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import SQUARE, Hypothesis, Spec
 from tidepull.types import FloatArray
 
@@ -86,7 +86,7 @@ def _with_context(search: Search) -> Newborns:
     block = np.zeros(n, np.int64) if layout.shared else window.arm
     ridge = search.ridge(Square(2.0, contextual=True))
 
-    def score(halves: FloatArray, offsets: FloatArray) -> Slices[FloatArray]:
+    def score(halves: FloatArray, offsets: FloatArray) -> Pieces[FloatArray]:
         return contextual_square_evidence(halves, offsets, window.t, block, window.x, window.y, ridge)
 
     rhythms = yield from seek.rhythms(window, search.rounds, layout, _RHYTHMS)

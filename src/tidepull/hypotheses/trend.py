@@ -8,7 +8,7 @@ import numpy as np
 
 from tidepull.hypotheses.family import Family, fixed
 from tidepull.hypotheses.notes import Moment, Past, column
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import Spec
 from tidepull.types import FloatArray, Snapshot
 
@@ -50,7 +50,7 @@ class TrendMemory:
     def add(self, t: int, arm: int, reward: float, success: bool) -> None:
         """No reward changes the round."""
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Slices[None]:
+    def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
         """Nor does a success."""
         yield from ()
 

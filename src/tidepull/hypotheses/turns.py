@@ -8,7 +8,7 @@ import numpy as np
 
 from tidepull.hypotheses.family import Family, Layout, Pool, fixed
 from tidepull.hypotheses.notes import Moment, Past, column
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import Spec
 from tidepull.types import FloatArray, Snapshot
 
@@ -22,7 +22,7 @@ _RIGHT = (0.98, 0.9, 0.75)
 _CLEAR = 0.8
 _MEMORY = 0.999
 _MOST_ARMS = 64
-_ROUNDS_IN_A_SLICE = 16
+_STEPS_OF_A_ROUND = 20_000
 _FARTHEST = 64
 """After so many moves without news a chain has all but forgotten where it was."""
 
@@ -149,7 +149,7 @@ class TurnsMemory:
             self._filter.add(arm, success, t - self._latest)
             self._latest = t
 
-    def rewrite(self, past: Past, notes: FloatArray) -> Slices[None]:
+    def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
         """Start anew, live through the past, and note the beliefs that would have been held."""
         self._filter.reset()
         self._latest = int(past.t.min()) - 1
@@ -163,8 +163,7 @@ class TurnsMemory:
                     ahead = self._filter.ahead(int(past.t[i]) - self._latest)
                     noted[i] = SCALE * ahead[past.arm[i]]
                 next_row += 1
-            if came % _ROUNDS_IN_A_SLICE == 0:
-                yield
+            yield _STEPS_OF_A_ROUND
             if came < len(past.t):
                 self.add(int(past.t[came]), int(past.arm[came]), 0.0, bool(past.success[came]))
 

@@ -27,7 +27,7 @@ from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Layout, Newborn, Pool, Rounds, Window
 from tidepull.hypotheses.fourier import same_peak
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE, Hypothesis, Spec
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.scale import Units
@@ -117,7 +117,7 @@ class _Hunt:
         log_weights = births.mixture.log_weights
         return self._named(max(found, key=lambda m: float(log_weights[m]))) if found else None
 
-    def likelihood(self, hypothesis: Hypothesis) -> Slices[float]:
+    def likelihood(self, hypothesis: Hypothesis) -> Pieces[float]:
         cradle = self.births.settle(self.pool, hypothesis.spec())
         return float((yield from self.births.bank.live(cradle, self.window, self.binary)).sum())
 
@@ -140,7 +140,7 @@ class Births:
         self._gain = self._evidence = self._learnt = self._added = 0.0
         self.count = 0
 
-    def search(self, units: Units) -> Slices[None]:
+    def search(self, units: Units) -> Pieces[None]:
         """Look for better periods in the rounds of the window."""
         recent = self._recent
         if len(recent) < _SHORTEST_WINDOW:
@@ -156,8 +156,8 @@ class Births:
             if not pool.spare or newborns is None:
                 continue
             for newborn in newborns(_Hunt(self, i, window, rounds, units.binary)):
-                if newborn is None:
-                    yield
+                if isinstance(newborn, int):
+                    yield newborn
                 else:
                     yield from self._try(i, newborn, window, begins + len(window.t), units)
 
@@ -193,7 +193,7 @@ class Births:
         kin = np.flatnonzero(alike) + slots.start
         return int(kin[np.argmax(self.mixture.log_weights[kin])]) if len(kin) else None
 
-    def _try(self, i: int, newborn: Newborn, window: Window, upto: int, units: Units) -> Slices[None]:
+    def _try(self, i: int, newborn: Newborn, window: Window, upto: int, units: Units) -> Pieces[None]:
         """Live through the window and what came since; then take a place, if the weight deserves one."""
         bank, slots = self.bank, self.slots.of[i]
         spec = newborn.hypothesis.spec()

@@ -30,7 +30,7 @@ class Mixture:
         self.prior = prior
         self.log_weights = _log(prior)
         self.evidence = 0.0
-        self.learnt = 0.0  # the part of it that rewards have added; only differences matter
+        self.learnt = 0.0  # what rewards have added, births apart
         self._family_of = family_of
         self._share = share
         self._uniform = uniform
@@ -87,6 +87,7 @@ class Mixture:
             "prior": self.prior.copy(),
             "log_weights": self.log_weights.copy(),
             "evidence": self.evidence,
+            "learnt": self.learnt,
         }
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -98,7 +99,7 @@ class Mixture:
         if not (np.all(prior >= 0) and abs(prior.sum() - 1) < 1e-6 and abs(total - 1) < 1e-6):
             raise ValueError("weights that do not add up to 1")
         self.prior, self.log_weights = prior, log_weights
-        self.evidence = float(snapshot["evidence"])
+        self.evidence, self.learnt = float(snapshot["evidence"]), float(snapshot["learnt"])
 
     def _within_random_family(self, rng: np.random.Generator) -> FloatArray:
         family = int(rng.integers(len(self.families)))

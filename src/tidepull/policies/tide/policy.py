@@ -27,7 +27,7 @@ from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.network import NetworkHypothesis
 from tidepull.hypotheses.notes import Memory, Moment, blank, standardised
-from tidepull.hypotheses.slices import Slices
+from tidepull.hypotheses.slices import STEPS, Pieces
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.decided import decided_round
 from tidepull.policies.tide.births import Births, Slots, pools
@@ -124,7 +124,7 @@ class Tide:
         self._too_late = 0
         self._seen: FloatArray = np.empty((1, 0))
         self._agenda: list[tuple[str, int]] = []
-        self._work: Slices[None] | None = None
+        self._work: Pieces[None] | None = None
 
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""
@@ -180,8 +180,10 @@ class Tide:
             return False
         if self._work is None:
             self._work = self._begun(*self._agenda[0])
+        left = STEPS
         try:
-            next(self._work)
+            while left > 0:
+                left -= next(self._work)
         except StopIteration:
             self._work = None
             del self._agenda[0]
@@ -342,7 +344,7 @@ class Tide:
             return count <= 64 or count % 3 == 1  # powers of four
         return count <= TRUSTED or self._scale.is_stale()
 
-    def _begun(self, name: str, count: int) -> Slices[None]:
+    def _begun(self, name: str, count: int) -> Pieces[None]:
         """The work of that name, which became due after so many rewards."""
         if name == "rebuild":
             yield from self._rebuild()
@@ -358,7 +360,7 @@ class Tide:
     def _lessons(self, since: int) -> tuple[Window, int]:
         return self._recent.window(self._scale.units, since), self._recent.count
 
-    def _rebuild(self) -> Slices[None]:
+    def _rebuild(self) -> Pieces[None]:
         new = yield from rebuilding(
             self._recent, self._scale, self._contexts, self._memories, self._bank, self._mixture,
             latest=self._seen, network=self._network is not None,

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.notes import Memory, standardised
-from tidepull.hypotheses.slices import Slices, pieces
+from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.scale import RewardScale, Units
@@ -50,7 +50,7 @@ def rebuilding(
     *,
     latest: FloatArray,
     network: bool,
-) -> Slices[Rebuilt | None]:
+) -> Pieces[Rebuilt | None]:
     """`latest` is what was seen of every arm in the latest round. None when more came meanwhile than can be
     lived through again: then start anew."""
     first, old = recent.start, scale.units
@@ -60,7 +60,7 @@ def rebuilding(
     if raw is not None and contexts.raw_dim:
         # Vectors of arms that were not chosen tell as much about contexts as those of arms that were.
         contexts = contexts.fitted(np.concatenate([raw, latest]) if contexts.shared else raw)
-        yield
+        yield raw.size * min(contexts.dim, 64)
     notes, memories = recent.notes(), copy.deepcopy(memories)
     past = recent.past(units.threshold)
     for memory in memories.values():
@@ -76,11 +76,12 @@ def rebuilding(
     while (lived := first + len(gains)) < recent.count:
         if lived < recent.start or (raw is not None and recent.raw is None):
             return None
-        if lived > first:  # rewards that came in the meantime
-            for t, arm, reward in recent.events(lived):
+        noted = first + len(notes)
+        if noted < recent.count:  # rewards that came in the meantime
+            for t, arm, reward in recent.events(noted):
                 for memory in memories.values():
                     memory.add(t, arm, reward, reward > units.threshold)
-            notes = np.concatenate([notes, recent.notes(lived)])
+            notes = np.concatenate([notes, recent.notes(noted)])
         window = recent.window(units, lived)
         window = window._replace(notes=standardised(notes[lived - first :], units.centre, units.spread))
         if raw is not None and recent.raw is not None:
@@ -92,9 +93,9 @@ def rebuilding(
         for m in active:
             scores[:, m] = yield from twin.live(m, window, units.binary)
         more = np.empty(len(scores))
-        for start, stop in pieces(len(scores), _STEPS_OF_REWEIGHING * scores.shape[1]):
+        for start, stop, spent in ranges(len(scores), _STEPS_OF_REWEIGHING * scores.shape[1]):
             more[start:stop] = [again.reweigh(row) for row in scores[start:stop]]
-            yield
+            yield spent
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
