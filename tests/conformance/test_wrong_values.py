@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -36,14 +37,15 @@ def refusal(give: Callable[[Any], object], value: object) -> TidepullError | Non
 
 def check_refusals(policy: Guarded, give: Callable[[Any], object], table: Iterable[Wrong]) -> None:
     before = snapshots.dump(policy.snapshot())
-    for name, value, error, field in table:
-        raised = refusal(give, value)
-        sentence = f"{name}: {raised}"
-        assert type(raised) is error, sentence
-        assert field in str(raised), sentence
-        assert "\n" not in sentence, sentence
-        assert len(sentence) < 250, sentence
-        assert snapshots.dump(policy.snapshot()) == before, f"{name}: the policy changed"
+    for field, rows in groupby(table, key=lambda row: row[3]):
+        for name, value, error, _ in rows:
+            raised = refusal(give, value)
+            sentence = f"{name}: {raised}"
+            assert type(raised) is error, sentence
+            assert field in str(raised), sentence
+            assert "\n" not in sentence, sentence
+            assert len(sentence) < 250, sentence
+        assert snapshots.dump(policy.snapshot()) == before, f"a wrong {field} changed the policy"
 
 
 @every_policy
