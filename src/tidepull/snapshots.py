@@ -24,7 +24,9 @@ FORMAT = 2
 
 _MAGIC = b"tidepull snapshot "
 _DIGEST = 32
-_HEAD = len(_MAGIC) + 1 + _DIGEST
+HEAD = len(_MAGIC) + 1 + _DIGEST
+"""Bytes before the content."""
+
 _KINDS = "biuf"
 _ARRAY = "__array__"
 
@@ -97,6 +99,11 @@ def dump(snapshot: Snapshot) -> bytes:
         raise SnapshotError("a snapshot must not contain itself") from None
     parts = [len(structure).to_bytes(8, "little"), structure, *(_raw(array) for array in arrays)]
     content = b"".join(parts)
+    return wrap(content)
+
+
+def wrap(content: bytes) -> bytes:
+    """Content behind magic, format and checksum."""
     return _MAGIC + bytes([FORMAT]) + _digest(content) + content
 
 
@@ -109,14 +116,14 @@ def load(data: bytes) -> Snapshot:
         raise SnapshotError(
             "the snapshot is of tidepull 0.1, which this version cannot read; start the policy afresh"
         )
-    if len(data) < _HEAD or not data.startswith(_MAGIC):
+    if len(data) < HEAD or not data.startswith(_MAGIC):
         raise SnapshotError(
             "the bytes are no snapshot of tidepull, or the beginning is damaged; use an older one"
         )
     if (found := data[len(_MAGIC)]) != FORMAT:
         raise SnapshotError(f"the snapshot has the format {found}, this version of tidepull reads {FORMAT}")
-    content = data[_HEAD:]
-    if _digest(content) != data[_HEAD - _DIGEST : _HEAD]:
+    content = data[HEAD:]
+    if _digest(content) != data[HEAD - _DIGEST : HEAD]:
         raise SnapshotError("the snapshot is damaged: its checksum does not fit; use an older one")
     try:
         return _parse(content)
@@ -126,7 +133,7 @@ def load(data: bytes) -> Snapshot:
 
 def checksum(snapshot: Snapshot) -> str:
     """A short text that changes with any bit of a snapshot."""
-    return dump(snapshot)[_HEAD - _DIGEST : _HEAD].hex()
+    return dump(snapshot)[HEAD - _DIGEST : HEAD].hex()
 
 
 def difference(left: Any, right: Any, name: str = "state") -> str | None:

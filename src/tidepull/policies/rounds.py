@@ -60,9 +60,7 @@ class Rounds:
     def restored(cls, begun: Any, unfinished: Any) -> Rounds:
         """Rounds as a snapshot has them, checked."""
         if type(begun) is not int or begun < 0:
-            raise SnapshotError(
-                f"the snapshot's 'rounds' must be a whole number that is not negative, got {begun!r}"
-            )
+            raise SnapshotError("the snapshot's 'rounds' must be a whole number that is not negative")
         if not isinstance(unfinished, np.ndarray) or unfinished.dtype != np.int64 or unfinished.ndim != 1:
             raise SnapshotError("the snapshot's 'unfinished' must be a list of rounds")
         in_order = (np.diff(unfinished) > 0).all()

@@ -13,6 +13,7 @@ from typing import Any
 from tidepull import snapshots
 from tidepull.errors import SnapshotError
 from tidepull.parameters import Parameters
+from tidepull.policies.checks import shown
 from tidepull.policies.rounds import Rounds
 from tidepull.protocols import HasNotFinite, Policy
 from tidepull.types import ProblemShape, Snapshot
@@ -57,7 +58,8 @@ class Seal:
             "format", snapshot["format"], self._marks["format"], "take one with this version of tidepull"
         )
         content = {name: snapshots.read(snapshot, name) for name in (*self._marks, *_PARTS)}
-        if set(snapshot) != {*content, "checksum"} or snapshot["checksum"] != snapshots.checksum(content):
+        fits = snapshots.difference(snapshot.get("checksum"), snapshots.checksum(content)) is None
+        if not fits or len(snapshot) != len(content) + 1:
             raise SnapshotError(
                 "the snapshot was altered or damaged: its checksum does not fit; use an older one"
             )
@@ -87,19 +89,19 @@ class Seal:
             raise SnapshotError(f"the snapshot's '{difference}' does not fit {self.id}; use an older one")
 
     def _require(self, name: str, found: Any, expected: Any, advice: str) -> None:
-        if type(found) is not type(expected) or found != expected:
+        if snapshots.difference(found, expected) is not None:
             raise SnapshotError(
-                f"the snapshot has the {name} {found!r}, this policy has {expected!r}; {advice}"
+                f"the snapshot has the {name} {shown(found)}, this policy has {expected!r}; {advice}"
             )
 
     def _compare(self, part: str, found: Any) -> None:
         expected = self._marks[part]
         if not isinstance(found, dict):
-            raise SnapshotError(f"the snapshot's '{part}' must be a dictionary, got {found!r}")
+            raise SnapshotError(f"the snapshot's '{part}' must be a dictionary, got {shown(found)}")
         for name in (*expected, *found):
-            if name not in found or name not in expected or found[name] != expected[name]:
-                here, there = expected.get(name, "nothing"), found.get(name, "nothing")
+            there, here = found.get(name, "nothing"), expected.get(name, "nothing")
+            if snapshots.difference(there, here) is not None:
                 raise SnapshotError(
-                    f"the snapshot was taken with {name} = {there}, this policy has {here}; "
+                    f"the snapshot was taken with {name} = {shown(there)}, this policy has {shown(here)}; "
                     f"build it with the same {part}"
                 )
