@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import tidepull
-from tidepull.errors import ArmError, ParameterError, ProblemError, TidepullError, UnknownIdError
+from tidepull.errors import ArmError, InputError, ParameterError, ProblemError, TidepullError, UnknownIdError
 from tidepull.types import Context, Event, FloatArray
 
 
@@ -168,3 +168,82 @@ def test_trial_delays_rewards_alike_for_every_policy_under_one_seed() -> None:
 def test_trial_refuses_a_delay_that_is_none(delay: Any) -> None:
     with pytest.raises(ParameterError, match="delay"):
         tidepull.run_trial(TwoArms(), Notes(), horizon=3, delay=delay)
+
+
+class Odd(TwoArms):
+    """A world of which one answer is wrong, from some round on."""
+
+    def __init__(self, part: str, answer: Any, since: int = 0) -> None:
+        super().__init__()
+        self._part, self._answer, self._since, self._t = part, answer, since, 0
+
+    def _or_odd(self, part: str, answer: Any) -> Any:
+        return self._answer if part == self._part and self._t >= self._since else answer
+
+    def context(self) -> Any:
+        return self._or_odd("context", super().context())
+
+    def means(self) -> Any:
+        return self._or_odd("means", super().means())
+
+    def step(self, arm: int) -> Any:
+        answer = self._or_odd("step", super().step(arm))
+        self._t += 1
+        return answer
+
+
+@pytest.mark.parametrize("policy", ["ucb", "tide", Always(1)], ids=["ucb", "tide", "own"])
+@pytest.mark.parametrize("since", [0, 2])
+@pytest.mark.parametrize(
+    ("part", "answer", "sentence"),
+    [
+        ("context", None, r"context\(\) must return a tidepull.Context, got"),
+        ("context", {"observation": [1]}, r"context\(\) must return a tidepull.Context"),
+        ("context", Context(available=[1, 0]), "available must be 2 booleans"),  # type: ignore[arg-type]
+        ("context", Context(available=[[True], [True, False]]), "available must be"),  # type: ignore[arg-type]
+        ("means", None, r"means\(\) must be 2 finite numbers"),
+        ("means", "red", r"means\(\) must be 2 finite numbers"),
+        ("means", [[0.0], [1.0, 2.0]], r"means\(\) must be 2 finite numbers"),
+        ("step", None, r"step\(\d\) returned None in round"),
+        ("step", "1", r"step\(\d\) returned '1' in round"),
+        ("step", [1.0, 2.0], r"step\(\d\) returned"),
+        ("step", float("inf"), r"step\(\d\) returned inf in round"),
+        ("step", 10**400, r"step\(\d\) returned"),
+    ],
+)
+def test_trial_says_what_is_wrong_with_a_problem_object(
+    part: str, answer: Any, sentence: str, since: int, policy: Any
+) -> None:
+    with pytest.raises(InputError, match=sentence):
+        tidepull.run_trial(Odd(part, answer, since), policy, horizon=5)
+
+
+@pytest.mark.parametrize(
+    ("context", "sentence"),
+    [
+        (Context(arm_features=np.ones(2)), "arm_features must be a matrix with a row for each of 2 arms"),
+        (
+            Context(arm_features=np.ones((3, 2))),
+            "arm_features must be a matrix with a row for each of 2 arms",
+        ),
+        (Context(observation=np.ones((2, 2))), "observation must be one vector"),
+        (Context(observation=[[1.0], [1.0, 2.0]]), "equally long"),  # type: ignore[arg-type]
+    ],
+)
+def test_trial_refuses_contexts_that_have_no_shape(context: Context, sentence: str) -> None:
+    with pytest.raises(ProblemError, match=sentence):
+        tidepull.run_trial(Odd("context", context), "ucb", horizon=5)
+
+
+@pytest.mark.parametrize("n_arms", [0, -1, 2.0, True, None, "2"])
+def test_trial_refuses_a_problem_whose_number_of_arms_is_none(n_arms: Any) -> None:
+    world = TwoArms()
+    world.n_arms = n_arms
+    with pytest.raises(ProblemError, match="the problem's n_arms must be a whole number of at least 1"):
+        tidepull.run_trial(world, "ucb", horizon=5)
+
+
+@pytest.mark.parametrize("values", [None, [], 3, "discount", {1: 2}])
+def test_parameters_that_are_no_dictionary_of_names_are_refused(values: Any) -> None:
+    with pytest.raises(ParameterError, match="ucb: parameters must be a dictionary of names and values"):
+        tidepull.run_trial("flipping-gaussian", ("ucb", values), horizon=5)

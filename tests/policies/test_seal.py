@@ -230,6 +230,15 @@ def test_state_that_would_be_broadcast_or_lost_is_refused() -> None:
     check_refused(careless(), lost, "state.deep.far.0' does not fit careless")
 
 
+def test_policy_with_numbers_that_are_not_finite_is_not_saved() -> None:
+    policy = careless()
+    policy.inner.near[1] = np.inf  # type: ignore[attr-defined]
+    with pytest.raises(
+        SnapshotError, match="careless cannot be saved: its 'near' holds numbers that are not"
+    ):
+        policy.snapshot()
+
+
 def test_policy_without_snapshots_says_so() -> None:
     class Fleeting:
         def choose(self, context: Context) -> int:

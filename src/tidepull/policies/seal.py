@@ -38,11 +38,14 @@ class Seal:
         """A sealed snapshot of a policy and its rounds."""
         if not hasattr(policy, "snapshot"):
             raise SnapshotError(f"{self.id} has no snapshot(), so its state cannot be saved")
+        state = policy.snapshot()
+        if (name := _not_finite(policy, state)) is not None:
+            raise SnapshotError(f"{self.id} cannot be saved: its '{name}' holds numbers that are not finite")
         content = {
             **self._marks,
             "rounds": rounds.begun,
             "unfinished": rounds.unfinished,
-            "state": policy.snapshot(),
+            "state": state,
         }
         return {**content, "checksum": snapshots.checksum(content)}
 
@@ -71,8 +74,7 @@ class Seal:
 
     def fill(self, fresh: Policy, state: Snapshot) -> None:
         """Restore a fresh policy, and make sure that nothing was lost or altered on the way."""
-        allowed = fresh.not_finite if isinstance(fresh, HasNotFinite) else frozenset()
-        if (name := snapshots.first_not_finite(state, allowed)) is not None:
+        if (name := _not_finite(fresh, state)) is not None:
             raise SnapshotError(
                 f"the snapshot's '{name}' holds numbers that are not finite; use an older one"
             )
@@ -105,3 +107,8 @@ class Seal:
                     f"the snapshot was taken with {name} = {shown(there)}, this policy has {shown(here)}; "
                     f"build it with the same {part}"
                 )
+
+
+def _not_finite(policy: Policy, state: Snapshot) -> str | None:
+    allowed = policy.not_finite if isinstance(policy, HasNotFinite) else frozenset()
+    return snapshots.first_not_finite(state, allowed)
