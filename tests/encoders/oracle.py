@@ -45,9 +45,9 @@ def recurrent_features(p: Tree, inputs: Any, window: int | None) -> Any:
     return features
 
 
-def feedforward_features(p: Tree, inputs: Any) -> Any:
-    """Features of every row of inputs (without sinusoids and the column of ones)."""
-    t = jnp.arange(len(inputs), dtype=inputs.dtype)[:, None]
+def feedforward_features(p: Tree, inputs: Any, first: int = 0) -> Any:
+    """Features of every row of inputs (without sinusoids and the column of ones), from round `first` on."""
+    t = first + jnp.arange(len(inputs), dtype=inputs.dtype)[:, None]
     x = jnp.concatenate([inputs, jnp.sin(t * p["frequency"] + p["phase_bias"])], axis=1)
     first = x @ p["first"] + p["first_bias"]
     second = jnp.tanh(first @ p["second"] + p["second_bias"])
@@ -66,6 +66,7 @@ def assert_same_gradient(
     inputs: FloatArray,
     rewards: FloatArray,
     jax_loss: Callable[[Tree], Any],
+    first: int = 0,
 ) -> None:
     """Loss and every gradient equal automatic differentiation in float64, in both builds of the kernels."""
     double.weights.flat[:] = single.weights.flat
@@ -74,7 +75,7 @@ def assert_same_gradient(
         exact = {name: np.asarray(array) for name, array in gradient.items()}
     for network, tolerance in ((single, 1e-4), (double, 1e-9)):
         dtype = network.weights.flat.dtype
-        loss = network.loss(inputs.astype(dtype), rewards.astype(dtype))
+        loss = network.loss(inputs.astype(dtype), rewards.astype(dtype), first)
         assert abs(loss - float(value)) < tolerance * float(value)
         for name, array in exact.items():
             error = np.linalg.norm(network.gradient[name] - array)

@@ -32,9 +32,11 @@ def make(
     return network, inputs, rng.standard_normal(n).astype(dtype)
 
 
-def jax_loss(inputs: FloatArray, rewards: FloatArray, n_inputs: int) -> Callable[[oracle.Tree], Any]:
+def jax_loss(
+    inputs: FloatArray, rewards: FloatArray, n_inputs: int, first: int = 0
+) -> Callable[[oracle.Tree], Any]:
     def whole(p: oracle.Tree) -> Any:
-        features = oracle.feedforward_features(p, inputs[:, :n_inputs].astype(np.float64))
+        features = oracle.feedforward_features(p, inputs[:, :n_inputs].astype(np.float64), first)
         return oracle.loss(p, features, rewards.astype(np.float64), L2)
 
     return whole
@@ -61,6 +63,13 @@ def test_gradients_are_exact_late_in_a_long_trial() -> None:
     single, inputs, rewards = make(9, (16, 16, 16), 4, np.float32, n=4096)
     double, _, _ = make(9, (16, 16, 16), 4, np.float64, n=4096)
     oracle.assert_same_gradient(single, double, inputs, rewards, jax_loss(inputs, rewards, 9))
+
+
+def test_gradients_are_exact_where_the_first_rounds_are_forgotten() -> None:
+    single, inputs, rewards = make(9, (16, 16, 16), 4, np.float32)
+    double, _, _ = make(9, (16, 16, 16), 4, np.float64)
+    loss = jax_loss(inputs, rewards, 9, first=3000)
+    oracle.assert_same_gradient(single, double, inputs, rewards, loss, first=3000)
 
 
 def test_fifty_epochs_stay_close_to_jax_and_optax() -> None:

@@ -461,6 +461,15 @@ def test_rewritten_history_equals_one_that_was_always_in_the_new_units(
     np.testing.assert_allclose(encoder.encode_history()[0], expected.encode_history()[0], rtol=0, atol=1e-9)
 
 
+def test_rewriting_with_nan_takes_a_reward_back_and_leaves_what_was_heard() -> None:
+    encoder = recurrent(ProblemShape(3))
+    for reward in (0.5, 0.25, 0.125):
+        encoder.append(Event(Context(), 0, reward))
+    encoder.rewrite(np.array([2.0, np.nan, 4.0]))
+    assert encoder.known_rounds().tolist() == [0, 2]
+    assert encoder._history.inputs[:, 0].tolist() == [0.0, 2.0, 0.25]
+
+
 def test_rewriting_with_another_number_of_rows_is_refused() -> None:
     encoder = recurrent(ProblemShape(3, observation_dim=2))
     encoder.append(Event(Context(observation=np.ones(2)), 0, 1.0))

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.encoders.replay import Paid, Story, late_story, recurrent_inputs, rewards
 from tidepull.encoders.torch import TorchEncoder, input_width
 from tidepull.errors import ParameterError, TrainingError
 from tidepull.policies.neural_linear import NeuralLinear
@@ -179,6 +180,86 @@ def test_diverging_training_leaves_the_encoder_as_it_was() -> None:
     with pytest.raises(TrainingError, match="diverged"):
         encoder.refit(20)
     assert dump(encoder.snapshot()) == dump(before)
+
+
+@every_shape
+@pytest.mark.parametrize("name", ["lstm", "convolution"])
+def test_features_equal_one_pass_over_the_sequence_when_rewards_are_late(
+    name: str, shape: ProblemShape
+) -> None:
+    encoder, story = _encoder(name, shape), late_story(shape, 40, delay=9)
+    seen = np.array(_tell(encoder, story))
+    module = _module(name, input_width(shape)).eval()
+    with torch.no_grad():
+        expected = module(torch.tensor(recurrent_inputs(shape, story), dtype=torch.float32)[None])
+    expected = expected[0] if isinstance(expected, tuple) else expected
+    np.testing.assert_allclose(seen, expected[0].numpy(), atol=1e-6)
+
+
+def _tell(encoder: TorchEncoder, story: Story) -> list[FloatArray]:
+    seen = []
+    for step in story:
+        if isinstance(step, Paid):
+            encoder.pay(step.number, step.reward)
+        else:
+            encoder.features(step.context)
+            seen.append(encoder.decide(step.context, step.arm))
+    return seen
+
+
+def test_pending_rewards_have_no_part_in_the_loss() -> None:
+    shape, story = SHAPES["plain"], late_story(SHAPES["plain"], 40, delay=9)
+    encoder = _encoder("perceptron", shape, l2=0.0)
+    _tell(encoder, story)
+    loss = encoder.refit(3)
+    features, paid = encoder.encode_history()
+    known = np.flatnonzero(~np.isnan(rewards(story)))
+    np.testing.assert_array_equal(encoder.known_rounds(), known)
+    head = encoder.snapshot()["network"]["head"]
+    assert loss == pytest.approx(np.mean((features @ head - paid) ** 2), rel=1e-5)
+    assert 0 < len(paid) < 40
+
+
+@every_module
+def test_training_in_slices_equals_training_at_once_and_can_be_closed(name: str) -> None:
+    shape = SHAPES["observation"]
+    whole, sliced = _encoder(name, shape), _encoder(name, shape)
+    for encoder in (whole, sliced):
+        _tell(encoder, late_story(shape, 40, delay=9))
+        encoder.refit(2)
+    before = dump(sliced.snapshot())
+    closed = sliced.refitting(3)
+    next(closed)
+    next(closed)
+    context = _events(shape, 1)[0].context
+    np.testing.assert_array_equal(sliced.features(context), whole.features(context))
+    assert dump({**sliced.snapshot(), "opened": None}) == dump({**load(before), "opened": None})
+    with pytest.raises(TrainingError, match="close it"):
+        sliced.restore(load(before))
+    closed.close()
+    whole.refit(3)
+    assert len([None for _ in sliced.refitting(3)]) == 3
+    assert dump(sliced.snapshot()) == dump(whole.snapshot())
+
+
+def test_amended_round_is_read_as_if_its_arm_had_been_decided() -> None:
+    shape = SHAPES["plain"]
+    amended, twin = _encoder("lstm", shape), _encoder("lstm", shape)
+    for t in range(10):
+        amended.decide(Context(), 0)
+        twin.decide(Context(), 2 if t == 4 else 0)
+    amended.amend(4, Context(), 2)
+    np.testing.assert_allclose(amended.features(Context()), twin.features(Context()), atol=1e-6)
+    np.testing.assert_allclose(amended.pay(6, 1.0), twin.pay(6, 1.0), atol=1e-6)
+
+
+def test_memory_bounds_what_is_trained_on() -> None:
+    shape = SHAPES["plain"]
+    encoder = _encoder("lstm", shape, memory=64)
+    for event in _events(shape, 100):
+        encoder.append(event)
+    encoder.refit(1)
+    assert (encoder.oldest, len(encoder.encode_history()[1])) == (36, 64)
 
 
 def test_global_generator_of_torch_is_left_alone() -> None:

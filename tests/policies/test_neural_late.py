@@ -222,6 +222,14 @@ def test_memory_keeps_rows_and_bytes_flat_when_some_rewards_never_come(id: str, 
 
 
 @both
+def test_memory_bounds_what_waits_when_no_reward_comes_at_all(id: str) -> None:
+    policy = make(id, memory=64)
+    for _ in range(300):
+        policy.choose(Context())
+    assert len(policy.snapshot()["seen"]["waiting"]) == 64
+
+
+@both
 def test_reward_of_a_forgotten_round_is_counted_and_not_learnt(
     id: str, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -360,10 +368,13 @@ def test_raw_features_go_with_their_rounds_when_rewards_are_late() -> None:
         shape, units=(8, 8, 8), order=1, sinusoids=1, learning_rate=0.01, memory=64, rng=rng
     )
     encoder = RawFeatures(inner, shape)
-    arms = rng.normal(size=(100, 3, 2))
-    for t in range(100):
+    arms = rng.normal(size=(400, 3, 2))
+    for t in range(300):
+        encoder.decide(Context(arm_features=np.zeros((3, 2))), t % 3)
+    assert len(encoder._arms) <= 2 * 64 + 1
+    for t in range(300, 400):
         encoder.decide(Context(arm_features=arms[t]), t % 3)
-    encoder.amend(70, Context(arm_features=arms[70]), 2)
-    assert encoder.pay(70, 1.0)[-2:].tolist() == arms[70, 2].tolist()
-    assert encoder.pay(50, 1.0)[-2:].tolist() == arms[50, 50 % 3].tolist()
-    assert encoder.encode_history()[0][:, -2:].tolist() == [arms[50, 2].tolist(), arms[70, 2].tolist()]
+    encoder.amend(370, Context(arm_features=arms[370]), 2)
+    assert encoder.pay(370, 1.0)[-2:].tolist() == arms[370, 2].tolist()
+    assert encoder.pay(350, 1.0)[-2:].tolist() == arms[350, 350 % 3].tolist()
+    assert encoder.encode_history()[0][:, -2:].tolist() == [arms[350, 2].tolist(), arms[370, 2].tolist()]

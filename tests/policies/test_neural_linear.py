@@ -67,11 +67,15 @@ class ScriptedEncoder:
 
 
 def _policy(
-    encoder: ScriptedEncoder, *, noise_std: float = 0.1, train_every: int = 8, forced_rounds: int = N_ARMS
+    encoder: ScriptedEncoder,
+    *,
+    posterior: LinearGaussian | None = None,
+    train_every: int = 8,
+    forced_rounds: int = N_ARMS,
 ) -> NeuralLinear:
     return NeuralLinear(
         encoder,
-        LinearGaussian(N_ARMS, prior_std=1.0, noise_std=noise_std),
+        posterior or LinearGaussian(N_ARMS, prior_std=1.0, noise_std=0.1),
         n_arms=N_ARMS,
         epochs=2,
         train_every=train_every,
@@ -181,6 +185,25 @@ def test_singular_posterior_after_training_keeps_the_last_good_network(
     counts = policy.diagnostics()
     assert (counts["trainings"], counts["failed_posteriors"]) == (2, 1)
     assert len(caplog.records) == 1
+
+
+class Clumsy(LinearGaussian):
+    """A posterior that has forgotten everything before it finds that it cannot refit."""
+
+    def refit(self, X: FloatArray, Y: FloatArray) -> None:
+        self.restore(LinearGaussian(self.dim, prior_std=self.prior_std, noise_std=self.noise_std).snapshot())
+        raise NumericalError("singular")
+
+
+def test_posterior_that_spoils_itself_in_a_refit_is_put_back() -> None:
+    encoder = ScriptedEncoder()
+    policy = _policy(encoder, posterior=Clumsy(N_ARMS, prior_std=1.0, noise_std=0.1))
+    _play(policy, 7)
+    policy.learn(Event(Context(), policy.choose(Context()), 1.0))
+    before = dump(policy.posterior.snapshot())
+    assert not policy.upkeep()
+    assert dump(policy.posterior.snapshot()) == before
+    assert policy.diagnostics()["failed_posteriors"] == 1
 
 
 def test_round_that_the_posterior_cannot_take_in_is_counted() -> None:
