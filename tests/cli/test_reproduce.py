@@ -42,7 +42,17 @@ def without_workers_and_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def run(target: Target, out: Path, *, trials: int) -> None:
-    reproduce.reproduce(target, trials=trials, quick=True, out=out, workers=1, dry_run=False, json=True)
+    reproduce.reproduce(
+        target,
+        trials=trials,
+        quick=True,
+        out=out,
+        workers=1,
+        dry_run=False,
+        retry_failed=False,
+        partial=False,
+        json=True,
+    )
 
 
 def test_reproduce_runs_only_what_is_missing_then_reports(
@@ -94,7 +104,15 @@ def test_reproduce_reports_the_best_settings_of_a_search_on_seeds_it_never_saw(
     monkeypatch.setattr(reproduce, "_searched", lambda _: ("search", "elsewhere"))
     store = tmp_path / "store"
     reproduce.reproduce(
-        Target.sensitivity, trials=1, quick=False, out=store, workers=1, dry_run=False, json=True
+        Target.sensitivity,
+        trials=1,
+        quick=False,
+        out=store,
+        workers=1,
+        dry_run=False,
+        retry_failed=False,
+        partial=False,
+        json=True,
     )
     chosen = load_rows(Store.open(store), "search-selected").rows
     assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}
@@ -113,7 +131,15 @@ def test_a_dry_run_answers_in_json_and_writes_nothing(
     monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(suite)])
     monkeypatch.setattr(reproduce, "find_suite", Path)
     reproduce.reproduce(
-        Target.table, trials=3, quick=True, out=tmp_path / "store", workers=1, dry_run=True, json=True
+        Target.table,
+        trials=3,
+        quick=True,
+        out=tmp_path / "store",
+        workers=1,
+        dry_run=True,
+        retry_failed=False,
+        partial=False,
+        json=True,
     )
     counts = json.loads(capsys.readouterr().out)
     assert (counts["done"], counts["todo"], counts["unknown"]) == (0, 3, 3)

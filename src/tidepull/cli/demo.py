@@ -13,6 +13,7 @@ from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_interval
 from tidepull.encoders import warm_up
 from tidepull.registry import Named
+from tidepull.report.plots import pyplot, regret_curves
 
 PROBLEM = "sinusoidal-bernoulli"
 POLICIES: list[tuple[str, Named]] = [
@@ -32,6 +33,7 @@ def demo(
 ) -> None:
     """Five arms whose click rates follow the tide: who keeps up?"""
     played = seeds_of(seeds)
+    pyplot()  # missing? then before the trials are played
     say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
     # Here, so that the workers find the kernels on disk.
     warm_up(announce=lambda: say("compiling kernels (once)"))
@@ -55,8 +57,6 @@ def demo(
     ]
     columns = ["policy", "regret (95% interval)", "of the oracle's reward", "seconds a trial"]
     print_table(f"{PROBLEM}: {len(played)} trials of {horizon:,} rounds", columns, rows, right=(1, 2, 3))
-    from tidepull.report.plots import regret_curves
-
     curves = {name: np.stack([t.regret for t in row]) for name, row in done.items()}
     regret_curves(curves, title=f"{PROBLEM}: mean of {len(played)} trials, 95% band", path=out)
     say(f"picture: [bold]{out}[/]")

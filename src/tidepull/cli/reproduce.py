@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from contextlib import redirect_stdout
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial as partial_of
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +21,7 @@ from tidepull.bench.store.rows import load_rows
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import Suite, find_suite, load_suite, parse_suite
 from tidepull.cli.console import INTERRUPTED, err, print_json, say
+from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.report import announce
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
@@ -63,25 +66,33 @@ def reproduce(
     out: Path = typer.Option(None, help="The store (out/reproduce, or out/reproduce-quick)."),
     workers: int = typer.Option(None, min=1, help="Processes (one for each core if not given)."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Count and estimate; run nothing."),
+    retry_failed: bool = typer.Option(False, "--retry-failed", help="Run failed trials again too."),
+    partial: bool = typer.Option(False, "--partial", help=PARTIAL),
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """Run what is missing of the paper's experiments, then report; the same command continues."""
     directory = out or Path("out") / ("reproduce-quick" if quick else "reproduce")
     names = suites_of(target, quick=quick)
     suites = [_with_trials(name, trials) for name in names]
-    counts = _announce_all(suites, directory)
+    searches = () if quick else _searched(target)
+    counts = _announce_all(suites, directory, retry_failed=retry_failed, partial=partial or dry_run)
     if dry_run:
+        for search in searches:
+            say(
+                f"then what {search} chooses is run on seeds that it has not seen; how many trials, it decides"
+            )
         if json:
-            print_json(counts)
+            print_json({**counts, "then": [f"{search}-selected" for search in searches]})
         return
     files = [_written(suite, directory) for suite in suites]
     complete = True
+    run = partial_of(_run, directory=directory, workers=workers, retry_failed=retry_failed, partial=partial)
     with redirect_stdout(sys.stderr):  # the standard output is for results alone
         for number, (name, file) in enumerate(zip(names, files, strict=True), 1):
             say(f"[bold]{name}[/] ({number} of {len(names)})")
-            complete &= _run(file, directory, workers)
-        for search in _searched(target) if not quick else ():
-            complete &= _run_selected(search, directory, trials, workers)
+            complete &= run(file)
+        for search in searches:
+            complete &= _run_selected(search, directory, trials, run)
     with err.status("writing the report", spinner="dots"):
         made = build_report([Store.open(directory)], directory / "report")
     announce(made, json=json)
@@ -140,25 +151,32 @@ def _loaded(part: _Part) -> Suite:
     return parse_suite(part.text, where=part.name, folder=find_suite(part.name).parent)
 
 
-def _announce_all(parts: list[_Part], directory: Path) -> dict[str, Any]:
-    """What there is to do in all suites together, and how long it will take as far as that is known."""
+def _announce_all(
+    parts: list[_Part], directory: Path, *, retry_failed: bool, partial: bool
+) -> dict[str, Any]:
+    """What there is to do in all suites together, each trial once, and how long that will take as far as is known.
+
+    What cannot run here is an error before anything starts; with `partial` it is named and left out.
+    """
     store = Store(directory)
-    done, todo, seconds, unknown = 0, 0, 0.0, 0
-    for part in parts:
-        work = prepare(_loaded(part), store)
-        left, more = estimator(store, work).seconds_left()
-        done, todo = done + work.done, todo + len(work.todo)
-        seconds, unknown = seconds + left, unknown + more
+    specs = tuple({spec.hash: spec for part in parts for spec in _loaded(part).specs}.values())
+    work = prepare(Suite("reproduce", "", "", specs), store, retry_failed=retry_failed)
+    able = ready(work.todo, partial=partial)
+    seconds, unknown = estimator(store, replace(work, todo=able)).seconds_left()
+    failed, unable = len(work.failed_before), len(work.todo) - len(able)
+    counts = {"total": work.total, "done": work.done, "failed": failed, "unable": unable, "todo": len(able)}
     suites = f"{len(parts)} suites" if len(parts) > 1 else "one suite"
-    say(f"{done + todo:,} trials in {suites}, {done:,} done, {todo:,} to do, in {directory}")
-    if todo and seconds:
+    others = f", {failed:,} failed earlier (--retry-failed runs them again)" if failed else ""
+    others += f", {unable:,} cannot run here" if unable else ""
+    say(f"{work.total:,} trials in {suites}, {work.done:,} done{others}, {len(able):,} to do, in {directory}")
+    if able and seconds:
         more_text = f", and {unknown:,} trials of unknown length" if unknown else ""
         say(f"about {duration(seconds)} of CPU time are left{more_text}")
-    counts: dict[str, Any] = {"suites": [part.name for part in parts], "done": done, "todo": todo}
-    return counts | {"cpu_seconds_left": seconds, "unknown": unknown}
+    found: dict[str, Any] = {"suites": [part.name for part in parts], **counts}
+    return found | {"cpu_seconds_left": seconds, "unknown": unknown}
 
 
-def _run(suite: str, directory: Path, workers: int | None) -> bool:
+def _run(suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool) -> bool:
     """Sweep with the time left on display; False when trials failed. Ctrl-C ends the whole command."""
     try:
         sweep(
@@ -167,7 +185,8 @@ def _run(suite: str, directory: Path, workers: int | None) -> bool:
             workers=workers or usable_cpus(),
             only=[],
             dry_run=False,
-            retry_failed=False,
+            retry_failed=retry_failed,
+            partial=partial,
             on=WHERE,
             address="auto",
             json=False,
@@ -179,7 +198,7 @@ def _run(suite: str, directory: Path, workers: int | None) -> bool:
     return True
 
 
-def _run_selected(name: str, directory: Path, trials: int | None, workers: int | None) -> bool:
+def _run_selected(name: str, directory: Path, trials: int | None, run: Callable[[str], bool]) -> bool:
     """Report the best settings of a search on seeds that it never saw; a search that is not there is named."""
     store = Store.open(directory)
     if name not in {plan.suite for plan in read_plans(store)}:
@@ -199,4 +218,4 @@ def _run_selected(name: str, directory: Path, trials: int | None, workers: int |
         partial=True,
         json=False,
     )
-    return _run(str(chosen), directory, workers)
+    return run(str(chosen))

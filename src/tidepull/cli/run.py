@@ -15,6 +15,7 @@ from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.trial import Trial
 from tidepull.cli.console import print_json, print_table, progress, say
 from tidepull.cli.options import DELAY, SEEDS, seeds_of
+from tidepull.cli.readiness import ready
 from tidepull.cli.settings import split_settings
 from tidepull.errors import InputError, ParameterError, TidepullError
 from tidepull.problems import problems
@@ -42,6 +43,7 @@ def run(
     named_problem, named_policy = split_settings(problem, policy, set_)
     late = delay_text(delay)
     specs = [make_spec(named_problem, named_policy, horizon=rounds, seed=s, delay=late) for s in played]
+    ready(specs)
     trials = run_specs(specs, description=f"{policy} on {problem}", workers=workers)
     if json:
         print_json([_as_json(seed, trial) for seed, trial in zip(played, trials, strict=True)])

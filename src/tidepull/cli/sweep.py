@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import redirect_stdout
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -18,6 +19,7 @@ from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import load_suite
 from tidepull.cli.console import INTERRUPTED, print_json, say
 from tidepull.cli.executor import executor_for
+from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.sweep_display import Display, shown, time_left
 from tidepull.errors import StoreError
 from tidepull.protocols import Executor
@@ -35,6 +37,7 @@ def sweep(
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Count and estimate; run nothing."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Run failed trials again too."),
+    partial: bool = typer.Option(False, "--partial", help=PARTIAL),
     on: Literal["local", "here", "ray"] = typer.Option(
         "local", help="Local processes, this process, or a Ray cluster."
     ),
@@ -44,12 +47,15 @@ def sweep(
     """Run a suite's missing trials; interrupt at any time, the same command continues."""
     loaded = load_suite(suite)
     directory = out or Path("out") / loaded.name
-    store = Store(directory) if dry_run else Store.create(directory)
+    store = Store(directory)
     work = prepare(loaded, store, only=only, retry_failed=retry_failed)
     _announce(work, loaded.name, directory)
     if dry_run:
-        _estimate(work, store, workers, json=json)
+        able = ready(work.todo, partial=True)
+        _estimate(replace(work, todo=able), store, workers, json=json, unable=len(work.todo) - len(able))
         return
+    work = replace(work, todo=ready(work.todo, partial=partial))
+    Store.create(directory)
     with executor_for(on, workers, address, loaded.specs[0].modules) as (executor, width):
         progress = start(loaded, store, work)
         interrupted = _run(work, store, executor, progress, Display(progress, width), quiet=json)
@@ -100,14 +106,14 @@ def _announce(work: Work, name: str, directory: Path) -> None:
         say(f"[yellow]{len(work.failed_before)} failed earlier; --retry-failed runs them again[/]")
 
 
-def _estimate(work: Work, store: Store, workers: int | None, *, json: bool) -> None:
+def _estimate(work: Work, store: Store, workers: int | None, *, json: bool, unable: int) -> None:
     width = LocalProcesses(workers).workers
     progress = Progress(total=len(work.todo), estimator=estimator(store, work))
     seconds, unknown = progress.estimator.seconds_left()
     if json:
         counts = {"total": work.total, "done": work.done, "todo": len(work.todo)}
         print_json(
-            {**counts, "failed_before": len(work.failed_before), "damaged": work.damaged}
+            {**counts, "unable": unable, "failed_before": len(work.failed_before), "damaged": work.damaged}
             | {"seconds_left": seconds / width, "unknown": unknown, "workers": width}
         )
     elif work.todo:

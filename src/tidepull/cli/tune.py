@@ -17,7 +17,7 @@ from tidepull.analysis.summary import summarise
 from tidepull.bench.delay import AT_ONCE, delay_slug, delay_text, delay_words
 from tidepull.bench.running.runner import prepare, start, sweep
 from tidepull.bench.search.space import Space, declared_space, ranges_from_text
-from tidepull.bench.search.tune import Judged, Outcome, Search, search
+from tidepull.bench.search.tune import Judged, Outcome, Search, require_optuna, search
 from tidepull.bench.store.index import compact
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.modules import load_modules
@@ -28,6 +28,7 @@ from tidepull.bench.suites.suite_text import suite_text
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
 from tidepull.cli.executor import executor_for
 from tidepull.cli.options import DELAY, SEEDS, seeds_of
+from tidepull.cli.readiness import ready
 from tidepull.cli.sweep_display import Display, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.files import write_whole
@@ -85,6 +86,8 @@ def tune(
         modules=modules,
     )
     seconds = parse_budget(budget)
+    require_optuna()
+    ready(space.specs(space.fixed, space.horizon))
     place = "-".join(part for part in ("tune", problem, policy, delay_slug(space.delay)) if part)
     store = Store.create(out or Path("out") / place)
     try:

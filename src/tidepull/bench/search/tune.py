@@ -93,7 +93,7 @@ class Outcome:
 
 def search(space: Search, run: Run, *, seconds: float, on_bracket: Callable[[Outcome], None]) -> Outcome:
     """Brackets until the trials have taken `seconds` in all; the last one is cut short."""
-    optuna = _optuna()
+    optuna = require_optuna()
     if not space.ranges:
         raise InputError(
             f"no suite declares a grid for {space.policy}: give ranges with --range name=low,high"
@@ -122,7 +122,7 @@ def _bracket(study: Any, space: Search, run: Run, outcome: Outcome, seconds: flo
             rewards = [known[spec.hash][0] for spec in specs[id(trial)] if spec.hash in known]
             if len(rewards) < len(space.seeds):
                 outcome.failed += 1
-                study.tell(trial, state=_optuna().trial.TrialState.FAIL)
+                study.tell(trial, state=require_optuna().trial.TrialState.FAIL)
                 continue
             reward = float(np.mean(rewards)) / horizon
             trial.report(reward, step=horizon)
@@ -133,7 +133,7 @@ def _bracket(study: Any, space: Search, run: Run, outcome: Outcome, seconds: flo
         for reward, trial, parameters in scored[kept:]:
             outcome.judged.append(Judged(parameters, horizon, reward))
             complete = horizon == space.horizon
-            states = _optuna().trial.TrialState
+            states = require_optuna().trial.TrialState
             study.tell(
                 trial, reward if complete else None, state=states.COMPLETE if complete else states.PRUNED
             )
@@ -142,7 +142,8 @@ def _bracket(study: Any, space: Search, run: Run, outcome: Outcome, seconds: flo
             return
 
 
-def _optuna() -> Any:
+def require_optuna() -> Any:
+    """Optuna, or the sentence that says how to get it."""
     try:
         import optuna
     except ImportError:
