@@ -18,7 +18,7 @@ help: ## show this list
 
 .venv/installed: .venv/created pyproject.toml constraints.txt
 	@echo "installing tidepull (about a minute the first time)"
-	@$(PIP) install -c constraints.txt -e '.[bench]'
+	@$(PIP) install -c constraints.txt -e '.[bench,data,tune]'
 	@touch $@
 
 .venv/installed-dev: .venv/created pyproject.toml constraints.txt

@@ -76,7 +76,7 @@ def test_run_gives_a_setting_to_the_problem_or_the_policy_that_has_it() -> None:
     assert done.returncode == 0, done.stderr
 
 
-@pytest.mark.parametrize("kind", ["problems", "policies"])
+@pytest.mark.parametrize("kind", ["problems", "policies", "suites"])
 def test_list_prints_every_id_with_a_description_when_asked_for_json(kind: str) -> None:
     rows = json.loads(tidepull("list", kind, "--json").stdout)
     assert len(rows) >= 11

@@ -11,7 +11,10 @@ def main() -> None:
         import rich  # noqa: F401
         import typer  # noqa: F401
     except ModuleNotFoundError:
-        sys.exit("tidepull: the command line needs the extra 'bench': pip install 'tidepull[bench]'")
+        sys.stderr.write(
+            "tidepull: the command line needs the extra 'bench': pip install 'tidepull[bench]'\n"
+        )
+        sys.exit(2)
     from tidepull.cli.app import run_app
 
     run_app()

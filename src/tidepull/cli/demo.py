@@ -8,10 +8,11 @@ import numpy as np
 import typer
 
 from tidepull.analysis.summary import summarise
+from tidepull.bench.trial import run_trial
 from tidepull.cli.console import print_table, say
 from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_interval
-from tidepull.encoders import warm_up
+from tidepull.encoders import compiling, warm_up
 from tidepull.registry import Named
 from tidepull.report.plots import pyplot, regret_curves
 
@@ -23,7 +24,10 @@ POLICIES: list[tuple[str, Named]] = [
     ("sw-ucb", ("sw-ucb", {"window": 75})),
     ("d-ucb", ("d-ucb", {"discount": 0.995})),
     ("rnlps", "rnlps"),
+    ("tide", "tide"),
 ]
+_FIRST_ROUNDS = 70
+"""Of `tide`, after which it has called all its kernels."""
 
 
 def demo(
@@ -36,7 +40,9 @@ def demo(
     pyplot()  # missing? then before the trials are played
     say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
     # Here, so that the workers find the kernels on disk.
-    warm_up(announce=lambda: say("compiling kernels (once)"))
+    with compiling(lambda: say("compiling kernels (once)")):
+        warm_up()
+        run_trial(PROBLEM, "tide", horizon=min(horizon, _FIRST_ROUNDS))
     specs = {
         name: [make_spec(PROBLEM, policy, horizon=horizon, seed=seed) for seed in played]
         for name, policy in POLICIES

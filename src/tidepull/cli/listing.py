@@ -1,4 +1,4 @@
-"""`tidepull list problems|policies`: every id, what it is, and what can be set."""
+"""`tidepull list problems|policies|suites`: every id, what it is, and what can be set."""
 
 from __future__ import annotations
 
@@ -6,7 +6,9 @@ from enum import StrEnum
 from typing import Any
 
 import typer
+from rich.markup import escape
 
+from tidepull.bench.suites.suite import own_suites, read_table
 from tidepull.cli.console import out, print_json
 from tidepull.parameters import ParameterDoc, describe
 from tidepull.policies import policies
@@ -19,13 +21,17 @@ class Listed(StrEnum):
 
     problems = "problems"
     policies = "policies"
+    suites = "suites"
 
 
 def list_registered(
     kind: Listed = typer.Argument(help="What to list."),
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
-    """List every problem or policy with its parameters."""
+    """List every problem or policy with its parameters, or the suites that come with tidepull."""
+    if kind is Listed.suites:
+        _list_suites(json=json)
+        return
     entries: list[Entry[Any]] = list(problems if kind is Listed.problems else policies)
     if json:
         print_json([_as_json(entry, kind) for entry in entries])
@@ -38,6 +44,15 @@ def list_registered(
                 f"    [green]{doc.name}[/] = {doc.default}  [dim]{doc.description} ({doc.kind}{limits})[/]",
                 soft_wrap=True,
             )
+
+
+def _list_suites(*, json: bool) -> None:
+    tables = [read_table(path) for path in sorted(own_suites().glob("*.toml"))]
+    if json:
+        print_json([{"id": table.name, "description": table.description} for table in tables])
+        return
+    for table in tables:
+        out.print(f"[bold cyan]{table.name}[/]  {escape(table.description)}", soft_wrap=True)
 
 
 def _documented(entry: Entry[Any]) -> list[ParameterDoc]:

@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from tidepull.encoders.feedforward import FeedforwardEncoder
 from tidepull.encoders.recurrent import RecurrentEncoder
-from tidepull.encoders.warm_up import warm_up
+from tidepull.encoders.warm_up import compiling, warm_up
 
-__all__ = ["FeedforwardEncoder", "RecurrentEncoder", "warm_up"]
+__all__ = ["FeedforwardEncoder", "RecurrentEncoder", "compiling", "warm_up"]

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -29,13 +30,20 @@ class _FirstCompilation(event.Listener):  # type: ignore[misc]
         pass
 
 
+@contextmanager
+def compiling(announce: Callable[[], None]) -> Iterator[_FirstCompilation]:
+    """Calls `announce` once if numba compiles anything inside the block."""
+    listener = _FirstCompilation(announce)
+    with event.install_listener("numba:compile", listener):
+        yield listener
+
+
 def warm_up(units: tuple[int, int, int] = (32, 32, 32), announce: Callable[[], None] = lambda: None) -> bool:
     """Make both networks ready; calls `announce` once if that needs compiling, and returns whether it did.
 
     Only the number of LSTM units, `units[1]`, has kernels of its own.
     """
-    listener = _FirstCompilation(announce)
-    with event.install_listener("numba:compile", listener):
+    with compiling(announce) as listener:
         shape, rng = ProblemShape(2), np.random.default_rng(0)
         recurrent = RecurrentEncoder(shape, units=units, learning_rate=0.01, rng=rng)
         feedforward = FeedforwardEncoder(

@@ -1,0 +1,75 @@
+"""What the README says is so: its numbers, its commands, and where `tide` is."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+from typer.main import get_command
+
+from tidepull.bench.suites.suite import load_suite
+from tidepull.cli import main
+from tidepull.cli.app import app
+from tidepull.cli.demo import POLICIES
+from tidepull.policies import policies
+from tidepull.problems import problems
+
+README = (Path(__file__).parents[1] / "README.md").read_text()
+WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
+         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")  # fmt: skip
+BLOCKS = README.split("```")[1::2]
+COMMANDS = [line for block in BLOCKS for line in re.findall(r"(?m)^tidepull .*?(?=\s*(?:#.*)?$)", block)]
+
+
+def test_readme_counts_the_problems_policies_and_contenders_of_the_demo_rightly() -> None:
+    found = re.search(r"tidepull list problems +# (\w+) worlds", README)
+    assert found is not None
+    assert found[1] == WORDS[len(problems.ids())]
+    found = re.search(r"tidepull list policies +# (\w+) ways", README)
+    assert found is not None
+    assert found[1] == WORDS[len(policies.ids())]
+    found = re.search(r"plays five trials of (\w+) policies", README)
+    assert found is not None
+    assert found[1] == WORDS[len(POLICIES)]
+
+
+def test_readme_has_commands() -> None:
+    assert len(COMMANDS) >= 10
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_readme_command_is_understood(line: str) -> None:
+    """Parsed as the command line does, and not run."""
+    words = shlex.split(line)[1:]
+    command = get_command(app)
+    context = command.make_context("tidepull", words, resilient_parsing=False)
+    while hasattr(command, "resolve_command"):
+        rest = [*context._protected_args, *context.args]
+        name, command, rest = command.resolve_command(context, rest)
+        assert command is not None
+        context = command.make_context(name, rest, parent=context)
+
+
+@pytest.mark.parametrize("suite", ["quick", "quick-table"])
+def test_tide_plays_every_problem_of_the_quick_suites(suite: str) -> None:
+    specs = load_suite(suite).specs
+    assert {s.problem for s in specs if s.policy == "tide"} == {s.problem for s in specs}
+
+
+def test_tide_is_in_the_demo() -> None:
+    assert "tide" in dict(POLICIES)
+
+
+def test_command_without_its_extra_says_so_with_exit_code_two(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "typer", None)
+    with pytest.raises(SystemExit) as end:
+        main()
+    assert end.value.code == 2
+    assert capsys.readouterr().err == (
+        "tidepull: the command line needs the extra 'bench': pip install 'tidepull[bench]'\n"
+    )
