@@ -111,20 +111,14 @@ class FeedforwardEncoder:
 
     def pay(self, number: int, reward: float) -> FloatArray:
         """The reward of a round has come; returns the round's features under the present network (a copy)."""
-        place = self._history.pay(number, checked_reward(reward))
-        width, triplets = self._reader.width, self._triplets
-        if len(triplets):
-            triplets[width + 1 :] = triplets[: -width - 1].copy()
-            triplets[:width] = self._history.inputs[place, :width]
-            triplets[width] = self._history.rewards[place]
-        features: FloatArray = self._history.features[place].copy()
+        features: FloatArray = self._history.features[self._take_in(number, reward)].copy()
         return features
 
     def append(self, event: Event) -> FloatArray:
         """Decide and pay at once; returns the chosen arm's features."""
         checked_reward(event.reward)
         features = self.decide(event.context, event.arm)
-        self.pay(self.rounds - 1, event.reward)
+        self._take_in(self.rounds - 1, event.reward)
         return features
 
     def amend(self, number: int, context: Context, arm: int) -> None:
@@ -177,6 +171,16 @@ class FeedforwardEncoder:
         if self._opened:
             self._row[self._reader.width : self._n_inputs] = snapshot["opened"]
         self._adopt_network()
+
+    def _take_in(self, number: int, reward: float) -> int:
+        """Write down a reward; its triplet is the newest from now on. Returns the round's place in the history."""
+        place = self._history.pay(number, checked_reward(reward))
+        width, triplets = self._reader.width, self._triplets
+        if len(triplets):
+            triplets[width + 1 :] = triplets[: -width - 1].copy()
+            triplets[:width] = self._history.inputs[place, :width]
+            triplets[width] = self._history.rewards[place]
+        return place
 
     def _adopt_network(self) -> None:
         """Work out what stays the same until the next training."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,7 @@ class History:
     @property
     def oldest(self) -> int:
         """The oldest round that is remembered."""
-        return self.rounds - len(self)
+        return self.rounds - self._end + self._start
 
     @property
     def inputs(self) -> FloatArray:
@@ -81,18 +82,20 @@ class History:
     def pay(self, number: int, reward: float) -> int:
         """Write down the reward of a round; returns the round's place among the remembered ones."""
         place = self.place(number)
-        if not np.isnan(self.rewards[place]):
+        row = self._start + place
+        if not math.isnan(self._rewards[row]):
             raise EventError(f"round {number} has its reward already")
-        self.rewards[place] = reward
+        self._rewards[row] = reward
         return place
 
     def place(self, number: int) -> int:
         """Where a round lies among the remembered ones."""
-        if not self.oldest <= number < self.rounds:
+        oldest = self.oldest
+        if not oldest <= number < self.rounds:
             raise EventError(
-                f"round {number} is not remembered; the rounds from {self.oldest} to {self.rounds - 1} are"
+                f"round {number} is not remembered; the rounds from {oldest} to {self.rounds - 1} are"
             )
-        return number - self.oldest
+        return number - oldest
 
     def forget(self, keep: int) -> None:
         """Drop all but the last rounds."""

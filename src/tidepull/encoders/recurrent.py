@@ -119,16 +119,14 @@ class RecurrentEncoder:
 
     def pay(self, number: int, reward: float) -> FloatArray:
         """The reward of a round has come; returns the round's features under the present network (a copy)."""
-        place = self._history.pay(number, checked_reward(reward))
-        self._latest, self._heard = float(self._history.rewards[place]), number
-        features: FloatArray = self._history.features[place].copy()
+        features: FloatArray = self._history.features[self._take_in(number, reward)].copy()
         return features
 
     def append(self, event: Event) -> FloatArray:
         """Decide and pay at once; returns the chosen arm's features."""
         checked_reward(event.reward)
         features = self.decide(event.context, event.arm)
-        self.pay(self.rounds - 1, event.reward)
+        self._take_in(self.rounds - 1, event.reward)
         return features
 
     def amend(self, number: int, context: Context, arm: int) -> None:
@@ -214,6 +212,12 @@ class RecurrentEncoder:
         opened = snapshot["opened"]
         self._opened = None if opened is None else (float(opened[0]), int(opened[1]))
         self._adopt_network()
+
+    def _take_in(self, number: int, reward: float) -> int:
+        """Write down a reward, the latest from now on; returns the round's place in the history."""
+        place = self._history.pay(number, checked_reward(reward))
+        self._latest, self._heard = float(self._history.rewards[place]), number
+        return place
 
     @property
     def _previous(self) -> tuple[float, int]:

@@ -114,5 +114,7 @@ class Rounds:
         self.pulls = np.array(snapshot["pulls"], np.int64)
 
     def _drop_forgotten(self) -> None:
-        while self._waiting and (number := next(iter(self._waiting))) < self._encoder.oldest:
-            del self._waiting[number]
+        if self._waiting:
+            oldest = self._encoder.oldest
+            while self._waiting and (number := next(iter(self._waiting))) < oldest:
+                del self._waiting[number]
