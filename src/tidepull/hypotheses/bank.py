@@ -5,6 +5,7 @@ A slot is as large as the largest hypothesis it may hold, so births and deaths m
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -182,11 +183,27 @@ class HypothesisBank:
 
     def twin(self) -> HypothesisBank:
         """A copy to work on while this one goes on deciding."""
-        twin: HypothesisBank = object.__new__(HypothesisBank)
-        twin.__dict__.update(self.__dict__)
-        twin._families = list(self._families)
+        twin = self._reseated()
         twin.arrays = Bank._make(array.copy() for array in self.arrays)
         return twin
+
+    def fresh(self, units: float | None) -> HypothesisBank:
+        """The same hypotheses, to be `reset` one by one; lam0 from the noise as each sees it now, in new units of
+        which `units` make an old one (None: as it is)."""
+        fresh, bank = self._reseated(), self.arrays
+        arrays = {name: getattr(bank, name) for name in ("stamp", "vec", "mat")}
+        # np.zeros leaves the pages to be filled when they are first used, zeros_like fills them now.
+        large = {name: np.zeros(array.shape, array.dtype) for name, array in arrays.items()}
+        small = {name: array.copy() for name, array in bank._asdict().items() if name not in large}
+        fresh.arrays = Bank(**small, **large)
+        if units is not None:
+            fresh.arrays.ridge[:] = self._ridges(units**2 * bank.b / bank.a)
+        return fresh
+
+    def _reseated(self) -> HypothesisBank:
+        made = copy.copy(self)
+        made._families = list(self._families)
+        return made
 
     def become(self, twin: HypothesisBank) -> None:
         """Take over all that a twin learnt."""

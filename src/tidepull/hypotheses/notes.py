@@ -3,6 +3,7 @@ round is decided, so that a reward that comes late is still explained by what wa
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
@@ -26,6 +27,8 @@ class Column:
 
 
 _columns: list[Column] = []
+_rewards: list[int] = []
+_of_each_arm: list[int] = []
 
 
 def column(
@@ -38,8 +41,11 @@ def column(
     """A new column; a family declares its own in its own file."""
     if any(other.name == name for other in _columns):
         raise ValueError(f"there is already a column '{name}'")
-    _columns.append(Column(name, len(_columns), cells, each_arm, reward))
-    return _columns[-1]
+    made = Column(name, len(_columns), cells, each_arm, reward)
+    _columns.append(made)
+    _rewards.extend([made.index] * reward)
+    _of_each_arm.extend([made.index] * each_arm)
+    return made
 
 
 def columns() -> tuple[Column, ...]:
@@ -58,10 +64,17 @@ class Moment(NamedTuple):
     def row(self, arm: int) -> FloatArray:
         """The notes as they concern one arm."""
         row: FloatArray = self.notes.copy()
-        for each in _columns:
-            if each.each_arm:
-                row[each.index] = self.each[each.index, arm]
+        for i in _of_each_arm:
+            row[i] = self.each[i, arm]
         return row
+
+    def standardised(self, centre: float, spread: float) -> Moment:
+        """The same with rewards in the units that kernels read (as `standardised` does for many)."""
+        notes: FloatArray = self.notes.copy()
+        for i in _rewards:
+            y = (float(notes[i]) - centre) / spread
+            notes[i] = 0.0 if math.isnan(y) else min(max(y, -3.0), 3.0)
+        return Moment(self.t, notes, self.each)
 
 
 def blank(t: int, n_arms: int) -> Moment:
@@ -70,13 +83,11 @@ def blank(t: int, n_arms: int) -> Moment:
 
 
 def standardised(notes: FloatArray, centre: float, spread: float) -> FloatArray:
-    """Notes (rows of them, or one) in the units that kernels read: rewards standardised, not beyond 3, and 0
-    where there was none (NaN)."""
+    """Rows of notes in the units that kernels read: rewards standardised, not beyond 3, and 0 where there was
+    none (NaN)."""
     made: FloatArray = np.array(notes)
-    for each in _columns:
-        if each.reward:
-            reward = made[..., each.index]
-            made[..., each.index] = np.nan_to_num(np.clip((reward - centre) / spread, -3.0, 3.0))
+    for i in _rewards:
+        made[..., i] = np.nan_to_num(np.clip((made[..., i] - centre) / spread, -3.0, 3.0))
     return made
 
 

@@ -23,6 +23,7 @@ from tidepull.hypotheses.slices import Pieces
 from tidepull.types import FloatArray, IntArray
 
 _RIDGE, _A0, _B0 = 0.1, 1.0, 0.1
+_STEPS_OF_A_CELL = 12_000
 
 
 def sine_evidence(frequencies: FloatArray, rounds: Rounds, n_arms: int) -> FloatArray:
@@ -53,14 +54,15 @@ def contextual_square_evidence(
     for i, (half, offset) in enumerate(zip(halves, offsets, strict=True)):
         cell = 2 * block + np.floor((t + offset) / half).astype(np.int64) % 2
         explained, volume = 0.0, 0.0
-        for c in np.unique(cell):
+        cells = np.unique(cell)
+        for c in cells:
             X, target = x[cell == c], y[cell == c]
             factor = np.linalg.cholesky(X.T @ X + ridge * np.eye(X.shape[1]))
             z = solve_triangular(factor, X.T @ target, lower=True, check_finite=False)
             explained += float(z @ z)
             volume += 2 * float(np.log(np.diag(factor)).sum()) - X.shape[1] * math.log(ridge)
         evidence[i] = _log_evidence(y, len(y), explained, volume)
-        yield x.size * (10 + x.shape[1]) // 4
+        yield _STEPS_OF_A_CELL * len(cells) + x.size * x.shape[1] // 20
     return evidence
 
 

@@ -11,8 +11,8 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 Pieces: TypeAlias = Generator[int, None, T]
 
-STEPS = 400_000
-"""Steps of a slice (a round of a scan, a product of a replay): one to three milliseconds."""
+STEPS = 250_000
+"""Steps of a slice (a round of a scan, a product of a replay): one to three milliseconds on one core."""
 
 
 def finished(work: Pieces[T]) -> T:

@@ -26,7 +26,7 @@ from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.network import NetworkHypothesis
-from tidepull.hypotheses.notes import Memory, Moment, blank, standardised
+from tidepull.hypotheses.notes import Memory, Moment, blank
 from tidepull.hypotheses.slices import STEPS, Pieces
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.decided import decided_round
@@ -295,8 +295,7 @@ class Tide:
         return known
 
     def _standard(self, moment: Moment) -> Moment:
-        units = self._scale.units
-        return moment._replace(notes=standardised(moment.notes, units.centre, units.spread))
+        return moment.standardised(self._scale.units.centre, self._scale.units.spread)
 
     def _rows(self, raw: FloatArray) -> FloatArray:
         """The context vector (1, z) of every arm."""

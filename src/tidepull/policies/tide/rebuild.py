@@ -65,12 +65,8 @@ def rebuilding(
     past = recent.past(units.threshold)
     for memory in memories.values():
         yield from memory.rewrite(past, notes)
-    twin, again = bank.twin(), mixture.twin()
+    fresh, again = bank.fresh(old.spread / units.spread if recent.count > TRUSTED else None), mixture.twin()
     active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
-    for m in active:
-        if recent.count > TRUSTED:
-            twin.adapt_ridge(m, old.spread / units.spread)
-        twin.reset(m)
     again.begin_again()
     x, gains = np.empty((0, contexts.dim)), np.empty(0)
     while (lived := first + len(gains)) < recent.count:
@@ -91,7 +87,9 @@ def rebuilding(
             told = np.nan if silence else recent.network(lived)
             scores[:, -1] = told + (0.0 if units.binary else math.log(units.spread))
         for m in active:
-            scores[:, m] = yield from twin.live(m, window, units.binary)
+            if lived == first:
+                fresh.reset(m)
+            scores[:, m] = yield from fresh.live(m, window, units.binary)
         more = np.empty(len(scores))
         for start, stop, spent in ranges(len(scores), _STEPS_OF_REWEIGHING * scores.shape[1]):
             more[start:stop] = [again.reweigh(row) for row in scores[start:stop]]
@@ -99,4 +97,4 @@ def rebuilding(
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
-    return Rebuilt(units, contexts, memories, twin, again, notes, x, evidence, silence)
+    return Rebuilt(units, contexts, memories, fresh, again, notes, x, evidence, silence)
