@@ -6,7 +6,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test lint types bench docs clean torch
+.PHONY: help setup setup-dev demo test lint types mutants bench docs clean torch
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36mmake %-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -61,6 +61,9 @@ lint: .venv/installed-dev ## style and layers
 
 types: .venv/installed-dev
 	@$(BIN)/mypy
+
+mutants: .venv/installed-dev ## deliberate faults: how many of a sample quick tests notice, into docs/lab/mutants.md
+	@$(BIN)/python -m benchmarks.mutants
 
 bench: .venv/installed-dev .venv/installed-torch ## speed, side by side with rivals, into docs/performance.md
 	@$(BIN)/python -m benchmarks

@@ -1,0 +1,1 @@
+"""Deliberate faults: how many of them do the quick tests of a module notice?"""
