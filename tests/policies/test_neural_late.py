@@ -107,7 +107,7 @@ def test_late_event_that_names_another_arm_gives_what_that_arm_would_have_given(
     for one, two in zip(amended.encoder.encode_history(), told.encoder.encode_history(), strict=True):
         np.testing.assert_allclose(one, two, atol=1e-5)
     np.testing.assert_allclose(amended.posterior.mean, told.posterior.mean, atol=1e-3)
-    assert amended.snapshot()["seen"]["pulls"].tolist() == told.snapshot()["seen"]["pulls"].tolist()
+    assert amended.snapshot()["reading"]["pulls"].tolist() == told.snapshot()["reading"]["pulls"].tolist()
 
 
 @both
@@ -215,7 +215,7 @@ def test_memory_keeps_rows_and_bytes_flat_when_some_rewards_never_come(id: str, 
         if t >= 200 and t % 4 == 3:
             taken = policy.snapshot()
             sizes.add(n_bytes(taken))
-            assert len(taken["seen"]["waiting"]) == 16
+            assert len(taken["reading"]["waiting"]) == 16
     assert len(sizes) == 1
     assert policy.encoder.oldest == 600 - 64
     assert len(policy.encoder.encode_history()[1]) == 48
@@ -226,7 +226,7 @@ def test_memory_bounds_what_waits_when_no_reward_comes_at_all(id: str) -> None:
     policy = make(id, memory=64)
     for _ in range(300):
         policy.choose(Context())
-    assert len(policy.snapshot()["seen"]["waiting"]) == 64
+    assert len(policy.snapshot()["reading"]["waiting"]) == 64
 
 
 @both

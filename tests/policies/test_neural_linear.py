@@ -257,6 +257,6 @@ def test_foreign_snapshots_are_refused() -> None:
     with pytest.raises(SnapshotError, match="of kind 'ucb'"):
         policy.restore({"kind": "ucb"})
     taken = policy.snapshot()
-    snapshot = {**taken, "seen": {**taken["seen"], "pulls": np.zeros(7, np.int64)}}
+    snapshot = {**taken, "reading": {**taken["reading"], "pulls": np.zeros(7, np.int64)}}
     with pytest.raises(SnapshotError, match="7 arms, this policy has 3"):
         policy.restore(snapshot)

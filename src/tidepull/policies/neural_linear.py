@@ -21,7 +21,7 @@ import numpy as np
 from tidepull.encoders.prompt import patient
 from tidepull.errors import NumericalError, SnapshotError, TrainingError
 from tidepull.policies.exploration import ExplorationRule, PosteriorSampling
-from tidepull.policies.neural_rounds import Rounds
+from tidepull.policies.neural_reading import Reading
 from tidepull.protocols import Encoder, PatientEncoder, Posterior
 from tidepull.snapshots import generator_state, restore_generator
 from tidepull.types import Context, Diagnostics, Event, FloatArray, Snapshot
@@ -62,7 +62,7 @@ class NeuralLinear:
         self._forced_rounds = forced_rounds
         self._rng = rng
         self._t = 0
-        self._seen = Rounds(self._encoder, n_arms)
+        self._reading = Reading(self._encoder, n_arms)
         self._all_arms = np.arange(n_arms)
         self._due = False
         self._training: Generator[None, None, float] | None = None
@@ -82,7 +82,7 @@ class NeuralLinear:
     @property
     def rounds(self) -> int:
         """How many rounds there have been: the number that the next `choose` will get."""
-        return len(self._seen)
+        return len(self._reading)
 
     @property
     def pending(self) -> bool:
@@ -92,21 +92,21 @@ class NeuralLinear:
     def choose(self, context: Context) -> int:
         """The arm to play; a round begins."""
         arms = self._all_arms if context.available is None else np.flatnonzero(context.available)
-        self._seen.read_proposed()
+        self._reading.read_proposed()
         features = self._encoder.features(context)
         if not np.isfinite(features).all():
             raise NumericalError("the features that the encoder made of this context are not finite")
         if self._forced:
-            arm = int(arms[np.argmin(self._seen.pulls[arms])])
+            arm = int(arms[np.argmin(self._reading.pulls[arms])])
         else:
             arm = self._explore(features, self._posterior, arms, self._rng)
-        self._seen.propose(context, arm)
+        self._reading.propose(context, arm)
         return arm
 
     def learn(self, event: Event) -> None:
         """Take in the reward of a round; one that comes when the round is forgotten is counted and ignored."""
-        number = self._seen.number(event)
-        if self._seen.too_late(number):
+        number = self._reading.number(event)
+        if self._reading.too_late(number):
             self._count("too_late", f"the reward of round {number} was ignored: the round is forgotten")
             return
         self._take_in(number, event)
@@ -151,7 +151,7 @@ class NeuralLinear:
             "encoder": self._encoder.snapshot(),
             "posterior": self._posterior.snapshot(),
             "generator": generator_state(self._rng),
-            "seen": self._seen.snapshot(),
+            "reading": self._reading.snapshot(),
             "t": self._t,
             "due": self._due,
             "last_loss": self._last_loss,
@@ -163,7 +163,7 @@ class NeuralLinear:
         if snapshot.get("kind") != _KIND:
             raise SnapshotError(f"the snapshot is of kind {snapshot.get('kind')!r}, this policy is {_KIND!r}")
         self._stop_training()
-        self._seen.restore(snapshot["seen"])
+        self._reading.restore(snapshot["reading"])
         self._encoder.restore(snapshot["encoder"])
         self._posterior.restore(snapshot["posterior"])
         restore_generator(self._rng, snapshot["generator"])
@@ -178,10 +178,10 @@ class NeuralLinear:
 
     def _take_in(self, number: int, event: Event) -> None:
         """Network and posterior learn of a reward."""
-        amended = self._seen.other_arm(number, event.arm)
+        amended = self._reading.other_arm(number, event.arm)
         if amended:
-            self._seen.amend(number, event)
-        features = self._seen.finish(number, event)
+            self._reading.amend(number, event)
+        features = self._reading.finish(number, event)
         try:
             if amended:  # later rounds have other features now
                 self._posterior.refit(*self._encoder.encode_history())

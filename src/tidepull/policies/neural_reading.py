@@ -13,7 +13,7 @@ from tidepull.protocols import PatientEncoder
 from tidepull.types import Context, Event, FloatArray, IntArray, Snapshot
 
 
-class Rounds:
+class Reading:
     """The rounds of one policy, in the order of decisions; `pulls` counts the arms of those that were read."""
 
     def __init__(self, encoder: PatientEncoder, n_arms: int) -> None:
