@@ -19,6 +19,7 @@ from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.last_event import LAST_ARM, LAST_REWARD, LastEvent
 from tidepull.hypotheses.last_success import LastSuccess
 from tidepull.hypotheses.notes import Moment, blank
+from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.slices import finished
 from tidepull.hypotheses.spec import Hypothesis, Spec
 from tidepull.hypotheses.square import Square
@@ -278,6 +279,13 @@ def test_weights_of_empty_slots_stay_nothing() -> None:
     assert np.exp(log_weights).sum() == pytest.approx(1.0)
 
 
+def test_weights_survive_rewards_that_nobody_expected() -> None:
+    log_weights = np.log([0.5, 0.5])
+    mixture = kernels.reweigh(log_weights, np.array([-900.0, -901.0]), np.array([0.5, 0.5]), 1e-9)
+    assert mixture == pytest.approx(-900 + math.log(0.5 * (1 + math.exp(-1))))
+    np.testing.assert_allclose(np.exp(log_weights), [1 / (1 + math.exp(-1)), 1 / (1 + math.e)], rtol=1e-6)
+
+
 def test_noise_is_learnt_with_the_memory_that_all_share() -> None:
     bank = make([Stationary(), Discounted(0.5)], memory=0.9)
     a, b = 1.0, np.array([0.1, 0.1])
@@ -340,6 +348,14 @@ def test_slot_takes_no_hypothesis_that_is_too_large() -> None:
     for too_large in (Stationary(contextual=True), Square(3.0), LastEvent()):
         with pytest.raises(ValueError, match="slot 0 has no room"):
             bank.assign(0, too_large.spec())
+    waves = Seasons(Square(3.0), Square(5.0)).spec()
+    for room, spec in (
+        ([waves], Fourier(6.0).spec()),
+        ([waves, Stationary(True).spec()], LastEvent().spec()),
+    ):
+        bank = HypothesisBank(Layout(N_ARMS, Q, False), [room], NoisePrior())
+        with pytest.raises(ValueError, match="slot 0 has no room"):
+            bank.assign(0, spec)
 
 
 def test_window_is_lived_through_from_the_row_that_is_asked_for() -> None:

@@ -1,0 +1,242 @@
+"""What families look for: seasons planted in a past are born, by the family whose they are."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from tidepull.hypotheses import seek
+from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.families import FAMILIES
+from tidepull.hypotheses.family import Layout, Newborn, Rounds, Window
+from tidepull.hypotheses.fourier import DRIFTING, Fourier
+from tidepull.hypotheses.notes import columns
+from tidepull.hypotheses.seasons import Seasons
+from tidepull.hypotheses.slices import Pieces, finished
+from tidepull.hypotheses.spec import Hypothesis
+from tidepull.hypotheses.square import Square
+from tidepull.types import FloatArray
+
+T0 = 40
+
+
+@dataclass
+class Given:
+    """A past, and what is heaviest so far."""
+
+    layout: Layout
+    contextual: bool
+    window: Window
+    rounds: Rounds
+    heavy: list[Hypothesis] = field(default_factory=list)
+
+    def heaviest(self) -> list[Hypothesis]:
+        return self.heavy
+
+    def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
+        return next((h for h in self.heavy if h.family in families), None)
+
+    def likelihood(self, hypothesis: Hypothesis) -> Pieces[float]:
+        return float((yield from self._bank(hypothesis).live(0, self.window, False)).sum())
+
+    def ridge(self, hypothesis: Hypothesis) -> float:
+        return float(self._bank(hypothesis).arrays.ridge[0])
+
+    def _bank(self, hypothesis: Hypothesis) -> HypothesisBank:
+        bank = HypothesisBank(self.layout, [[hypothesis.spec()]], NoisePrior())
+        bank.assign(0, hypothesis.spec())
+        return bank
+
+
+def past(swing: FloatArray, *, contextual: bool = False, heavy: Sequence[Hypothesis] = ()) -> Given:
+    """Two arms whose rewards, or weights on a number, swing against each other."""
+    rng, n = np.random.default_rng(1), len(swing)
+    t, arm = T0 + np.arange(n), rng.integers(2, size=n)
+    x = np.column_stack([np.ones(n), rng.normal(size=n)]) if contextual else np.ones((n, 1))
+    y = np.where(arm == 0, 1, -1) * swing * x[:, -1] + 0.2 * rng.normal(size=n)
+    window = Window(t, np.zeros((n, len(columns()))), arm, x, y)
+    return Given(Layout(2, x.shape[1], False), contextual, window, Rounds(T0, arm, y), list(heavy))
+
+
+def born(family: str, search: Given) -> list[Newborn]:
+    newborns = FAMILIES[family].newborns
+    assert newborns is not None
+    return [each for each in newborns(search) if isinstance(each, Newborn)]
+
+
+def sine(period: float, n: int) -> FloatArray:
+    return np.asarray(np.sin(2 * np.pi * (T0 + np.arange(n)) / period))
+
+
+def wave(half: float, offset: float, n: int) -> FloatArray:
+    return np.where(np.floor((T0 + np.arange(n) + offset) / half) % 2 == 0, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("period", [9.37, 23.7])
+def test_sine_is_born_steady_and_drifting(period: float) -> None:
+    newborns = born("fourier", past(sine(period, 150)))
+    assert [each.looked_at for each in newborns] == [50.0, 150.0] * (len(newborns) // 2)
+    first, second = newborns[0].hypothesis, newborns[1].hypothesis
+    assert isinstance(first, Fourier)
+    assert first.period == pytest.approx(period, rel=0.01)
+    assert second == Fourier(first.period, DRIFTING)
+    assert len(newborns) == 6
+
+
+def test_sine_is_born_with_the_context() -> None:
+    search = past(sine(23.7, 150), contextual=True, heavy=[Fourier(24.5, contextual=True)])
+    newborns = born("fourier", search)
+    periods = [h.period for h in (each.hypothesis for each in newborns) if isinstance(h, Fourier)]
+    assert periods[0] == pytest.approx(23.7, rel=0.02), "a rhythm"
+    assert periods[-2] == pytest.approx(23.7, rel=0.005), "the heaviest, climbed to the top"
+    assert periods[-1] == periods[-2]
+    assert [each.looked_at for each in newborns] == [50.0] * 3 + [150.0] * 2
+    hypotheses = [each.hypothesis.spec() for each in newborns]
+    assert all(spec.contextual for spec in hypotheses)
+    assert [spec.discount for spec in hypotheses] == [1.0] * 4 + [DRIFTING]
+
+
+@pytest.mark.parametrize(("half", "offset"), [(7.0, 3.0), (10.0, 0.0)])
+def test_two_phases_are_born(half: float, offset: float) -> None:
+    newborns = born("square", past(wave(half, offset, 120)))
+    first = newborns[0].hypothesis
+    assert isinstance(first, Square)
+    assert first.half_period == half
+    t = T0 + np.arange(120)
+    phase = np.floor((t + first.offset) / first.half_period) % 2
+    expected = np.floor((t + offset) / half) % 2
+    assert np.mean(phase == expected) in (0.0, 1.0)
+    assert {each.looked_at for each in newborns} == {float(len(seek.squares(120)[0]))}
+    assert len(newborns) == 3
+
+
+def test_two_phases_are_born_with_the_context() -> None:
+    search = past(wave(9.0, 4.0, 140), contextual=True, heavy=[Square(30.0, contextual=True)])
+    newborns = born("square", search)
+    assert [each.looked_at for each in newborns] == [8.0 * 140] * 4
+    halves = [h.half_period for h in (each.hypothesis for each in newborns) if isinstance(h, Square)]
+    assert halves[0] == pytest.approx(9.0, rel=0.02)
+    assert halves[1] == 9.0, "whole half periods are tried beside"
+    second = newborns[1].hypothesis
+    assert isinstance(second, Square)
+    t = T0 + np.arange(140)
+    phase, expected = np.floor((t + second.offset) / 9.0) % 2, np.floor((t + 4.0) / 9.0) % 2
+    agreement = float(np.mean(phase == expected))
+    assert max(agreement, 1 - agreement) > 0.93
+
+
+def test_second_season_is_found_in_what_the_first_leaves() -> None:
+    swing = sine(40.0, 240) + wave(7.0, 0.0, 240)
+    newborns = born("seasons", past(swing, heavy=[Fourier(40.0, 0.99)]))
+    pairs = [each.hypothesis for each in newborns]
+    assert all(isinstance(pair, Seasons) and pair.first == Fourier(40.0) for pair in pairs)
+    waves = [pair.second for pair in pairs if isinstance(pair, Seasons) and isinstance(pair.second, Square)]
+    assert waves[0].half_period == 7.0
+    assert {each.looked_at for each in newborns} == {0.25 * 240**2}
+    assert [pair.added for pair in pairs if isinstance(pair, Seasons)] == [
+        True,
+        False,
+        True,
+        False,
+        False,
+        False,
+    ]
+
+
+def test_second_season_of_a_wave_is_no_sum() -> None:
+    swing = sine(31.0, 200) + wave(8.0, 0.0, 200)
+    newborns = born("seasons", past(swing, heavy=[Square(8.0, 0.0, 0.9)]))
+    pairs = [each.hypothesis for each in newborns if isinstance(each.hypothesis, Seasons)]
+    assert len(pairs) == 4
+    assert all(pair.first == Square(8.0) and not pair.added for pair in pairs)
+    assert isinstance(pairs[0].second, Fourier)
+    assert pairs[0].second.period == pytest.approx(31.0, rel=0.02)
+    assert born("seasons", past(swing)) == []
+
+
+def test_grids_of_a_scan_cover_what_rounds_can_tell_apart() -> None:
+    grid = seek.frequencies(100)
+    assert grid[0] == pytest.approx(0.01)
+    np.testing.assert_allclose(np.diff(grid), 1 / 300)
+    assert grid[-1] < 1 / 3 <= grid[-1] + 1 / 300
+    halves, offsets = seek.squares(60)
+    assert set(halves) == set(range(2, 31))
+    assert [o for h, o in zip(halves, offsets, strict=True) if h == 5] == [0, 1, 2, 3, 4]
+    assert [o for h, o in zip(halves, offsets, strict=True) if h == 24] == [2 * i for i in range(12)]
+    longer = sorted(set(seek.squares(1000)[0]))
+    assert longer[:95] == list(range(2, 97))
+    assert (longer[95], longer[-1]) == (97, 500)
+    ratios = np.diff(np.log(longer[95:]))
+    assert ratios.max() < 0.045
+    assert ratios.min() > 0.015
+    assert max(seek.squares(194)[0]) == 96
+    assert max(seek.squares(196)[0]) == 98
+
+
+def test_too_few_rounds_have_no_sines() -> None:
+    rounds = Rounds(0, np.zeros(2, np.int64), np.zeros(2))
+    assert finished(seek.best_sines(rounds, 1, 3)) == []
+
+
+def test_moves_of_a_wave_keep_the_boundary_at_the_centre() -> None:
+    moves = seek.neighbours(7.4, 3.0, 100.0, 1.0)
+    assert (7.4, 4.0) in moves
+    assert (7.4, 2.0) in moves
+    for half, offset in moves[2:4]:
+        before, after = (100 + 3.0) / 7.4, (100 + offset) / half
+        assert (after - before) % 2 == pytest.approx(0.0, abs=1e-9) or (after - before) % 2 == pytest.approx(
+            2.0
+        )
+    assert [half for half, _ in moves[2:]] == [7.65, 7.15, 7.0, 8.0]
+    assert all(offset == int(offset) for half, offset in moves[4:])
+    assert [half for half, _ in seek.neighbours(1.0, 0.0, 10.0, 0.5)] == [1.0, 1.0, 1.125]
+    assert all(0 <= offset < 2 * half for half, offset in moves)
+
+
+def test_climb_stops_at_the_top() -> None:
+    def score(halves: FloatArray, offsets: FloatArray) -> Pieces[FloatArray]:
+        yield 1
+        return -((halves - 6.3) ** 2) - ((offsets - 2.2) ** 2) / 10
+
+    half, offset = finished(seek.climb(8.0, 4.0, 0.0, score))
+    assert half == pytest.approx(6.3, abs=0.2)
+    assert offset == pytest.approx(2.2, abs=0.3)
+
+
+def test_rhythms_are_those_of_each_arms_products_in_the_order_of_decisions() -> None:
+    """The same past, its rewards in another order and some before the scan begins."""
+    search = past(sine(12.5, 120), contextual=True)
+    straight = finished(seek.rhythms(search.window, search.rounds, search.layout, 2))
+    assert straight[0][0] == pytest.approx(12.5, rel=0.02)
+    order = np.random.default_rng(0).permutation(120)
+    shuffled = Window._make(part[order] for part in search.window)
+    again = finished(seek.rhythms(shuffled, search.rounds, search.layout, 2))
+    np.testing.assert_allclose(again, straight)
+    later = search.rounds._replace(t0=T0 + 30, arm=search.rounds.arm[30:], y=search.rounds.y[30:])
+    part = finished(seek.rhythms(search.window, later, search.layout, 1))
+    assert part[0][0] == pytest.approx(12.5, rel=0.03)
+    shared = finished(seek.rhythms(search.window, search.rounds, Layout(2, 2, True), 1))
+    assert shared[0] != straight[0]
+
+
+def test_spectral_rhythms_are_apart_and_in_range() -> None:
+    n = 128
+    t = np.arange(n)
+    moments = np.column_stack([np.sin(2 * np.pi * t / 16), 0.5 * np.sin(2 * np.pi * (t + 3) / 5)])
+    found = finished(seek.spectral(moments, 0, 2))
+    assert [period for period, _ in found] == pytest.approx([16, 5], rel=0.01)
+    assert found[0][1] % 8 == pytest.approx(0.0, abs=0.3) or found[0][1] % 8 == pytest.approx(8.0, abs=0.3)
+    assert found[1][1] % 2.5 == pytest.approx(0.5, abs=0.2)
+    assert finished(seek.spectral(np.zeros((n, 2)), 0, 3)) == []
+    slow = np.sin(2 * np.pi * t / 600)[:, None]
+    quick = np.where(t % 2, 1.0, -1.0)[:, None]
+    for moments in (slow, quick):
+        assert all(3 <= period <= n for period, _ in finished(seek.spectral(moments, 0, 3)))
+    moved = finished(seek.spectral(np.sin(2 * np.pi * t / 16)[:, None], 4, 1))
+    assert (moved[0][1] + 4) % 8 == pytest.approx(0.0, abs=0.3) or math.isclose(
+        (moved[0][1] + 4) % 8, 8, abs_tol=0.3
+    )

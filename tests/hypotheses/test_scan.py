@@ -1,0 +1,91 @@
+"""The evidence of a scan by dense linear algebra, from any first round and with rewards that have not come."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tidepull.hypotheses.family import Rounds
+from tidepull.hypotheses.scan import contextual_square_evidence, sine_evidence, square_evidence
+from tidepull.types import FloatArray, IntArray
+
+N_ARMS = 3
+
+
+def given(t0: int, seed: int, n: int = 25) -> Rounds:
+    rng = np.random.default_rng(seed)
+    arm = rng.integers(-1, N_ARMS, size=n)
+    y = np.where(arm >= 0, rng.normal(size=n), 0.0)
+    return Rounds(t0, arm, y)
+
+
+def dense(Phi: FloatArray, block: IntArray, y: FloatArray, told: int) -> float:
+    explained, volume, d = 0.0, 0.0, Phi.shape[1]
+    for b in np.unique(block):
+        rows, target = Phi[block == b], y[block == b]
+        lam = 0.1 * np.eye(d) + rows.T @ rows
+        explained += float((rows.T @ target) @ np.linalg.solve(lam, rows.T @ target))
+        volume += float(np.linalg.slogdet(lam)[1]) - d * math.log(0.1)
+    return -(1 + told / 2) * math.log(0.1 + 0.5 * (float(y @ y) - explained)) - 0.5 * volume
+
+
+def phases(t: IntArray, half: float, offset: float) -> IntArray:
+    return np.asarray(np.floor((t + offset) / half), np.int64) % 2
+
+
+@pytest.mark.parametrize("t0", [0, 17])
+def test_evidence_of_sines_is_that_of_the_rounds_whose_reward_came(t0: int) -> None:
+    rounds, frequencies = given(t0, 1), np.array([0.05, 0.21, 1 / 3])
+    told = rounds.arm >= 0
+    t = t0 + np.arange(len(rounds.y))[told]
+    expected = [
+        dense(
+            np.column_stack([np.ones(len(t)), np.cos(2 * np.pi * f * t), np.sin(2 * np.pi * f * t)]),
+            rounds.arm[told], rounds.y[told], len(t),
+        )
+        for f in frequencies
+    ]  # fmt: skip
+    np.testing.assert_allclose(sine_evidence(frequencies, rounds, N_ARMS), expected)
+
+
+@pytest.mark.parametrize("t0", [0, 17])
+def test_evidence_of_two_phases_is_that_of_the_rounds_whose_reward_came(t0: int) -> None:
+    rounds = given(t0, 2)
+    halves, offsets = np.array([4.0, 2.5, 1.0, 30.0, 0.6]), np.array([0.0, 1.5, 0.0, 7.0, 0.2])
+    told = rounds.arm >= 0
+    t = t0 + np.arange(len(rounds.y))[told]
+    expected = [
+        dense(
+            np.ones((len(t), 1)),
+            2 * rounds.arm[told] + np.floor((t + o) / h).astype(int) % 2,
+            rounds.y[told],
+            len(t),
+        )
+        for h, o in zip(halves, offsets, strict=True)
+    ]
+    np.testing.assert_allclose(square_evidence(halves, offsets, rounds, N_ARMS), expected)
+
+
+def test_evidence_is_finite_where_a_season_explains_everything() -> None:
+    t = np.arange(40)
+    perfect = Rounds(0, np.zeros(40, np.int64), np.where(t // 5 % 2 == 0, 1.0, -1.0))
+    halves = np.array([5.0, 4.0])
+    evidence = square_evidence(halves, np.zeros(2), perfect, 1)
+    assert np.isfinite(evidence).all()
+    assert evidence[0] > evidence[1] + 10
+    silent = Rounds(0, np.full(5, -1), np.zeros(5))
+    assert sine_evidence(np.array([0.1]), silent, 2)[0] == pytest.approx(-math.log(0.1))
+    assert square_evidence(np.array([2.0]), np.zeros(1), silent, 2)[0] == pytest.approx(-math.log(0.1))
+
+
+def test_evidence_with_contexts_says_what_each_wave_cost() -> None:
+    rng = np.random.default_rng(0)
+    x, y, t = rng.normal(size=(12, 2)), rng.normal(size=12), np.arange(12)
+    work = contextual_square_evidence(np.array([3.0, 4.0]), np.zeros(2), t, np.zeros(12, np.int64), x, y, 0.5)
+    spent = [next(work), next(work)]
+    assert min(spent) > 0
+    with pytest.raises(StopIteration) as end:
+        next(work)
+    assert np.isfinite(end.value.value).all()
