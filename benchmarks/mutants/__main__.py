@@ -62,7 +62,7 @@ def _judge_all(judge: Judge, target: Target, mine: list[Mutant]) -> None:
     if clean.outcome != "survived":
         sys.exit(f"the tests of {target.modules[0]} fail without any mutant: {clean.test}")
     for mutant in mine:
-        source = (ROOT / mutant.module).read_text()
+        source = judge.source(mutant.module)
         was, now = mutant.lines(source)
         verdict = judge.judge(target, mutant.module, mutant.code(source))
         values = (

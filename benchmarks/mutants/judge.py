@@ -60,12 +60,17 @@ class Judge:
             importlib.import_module(name)
         self._limits: dict[tuple[str, ...], int] = {}
 
-    def clean(self, target: Target) -> Verdict:
+    def clean(self, target: Target, *, compiled: bool = False) -> Verdict:
         """The tests without any mutant; they must pass, and say how long a mutant may take."""
-        self._tests(target, _LEAST_SECONDS * 60)  # the first run compiles
+        if not compiled:
+            self._tests(target, _LEAST_SECONDS * 60)
         verdict = self._tests(target, _LEAST_SECONDS * 60)
         self._limits[target.tests] = int(_LEAST_SECONDS + 4 * verdict.seconds)
         return verdict
+
+    def source(self, module: str) -> str:
+        """A module as it was when the copy was made."""
+        return (self._work / module).read_text()
 
     def judge(self, target: Target, module: str, code: str) -> Verdict:
         """The verdict on a module with this code."""
@@ -118,7 +123,7 @@ def _run(target: Target, work: Path, log: Path, limit: int) -> None:
         present = [test for test in target.tests if (work / test).exists()]
         unwanted = " or ".join(target.without)
         options = ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
-        options += ["-W", "ignore:overflow:RuntimeWarning"] if not target.jit else []
+        options += ["-W", "ignore::RuntimeWarning"] if not target.jit else []
         options += ["-k", f"not ({unwanted})"] if unwanted else []
         code = int(pytest.main([*options, *present]))
     except BaseException:

@@ -108,8 +108,9 @@ TARGETS = (
     Target(
         ("policies/tide/policy.py", "policies/tide/births.py", "policies/tide/rebuild.py"),
         (
-            "tests/policies/tide/test_steps.py",
+            "tests/policies/tide/test_rebuild.py",
             "tests/policies/tide/test_births.py",
+            "tests/policies/tide/test_steps.py",
             "tests/golden/test_trials.py",
         ),
     ),
@@ -135,9 +136,7 @@ TARGETS = (
             "tests/policies/test_checks.py",
             "tests/policies/test_rounds.py",
             "tests/policies/test_seal.py",
-            "tests/test_snapshots.py",
-            "tests/properties/test_snapshots.py",
-            "tests/properties/test_guard.py",
+            "tests/properties/test_snapshot_damage.py",
         ),
     ),
 )

@@ -102,13 +102,14 @@ def sample(modules: list[str], root: Path, size: int, seed: int) -> list[Mutant]
 
 
 def _words(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
-    """Where annotations, messages of errors and texts stand: changing those changes no decision."""
+    """Where annotations, decorators, messages of errors and texts stand: changing those changes no decision."""
     places: list[ast.AST | None] = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.arg | ast.AnnAssign):
             places.append(node.annotation)
-        elif isinstance(node, ast.FunctionDef):
-            places.append(node.returns)
+        elif isinstance(node, ast.FunctionDef | ast.ClassDef):
+            places += node.decorator_list
+            places.append(getattr(node, "returns", None))
         elif isinstance(node, ast.Raise | ast.JoinedStr | ast.Assert):
             places.append(node)
     return [
