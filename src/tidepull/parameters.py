@@ -4,7 +4,9 @@
     class Windowed(Parameters):
         window: int = parameter(100, "rounds remembered", ge=1)
 
-A wrong name, type or value raises a `ParameterError` that names the parameter and what it allows.
+A wrong name, type or value raises a `ParameterError` that names the parameter and what it allows. Where the
+parameter sets no upper limit, numbers beyond 1e15 are refused, and those nearer to 0 than 1e-100: their squares are
+no numbers any more.
 """
 
 from __future__ import annotations
@@ -21,6 +23,8 @@ import numpy as np
 from tidepull.errors import ParameterError
 
 P = TypeVar("P", bound="Parameters")
+
+LARGEST, SMALLEST = 1e15, 1e-100
 
 
 def parameter(
@@ -47,7 +51,10 @@ class Parameters:
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
         for f in fields(self):
-            value = _coerce(getattr(self, f.name), hints[f.name])
+            try:
+                value = _coerce(getattr(self, f.name), hints[f.name])
+            except OverflowError:
+                raise ParameterError(f"{f.name} must be finite, got a number beyond all floats") from None
             object.__setattr__(self, f.name, value)
             _check(f, value, hints[f.name])
 
@@ -178,10 +185,18 @@ def _check(f: Field[Any], value: Any, hint: Any) -> None:
         if isinstance(number, bool) or not isinstance(number, int | float):
             continue
         if not -sys.float_info.max <= number <= sys.float_info.max:
-            raise ParameterError(f"{f.name} must be finite, got {number}")
-        for sign, bound in f.metadata.get("bounds", {}).items():
+            got = "a number beyond all floats" if isinstance(number, int) else number
+            raise ParameterError(f"{f.name} must be finite, got {got}")
+        bounds = f.metadata.get("bounds", {})
+        for sign, bound in bounds.items():
             holds = {"≥": number >= bound, ">": number > bound, "≤": number <= bound, "<": number < bound}[
                 sign
             ]
             if not holds:
                 raise ParameterError(f"{f.name} must be {sign} {bound:g}, got {number:g}")
+        if {"≤", "<"} & set(bounds):
+            continue
+        if abs(number) > LARGEST:
+            raise ParameterError(f"{f.name} must be at most {LARGEST:g} in size, got {number:g}")
+        if 0 < abs(number) < SMALLEST:
+            raise ParameterError(f"{f.name} must be at least {SMALLEST:g} in size, or 0, got {number:g}")

@@ -110,6 +110,10 @@ def test_mistakes_are_one_sentence(suite: Path, tmp_path: Path) -> None:
         tidepull("sweep", suite, "--out", tmp_path / "c")
     with pytest.raises(StoreError, match="there is no store at"):
         tidepull("store", "check", tmp_path / "nowhere")
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "cat.png").write_text("")
+    with pytest.raises(StoreError, match="pictures is no store: it has neither trials nor plans"):
+        tidepull("store", "check", tmp_path / "pictures")
     (tmp_path / "file").write_text("")
     suite.write_text(SUITE)
     with pytest.raises(StoreError, match="choose another directory"):

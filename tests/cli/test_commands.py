@@ -111,6 +111,20 @@ def test_list_shows_parameters_and_ranges_in_plain_text_when_piped() -> None:
             ("run", "flipping-gaussian", "ucb", "--delay", "soon"),
             "delay must be a whole number of rounds that is not negative, 'geometric:MEAN' or",
         ),
+        (
+            ("run", "flipping-gaussian", "ucb", "--horizon", "999999999999999"),
+            "rounds would need 64 PB of memory",
+        ),
+        (
+            ("run", "flipping-gaussian", "sw-ucb", "--set", "window=3", "--set", "policy.window=4"),
+            "--set window is given twice",
+        ),
+        (
+            ("theory", "simulate", "--d", "100000", "--json"),
+            "in 100,000 dimensions would need 32 TB of memory",
+        ),
+        (("sweep", "smoke", "--address", "here:6379"), "--address is for --on ray"),
+        (("tune", "flipping-gaussian", "ucb", "--address", "here:6379"), "--address is for --on ray"),
         (("demo", "--seeds", "five"), '--seeds: write seeds as "0-9"'),
         (("store", "export", "nowhere", "--to", "all.csv"), "--to is now --out"),
         (("select", "nowhere", "--write", "all.toml"), "--write is now --out"),

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,8 +10,9 @@ import pytest
 
 from tests.analysis.filling import fill
 from tests.analysis.making import make_study
-from tidepull.analysis.beliefs import belief_bands, believers
+from tidepull.analysis.beliefs import belief_bands, believers, misunderstood
 from tidepull.analysis.frame import Study
+from tidepull.policies import policies
 from tidepull.report.belief_table import beliefs_table
 from tidepull.report.build import build_report
 from tidepull.report.tables import Cell, Table
@@ -76,3 +79,79 @@ def test_report_shows_what_tide_believed_when_it_was_run(tmp_path: Path) -> None
 def test_table_refuses_a_row_when_it_has_too_few_cells() -> None:
     with pytest.raises(ValueError, match="every row needs 2 cells"):
         Table("t", "T", ("a", "b"), ((Cell("1"),),))
+
+
+OTHER_FORMS: list[object] = [
+    "red",
+    ["red"],
+    7,
+    {"leading": "red"},
+    {"leading": [{"words": 3, "weight": 1.0}], "rounds": [], "families": {}},
+    {"leading": [{"words": "w", "weight": "nan"}], "rounds": [], "families": {}},
+    {"leading": [{"words": "w", "weight": 1.0}], "rounds": [1, 2], "families": {"square": [1.0]}},
+    {"leading": [{"words": "w", "weight": 1.0}], "rounds": [1, 1], "families": {}},
+    {"leading": [{"words": "w", "weight": 1.0}], "rounds": None, "families": {}},
+    {"leading": [{"words": "w", "weight": 1.0}], "rounds": [1], "families": [0.5]},
+]
+
+
+@pytest.mark.parametrize("other", OTHER_FORMS, ids=str)
+def test_beliefs_in_another_form_are_left_out_and_named(other: object) -> None:
+    study = study_with({"beliefs": other})
+    assert not list(believers(study))
+    assert [group.name for group in misunderstood(study)] == ["tide"]
+
+
+def test_no_beliefs_at_all_are_not_worth_a_remark() -> None:
+    nothings: list[dict[str, object]] = [{}, {"beliefs": {}}, {"beliefs": None}]
+    for nothing in nothings:
+        assert not list(misunderstood(study_with(nothing)))
+
+
+OWN = """
+from dataclasses import dataclass
+
+from tidepull.parameters import Parameters, parameter
+from tidepull.policies.simple import RandomPolicy
+from tidepull.registry import Entry, policies
+
+
+@dataclass(frozen=True, kw_only=True)
+class DreamerParameters(Parameters):
+    mood: str = parameter("", "any text")
+
+
+class Dreamer(RandomPolicy):
+    def diagnostics(self):
+        return {"beliefs": ["in another form"]}
+
+
+policies.add(Entry("dreamer", "believes otherwise", DreamerParameters, Dreamer))
+"""
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    """Of a policy of one's own, with beliefs in a form of its own and texts that mean something in HTML."""
+    folder = tmp_path_factory.mktemp("own")
+    (folder / "dreams.py").write_text(OWN)
+    suite = (
+        f'name = "own"\nseeds = "0-1"\nhorizon = 20\nmodules = ["{folder / "dreams.py"}"]\n'
+        '[[problems]]\nid = "stationary-bernoulli"\n'
+        '[[policies]]\nname = "dreamer"\ngrid = { mood = ["<!--<script>", "</script>", "&amp;"] }\n'
+    )
+    yield build_report([fill(folder / "store", suite)], folder / "report", formats=[]).page.read_text()
+    del policies._entries["dreamer"]
+
+
+def test_report_goes_on_without_beliefs_in_another_form_and_says_so(page: str) -> None:
+    assert "dreamer told beliefs in another form than this page can show" in page
+
+
+def test_texts_of_settings_cannot_break_the_page(page: str) -> None:
+    begin = page.index('id="data">') + len('id="data">')
+    data = page[begin : page.index("</script>", begin)]
+    assert "<" not in data
+    hovers = [s["hover"] for chart in json.loads(data).values() for s in chart["series"] if "hover" in s]
+    assert ["mood=&amp;", "mood=<!--<script>", "mood=</script>"] in [sorted(hover) for hover in hovers]
+    assert page.count("<script") == page.count("</script>") == 2

@@ -37,6 +37,8 @@ def attempt(spec: TrialSpec) -> Result:
     except Exception as failure:
         error = traceback.format_exc()
         mistake = str(failure) if isinstance(failure, TidepullError) else ""
+        if isinstance(failure, MemoryError):
+            mistake = f"{spec.id} needs more memory than there is ({failure}): make it smaller"
     return Result(
         spec=spec,
         trial=trial,

@@ -14,6 +14,7 @@ import numpy as np
 from tidepull.bench.delay import Delay, LateBy, late_by
 from tidepull.building import build_policy, build_problem, is_named, shape_of
 from tidepull.errors import ArmError, ParameterError, ProblemError
+from tidepull.memory import require_memory
 from tidepull.policies.checks import mask
 from tidepull.problems import problems
 from tidepull.protocols import HasDiagnostics, HasRemark, HasRounds, HasUpkeep, Learner, Privileged, Problem
@@ -23,6 +24,9 @@ from tidepull.threads import one_blas_thread
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray
 
 OnRound: TypeAlias = Callable[[int], None]
+
+_BYTES_A_ROUND = 64
+"""What a trial keeps of a round, and the copies that are made of it at the end."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -75,6 +79,7 @@ def run_trial(
     seed = _whole("seed", seed, 0)
     world_seed = seed if problem_seed is None else _whole("problem_seed", problem_seed, 0)
     rounds = _default_horizon(problem) if horizon is None else _whole("horizon", horizon, 1)
+    require_memory(rounds * _BYTES_A_ROUND, f"a horizon of {rounds:,} rounds")
     world = build_problem(problem, seed=world_seed)
     learner = build_policy(policy, shape_of(world), seed=seed)
     with one_blas_thread():

@@ -72,6 +72,8 @@ def run_app() -> None:
         raise
     except TidepullError as error:
         _fail(str(error), error.exit_code)
+    except MemoryError as error:
+        _fail(f"this needs more memory than there is ({error}): make it smaller", 1)
     except OSError as error:
         where = f" ({error.filename})" if error.filename else ""
         _fail(f"{error.strerror or error}{where}", 1)

@@ -188,7 +188,7 @@ def _run(suite: str, *, directory: Path, workers: int | None, retry_failed: bool
             retry_failed=retry_failed,
             partial=partial,
             on=WHERE,
-            address="auto",
+            address=None,  # type: ignore[arg-type]  # there is none
             json=False,
         )
     except typer.Exit as end:

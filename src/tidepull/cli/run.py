@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 import typer
+from rich.markup import escape
 
+from tidepull.analysis.beliefs import beliefs_of
 from tidepull.analysis.summary import Summary, summarise
 from tidepull.bench.delay import AT_ONCE, delay_text, delay_words
 from tidepull.bench.running.executors import LocalProcesses, usable_cpus
@@ -109,11 +111,11 @@ def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
     columns = ["seed", "regret", "reward", "of the oracle's reward", "seconds"]
     print_table(f"{title} ({remark})" if remark else title, columns, rows, right=range(1, 5))
     for name, value in trials[0].diagnostics.items():
-        if name == "beliefs":
-            for belief in (b for b in value["leading"] if b["weight"] >= 0.005):
-                say(f"[dim]believes: {belief['words']}, {belief['weight']:.0%} (seed {seeds[0]})[/]")
+        if name == "beliefs" and (told := beliefs_of(trials[0].diagnostics)):
+            for words, weight in (one for one in told.leading if one[1] >= 0.005):
+                say(f"[dim]believes: {escape(words)}, {weight:.0%} (seed {seeds[0]})[/]")
         elif not name.startswith("explanation"):
-            say(f"[dim]{name}: {value} (seed {seeds[0]})[/]")
+            say(f"[dim]{escape(f'{name}: {value}')} (seed {seeds[0]})[/]")
 
 
 def share_of_oracle(trial: Trial) -> float:

@@ -26,16 +26,20 @@ def split_settings(problem: str, policy: str, assignments: list[str]) -> tuple[N
         name, equals, text = assignment.partition("=")
         if not equals:
             raise ParameterError(f"--set {assignment}: write name=value")
-        owner, dot, plain = name.strip().partition(".")
+        name = name.strip()
+        owner, dot, plain = name.partition(".")
         if dot and owner in ("policy", "problem"):
-            (for_policy if owner == "policy" else for_problem)[plain] = _value(text)
+            target, name = (for_policy if owner == "policy" else for_problem), plain
         elif name in policy_names and name in problem_names:
             raise ParameterError(
                 f"--set {name}: both {policy} and {problem} have it; "
                 f"write policy.{name}=... or problem.{name}=..."
             )
         else:
-            (for_problem if name in problem_names else for_policy)[name.strip()] = _value(text)
+            target = for_problem if name in problem_names else for_policy
+        if name in target:
+            raise ParameterError(f"--set {name} is given twice; say it once")
+        target[name] = _value(text)
     problems.resolve((problem, for_problem))
     policies.resolve((policy, for_policy))
     return (problem, for_problem), (policy, for_policy)

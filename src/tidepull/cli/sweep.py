@@ -18,7 +18,7 @@ from tidepull.bench.store.index import compact
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import load_suite
 from tidepull.cli.console import INTERRUPTED, print_json, say
-from tidepull.cli.executor import executor_for
+from tidepull.cli.executor import check_address, executor_for
 from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.sweep_display import Display, shown, time_left
 from tidepull.errors import StoreError
@@ -41,10 +41,11 @@ def sweep(
     on: Literal["local", "here", "ray"] = typer.Option(
         "local", help="Local processes, this process, or a Ray cluster."
     ),
-    address: str = typer.Option("auto", help="Of the Ray cluster (auto: the one that runs on this machine)."),
+    address: str = typer.Option(None, help="Of the Ray cluster (the one that runs on this machine)."),
     json: bool = typer.Option(False, "--json", help="Only a JSON summary on stdout."),
 ) -> None:
     """Run a suite's missing trials; interrupt at any time, the same command continues."""
+    check_address(on, address)
     loaded = load_suite(suite)
     directory = out or Path("out") / loaded.name
     store = Store(directory)

@@ -26,7 +26,7 @@ from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.suites.suite import Suite
 from tidepull.bench.suites.suite_text import suite_text
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
-from tidepull.cli.executor import executor_for
+from tidepull.cli.executor import check_address, executor_for
 from tidepull.cli.options import DELAY, SEEDS, seeds_of
 from tidepull.cli.readiness import ready
 from tidepull.cli.sweep_display import Display, shown
@@ -61,10 +61,11 @@ def tune(
     out: Path = typer.Option(None, help="The store (out/tune-PROBLEM-POLICY if not given)."),
     workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
     on: Literal["local", "here", "ray"] = typer.Option("local", help="Where trials run."),
-    address: str = typer.Option("auto", help="Of the Ray cluster."),
+    address: str = typer.Option(None, help="Of the Ray cluster (the one that runs on this machine)."),
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """Search a policy's settings with Optuna; interrupt at any time, the same command continues."""
+    check_address(on, address)
     modules = tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in module)
     load_modules(modules)
     policies.entry(policy)

@@ -12,7 +12,7 @@ from tidepull.parameters import Parameters, parameter
 class NetworkSettings(Parameters):
     """What both networks have in common."""
 
-    units: tuple[int, int, int] = parameter(description="units of the three hidden layers", ge=1)
+    units: tuple[int, int, int] = parameter(description="units of the three hidden layers", ge=1, le=1024)
     learning_rate: float = parameter(description="step size of Adam", gt=0)
     l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)
     init: Literal["paper", "scaled"] = parameter(
@@ -32,5 +32,5 @@ class RecurrentSettings(NetworkSettings):
 class FeedforwardSettings(NetworkSettings):
     """The feedforward network."""
 
-    order: int = parameter(1, "past rounds that are part of the input", ge=0)
-    sinusoids: int = parameter(1, "units sin(a t + b) that read the time", ge=0)
+    order: int = parameter(1, "past rounds that are part of the input", ge=0, le=10_000)
+    sinusoids: int = parameter(1, "units sin(a t + b) that read the time", ge=0, le=10_000)

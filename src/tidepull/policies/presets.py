@@ -39,7 +39,7 @@ class NeuralParameters(Parameters):
         None, "standard deviation of the reward, as assumed by the posterior, or 'infer'", gt=0
     )
     prior_std: float | None = parameter(None, "prior standard deviation of the last layer's weights", gt=0)
-    units: tuple[int, int, int] | None = parameter(None, "units of the three hidden layers", ge=1)
+    units: tuple[int, int, int] | None = parameter(None, "units of the three hidden layers", ge=1, le=1024)
     exploration: Literal["posterior-sampling", "epsilon-greedy", "boltzmann"] = parameter(
         "posterior-sampling", "how the posterior becomes a choice"
     )
@@ -68,8 +68,8 @@ class RnlpsParameters(NeuralParameters):
 class NlpsParameters(NeuralParameters):
     """Hyperparameters of `nlps`."""
 
-    order: int | None = parameter(None, "past rounds in the network's input", ge=0)
-    sinusoids: int | None = parameter(None, "units sin(a t + b) of the raw time", ge=0)
+    order: int | None = parameter(None, "past rounds in the network's input", ge=0, le=10_000)
+    sinusoids: int | None = parameter(None, "units sin(a t + b) of the raw time", ge=0, le=10_000)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -53,7 +53,9 @@ class InitialMeans(Parameters):
     means: tuple[float, ...] | None = parameter(
         None, "expected rewards in the first round (auto: evenly spaced from 0.1 to 0.9 without 0.5)"
     )
-    n_arms: int | None = parameter(None, "number of arms (auto: one for each of means, else 8)", ge=1)
+    n_arms: int | None = parameter(
+        None, "number of arms (auto: one for each of means, else 8)", ge=1, le=10**6
+    )
     shuffle: bool = parameter(False, "put the arms in an order drawn from the seed")
 
     def __post_init__(self) -> None:

@@ -23,7 +23,7 @@ class FlippingBernoulliParameters(FlipsRegularly, InitialProbabilities):
 class SinusoidalBernoulliParameters(Oscillates, Parameters):
     """Parameters of `sinusoidal-bernoulli`."""
 
-    n_arms: int = parameter(5, "number of arms", ge=1)
+    n_arms: int = parameter(5, "number of arms", ge=1, le=10**6)
     period: float = parameter(32.0, "rounds in one oscillation, 1/f", gt=0)
 
 

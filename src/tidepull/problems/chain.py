@@ -15,7 +15,7 @@ from tidepull.types import Context, FloatArray
 class CircularMarkovChainParameters(OneBestArm):
     """Parameters of `circular-markov-chain`."""
 
-    n_arms: int = parameter(8, "number of arms", ge=1)
+    n_arms: int = parameter(8, "number of arms", ge=1, le=10**6)
 
 
 class CircularMarkovChain:

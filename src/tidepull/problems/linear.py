@@ -14,6 +14,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tidepull.errors import ParameterError
+from tidepull.memory import require_memory
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import Constant, Drift, Flip, Rotation, read_only
 from tidepull.problems.order_statistics import expected_maximum
@@ -110,6 +111,7 @@ class LinearProblem:
 
 def unit_vectors(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
     """Points drawn uniformly from the cube [-1, 1]^dim, then scaled to length 1."""
+    require_memory(24 * count * dim, f"{count:,} vectors of length {dim:,}")
     points = rng.uniform(-1.0, 1.0, size=(count, dim))
     return np.asarray(points / np.linalg.norm(points, axis=1, keepdims=True))
 
@@ -118,7 +120,7 @@ def unit_vectors(count: int, dim: int, rng: np.random.Generator) -> FloatArray:
 class VectorParameters(Parameters):
     """What all problems on a pool of random unit vectors have in common."""
 
-    n_arms: int = parameter(25, "vectors on offer in each round", ge=1)
+    n_arms: int = parameter(25, "vectors on offer in each round", ge=1, le=10**6)
     noise_std: float = parameter(0.05, "standard deviation of the reward's noise", ge=0)
     pool_size: int = parameter(2000, "unit vectors from which each round's arms are drawn", ge=1)
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.errors import ParameterError
+from tidepull.memory import require_memory
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import read_only
 from tidepull.types import FloatArray
@@ -27,6 +28,7 @@ class OneBestArm(Parameters):
 
     def rows(self, n_arms: int) -> list[FloatArray]:
         """The arms' expected rewards, once for each arm that may be the best."""
+        require_memory(8 * n_arms**2, f"{n_arms:,} arms")
         others = np.full(n_arms, self.mean)
         return [
             read_only(np.where(np.arange(n_arms) == best, self.best_mean, others)) for best in range(n_arms)

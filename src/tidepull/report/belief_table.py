@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
+from tidepull.analysis.beliefs import beliefs_of
 from tidepull.analysis.frame import Group, Study
 from tidepull.report.tables import Cell, Table, number
 
@@ -12,13 +11,15 @@ def beliefs_table(study: Study, group: Group) -> Table:
     """A row for each trial: the leading hypothesis at its end, how sure, and the next one."""
     rows = []
     for row in group.rows:
-        first, *others = row.diagnostics["beliefs"]["leading"]
-        second = [Cell(others[0]["words"]), _percent(others[0])] if others else [Cell("–"), Cell("–")]
+        told = beliefs_of(row.diagnostics)
+        assert told is not None, f"{group.name} has no beliefs"
+        (words, weight), *others = told.leading
+        second = [Cell(others[0][0]), _percent(others[0][1])] if others else [Cell("–"), Cell("–")]
         rows.append(
             (
                 Cell(f"seed {row.seed}", row.seed),
-                Cell(first["words"]),
-                _percent(first),
+                Cell(words),
+                _percent(weight),
                 *second,
                 number(row.regret),
             )
@@ -31,5 +32,5 @@ def beliefs_table(study: Study, group: Group) -> Table:
     )
 
 
-def _percent(belief: Mapping[str, float]) -> Cell:
-    return number(100 * belief["weight"], 0, unit="%")
+def _percent(weight: float) -> Cell:
+    return number(100 * weight, 0, unit="%")

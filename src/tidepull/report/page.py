@@ -8,7 +8,7 @@ from html import escape
 from importlib.resources import files
 from string import Template
 
-from tidepull.analysis.beliefs import belief_bands, believers
+from tidepull.analysis.beliefs import belief_bands, believers, misunderstood
 from tidepull.analysis.examine import Examined, ExaminedSuite
 from tidepull.analysis.frame import Frame, Gaps
 from tidepull.report import result_tables
@@ -52,8 +52,8 @@ def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str) -> str:
         title=escape(title),
         style=room.joinpath("report.css").read_text(encoding="utf-8"),
         body="\n".join(parts),
-        # "</" would end the script element
-        data=json.dumps(thinned(charts, MOST_NUMBERS), separators=(",", ":")).replace("</", "<\\/"),
+        # "</script" would end the element and "<!--" begin a comment: no "<" may stand in it as it is
+        data=json.dumps(thinned(charts, MOST_NUMBERS), separators=(",", ":")).replace("<", "\\u003c"),
         script=room.joinpath("report.js").read_text(encoding="utf-8"),
     )
 
@@ -127,6 +127,11 @@ def _study(examined: Examined, charts: dict[str, Chart]) -> Iterator[str]:
         )
         yield _chart(f"beliefs-{group.name}-{id}", f"What {group.name} believed, mean over trials")
         yield to_html(beliefs_table(study, group))
+    for group in misunderstood(study):
+        yield (
+            f'<p class="note">{escape(group.name)} told beliefs in another form than this page can show '
+            "(see <code>tide</code> for the form); they are left out.</p>"
+        )
     yield "<details><summary>Pairs of policies, regimes and phases</summary>"
     yield to_html(result_tables.pairs_table(study))
     yield from _regimes(examined, charts)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull.memory import require_memory
 from tidepull.parameters import Parameters, parameter
 from tidepull.theory.adversaries import Adversary, AdversaryName, View
 from tidepull.theory.adversaries import adversary as adversary_of
@@ -97,6 +98,11 @@ def play(
 ) -> Iterator[Round]:
     """Play all trials side by side, round by round; `adversary` (your own) overrides the scenario's."""
     trials, epsilon = scenario.seeds, setting.epsilon
+    numbers_at_once = trials * setting.d * (4 * setting.d + 6 * setting.k) + 8 * scenario.horizon
+    require_memory(
+        8 * numbers_at_once,
+        f"{trials:,} trials of {scenario.horizon:,} rounds with {setting.k:,} arms in {setting.d:,} dimensions",
+    )
     draws = Draws(
         range(scenario.seed, scenario.seed + trials),
         setting.k,

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tidepull.bench import attempt
 from tidepull.bench.running.executors import InProcess, LocalProcesses, Result
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.errors import ParameterError
@@ -55,6 +56,18 @@ def test_a_trial_that_raises_is_a_result_with_its_traceback_and_stops_nothing() 
     assert results[2].trial is None
     assert "RuntimeError: this policy was told to fail" in results[2].error
     assert all(results[seed].trial is not None for seed in (0, 1, 3))
+
+
+def test_a_trial_without_room_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    def too_large(_: TrialSpec) -> None:
+        raise MemoryError("Unable to allocate 9.9 TiB")
+
+    monkeypatch.setattr(attempt, "run_spec", too_large)
+    (result,) = InProcess().run(levers(range(1)))
+    assert result.trial is None
+    assert result.mistake == (
+        "coins/lever/seed-0 needs more memory than there is (Unable to allocate 9.9 TiB): make it smaller"
+    )
 
 
 def test_a_worker_that_dies_costs_only_the_trial_it_played() -> None:

@@ -225,5 +225,6 @@ grid = {{ arm = [0, 1] }}
 
 
 def test_a_store_without_suites_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "trials").mkdir()
     with pytest.raises(StoreError, match="holds no suite yet"):
         command(str(tmp_path))

@@ -147,6 +147,29 @@ def test_check_finds_an_edit_that_keeps_size_and_time(tmp_path: Path) -> None:
     assert store.hashes() == set()
 
 
+def test_removal_leaves_nothing_that_belongs_to_no_trial(tmp_path: Path) -> None:
+    store, specs = filled(tmp_path, range(2))
+    kept = {store.manifest_path(spec.hash) for spec in specs} | {store.data_path(spec.hash) for spec in specs}
+    home = store.manifest_path(specs[0].hash)
+    strays = [
+        home.with_name("notes.json"),
+        home.with_name(f"{specs[1].hash}-copy.json"),
+        tmp_path / "trials" / "zz" / f"{specs[1].hash}.json",
+        tmp_path / "trials" / "zz" / "half.parquet",
+        tmp_path / "trials" / "readme.txt",
+    ]
+    for path in strays:
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(b"{}")
+    being_written = home.with_name("x.json.elsewhere@1.abcd.tmp")
+    being_written.write_bytes(b"")
+    found = check(store, remove=True)
+    assert found.sound == 2
+    assert set(tmp_path.rglob("*.*")) == kept | {being_written}
+    assert not (tmp_path / "trials" / "zz").exists()
+    assert check(store).orphans == []
+
+
 def test_index_can_be_lost_or_damaged(tmp_path: Path) -> None:
     store, specs = filled(tmp_path, range(5))
     expected = sorted(row.hash for row in load_rows(store).rows)

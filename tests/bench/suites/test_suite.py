@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from tidepull.bench.suites.modules import load_modules
 from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
 from tidepull.bench.suites.suite import Suite, load_suite, own_suites, parse_suite
 from tidepull.errors import SuiteError
@@ -126,6 +128,14 @@ def test_problem_seed_fixes_the_world() -> None:
             HEAD.replace("own_trivial", "nowhere") + COINS + LEVER,
             r"the module '.*nowhere.py' cannot be imported",
         ),
+        (
+            HEAD + COINS + LEVER + "parameters = { arm = 1 }\ngrid = { arm = [0, 1] }\n",
+            r"policies\[1\] \(lever\): 'arm' is both in parameters and in grid",
+        ),
+        (
+            HEAD + COINS + LEVER + f"grid = {{ arm = {list(range(1000))}, sleep = {list(range(501))} }}\n",
+            r"mine.toml: the suite has 1,002,000 trials, and at most 1,000,000 can be handled",
+        ),
         (HEAD.replace("mine", "a/b") + COINS + LEVER, r"mine.toml: name: String should match pattern"),
     ],
 )
@@ -167,6 +177,43 @@ def test_seeds_beyond_a_million_are_refused_at_once() -> None:
         with pytest.raises(ValueError, match="more than 1,000,000 seeds"):
             parse_seeds(many)
     assert len(parse_seeds("1-1000000")) == 1_000_000
+    for endless in ("9" * 5000 + "-1", ["9" * 19]):
+        with pytest.raises(ValueError, match="write seeds as"):
+            parse_seeds(endless)
+
+
+@pytest.mark.parametrize(
+    ("source", "said"),
+    [
+        ("x = 1\nraise ValueError('no good')\n", r"raised ValueError in line 2: no good"),
+        ("def f():\n    return 1 / 0\n\nf()\n", r"raised ZeroDivisionError in line 2: division by zero"),
+        ("import sys\nsys.exit(0)\n", r"ends the program while it is imported \(sys.exit\)"),
+        ("x = (\n", r"cannot be imported \('\(' was never closed"),
+        ("import nothing_of_that_name\n", r"cannot be imported \(No module named 'nothing_of_that_name'"),
+    ],
+)
+def test_module_that_does_not_load_is_one_sentence(source: str, said: str, tmp_path: Path) -> None:
+    path = tmp_path / "own.py"
+    path.write_text(source)
+    before = set(sys.modules)
+    with pytest.raises(SuiteError, match=rf"^the module '{path}' {said}"):
+        load_modules([str(path)])
+    assert not [name for name in set(sys.modules) - before if name.startswith("tidepull_own")]
+
+
+def test_dotted_module_that_ends_the_program_is_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "leaves_at_once.py").write_text("raise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(SuiteError, match="the module 'leaves_at_once' ends the program"):
+        load_modules(["leaves_at_once"])
+
+
+def test_suite_beyond_a_million_trials_is_counted_and_not_built() -> None:
+    wide = ", ".join(f"p{i} = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]" for i in range(30))
+    with pytest.raises(SuiteError, match=r"the suite has 2(,000){10} trials"):
+        parse(HEAD + COINS + LEVER + f"grid = {{ {wide} }}\n")
 
 
 def sizes(name: str) -> dict[str, int]:

@@ -82,7 +82,7 @@ def declared_space(policy: str, problem: str, suite: str | None = None) -> Space
 
 def ranges_from_text(texts: Sequence[str]) -> tuple[Range, ...]:
     """Ranges given by hand: `window=5,300` or `exploration="boltzmann","epsilon-greedy"`."""
-    ranges = []
+    ranges: list[Range] = []
     for text in texts:
         name, equals, values = text.partition("=")
         try:
@@ -91,6 +91,8 @@ def ranges_from_text(texts: Sequence[str]) -> tuple[Range, ...]:
             candidates = []
         if not equals or len(candidates) < 2:
             raise ParameterError(f"--range {text}: write name=lowest,highest or name=a,b,c")
+        if name.strip() in [known.name for known in ranges]:
+            raise ParameterError(f"--range {name.strip()} is given twice; say it once")
         ranges.append(Range(name.strip(), tuple(candidates)))
     return tuple(ranges)
 

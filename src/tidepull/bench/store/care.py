@@ -15,12 +15,13 @@ from tidepull.bench.store.manifest import CIRCUMSTANCES
 from tidepull.bench.store.plan import Plan, Planned, read_plans, unreadable_plans, write_plan
 from tidepull.bench.store.store import Store
 from tidepull.errors import StoreError
-from tidepull.files import abandoned, explained, read_whole, write_whole
+from tidepull.files import TEMPORARY, abandoned, explained, read_whole, write_whole
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """The state of a store after every byte was read; `unreadable` are plans and records of failures."""
+    """The state of a store after every byte was read; `unreadable` are plans and records of failures, `orphans`
+    files that belong to no trial, `leftovers` temporary ones of writers that are gone."""
 
     sound: int
     damaged: dict[str, str]
@@ -52,9 +53,11 @@ def check(store: Store, *, remove: bool = False) -> Condition:
     census = take_census(store, trust_index=False)
     manifests = store.hashes()
     with explained("read", store.directory):
-        files = list((store.directory / "trials").glob("*/*.parquet"))
+        files = [path for path in (store.directory / "trials").rglob("*") if not path.is_dir()]
+        files = [path for path in files if path.suffix != TEMPORARY]  # somebody may be writing
     leftovers = abandoned(store.directory)
-    orphans = [path for path in files if path.stem not in manifests]
+    known = {path for hash in manifests for path in (store.manifest_path(hash), store.data_path(hash))}
+    orphans = sorted(set(files) - known)
     condition = Condition(
         sound=len(census.sound),
         damaged=census.damaged,
@@ -70,6 +73,9 @@ def check(store: Store, *, remove: bool = False) -> Condition:
         with explained("remove", store.directory):
             for path in doomed:
                 path.unlink(missing_ok=True)
+            for folder in (store.directory / "trials").glob("*/"):
+                with suppress(OSError):  # not empty
+                    folder.rmdir()
     return condition
 
 

@@ -46,10 +46,14 @@ class Store:
 
     @classmethod
     def open(cls, directory: Path | str) -> Store:
-        """Open for reading; it must be there."""
+        """Open for reading; it must be there, with a trial, a failed one or a plan."""
         store = cls(directory)
         if not store.directory.is_dir():
             raise WrongStoreError(f"there is no store at {directory}; `tidepull sweep` makes one")
+        if not any((store.directory / part).is_dir() for part in ("trials", "failed", "plans")):
+            raise WrongStoreError(
+                f"{directory} is no store: it has neither trials nor plans; `tidepull sweep` makes one"
+            )
         return store
 
     def write(self, result: Result) -> None:
@@ -65,9 +69,12 @@ class Store:
             self.failure_path(hash).unlink()
 
     def hashes(self) -> set[str]:
-        """Every trial with a manifest, sound or not."""
+        """Every trial with a manifest in its place, sound or not."""
         return {
-            name[:-5] for entry in self._folders() for name in os.listdir(entry) if name.endswith(".json")
+            name[:-5]
+            for entry in self._folders()
+            for name in os.listdir(entry)
+            if name.endswith(".json") and name[:2] == entry.name
         }
 
     def failures(self) -> list[dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -22,12 +23,19 @@ class Setting:
 
 
 def settings_of(parameters: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
-    """The product of the grid's lists, over the fixed parameters."""
+    """The product of the grid's lists, beside the fixed parameters."""
+    if twice := [name for name in grid if name in parameters]:
+        raise SuiteError(f"'{twice[0]}' is both in parameters and in grid; keep it in one of them")
     return [
         Setting({**parameters, **point}, setting_text(point))
         for values in product(*grid.values())
         for point in [dict(zip(grid, values, strict=True))]
     ]
+
+
+def count_settings(grid: Mapping[str, Sequence[Any]]) -> int:
+    """How many settings the grid has, without making them."""
+    return math.prod(len(values) for values in grid.values())
 
 
 def setting_text(point: Mapping[str, Any]) -> str:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
+from traceback import extract_tb
 
 from tidepull.errors import SuiteError
 
@@ -30,17 +32,15 @@ def source_hashes(names: Iterable[str]) -> list[str]:
 
 
 def _load_dotted(name: str) -> str:
-    try:
+    with _importing(name):
         module = importlib.import_module(name)
-    except (ImportError, SyntaxError) as error:
-        raise SuiteError(f"the module '{name}' cannot be imported ({error})") from None
     if module.__file__ is None:
         raise SuiteError(f"the module '{name}' has no source file; name one of its modules instead")
     return sha256(Path(module.__file__).read_bytes()).hexdigest()
 
 
 def _load_file(path: Path) -> str:
-    try:
+    with _importing(str(path)):
         checksum = sha256(path.read_bytes()).hexdigest()
         if checksum in _loaded.values():
             return checksum  # The same code under another path has registered its ids already.
@@ -50,7 +50,27 @@ def _load_file(path: Path) -> str:
             raise ImportError("not a Python file")
         module = importlib.util.module_from_spec(spec)
         sys.modules[qualified] = module
-        spec.loader.exec_module(module)
-    except (ImportError, OSError, SyntaxError) as error:
-        raise SuiteError(f"the module '{path}' cannot be imported ({error})") from None
+        try:
+            spec.loader.exec_module(module)
+        except BaseException:
+            del sys.modules[qualified]
+            raise
     return checksum
+
+
+@contextmanager
+def _importing(name: str) -> Iterator[None]:
+    """Whatever the module does while it is imported, one sentence says that it did not work."""
+    try:
+        yield
+    except (ImportError, OSError, SyntaxError) as error:
+        raise SuiteError(f"the module '{name}' cannot be imported ({error})") from None
+    except SystemExit:
+        raise SuiteError(
+            f"the module '{name}' ends the program while it is imported (sys.exit): put that under "
+            'if __name__ == "__main__"'
+        ) from None
+    except Exception as error:
+        own = [frame for frame in extract_tb(error.__traceback__) if frame.filename == name]
+        line = f" in line {own[-1].lineno}" if own else ""
+        raise SuiteError(f"the module '{name}' raised {type(error).__name__}{line}: {error}") from None

@@ -23,7 +23,7 @@ def parse_seeds(value: Any) -> tuple[int, ...]:
         )
     seeds: set[int] = set()
     for part in parts:
-        match = re.fullmatch(r"(\d+)(?:-(\d+))?", str(part)) if not isinstance(part, bool) else None
+        match = re.fullmatch(_PART, str(part)) if not isinstance(part, bool) else None
         if match is None:
             raise ValueError(_FORM)
         first, last = int(match[1]), int(match[2] or match[1])
@@ -46,4 +46,5 @@ def seeds_text(seeds: Iterable[int]) -> str:
     return " ".join(f"{first}-{last}" if last > first else str(first) for first, last in spans)
 
 
+_PART = r"(\d{1,18})(?:-(\d{1,18}))?"
 _FORM = 'write seeds as "0-9", "0-4 7" or a list of whole numbers'

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidepull.bench.suites.grid import Setting, budgeted, settings_of
+from tidepull.bench.suites.grid import Setting, budgeted, count_settings, settings_of
 from tidepull.bench.suites.modules import load_modules
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.errors import InputError, MissingExtraError, SuiteError
@@ -19,6 +19,10 @@ from tidepull.problems import problems
 
 if TYPE_CHECKING:
     from tidepull.bench.suites.schema import PolicyTable, ProblemTable, SuiteTable
+
+
+MOST_TRIALS = 1_000_000
+"""Of one suite; a hundred times the paper's largest search."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,14 +93,28 @@ class _Expansion:
         self._budgeted: dict[tuple[str, int, str, str], Setting] = {}
 
     def specs(self) -> Iterator[TrialSpec]:
+        self._check_size()
         worlds = [self._world(number, problem) for number, problem in enumerate(self._table.problems, 1)]
         learners = [self._learner(number, policy) for number, policy in enumerate(self._table.policies, 1)]
         for seed in self._table.seeds:
             for problem, horizon in worlds:
                 for policy, settings in learners:
-                    if any(fnmatchcase(problem.shown_name, pattern) for pattern in policy.problems):
+                    if _plays(policy, problem):
                         for setting in settings:
                             yield self._spec(problem, horizon, policy, setting, seed)
+
+    def _check_size(self) -> None:
+        """Count before anything is made."""
+        worlds, policies = self._table.problems, self._table.policies
+        count = len(self._table.seeds) * sum(
+            count_settings(policy.grid) * sum(_plays(policy, world) for world in worlds)
+            for policy in policies
+        )
+        if count > MOST_TRIALS:
+            raise SuiteError(
+                f"{self._where}: the suite has {count:,} trials, and at most {MOST_TRIALS:,} can be handled; "
+                "make grids or seeds smaller, or several suites of it"
+            )
 
     def _spec(
         self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: Setting, seed: int
@@ -125,8 +143,8 @@ class _Expansion:
         return problem, problem.horizon or self._table.horizon or entry.horizon
 
     def _learner(self, number: int, policy: PolicyTable) -> tuple[PolicyTable, list[Setting]]:
-        settings = settings_of(policy.parameters, policy.grid)
         with _at(f"{self._where}: policies[{number}] ({policy.name})"):
+            settings = settings_of(policy.parameters, policy.grid)
             names = [problem.shown_name for problem in self._table.problems]
             for pattern in policy.problems:
                 if not any(fnmatchcase(name, pattern) for name in names):
@@ -151,6 +169,10 @@ class _Expansion:
                     seed=seed,
                 )
         return self._budgeted[key]
+
+
+def _plays(policy: PolicyTable, problem: ProblemTable) -> bool:
+    return any(fnmatchcase(problem.shown_name, pattern) for pattern in policy.problems)
 
 
 def _check_labels(specs: Sequence[TrialSpec], where: str) -> None:
