@@ -137,8 +137,9 @@ class RecurrentEncoder:
         row[1 + len(observation) : -1] = described
         self._read_again()
 
-    def rewrite(self, rewards: FloatArray, contexts: FloatArray | None = None) -> None:
-        """Put the remembered rounds into new units, and read them again.
+    def rewrite(self, rewards: FloatArray, contexts: FloatArray | None = None, *, read: bool = True) -> None:
+        """Put the remembered rounds into new units, and read them again (unless `read` is False: then the state
+        stays until the next training).
 
         `rewards` has a number for each remembered round (`oldest` to `rounds` - 1); those of rounds whose reward has
         not come are not looked at, and NaN takes a reward back. `contexts` has a row for each: its observation, then
@@ -161,7 +162,9 @@ class RecurrentEncoder:
         self._latest = self._rewritten(self._latest, self._heard)
         if self._opened is not None:
             self._opened = self._rewritten(*self._opened), self._opened[1]
-        self._read_again()
+        self._shared_for = None
+        if read:
+            self._read_again()
 
     def forget(self, keep: int) -> None:
         """Drop all but the last `keep` rounds; the state stays until the next training."""

@@ -156,7 +156,7 @@ class NetworkHypothesis:
         for t, x in unfinished.items():
             if oldest <= t < self._encoder.rounds:
                 z[t - oldest] = x[1:]
-        self._encoder.rewrite(y, z if self._z else None)
+        self._encoder.rewrite(y, z if self._z else None, read=False)
         self._resting = True
 
     def snapshot(self) -> Snapshot:
