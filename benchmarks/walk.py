@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from functools import partial
 from types import FrameType
 from typing import Any
 
@@ -49,9 +50,7 @@ def main() -> None:
                 pass
 
         if t in (ORDINARY, HEAVY):
-            print(
-                f"learn, reward {t}: %d files, %d switches" % walked(lambda event=event: policy.learn(event))
-            )
+            print(f"learn, reward {t}: %d files, %d switches" % walked(partial(policy.learn, event)))
             print(f"upkeep, reward {t}: %d files, %d switches" % walked(upkeep))
         else:
             policy.learn(event)
