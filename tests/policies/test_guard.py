@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import logging
 import pickle
 import threading
+import time
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from tidepull.building import build_policy
 from tidepull.errors import BusyError, EventError, RewardError
 from tidepull.parameters import NoParameters
 from tidepull.policies import guard
-from tidepull.policies.guard import Guarded, guarded
+from tidepull.policies.guard import Guarded, GuardedOracle, guarded
 from tidepull.policies.rounds import Rounds
 from tidepull.protocols import HasDiagnostics, HasRounds, HasUpkeep, Policy, Privileged
 from tidepull.registry import Entry
@@ -81,6 +83,16 @@ def test_guard_says_which_round_an_event_finishes_when_the_event_does_not() -> N
     policy.learn(Event(Context(), 0, 1.0, decided=3))
     assert decided(inner) == [0, 1, 2, 4, 3]
     assert policy.rounds == 5
+
+
+def test_guard_of_the_oracle_counts_rounds_too() -> None:
+    policy = build_policy("oracle", SHAPE, seed=0)
+    assert isinstance(policy, GuardedOracle)
+    for _ in range(2):
+        policy.choose_knowing(Context(), np.array([0.0, 1.0, 0.5]))
+    policy.learn(Event(Context(), 1, 1.0, decided=0))
+    assert policy.rounds == 2
+    assert policy.snapshot()["unfinished"].tolist() == [1]
 
 
 def test_guard_refuses_rounds_that_are_finished_or_have_not_begun() -> None:
@@ -170,6 +182,44 @@ def test_clean_input_passes_uncopied_and_the_rest_becomes_clean() -> None:
         assert type(context.time) is float
     learnt = inner.learnt[1]
     assert (type(learnt.arm), type(learnt.reward), learnt.decided) == (int, float, 1)
+
+
+@pytest.mark.parametrize(
+    ("field", "loose", "clean"),
+    [
+        ("observation", [1, 2], [1.0, 2.0]),
+        ("arm_features", [[3], [4]], [[3.0], [4.0]]),
+        ("available", [True, False], [True, False]),
+        ("time", 5, 5.0),
+    ],
+)
+def test_one_part_of_a_context_becomes_clean_when_the_others_are(field: str, loose: Any, clean: Any) -> None:
+    inner = Recorder()
+    policy = guard_of(inner, ProblemShape(2, observation_dim=2, arm_dim=1))
+    good = Context(np.ones(2), np.ones((2, 1)), np.array([True, True]), 4.0)
+    policy.choose(dataclasses.replace(good, **{field: loose}))
+    seen = getattr(inner.seen[0], field)
+    assert type(seen) is type(getattr(good, field))
+    assert np.array_equal(seen, clean)
+
+
+@pytest.mark.parametrize(
+    ("field", "loose", "clean"),
+    [
+        ("arm", np.int64(2), 2),
+        ("reward", 3, 3.0),
+        ("reward", np.float32(3), 3.0),
+        ("decided", np.int64(0), 0),
+    ],
+)
+def test_one_part_of_an_event_becomes_clean_when_the_others_are(field: str, loose: Any, clean: Any) -> None:
+    inner = Recorder()
+    policy = guard_of(inner)
+    policy.choose(Context())
+    policy.learn(dataclasses.replace(Event(Context(), 1, 1.0, decided=0), **{field: loose}))
+    found = getattr(inner.learnt[0], field)
+    assert type(found) is type(clean)
+    assert found == clean
 
 
 def test_guard_has_what_the_policy_has_and_nothing_more() -> None:
@@ -262,9 +312,11 @@ def test_policy_refuses_a_second_thread_at_once_and_goes_on_with_the_first() -> 
         lambda: policy.restore(saved),
         lambda: policy.hello("you"),
     ]
+    started = time.monotonic()
     for call in calls:
         with pytest.raises(BusyError, match="own is busy in another thread; let one thread at a time use it"):
             call()
+    assert time.monotonic() - started < 4  # at once: nobody waited for the thread inside
     inner.go.set()
     thread.join()
     assert (chosen, policy.rounds, len(inner.learnt)) == ([1], 1, 0)

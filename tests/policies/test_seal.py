@@ -272,6 +272,7 @@ def test_bytes_of_another_format_or_of_nothing_are_refused() -> None:
         '{"x": {"__array__": ["<f8"]}}',
         '{"x": {"__array__": 3}}',
         "[1, 2]",
+        '{"x": 1}',
         '{"x": 1} and more',
         "[" * 100_000,
         '{"x": ' + "9" * 10_000 + "}",
@@ -289,6 +290,30 @@ def test_snapshot_refuses_what_it_cannot_keep() -> None:
     for state in (itself, {"__array__": 1}, {"x": np.array(["red"])}, {"x": np.array([None])}, {"x": {1, 2}}):
         with pytest.raises(SnapshotError, match="a snapshot"):
             snapshots.dump(state)
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "where"),
+    [
+        ({"x": 1}, {"x": True}, "state.x"),
+        ({"x": 1}, {"x": 1.0}, "state.x"),
+        ({"x": None}, {"x": float("nan")}, "state.x"),
+        ({"x": [1, 2]}, {"x": [1]}, "state.x"),
+        ({"x": [1, "a"]}, {"x": (1, "b")}, "state.x.1"),
+        ({"x": {"y": 1}}, {"x": {"z": 1}}, "state.x.y"),
+        ({"x": np.ones(2)}, {"x": [1.0, 1.0]}, "state.x"),
+        ({"x": np.ones(2)}, {"x": np.ones((2, 1))}, "state.x"),
+        ({"x": np.ones(2)}, {"x": np.ones(2, int)}, "state.x"),
+        ({"x": np.array([np.nan])}, {"x": np.array([1.0])}, "state.x"),
+        (
+            {"x": np.array([np.nan]), "y": [float("nan"), (1,)]},
+            {"x": np.array([np.nan]), "y": [float("nan"), [1]]},
+            None,
+        ),
+    ],
+)
+def test_difference_says_where_two_snapshots_differ(left: Any, right: Any, where: str | None) -> None:
+    assert snapshots.difference(left, right) == where
 
 
 def test_arrays_keep_their_layout() -> None:
