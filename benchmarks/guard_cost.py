@@ -2,7 +2,7 @@
 
 python -m benchmarks.guard_cost --before PATH [--write]
 
-PATH is the `src` of a checkout of the earlier version. Two processes, one for each version, play blocks of rounds
+PATH is the `src` of a checkout of the earlier version. Two processes, one for each version, play short blocks of rounds
 in turns; the fastest block of each counts, so that what else the machine does is left out. `--write` puts the table
 into docs/performance.md.
 """
@@ -15,8 +15,10 @@ import subprocess
 import sys
 from pathlib import Path
 
-BLOCK, TURNS = 2000, 200
-CASES = ("ucb", "bernoulli-ts", "lin-ts")
+TURNS = 100
+"""Turns of each version: 20 blocks of 100 rounds."""
+
+CASES = ("random", "ucb", "bernoulli-ts", "lin-ts")
 ROOT = Path(__file__).parents[1]
 
 _PLAYER = """
@@ -28,17 +30,19 @@ rng = np.random.default_rng(0)
 shapes = {"lin-ts": ProblemShape(25, arm_dim=10)}
 learners, contexts = {}, {}
 for line in sys.stdin:
-    id, rounds = line.split()
+    id, times = line.strip(), []
     shape = shapes.get(id, ProblemShape(10))
     if id not in learners:
         learners[id] = build_policy(id, shape, seed=0)
         contexts[id] = Context(arm_features=rng.normal(size=(25, 10)) if shape.arm_dim else None)
     policy, context = learners[id], contexts[id]
-    started = time.thread_time_ns()
-    for t in range(int(rounds)):
-        arm = policy.choose(context)
-        policy.learn(Event(context, arm, float(t & 1)))
-    print((time.thread_time_ns() - started) / int(rounds), flush=True)
+    for _ in range(20):
+        started = time.thread_time_ns()
+        for t in range(100):
+            arm = policy.choose(context)
+            policy.learn(Event(context, arm, float(t & 1)))
+        times.append((time.thread_time_ns() - started) / 1e5)
+    print(*times, flush=True)
 """
 
 
@@ -55,13 +59,13 @@ class Player:
             text=True,
         )
 
-    def microseconds(self, policy: str) -> float:
-        """One block of rounds: processor time of a round."""
+    def microseconds(self, policy: str) -> list[float]:
+        """One turn: processor time of a round, in each block."""
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{policy} {BLOCK}\n")
+        self._process.stdin.write(f"{policy}\n")
         self._process.stdin.flush()
-        return float(self._process.stdout.readline()) / 1e3
+        return [float(text) for text in self._process.stdout.readline().split()]
 
     def stop(self) -> None:
         self._process.communicate()
@@ -78,7 +82,7 @@ def table(before: Path, turns: int) -> str:
         times: tuple[list[float], list[float]] = ([], [])
         for _ in range(turns):
             for player, found in zip((old, new), times, strict=True):
-                found.append(player.microseconds(policy))
+                found += player.microseconds(policy)
         fastest = [min(found) for found in times]
         median = [sorted(found)[len(found) // 2] for found in times]
         lines.append(
@@ -97,7 +101,7 @@ def main() -> None:
     parser.add_argument(
         "--before", type=Path, required=True, help="the src of a checkout of the earlier version"
     )
-    parser.add_argument("--turns", type=int, default=TURNS, help="blocks of each version")
+    parser.add_argument("--turns", type=int, default=TURNS, help="turns of each version")
     parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
     options = parser.parse_args()
     text = table(options.before, options.turns)

@@ -28,7 +28,8 @@ LAMBDA, SIGMA, DELTA = 0.5, 0.3, 0.1
 
 
 def late_rounds(policy: Guarded, shape: ProblemShape, n: int = 90) -> Iterator[tuple[int, Context, Came]]:
-    """Rounds whose rewards are up to 12 late, in any order; one in five never comes."""
+    """First a log of ten rounds that nobody chose, then rounds whose rewards are up to 12 late, in any order; one in
+    five never comes."""
     rng = np.random.default_rng(1)
     waiting: list[tuple[int, int, Context, int, float]] = []
     came: Came = []
@@ -38,14 +39,19 @@ def late_rounds(policy: Guarded, shape: ProblemShape, n: int = 90) -> Iterator[t
             rng.normal(size=(shape.n_arms, shape.arm_dim)) if shape.arm_dim else None,
         )
         yield t, context, came
+        if t < 10:
+            came.append((t, context, t % shape.n_arms, float(rng.normal())))
+            policy.learn(Event(*came[-1][1:]))
+            continue
         arm = policy.choose(context)
         if rng.random() < 0.8:
             waiting.append((t + int(rng.integers(13)), t, context, arm, float(rng.normal())))
-        for item in [item for item in waiting if item[0] <= t]:
-            waiting.remove(item)
-            _, decided, then, chosen, reward = item
-            policy.learn(Event(then, chosen, reward, decided))
+        due = [item for item in waiting if item[0] <= t]
+        waiting = [item for item in waiting if item[0] > t]
+        for i in rng.permutation(len(due)):
+            _, decided, then, chosen, reward = due[i]
             came.append((decided, then, chosen, reward))
+            policy.learn(Event(then, chosen, reward, decided))
     assert len({decided for decided, *_ in came}) == len(came) > n / 2
     assert [decided for decided, *_ in came] != sorted(decided for decided, *_ in came)
 
@@ -141,6 +147,19 @@ def test_sw_lin_ucb_index_counts_late_rewards_while_their_round_is_in_the_window
 
 def test_reference_code_keeps_its_slip_when_rewards_come_late() -> None:
     check_linear("d-lin-ucb", 0.8, VECTORS, slip=True, discount=0.8, variant="reference-code")
+
+
+@pytest.mark.parametrize("id", ["sw-ucb", "sw-lin-ucb"])
+def test_reward_whose_round_has_left_the_window_leaves_no_trace(id: str) -> None:
+    policy, other = (build_policy((id, {"window": 5}), PLAIN, seed=0) for _ in range(2))
+    for player in (policy, other):
+        for t in range(12):
+            player.choose(Context())
+            if t:
+                player.learn(Event(Context(), t % 4, 0.1 * t))
+    policy.learn(Event(Context(), 1, 1e15, decided=0))
+    given = (Context(),) if id == "sw-lin-ucb" else ()
+    assert policy.indices(*given).tobytes() == other.indices(*given).tobytes()
 
 
 def test_event_without_its_round_is_refused_by_a_policy_without_its_guard() -> None:

@@ -71,7 +71,10 @@ class Checks:
             arm = self._arm(arm)
         if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
             reward = _reward(reward)
-        decided = rounds.decided(_named_round(event.decided))
+        named = event.decided
+        if named is not None and type(named) is not int:
+            named = _named_round(named)
+        decided = rounds.decided(named)
         if (
             context is event.context
             and arm is event.arm
@@ -147,9 +150,7 @@ def _reward(reward: Any) -> float:
     return float(reward)
 
 
-def _named_round(decided: Any) -> int | None:
-    if decided is None or type(decided) is int:
-        return decided
+def _named_round(decided: Any) -> int:
     if not _is_whole(decided):
         raise EventError(f"decided must be the whole number of a round, or None, got {shown(decided)}")
     return int(decided)

@@ -24,24 +24,32 @@ class Rounds:
 
     def __init__(self, begun: int = 0, unfinished: tuple[int, ...] = ()) -> None:
         self.begun = begun
-        self._unfinished = set(unfinished)
+        self._waiting = (
+            begun - 1 in unfinished
+        )  # the latest round; apart from the others, as most finish at once
+        self._late = set(unfinished) - {begun - 1}
 
     def begin(self) -> None:
         """One more round."""
-        self._unfinished.add(self.begun)
-        self._unfinished.discard(self.begun - TRAIL)
+        if self._waiting:
+            self._late.add(self.begun - 1)
+        if self._late:
+            self._late.discard(self.begun - TRAIL)
+        self._waiting = True
         self.begun += 1
 
     def decided(self, named: int | None) -> int:
         """The round that an event finishes. Without a name: the latest one or, where that is finished or there is
         none, a new one, whose number is `begun`."""
+        latest = self.begun - 1
         if named is None:
-            latest = self.begun - 1
-            return latest if latest in self._unfinished else self.begun
+            return latest if self._waiting else self.begun
+        if named == latest and self._waiting:
+            return named
         if not 0 <= named < self.begun:
-            known = f"rounds 0 to {self.begun - 1} have begun" if self.begun else "no round has begun"
+            known = f"rounds 0 to {latest} have begun" if self.begun else "no round has begun"
             raise EventError(f"decided must be the number of a round that has begun, got {named}; {known}")
-        if named >= self.begun - TRAIL and named not in self._unfinished:
+        if named >= self.begun - TRAIL and named not in self._late:
             raise EventError(f"decided is {named}, but the reward of round {named} has been learnt already")
         return named
 
@@ -49,12 +57,16 @@ class Rounds:
         """The reward of that round has been learnt."""
         if decided == self.begun:
             self.begin()
-        self._unfinished.discard(decided)
+        if decided == self.begun - 1:
+            self._waiting = False
+        else:
+            self._late.discard(decided)
 
     @property
     def unfinished(self) -> IntArray:
         """The unfinished rounds, in order."""
-        return np.array(sorted(self._unfinished), np.int64)
+        latest = [self.begun - 1] if self._waiting else []
+        return np.array([*sorted(self._late), *latest], np.int64)
 
     @classmethod
     def restored(cls, begun: Any, unfinished: Any) -> Rounds:
