@@ -25,7 +25,7 @@ from benchmarks.mutants.sample import Mutant, sample
 ROOT = Path(__file__).parents[2]
 RECORD = ROOT / "results" / "mutants.csv"
 FIELDS = ("place", "module", "line", "operator", "was", "now", "outcome", "seconds", "test")
-SEED, SIZE = 12, 300
+SEED, SIZE = 12, 240
 LEAST_SCORE = 0.85
 Rows: TypeAlias = dict[str, dict[str, str]]
 

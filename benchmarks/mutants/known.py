@@ -191,7 +191,7 @@ def main() -> int:
             target = Target((fault.module,), (fault.test,), jit=fault.jit)
             source = judge.source(SRC + fault.module)
             assert source.count(fault.was) == 1, f"{fault.module} no longer has: {fault.was}"
-            clean = judge.clean(target, compiled=True)
+            clean = judge.clean(target)
             verdict = judge.judge(target, SRC + fault.module, source.replace(fault.was, fault.now))
             noticed = clean.outcome == "survived" and verdict.outcome != "survived"
             missed += not noticed

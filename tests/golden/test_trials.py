@@ -32,6 +32,7 @@ TRIALS: tuple[tuple[str, str, int, int], ...] = (
     ("tide", "flipping-gaussian", TIDE, 5),
     ("tide", "sinusoidal-bernoulli", TIDE, 8),
     ("tide", "circular-markov-chain", TIDE, 0),
+    ("tide", "circular-markov-chain", TIDE, 3),
     ("tide", "rotating-vector-32", TIDE, 0),
     ("tide", "rotating-vector-32", TIDE, 3),
     ("tide", "flipping-digits", TIDE, 0),

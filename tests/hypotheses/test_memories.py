@@ -207,6 +207,18 @@ def test_noted_rewards_are_standardised_and_bounded() -> None:
     assert notes[0, LAST_REWARD.index] == 5.0, "what was noted stays as it was"
 
 
+@pytest.mark.parametrize("reward", [5.0, 3.0, 1.0, 0.5, -0.49, -0.6, -90.0, math.nan])
+def test_moment_is_standardised_as_rows_of_notes_are(reward: float) -> None:
+    moment = blank(3, 2)
+    moment.notes[:], moment.each[:] = 2.0, 0.5
+    moment.notes[LAST_REWARD.index] = reward
+    made = moment.standardised(1.0, 0.5)
+    np.testing.assert_array_equal(made.notes, standardised(moment.notes[None], 1.0, 0.5)[0])
+    assert made.t == 3
+    np.testing.assert_array_equal(made.each, moment.each)
+    assert moment.notes[LAST_REWARD.index] == pytest.approx(reward, nan_ok=True)
+
+
 def test_columns_have_names_of_their_own() -> None:
     assert [column.index for column in columns()] == list(range(len(columns())))
     with pytest.raises(ValueError, match="already a column 'last arm'"):
