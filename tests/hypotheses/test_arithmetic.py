@@ -256,7 +256,7 @@ def test_row_is_added_by_rotations_even_with_zeros_in_it() -> None:
 @pytest.mark.parametrize("e", [0.0, -0.7, 12.0])
 def test_log_student_is_the_density_of_students_t(a: float, e: float) -> None:
     expected = stats.t.logpdf(e, 2 * a, scale=math.sqrt(0.37))
-    assert algebra.log_student(e, a, 0.37) == pytest.approx(expected, abs=2e-8)
+    assert algebra.log_student(e, a, 0.37) == pytest.approx(expected, abs=1e-9)
 
 
 @pytest.mark.parametrize(
