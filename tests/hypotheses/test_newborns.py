@@ -130,7 +130,7 @@ def test_two_phases_are_born_with_the_context() -> None:
 
 
 def test_second_season_is_found_in_what_the_first_leaves() -> None:
-    swing = sine(40.0, 240) + wave(7.0, 0.0, 240)
+    swing = 3 * sine(40.0, 240) + wave(7.0, 0.0, 240)
     newborns = born("seasons", past(swing, heavy=[Fourier(40.0, 0.99)]))
     pairs = [each.hypothesis for each in newborns]
     assert all(isinstance(pair, Seasons) and pair.first == Fourier(40.0) for pair in pairs)

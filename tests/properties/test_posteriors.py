@@ -143,6 +143,23 @@ def test_discounted_models_weigh_rounds_by_their_age_in_any_order(seed: int, n: 
 
 
 @QUICK
+@given(seeds, counts)
+def test_stationary_models_count_every_round_alike(seed: int, n: int) -> None:
+    rows, rewards, models, rounds = late(seed, n)
+    made = StationaryModels(2, DIM, 0.7)
+    for x, y, model, t in zip(rows, rewards, models, rounds, strict=True):
+        made.update(model, x, y, t)
+        made.advance(t)
+    for model in range(2):
+        mine = [i for i in range(n) if models[i] == model]
+        V = 0.7 * np.eye(DIM) + rows[mine].T @ rows[mine]
+        means, variances = made.predict(model, X)
+        np.testing.assert_allclose(means, X @ np.linalg.solve(V, rows[mine].T @ rewards[mine]), atol=1e-8)
+        np.testing.assert_allclose(variances, np.einsum("ij,ji->i", X, np.linalg.solve(V, X.T)))
+        assert made.weights[model] == len(mine)
+
+
+@QUICK
 @given(seeds, counts, st.integers(1, 8))
 def test_windowed_models_and_tallies_count_the_last_rounds_in_any_order(
     seed: int, n: int, window: int
