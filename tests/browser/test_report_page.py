@@ -34,7 +34,7 @@ pytestmark = pytest.mark.skipif(
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    store = fill(tmp_path_factory.mktemp("store"), SUITE.replace("0-5", "0-2"))
+    store = fill(tmp_path_factory.mktemp("store"), SUITE.replace("0-5", "0-2").replace("= 200", "= 2000"))
     return build_report([store], tmp_path_factory.mktemp("report"), formats=[]).page.as_uri()
 
 
@@ -139,3 +139,31 @@ def test_file_of_the_page_is_all_that_is_needed(address: str, tmp_path: Path, br
     opened.goto(alone.as_uri())
     assert opened.locator("svg.plot polyline").count() > 0
     opened.close()
+
+
+def test_table_wider_than_the_window_says_that_it_scrolls(page: Any) -> None:
+    page.set_viewport_size({"width": 390, "height": 800})
+    figure = page.locator("figure.table:has(table[id='details-tiny-flipping-gaussian'])")
+    caption = figure.locator("figcaption")
+    page.wait_for_function("document.querySelector('.wide') !== null")
+    assert "wide" in figure.get_attribute("class")
+    said = caption.evaluate("node => getComputedStyle(node, '::after').content")
+    assert "scroll sideways" in said
+    page.set_viewport_size({"width": 4000, "height": 800})
+    page.add_style_tag(content="body { max-width: none }")
+    page.wait_for_function("document.querySelector('.wide') === null")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_tick_of_a_chart_is_cut_off(page: Any, width: int) -> None:
+    page.set_viewport_size({"width": width, "height": 800})
+    page.wait_for_timeout(300)
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("svg.plot")].flatMap((plot) => {
+          const edge = plot.getBoundingClientRect();
+          return [...plot.querySelectorAll("text.tick")].map((tick) => tick.getBoundingClientRect())
+            .filter((box) => box.right > edge.right + 0.5 || box.left < edge.left - 0.5)
+            .map((box) => box.right - edge.right);
+        })"""
+    )
+    assert cut == []

@@ -12,7 +12,7 @@ from tests.analysis.making import around, make_study
 from tidepull.analysis.beside_paper import paper_column, reported, standard_errors
 from tidepull.analysis.frame import Study, load_frame
 from tidepull.analysis.published import Reported
-from tidepull.analysis.sensitivity import sensitivities
+from tidepull.analysis.sensitivity import Sensitivity, sensitivities
 from tidepull.bench.store.store import Store
 from tidepull.report import result_tables
 from tidepull.report.colours import dashes
@@ -138,7 +138,7 @@ def test_results_table_marks_settings_that_were_chosen_on_its_trials(store: Stor
 
 def test_details_have_no_column_that_is_empty(store: Store) -> None:
     study = load_frame([store]).studies[0]
-    assert result_tables.details_table(study, 80.0, {}).columns[-1] == "paper, of random's"
+    assert result_tables.details_table(study, 80.0, {}).columns[-1] == "paper, share of random's regret"
     assert "paper" not in result_tables.details_table(study, 80.0, {}).columns
 
 
@@ -146,3 +146,22 @@ def test_variants_of_one_policy_have_lines_that_can_be_told_apart() -> None:
     lines = [dashes(name) for name in ("d-ucb-tuned", "d-ucb-default", "d-ucb-boltzmann", "d-ucb-epsilon")]
     assert lines[0] == ()
     assert len(set(lines)) == 4
+
+
+def test_figures_against_random_arms_are_explained_beside_the_table() -> None:
+    study = make_study("flipping-gaussian", {"d-ucb": around(100.0), "random": around(80.0)})
+    table = result_tables.details_table(study, 80.0, {})
+    assert {"share of random's regret", "trials worse than random"} <= set(table.columns)
+    assert "0 is the oracle, 1 is random" in table.note
+    assert "more regret than random arms have on average" in table.note
+    assert result_tables.details_table(study, None, {}).note == ""
+
+
+def test_score_far_below_random_is_said_in_words() -> None:
+    scores = np.array([1.0, -27.5, -60.0])
+    found = Sensitivity("d-ucb", np.array([3.0, 2.0, 1.0]), ("a", "b", "c"), (1, 1, 1), scores)
+    study = make_study("flipping-gaussian", {"d-ucb": around(100.0)})
+    table = result_tables.sensitivity_table(study, [found])
+    cell = table.rows[0][table.columns.index("median setting's score")]
+    assert (cell.text, cell.value) == ("below random", -27.5)
+    assert "1 is as good as the best, 0 as random" in table.note

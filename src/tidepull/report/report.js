@@ -90,7 +90,10 @@
         make(this.svg, "line", { class: "grid", x1: left, x2: right, y1: yPlace(tick), y2: yPlace(tick) });
         make(this.svg, "text", { x: left - 6, y: yPlace(tick) + 4, "text-anchor": "end" }, tickText(tick));
       }
-      for (const tick of xTicks) make(this.svg, "text", { x: xPlace(tick), y: bottom + 16, "text-anchor": "middle" }, tickText(tick));
+      for (const tick of xTicks) {
+        const text = tickText(tick), half = text.length * 3.6, cut = xPlace(tick) + half > this.width; // 12px digits are about 7px wide
+        make(this.svg, "text", { class: "tick", x: cut ? this.width - 1 : xPlace(tick), y: bottom + 16, "text-anchor": cut ? "end" : "middle" }, text);
+      }
       make(this.svg, "line", { class: "axis", x1: left, x2: right, y1: bottom, y2: bottom });
       make(this.svg, "text", { x: (left + right) / 2, y: height - 6, "text-anchor": "middle" }, this.chart.xlabel);
       if (this.chart.ylabel) make(this.svg, "text", { x: 4, y: 12 }, this.chart.ylabel);
@@ -184,6 +187,9 @@
     const view = new View(holder, charts[holder.dataset.chart]);
     views.push(view); view.draw();
   }
+  const hint = (box) => box.parentElement.classList.toggle("wide", box.scrollWidth > box.clientWidth + 1);
+  const watch = new ResizeObserver((entries) => { for (const { target } of entries) hint(target); });
+  for (const box of document.querySelectorAll(".scroll")) watch.observe(box); // also when a section opens
   for (const table of document.querySelectorAll("table.sortable")) {
     const heads = [...table.tHead.rows[0].cells];
     heads.forEach((head, column) => head.firstElementChild.addEventListener("click", () => {

@@ -17,6 +17,13 @@ from tidepull.analysis.summary import summarise
 from tidepull.analysis.traces import Trace
 from tidepull.report.tables import Cell, Table, interval, number, spread
 
+SHARE = "share of random's regret"
+_ABOUT_RANDOM = (
+    "Share of random's regret: mean regret divided by that of uniformly random arms; 0 is the oracle, 1 is random. "
+    "Trials worse than random: those with more regret than random arms have on average. Best arm: rounds in which it "
+    "was played."
+)
+
 
 def results_table(suite: str, studies: Sequence[Study]) -> Table:
     """Problems x policies: mean ± standard deviation of final regret, best in bold, the paper's figure and
@@ -77,12 +84,12 @@ def details_table(study: Study, random: float | None, traces: Mapping[str, Trace
         "regret",
         "95% interval",
         "worst trial",
-        "of random's",
-        "worse than random",
+        SHARE,
+        "trials worse than random",
     ]
     columns += ["best arm", "realised regret", "seconds a trial"]
     columns += ["paper", "difference (s.e.)"] if printed else []
-    columns += ["paper, of random's"] if shared else []
+    columns += [f"paper, {SHARE}"] if shared else []
     rows = []
     for group in order:
         cells = _details(group, random, traces.get(group.name), group is order[0])
@@ -90,10 +97,10 @@ def details_table(study: Study, random: float | None, traces: Mapping[str, Trace
         cells += [number(reported_share(study, group.name, random), 2)] if shared else []
         rows.append(tuple(cells))
     starred = [group for group in study.groups if group.chosen_from > 1]
-    note = ""
+    note = _ABOUT_RANDOM if random else ""
     if starred:
         chosen = "; ".join(f"{g.name}: {g.setting}, best of {g.chosen_from}" for g in starred)
-        note = f"* chosen on these very trials, which flatters ({chosen})."
+        note = f"{note} * chosen on these very trials, which flatters ({chosen}).".strip()
     return Table(
         f"details-{_slug(study.suite)}-{study.slug}", "Every policy", tuple(columns), tuple(rows), note
     )
@@ -196,7 +203,7 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
             number(float(s.means[0])),
             number(float(np.median(s.means))),
             number(float(s.means[-1])),
-            number(s.median_score, 2),
+            _score(s.median_score),
             number(s.share_below_random * 100, 0, unit="%"),
             Cell(s.settings[0] or "–"),
         )
@@ -209,12 +216,20 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
         "best reward",
         "median",
         "worst",
-        "median score",
-        "below random",
+        "median setting's score",
+        "settings below random",
         "best setting",
     )
-    note = "Score: (m - m_random) / (m_best - m_random) with the policy's own best setting."
+    note = (
+        "Rewards are means over trials. Score: what the median setting earns above random arms, as a share of what the "
+        "policy's own best setting earns above them; 1 is as good as the best, 0 as random."
+    )
     return Table(f"sensitivity-{_slug(study.suite)}-{study.slug}", "Settings", columns, rows, note)
+
+
+def _score(value: float) -> Cell:
+    """Two digits; how far below random a setting lies says nothing where the best is hardly above."""
+    return number(value, 2) if not value < 0 else Cell("below random", value)
 
 
 def _set_name(panel: Panel) -> str:

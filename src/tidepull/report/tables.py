@@ -105,8 +105,8 @@ def to_html(table: Table) -> str:
     note = f"<p class=note>{html.escape(table.note)}</p>" if table.note else ""
     return (
         f'<figure class="table"><figcaption>{html.escape(table.title)}</figcaption>'
-        f'<div class=scroll><table id="{html.escape(table.name)}" class=sortable><thead><tr>{heads}</tr></thead>'
-        f"<tbody>{body}</tbody></table></div>{note}</figure>"
+        f'<div class=scroll tabindex=0><table id="{html.escape(table.name)}" class=sortable>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{note}</figure>"
     )
 
 
