@@ -19,7 +19,7 @@ PROBLEMS = ("sinusoidal-bernoulli", "rotating-vector-32", "wall-following", "fli
 
 def measure(id: str, problem: str) -> str:
     world = build_problem(problem, seed=0)
-    policy = build_policy(id, shape_of(world), seed=0)
+    policy = build_policy((id, {"train_every": ROUNDS + 1}), shape_of(world), seed=0)
     assert isinstance(policy, Policy)
     n_arms = world.n_arms
     for t in range(ROUNDS):
