@@ -461,6 +461,25 @@ def test_rewritten_history_equals_one_that_was_always_in_the_new_units(
     np.testing.assert_allclose(encoder.encode_history()[0], expected.encode_history()[0], rtol=0, atol=1e-9)
 
 
+def test_rewriting_without_reading_again_leaves_state_and_features_until_the_next_training() -> None:
+    read, unread, untouched = (
+        recurrent(ProblemShape(3)),
+        recurrent(ProblemShape(3)),
+        recurrent(ProblemShape(3)),
+    )
+    for encoder in (read, unread, untouched):
+        for reward in (0.5, 0.25, 0.125):
+            encoder.append(Event(Context(), 0, reward))
+    read.rewrite(np.array([5.0, 2.5, 1.25]))
+    unread.rewrite(np.array([5.0, 2.5, 1.25]), read=False)
+    np.testing.assert_array_equal(unread.encode_history()[0], untouched.encode_history()[0])
+    np.testing.assert_array_equal(unread._h, untouched._h)
+    assert np.abs(read._h - unread._h).max() > 1e-3
+    read.refit(2)
+    unread.refit(2)
+    np.testing.assert_array_equal(unread.features(Context()), read.features(Context()))
+
+
 def test_rewriting_with_nan_takes_a_reward_back_and_leaves_what_was_heard() -> None:
     encoder = recurrent(ProblemShape(3))
     for reward in (0.5, 0.25, 0.125):

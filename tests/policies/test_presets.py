@@ -192,7 +192,8 @@ def test_window_of_backpropagation_reaches_the_network() -> None:
 
 
 @pytest.mark.parametrize("id", ["rnlps", "nlps"])
-def test_exploding_training_does_not_stop_a_trial(id: str) -> None:
+def test_exploding_training_does_not_stop_a_trial(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tidepull.parameters.LARGEST", 1e40)  # what is allowed does not explode
     explosive = {"learning_rate": 1e30, "units": (8, 8, 8)}
     trial = run_trial("sinusoidal-bernoulli", (id, explosive), horizon=200)
     assert trial.diagnostics["failed_trainings"] == 6
