@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from itertools import groupby
 from typing import Any
@@ -9,10 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conformance.playing import choose, contexts, every_policy, every_shape, make, play
+from tests.conformance.playing import IDS, choose, contexts, every_policy, every_shape, learn, make, play
 from tests.conformance.wrong_values import Wrong, wrong_contexts, wrong_events, wrong_features
 from tidepull import snapshots
-from tidepull.errors import ContextError, ProblemError, TidepullError
+from tidepull.errors import ContextError, NumericalError, ProblemError, TidepullError
 from tidepull.policies.guard import Guarded, GuardedOracle
 from tidepull.types import Context, Event, ProblemShape
 
@@ -92,6 +93,26 @@ def test_policy_takes_numbers_of_any_kind_as_the_floats_they_are(id: str, shape:
         exact.learn(Event(clean, arm, 1.0))
         loose.learn(Event(other, np.int64(arm), np.float32(1)))  # type: ignore[arg-type]
     assert snapshots.dump(exact.snapshot()) == snapshots.dump(loose.snapshot())
+
+
+@pytest.mark.parametrize("id", [id for id in IDS if id not in ("rnlps", "tide")])
+@every_shape
+def test_policy_takes_the_largest_numbers_and_can_still_be_saved(id: str, shape: ProblemShape) -> None:
+    policy = make(id, shape)
+    rng = np.random.default_rng(1)
+    largest = np.array([-1e15, 1e15])
+    for _ in range(30):
+        context = Context(
+            rng.choice(largest, shape.observation_dim) if shape.observation_dim else None,
+            rng.choice(largest, (shape.n_arms, shape.arm_dim)) if shape.arm_dim else None,
+            time=1e20,
+        )
+        with contextlib.suppress(NumericalError):  # d-lin-ucb says that such features must be scaled
+            arm = choose(policy, context, shape.n_arms)
+            reward = 1.0 if id == "bernoulli-ts" else float(rng.choice(largest))
+            learn(policy, Event(context, arm, reward))
+    assert policy.rounds > 0
+    make(id, shape, seed=3).restore(snapshots.load(snapshots.dump(policy.snapshot())))
 
 
 def test_oracle_refuses_means_that_are_not_a_number_for_each_arm() -> None:
