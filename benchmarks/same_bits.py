@@ -2,8 +2,7 @@
 
     python -m benchmarks.same_bits results/tide_rows.csv results/neural_rows.csv [--policies tide] [--seeds 20030:20032]
 
-Prints a line for each policy and problem, and every trial that came out differently; ends with 1 if there is one.
-`--out` keeps the comparison as a table.
+Prints a line for each trial and appends it to `--out`; ends with 1 if one came out differently.
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ import argparse
 import csv
 import json
 import sys
-from collections import Counter
 from pathlib import Path
 
 from benchmarks.machine import describe
@@ -35,32 +33,33 @@ def main() -> None:
     parser.add_argument("--policies", default="", help="only these")
     parser.add_argument("--problems", default="", help="only these")
     parser.add_argument("--seeds", default="", help="only first:stop")
-    parser.add_argument("--out", type=Path)
+    parser.add_argument("--out", type=Path, default=Path("results/same_bits.csv"))
     given = parser.parse_args()
     first, stop = map(int, given.seeds.split(":")) if given.seeds else (0, sys.maxsize)
-    same: Counter[tuple[str, str, str]] = Counter()
-    all_of: Counter[tuple[str, str, str]] = Counter()
-    for table in given.tables:
-        with table.open() as file:
-            for row in csv.DictReader(file):
+    played, same, fresh = 0, 0, not given.out.exists()
+    with given.out.open("a", newline="") as out:
+        writer = csv.writer(out)
+        if fresh:
+            writer.writerow(("table", "problem", "policy", "seed", "published", "today", "machine"))
+        for table in given.tables:
+            for row in csv.DictReader(table.read_text().splitlines()):
                 wanted = (not given.policies or row["policy"] in given.policies.split(",")) and (
                     not given.problems or row["problem"] in given.problems.split(",")
                 )
                 if not wanted or not first <= int(row["seed"]) < stop:
                     continue
-                key = table.name, row["problem"], row["policy"]
                 published, today = compared(row)
-                all_of[key] += 1
-                same[key] += published == today
-                mark = "same" if published == today else f"DIFFERENT: {published} published, {today} today"
-                print(*key, f"seed {row['seed']}:", mark, flush=True)
-    if given.out is not None:
-        with given.out.open("w", newline="") as file:
-            writer = csv.writer(file)
-            writer.writerow(("table", "problem", "policy", "trials", "same", "machine"))
-            writer.writerows([*key, count, same[key], describe()] for key, count in all_of.items())
-    print(f"{sum(same.values())} of {sum(all_of.values())} trials came out the same")
-    sys.exit(same != all_of)
+                key = table.name, row["problem"], row["policy"], row["seed"]
+                writer.writerow((*key, published, today, describe()))
+                out.flush()
+                played, same = played + 1, same + (published == today)
+                print(
+                    *key,
+                    "same" if published == today else f"DIFFERENT: {published}, {today} today",
+                    flush=True,
+                )
+    print(f"{same} of {played} trials came out the same")
+    sys.exit(same != played)
 
 
 if __name__ == "__main__":
