@@ -73,6 +73,18 @@ def test_restored_policy_knows_its_rounds() -> None:
     assert snapshots.dump(other.snapshot()) == snapshots.dump(policy.snapshot())
 
 
+@pytest.mark.parametrize("named", [None, 20])
+def test_restored_policy_waits_for_its_latest_round(named: int | None) -> None:
+    policy, other = played(), build_policy("d-ucb", SHAPE, seed=7)
+    policy.choose(Context())
+    other.restore(policy.snapshot())
+    for player in (policy, other):
+        player.learn(Event(Context(), 0, 1.0, decided=named))
+    assert other.rounds == 21
+    assert other.snapshot()["unfinished"].tolist() == [0, 4, 8, 12, 16]
+    assert snapshots.dump(other.snapshot()) == snapshots.dump(policy.snapshot())
+
+
 def test_snapshot_of_another_policy_parameter_or_shape_is_refused() -> None:
     taken = played(("d-ucb", {"discount": 0.9})).snapshot()
     check_refused(played("ucb"), taken, "has the policy 'd-ucb', this policy has 'ucb'")
