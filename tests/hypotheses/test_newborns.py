@@ -219,6 +219,8 @@ def test_rhythms_are_those_of_each_arms_products_in_the_order_of_decisions() -> 
     later = search.rounds._replace(t0=T0 + 30, arm=search.rounds.arm[30:], y=search.rounds.y[30:])
     part = finished(seek.rhythms(search.window, later, search.layout, 1))
     assert part[0][0] == pytest.approx(12.5, rel=0.03)
+    alone = Window._make(each[30:] for each in search.window)
+    assert part == finished(seek.rhythms(alone, later, search.layout, 1)), "what came before is left out"
     shared = finished(seek.rhythms(search.window, search.rounds, Layout(2, 2, True), 1))
     assert shared[0] != straight[0]
 
@@ -231,6 +233,8 @@ def test_spectral_rhythms_are_apart_and_in_range() -> None:
     assert [period for period, _ in found] == pytest.approx([16, 5], rel=0.01)
     assert found[0][1] % 8 == pytest.approx(0.0, abs=0.3) or found[0][1] % 8 == pytest.approx(8.0, abs=0.3)
     assert found[1][1] % 2.5 == pytest.approx(0.5, abs=0.2)
+    for other in (1e-4 * moments, moments + 5.0):
+        np.testing.assert_allclose(finished(seek.spectral(other, 0, 2)), found, rtol=1e-3)
     assert finished(seek.spectral(np.zeros((n, 2)), 0, 3)) == []
     slow = np.sin(2 * np.pi * t / 600)[:, None]
     quick = np.where(t % 2, 1.0, -1.0)[:, None]

@@ -143,6 +143,22 @@ def test_discounted_models_weigh_rounds_by_their_age_in_any_order(seed: int, n: 
 
 
 @QUICK
+@given(seeds, counts, st.sampled_from([0.5, 0.9]))
+def test_slip_makes_the_squared_weights_from_the_new_sums(seed: int, n: int, g: float) -> None:
+    rows, rewards, models, _ = late(seed, n)
+    made = DiscountedModels(2, DIM, 0.7, g, slip=True)
+    for t in range(n):
+        made.update(models[t], rows[t], rewards[t], t)
+        for model in range(2):
+            w = [g ** (t - i) if models[i] == model else 0.0 for i in range(t + 1)]
+            S = rows[: t + 1].T @ (np.array(w)[:, None] * rows[: t + 1])
+            W = g**2 * S + (np.outer(rows[t], rows[t]) if models[t] == model else 0.0)
+            A = np.linalg.solve(S + 0.7 * np.eye(DIM), X.T)
+            expected = np.einsum("ik,ij,jk->k", A, W + 0.7 * np.eye(DIM), A)
+            np.testing.assert_allclose(made.predict(model, X)[1], expected, rtol=1e-8)
+
+
+@QUICK
 @given(seeds, counts)
 def test_stationary_models_count_every_round_alike(seed: int, n: int) -> None:
     rows, rewards, models, rounds = late(seed, n)
@@ -284,6 +300,16 @@ def test_posterior_refuses_the_snapshot_of_another_size(kind: str) -> None:
         posterior.restore(broken)
     for one, two in zip(before, told(posterior), strict=True):
         np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    "kind", ["windowed models", "discounted models", "windowed tally", "discounted tally"]
+)
+def test_no_round_is_before_the_first(kind: str) -> None:
+    posterior = KINDS[kind][0]()
+    assert posterior.snapshot()["latest"] == -1
+    with pytest.raises(SnapshotError, match="'latest' must be a whole number of at least -1"):
+        posterior.restore({**posterior.snapshot(), "latest": -2})
 
 
 def test_kernels_refuse_what_would_not_stay_positive_definite() -> None:

@@ -109,6 +109,17 @@ def test_mixture_begins_again_from_the_prior_on_a_twin_of_its_own() -> None:
     np.testing.assert_allclose(np.exp(of.log_weights), [0.5, 0.3, 0.2, 0.0])
 
 
+def test_mixture_goes_on_from_a_snapshot() -> None:
+    one, two = mixture(), mixture()
+    one.reweigh(np.array([-1.0, -2.0, -3.0, -np.inf]))
+    two.restore(one.snapshot())
+    for each in (one, two):
+        each.reweigh(np.array([-1.5, -0.5, -2.0, -np.inf]))
+    np.testing.assert_array_equal(one.log_weights, two.log_weights)
+    np.testing.assert_array_equal(one.prior, two.prior)
+    assert (one.evidence, one.learnt) == (two.evidence, two.learnt)
+
+
 @pytest.mark.parametrize(
     ("part", "value"),
     [
@@ -264,6 +275,14 @@ def test_trail_goes_on_from_a_snapshot() -> None:
         np.testing.assert_array_equal(a.moment.notes, b.moment.notes)
         np.testing.assert_array_equal(a.moment.each, b.moment.each)
         np.testing.assert_array_equal(a.seen, b.seen)
+
+
+def test_trail_refuses_a_snapshot_whose_parts_differ_in_length() -> None:
+    trail = Trail()
+    for t in (4, 9):
+        trail.add(known(t))
+    with pytest.raises(ValueError, match="shorter"):
+        Trail().restore({**trail.snapshot(), "came": [8]})
 
 
 def recent(n: int, capacity: int = 4) -> RecentRounds:
