@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from benchmarks.mutants.judge import Judge
-from benchmarks.mutants.page import write_page
+from benchmarks.mutants.page import reasons, write_page
 from benchmarks.mutants.plan import SRC, TARGETS, Target
 from benchmarks.mutants.sample import Mutant, sample
 
@@ -51,7 +51,9 @@ def main() -> int:
 
 def _is_due(mutant: Mutant, known: Rows, asked: argparse.Namespace) -> bool:
     row = known.get(mutant.place)
-    return row is None or (asked.retry_survivors and row["outcome"] == "survived")
+    if row is None:
+        return True
+    return asked.retry_survivors and row["outcome"] == "survived" and mutant.place not in reasons(ROOT)
 
 
 def _judge_all(judge: Judge, target: Target, mine: list[Mutant]) -> None:
@@ -119,7 +121,7 @@ def _arguments() -> argparse.Namespace:
         "--only", nargs="*", default=[""], help="judge mutants of modules with this in their path"
     )
     parser.add_argument(
-        "--retry-survivors", action="store_true", help="judge survivors again, by today's tests"
+        "--retry-survivors", action="store_true", help="judge survivors without a reason again"
     )
     return parser.parse_args()
 

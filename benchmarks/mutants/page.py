@@ -12,7 +12,7 @@ BEGIN, END = "<!-- made by `make mutants` -->", "<!-- end -->"
 
 def write_page(rows: list[dict[str, str]], root: Path) -> float:
     """Print and write the score; returns it."""
-    reasons: dict[str, str] = json.loads((root / REASONS).read_text())
+    why_not = reasons(root)
     groups: dict[str, list[dict[str, str]]] = {}
     for row in rows:
         groups.setdefault(row["module"].removeprefix("src/tidepull/"), []).append(row)
@@ -29,13 +29,19 @@ def write_page(rows: list[dict[str, str]], root: Path) -> float:
     lines += ["", "Survivors:", "", "| place | before | after | why |", "|---|---|---|---|"]
     for row in survivors:
         where = f"`{row['module'].removeprefix('src/tidepull/')}`:{row['line']}"
-        why = reasons.get(row["place"], f"not looked at yet ({row['place']})")
+        why = why_not.get(row["place"], f"not looked at yet ({row['place']})")
         lines.append(f"| {where} | {_code(row['was'])} | {_code(row['now'])} | {why} |")
     path = root / PAGE
     text = path.read_text()
     head, tail = text.split(BEGIN)[0], text.split(END)[1]
     path.write_text(head + BEGIN + "\n" + "\n".join(lines) + "\n" + END + tail)
     return score
+
+
+def reasons(root: Path) -> dict[str, str]:
+    """Why survivors survive, by place."""
+    given: dict[str, str] = json.loads((root / REASONS).read_text())
+    return given
 
 
 def _code(text: str) -> str:

@@ -216,10 +216,12 @@ def test_rhythms_are_those_of_each_arms_products_in_the_order_of_decisions() -> 
     shuffled = Window._make(part[order] for part in search.window)
     again = finished(seek.rhythms(shuffled, search.rounds, search.layout, 2))
     np.testing.assert_allclose(again, straight)
-    later = search.rounds._replace(t0=T0 + 30, arm=search.rounds.arm[30:], y=search.rounds.y[30:])
+    arm = search.rounds.arm
+    cut = next(i for i in range(30, 60) if arm[i - 1] != arm[-1])
+    later = search.rounds._replace(t0=T0 + cut, arm=arm[cut:], y=search.rounds.y[cut:])
     part = finished(seek.rhythms(search.window, later, search.layout, 1))
     assert part[0][0] == pytest.approx(12.5, rel=0.03)
-    alone = Window._make(each[30:] for each in search.window)
+    alone = Window._make(each[cut:] for each in search.window)
     assert part == finished(seek.rhythms(alone, later, search.layout, 1)), "what came before is left out"
     shared = finished(seek.rhythms(search.window, search.rounds, Layout(2, 2, True), 1))
     assert shared[0] != straight[0]

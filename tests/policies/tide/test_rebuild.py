@@ -29,14 +29,14 @@ NOW = Units(0.0, 2.0, 0.0, False)
 class World:
     """Two arms, two hypotheses and a network that said something of every reward."""
 
-    def __init__(self, rewards: list[float], units: Units, capacity: int = 64) -> None:
+    def __init__(self, rewards: list[float], units: Units, capacity: int = 64, raw: int = 64) -> None:
         self.bank = HypothesisBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
         for m, spec in enumerate(SPECS):
             self.bank.assign(m, spec)
         self.mixture = Mixture(PRIOR.copy(), np.array([0, 1, 2]), ("a", "b", "c"), 1e-12, uniform=False)
         self.scale = RewardScale(2)
         self.scale.units = units
-        self.recent = RecentRounds(capacity, capacity, 1, 0)
+        self.recent = RecentRounds(capacity, raw, 1, 0)
         self.memories: dict[str, Memory] = {"last success": LastSuccessMemory(2)}
         for reward in rewards:
             self.come(reward)
@@ -145,8 +145,9 @@ def test_network_is_silent_about_rewards_that_seemed_to_be_binary() -> None:
     check(again, kept, again.bank.arrays.ridge)
 
 
-def test_rebuild_gives_up_when_more_comes_than_the_window_holds() -> None:
-    world = World([float(i % 3) for i in range(8)], NOW, capacity=8)
+@pytest.mark.parametrize("raw", [2, 8])
+def test_rebuild_gives_up_when_more_comes_than_the_window_holds(raw: int) -> None:
+    world = World([float(i % 3) for i in range(8)], NOW, capacity=8, raw=raw)
     work = world.work()
     next(work)
     for i in range(30):

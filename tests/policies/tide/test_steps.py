@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tidepull.errors import ParameterError
 from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.last_success import LastSuccessMemory
 from tidepull.hypotheses.network import NetworkHypothesis
@@ -134,6 +135,15 @@ def test_work_under_way_is_not_put_off_by_more_of_its_kind() -> None:
         policy.learn(Event(Context(), t % 3, float(rng.random() < 0.5), t))
     assert agenda(policy) == ["rebuild", "record", "births", "train"]
     assert policy.pending
+
+
+@pytest.mark.parametrize("field", ["without", "also"])
+def test_unknown_families_are_refused_wherever_they_are_named(field: str) -> None:
+    with pytest.raises(ParameterError, match=f"{field}: there is no family 'tides'"):
+        TideParameters(**{field: ("tides",)}).families()  # type: ignore[arg-type]
+    assert "trend" not in TideParameters().families()
+    assert "trend" in TideParameters(also=("trend",)).families()
+    assert "turns" not in TideParameters(without=("turns",)).families()
 
 
 def test_pools_suit_the_problem() -> None:
