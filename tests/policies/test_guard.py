@@ -104,6 +104,9 @@ def test_guard_refuses_rounds_that_are_finished_or_have_not_begun() -> None:
     policy.learn(Event(Context(), 0, 1.0, decided=1))
     with pytest.raises(EventError, match="the reward of round 1 has been learnt already"):
         policy.learn(Event(Context(), 0, 1.0, decided=1))
+    policy.learn(Event(Context(), 0, 1.0, decided=2))
+    with pytest.raises(EventError, match="the reward of round 2 has been learnt already"):
+        policy.learn(Event(Context(), 0, 1.0, decided=2))
     with pytest.raises(EventError, match="rounds 0 to 2 have begun"):
         policy.learn(Event(Context(), 0, 1.0, decided=3))
 
