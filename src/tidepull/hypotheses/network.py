@@ -32,6 +32,8 @@ FAMILY = Family(
 
 _EPOCHS, _FIRST_TRAINING = 16, 32
 _UNITS, _LEARNING_RATE = (32, 32, 32), 0.01
+_LARGEST = 1e6
+"""A standardised reward beyond this size is all the same to a network of single precision."""
 
 Lessons: TypeAlias = Callable[[int], tuple[Window, int]]
 """Finished rounds from the n-th reward on (or from the oldest that is kept), and how many rewards have come."""
@@ -100,7 +102,7 @@ class NetworkHypothesis:
             return math.nan
         elif proposed != arm:
             self._encoder.amend(t, self._context(X), arm)
-        features = self._encoder.pay(t, y)
+        features = self._encoder.pay(t, min(max(y, -_LARGEST), _LARGEST))
         if self._encoder.rounds - self._encoder.oldest == 2 * self._window:
             self._encoder.forget(self._window)
         if not self.awake:
@@ -156,7 +158,7 @@ class NetworkHypothesis:
         for t, x in unfinished.items():
             if oldest <= t < self._encoder.rounds:
                 z[t - oldest] = x[1:]
-        self._encoder.rewrite(y, z if self._z else None, read=False)
+        self._encoder.rewrite(np.clip(y, -_LARGEST, _LARGEST), z if self._z else None, read=False)
         self._resting = True
 
     def snapshot(self) -> Snapshot:
