@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import sha256
+from itertools import islice
 from pathlib import Path
 
 from cosmic_ray.ast import ast_nodes, get_ast
@@ -98,7 +99,17 @@ def mutants_of(module: str, root: Path) -> Iterator[Mutant]:
 def sample(modules: list[str], root: Path, size: int, seed: int) -> list[Mutant]:
     """Every mutant is as likely as every other, and stays in the sample while its line stays as it is."""
     everything = [mutant for module in modules for mutant in mutants_of(module, root)]
-    return sorted(everything, key=lambda m: sha256(f"{seed} {m.place}".encode()).digest())[:size]
+    everything.sort(key=lambda m: sha256(f"{seed} {m.place}".encode()).digest())
+    return list(islice((m for m in everything if _is_python((root / m.module).read_text(), m)), size))
+
+
+def _is_python(source: str, mutant: Mutant) -> bool:
+    """Not `def f(+, x)`: what every import refuses says nothing about tests."""
+    try:
+        compile(mutant.code(source), mutant.module, "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def _words(source: str) -> list[tuple[tuple[int, int], tuple[int, int]]]:
