@@ -12,7 +12,7 @@ import typer
 
 from tidepull.analysis.published import DEFAULTS
 from tidepull.bench.delay import AT_ONCE
-from tidepull.bench.search.selection import BASELINE, Default, Selection, kinds_of
+from tidepull.bench.search.selection import BASELINE, Best, Default, Selection, kinds_of
 from tidepull.bench.search.selection import select as choose
 from tidepull.bench.store.plan import read_plans
 from tidepull.bench.store.rows import Row, Rows, load_rows
@@ -118,9 +118,14 @@ def _suite_text(
     policies: list[dict[str, Any]] = []
     if any(row.name == BASELINE for row in rows):
         policies.append({"name": BASELINE})
-    policies += [_policy(f"{b.name}-best", b.policy, [b.problem], b.parameters) for b in selection.best]
+    rounds = {row.played: row.horizon for row in rows}
     policies += [
-        _policy(f"{d.name}-default", d.policy, list(d.scores), d.parameters) for d in selection.default
+        _policy(f"{b.name}-best", b.policy, [b.problem], b.parameters, _best_of(b, rounds[b.problem]))
+        for b in selection.best
+    ]
+    policies += [
+        _policy(f"{d.name}-default", d.policy, list(d.scores), d.parameters, _default_of(d))
+        for d in selection.default
     ]
     return suite_text(
         f"{name}-selected",
@@ -138,8 +143,22 @@ def _fixed_world(rows: tuple[Row, ...]) -> int | None:
     return next((row.problem_seed for row in rows if row.problem_seed != row.seed), None)
 
 
-def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": name, "id": id, "problems": on, "parameters": parameters}
+def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any], chosen: str) -> dict[str, Any]:
+    return {"name": name, "id": id, "problems": on, "parameters": parameters, "chosen": chosen}
+
+
+def _best_of(best: Best, rounds: int) -> str:
+    """How a best setting was chosen, for the suite that reports it."""
+    few = len(best.seeds) == 1
+    trials = (
+        f"one trial of each (seed {best.seeds[0]}" if few else f"{len(best.seeds)} trials of each (seeds "
+    )
+    seeds = "" if few else seeds_text(best.seeds)
+    return f"highest mean reward of {best.settings} settings, {trials}{seeds}, {rounds:,} rounds)"
+
+
+def _default_of(default: Default) -> str:
+    return f"highest mean score of {len(default.ranking)} settings over {', '.join(default.scores)}"
 
 
 def papers_place(default: Default) -> str:

@@ -174,6 +174,9 @@ def test_the_command_writes_a_suite_that_sweep_runs(searched: Path) -> None:
         "lever-best",
         "lever-default",
     ]
+    best, default = written["policies"][1], written["policies"][3]
+    assert best["chosen"] == "highest mean reward of 2 settings, 4 trials of each (seeds 100-103, 60 rounds)"
+    assert default["chosen"] == "highest mean score of 2 settings over few-coins"
     suite = load_suite(searched / "selected.toml")
     assert {spec.seed for spec in suite.specs} == set(range(10))
     assert {spec.horizon for spec in suite.specs} == {4096}

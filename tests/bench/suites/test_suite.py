@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 import sys
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import pytest
 
 from tidepull.bench.suites.modules import load_modules
 from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
-from tidepull.bench.suites.suite import Suite, load_suite, own_suites, parse_suite
+from tidepull.bench.suites.suite import Suite, load_suite, own_suites, parse_suite, read_table
 from tidepull.errors import SuiteError
 
 HERE = Path(__file__).parents[1]
@@ -238,13 +239,49 @@ def test_the_grids_are_as_large_as_the_papers() -> None:
 
 
 def test_suites_that_select_and_suites_that_report_share_no_seed() -> None:
-    seeds = {
-        path.stem: {spec.seed for spec in load_suite(path).specs} for path in own_suites().glob("*.toml")
+    seeds = {path.stem: set(read_table(path).seeds) for path in own_suites().glob("*.toml")}
+    select = {
+        "paper-grid-noncontextual",
+        "paper-grid-contextual",
+        "paper-exploration",
+        "paper-exploration-more",
     }
-    select = {"paper-grid-noncontextual", "paper-grid-contextual", "paper-exploration"}
-    report = {"paper-table", "paper-criteo", "paper-stationary"}
+    report = {"paper-table", "paper-criteo", "paper-stationary", "paper-exploration-report"}
+    report |= {name for name in seeds if name.endswith("-selected")}
     assert all(not seeds[a] & seeds[b] for a in select for b in report)
-    assert all(len(seeds[name]) == 10 for name in report)
+    assert all(len(seeds[name]) == (40 if "exploration" in name else 10) for name in report)
+
+
+def test_more_exploration_searches_the_same_grids_but_for_the_width_of_contextual_networks() -> None:
+    first = {policy.name: policy.grid for policy in read_table("paper-exploration").policies}
+    contextual = {p.name: p.grid for p in read_table("paper-grid-contextual").policies}["rnlps"]["units"]
+    more = read_table("paper-exploration-more").policies
+    assert len(more) == 7
+    for policy in more[1:]:
+        wide = policy.problems == ("rotating-*",)
+        assert policy.grid == first[policy.name] | ({"units": contextual} if wide else {})
+
+
+def test_every_committed_choice_says_how_it_was_made_and_is_a_candidate_of_its_search() -> None:
+    for path in own_suites().glob("*-selected.toml"):
+        searched = read_table(path.stem.removesuffix("-selected")).policies
+        for policy in read_table(path).policies:
+            if policy.name == "random":
+                continue
+            grids = [one.grid for one in searched if one.name == policy.name.rpartition("-")[0]]
+            assert any(all(policy.parameters[key] in grid[key] for key in grid) for grid in grids), policy
+            assert re.match(r"highest mean (reward|score) of \d+ settings", policy.chosen), policy
+
+
+def test_rules_of_exploration_differ_in_nothing_else_in_the_suite_that_compares_them() -> None:
+    by_problem: dict[tuple[str, int], set[str]] = {}
+    for spec in load_suite("paper-exploration-report").specs:
+        if spec.name != "random":
+            rule = {"exploration", "epsilon", "temperature"}
+            network = {key: value for key, value in spec.policy_parameters.items() if key not in rule}
+            by_problem.setdefault((spec.problem, spec.seed), set()).add(str(sorted(network.items())))
+    assert len(by_problem) == 6 * 40
+    assert all(len(networks) == 1 for networks in by_problem.values())
 
 
 def test_discounts_and_windows_come_from_the_variation_budget() -> None:

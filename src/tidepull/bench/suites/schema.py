@@ -47,7 +47,8 @@ class ProblemTable(_Strict):
 class PolicyTable(_Strict):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
-    `grid` maps parameters to lists of candidates; the settings are their product.
+    `grid` maps parameters to lists of candidates; the settings are their product. `chosen` says in words how the
+    parameters were chosen, and from how many trials; reports show it.
     """
 
     name: Name
@@ -56,6 +57,7 @@ class PolicyTable(_Strict):
     parameters: dict[str, Any] = Field(default_factory=dict)
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
     from_variation_budget: bool = False
+    chosen: str = ""
 
 
 class SuiteTable(_Strict):
