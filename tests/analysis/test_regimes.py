@@ -106,6 +106,15 @@ def test_trace_ends_at_the_mean_of_the_stored_totals(store: Store) -> None:
         assert trace.regret.low[-1] <= trace.regret.mean[-1] <= trace.regret.high[-1]
 
 
+def test_end_of_a_trace_is_what_the_last_eighth_of_each_trial_adds(store: Store) -> None:
+    study = load_frame([store]).studies[0]
+    group = study.groups[-1]
+    added = [trial.regret[-1] - trial.regret[-26] for trial in group.trials()]
+    assert study.horizon == 200
+    assert np.allclose(read_trace(study, group, None).late, added)
+    assert len(set(added)) > 1
+
+
 def test_oracle_recovers_at_once_and_always_plays_the_best_arm(store: Store) -> None:
     study = load_frame([store]).studies[0]
     oracle = study.group("oracle")

@@ -19,6 +19,8 @@ from tidepull.analysis.regimes import (
 from tidepull.types import FloatArray, IntArray
 
 MOST_POINTS = 400
+LATE = 8
+"""The end of a trial is its last eighth."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,13 +48,22 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trace:
-    """One group: its regret curve, share of best arms, and what happens around changes where there are any."""
+    """One group: its regret curve, share of best arms, and what happens around changes where there are any.
+
+    `late` is what each trial adds to its regret in the last eighth of its rounds.
+    """
 
     regret: Band
     best_share: float
     regimes: Band | None
     recovery: Recovery | None
     phases: Band | None
+    late: FloatArray
+
+
+def late_rounds(horizon: int) -> int:
+    """How many rounds the end of a trial has."""
+    return max(1, horizon // LATE)
 
 
 def thinned_rounds(horizon: int, most: int = MOST_POINTS) -> IntArray:
@@ -67,11 +78,12 @@ def read_trace(study: Study, group: Group, random_regret: float | None) -> Trace
     changes = np.empty(0, np.int64) if known is None else known.changes(study.horizon)
     period = None if known is None else known.returns_after()
     good_gap = None if random_regret is None else GOOD * random_regret / study.horizon
-    curves, shares, regimes, recoveries, phases = [], [], [], [], []
+    curves, shares, regimes, recoveries, phases, late = [], [], [], [], [], []
     for trial in group.trials():
         gaps = np.diff(trial.regret, prepend=0.0)
         curves.append(trial.regret[rounds - 1])
         shares.append(float(is_best(gaps).mean()))
+        late.append(float(gaps[-late_rounds(study.horizon) :].sum()))
         if len(changes):
             regimes.append(regret_per_regime(gaps, changes))
             if good_gap is not None:
@@ -85,6 +97,7 @@ def read_trace(study: Study, group: Group, random_regret: float | None) -> Trace
         regimes=_band(*_pooled(starts, np.array(regimes))) if regimes else None,
         recovery=_recovery(np.array(recoveries), changes, study.horizon) if recoveries else None,
         phases=_phase_band(np.array(phases)) if phases else None,
+        late=np.array(late),
     )
 
 
