@@ -24,6 +24,7 @@ class Sample(Parameters):
     units: tuple[int, ...] = parameter((32, 32), "layers", ge=1)
     variant: Literal["paper", "code"] = parameter("paper", "which")
     noise: float | Literal["infer"] | None = parameter(None, "noise", gt=0)
+    start: Literal["cold", "warm"] = parameter("cold", "how", stored_as={"cold": "freezing"})
 
 
 def test_streams_give_equal_numbers_for_equal_paths_and_others_otherwise() -> None:

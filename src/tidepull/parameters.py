@@ -35,10 +35,19 @@ def parameter(
     gt: float | None = None,
     le: float | None = None,
     lt: float | None = None,
+    stored_as: Mapping[str, str] | None = None,
 ) -> Any:
-    """A field of `Parameters` with a description and the range of its numbers."""
+    """A field of `Parameters` with a description and the range of its numbers.
+
+    `stored_as` is for choices that were renamed: from their name to the earlier one, which stays valid and is what
+    `to_mapping` says, so that stored trials and snapshots keep their identity.
+    """
     bounds = {"≥": ge, ">": gt, "≤": le, "<": lt}
-    metadata = {"description": description, "bounds": {k: v for k, v in bounds.items() if v is not None}}
+    metadata = {
+        "description": description,
+        "bounds": {k: v for k, v in bounds.items() if v is not None},
+        "stored_as": dict(stored_as or {}),
+    }
     if default is MISSING:
         return field(metadata=metadata)
     return field(default=default, metadata=metadata)
@@ -52,7 +61,7 @@ class Parameters:
         hints = get_type_hints(type(self))
         for f in fields(self):
             try:
-                value = _coerce(getattr(self, f.name), hints[f.name])
+                value = _coerce(_renamed(f, getattr(self, f.name)), hints[f.name])
             except OverflowError:
                 raise ParameterError(f"{f.name} must be finite, got a number beyond all floats") from None
             object.__setattr__(self, f.name, value)
@@ -78,8 +87,8 @@ class Parameters:
             raise ParameterError(f"{whose}{error}") from None
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain JSON values, the inverse of `from_mapping`."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
+        """Plain JSON values, the inverse of `from_mapping`; a renamed choice has its earlier name."""
+        return {f.name: _plain(_stored(f, getattr(self, f.name))) for f in fields(self)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -115,6 +124,15 @@ def describe(cls: type[Parameters]) -> list[ParameterDoc]:
 
 def _required(f: Field[Any]) -> bool:
     return f.default is MISSING and f.default_factory is MISSING
+
+
+def _renamed(f: Field[Any], value: Any) -> Any:
+    earlier = f.metadata.get("stored_as", {})
+    return next((name for name, old in earlier.items() if isinstance(value, str) and old == value), value)
+
+
+def _stored(f: Field[Any], value: Any) -> Any:
+    return f.metadata.get("stored_as", {}).get(value, value) if isinstance(value, str) else value
 
 
 def _plain(value: Any) -> Any:

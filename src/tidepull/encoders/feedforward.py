@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tidepull.encoders import step_kernels
 from tidepull.encoders.feedforward_network import FeedforwardNetwork, waves
 from tidepull.encoders.history import History
+from tidepull.encoders.initial import Init
 from tidepull.encoders.inputs import ContextReader, checked_reward
 from tidepull.encoders.settings import FeedforwardSettings
 from tidepull.encoders.training import Learner, Slices, finish
@@ -33,7 +34,7 @@ class FeedforwardEncoder:
         sinusoids: int,
         learning_rate: float,
         l2: float = 0.001,
-        init: Literal["paper", "scaled"] = "paper",
+        init: Init = "authors-code",
         memory: int | None = None,
         rng: np.random.Generator,
         dtype: Any = np.float32,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from tidepull.encoders import step_kernels
 from tidepull.encoders.history import NO_ROUND, History
+from tidepull.encoders.initial import Init
 from tidepull.encoders.inputs import ContextReader, checked_reward
 from tidepull.encoders.recurrent_network import RecurrentNetwork
 from tidepull.encoders.settings import RecurrentSettings
@@ -35,7 +36,7 @@ class RecurrentEncoder:
         units: tuple[int, int, int],
         learning_rate: float,
         l2: float = 0.001,
-        init: Literal["paper", "scaled"] = "paper",
+        init: Init = "authors-code",
         bptt_window: int | None = None,
         memory: int | None = None,
         rng: np.random.Generator,

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.encoders import initial, kernels, simd
+from tidepull.encoders.initial import Init
 from tidepull.encoders.linear_pair import LinearPair
 from tidepull.encoders.memory import aligned_zeros
 from tidepull.encoders.settings import RecurrentSettings
@@ -34,10 +35,10 @@ class RecurrentNetwork:
         self.l2 = settings.l2
         self._window = settings.bptt_window or np.iinfo(np.int64).max
         self._forward, self._backward = kernels.recurrence(units[1])
-        self.weights = _initial_weights(n_inputs, units, settings.init == "scaled", rng, dtype)
+        self.weights = _initial_weights(n_inputs, units, settings.init, rng, dtype)
         self.gradient = self.weights.zeros_like()
         self._workspace = _Workspace(0, units, dtype)
-        self._pair = LinearPair(self.weights, self.gradient, "gates", _forget_offset(units[1]))
+        self._pair = LinearPair(self.weights, self.gradient, "gates", _forget_offset(units[1], settings.init))
         self._lanes = kernels.lanes_of(units[1])
         self._recurrent = aligned_zeros((units[1], 4 * units[1]), dtype)
         self._transposed = aligned_zeros((4 * units[1], units[1]), dtype)
@@ -101,19 +102,22 @@ class _Workspace:
         self.DH = aligned_zeros((capacity, hidden), dtype)
 
 
-def _forget_offset(hidden: int) -> FloatArray:
-    """The constant 1 inside the forget gate, which lets a fresh cell remember."""
+def _forget_offset(hidden: int, init: Init) -> FloatArray:
+    """The constant 1 inside the forget gate, which lets a fresh cell remember; the paper's text has none."""
     offset = np.zeros(4 * hidden)
-    offset[hidden : 2 * hidden] = 1.0
+    if init != "paper-text":
+        offset[hidden : 2 * hidden] = 1.0
     return offset
 
 
 def _initial_weights(
-    n_inputs: int, units: tuple[int, int, int], scaled: bool, rng: np.random.Generator, dtype: Any
+    n_inputs: int, units: tuple[int, int, int], init: Init, rng: np.random.Generator, dtype: Any
 ) -> Weights:
     first, hidden, third = units
+    scaled = init == "scaled"
+    draw_lstm = initial.truncated_normal if init == "paper-text" else initial.glorot_uniform
     dense_first = initial.dense(rng, (n_inputs, first), scaled=scaled)
-    lstm = initial.glorot_uniform(rng, (first + hidden, 4 * hidden))
+    lstm = draw_lstm(rng, (first + hidden, 4 * hidden))
     weights = {
         "first": dense_first,
         "gates": lstm[:first],

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
 
+from tidepull.encoders.initial import STORED_AS, Init
 from tidepull.parameters import Parameters, parameter
 
 
@@ -15,9 +15,7 @@ class NetworkSettings(Parameters):
     units: tuple[int, int, int] = parameter(description="units of the three hidden layers", ge=1, le=1024)
     learning_rate: float = parameter(description="step size of Adam", gt=0)
     l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)
-    init: Literal["paper", "scaled"] = parameter(
-        "paper", "initial dense weights; 'scaled' divides them by the root of their fan-in"
-    )
+    init: Init = parameter("authors-code", "how weights begin", stored_as=STORED_AS)
     memory: int | None = parameter(None, "rounds that training knows, the last ones (None: all)", ge=64)
 
 

@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from tidepull.encoders.feedforward import FeedforwardEncoder
+from tidepull.encoders.initial import STORED_AS, Init
 from tidepull.encoders.raw_features import RawFeatures
 from tidepull.encoders.recurrent import RecurrentEncoder
 from tidepull.parameters import Parameters, parameter
@@ -45,8 +46,11 @@ class NeuralParameters(Parameters):
     )
     epsilon: float = parameter(0.05, "share of random arms under epsilon-greedy", ge=0, le=1)
     temperature: float = parameter(0.01, "temperature of Boltzmann exploration", gt=0)
-    init: Literal["paper", "scaled"] = parameter(
-        "paper", "initial dense weights: truncated normal, or the same divided by the root of the fan-in"
+    init: Init = parameter(
+        "authors-code",
+        "initial weights: as in the authors' code (LSTM: Glorot, forget gate + 1), as in the paper's text (all from "
+        "a normal distribution cut at 2), or the former with dense ones divided by the root of the fan-in",
+        stored_as=STORED_AS,
     )
     raw_features: bool = parameter(False, "show the last layer the arm itself beside the network's features")
     l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)

@@ -42,6 +42,14 @@ def test_hash_of_a_trial_without_delay_is_what_it_was_before_there_were_delays()
     assert spec.hash == "8306ba04a996c600265bf7bf37980be8"
 
 
+@pytest.mark.parametrize("parameters", [{}, {"init": "paper"}, {"init": "authors-code"}])
+def test_hash_of_a_trial_is_what_it_was_when_a_choice_is_renamed(parameters: dict[str, object]) -> None:
+    spec = TrialSpec(
+        problem="flipping-gaussian", policy="rnlps", policy_parameters=parameters, horizon=10, seed=0
+    )
+    assert spec.hash == "21568f62581aeed5df7bd984dfad0625"
+
+
 def test_run_spec_plays_with_the_delay() -> None:
     spec = TrialSpec(problem="flipping-gaussian", policy="ucb", horizon=200, seed=1)
     at_once, late = run_spec(spec), run_spec(replace(spec, delay=50))
