@@ -17,13 +17,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tidepull.bench.suites.grid import Setting, budgeted
+from tidepull.bench.suites.grid import Setting, from_problem
 from tidepull.bench.trial import run_trial
 from tidepull.policies import policies
 
 NONCONTEXTUAL = {"learning_rate": 0.01, "epochs": 16, "train_every": 32, "noise_std": 0.1, "prior_std": 0.5}
 CONTEXTUAL = {"learning_rate": 0.001, "epochs": 64, "train_every": 32, "noise_std": 0.3, "prior_std": 0.5}
-# Discount and window are then set from the world's variation budget, as in suites/paper-criteo.toml.
+# Discount and window are then set from the world's variation budget, as in suites/paper-criteo.toml;
+# unlike there, S and L are 1.
 BUDGETED = {"delta": 0.01, "regularisation": 1.0, "noise_std": 0.3873}
 # (problem, horizon, the best conventional policy with its setting from the paper's protocol)
 ROWS: dict[str, tuple[int, list[tuple[str, dict[str, Any]]]]] = {
@@ -51,7 +52,9 @@ def trial(problem: str, horizon: int, seed: int, policy: str, parameters: dict[s
     if parameters is BUDGETED:
         setting = Setting(dict(BUDGETED), "")
         entry = policies.entry(policy)
-        parameters = dict(budgeted(entry, setting, (problem, {}), horizon=horizon, seed=seed).parameters)
+        parameters = dict(
+            from_problem(entry, setting, (problem, {}), horizon=horizon, seed=seed, budgeted=True).parameters
+        )
     started = time.process_time()
     result = run_trial(problem, (policy, parameters), horizon=horizon, seed=seed)
     return {

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, TypeGuard, cast, overload
 
 import numpy as np
 
-from tidepull.errors import ProblemError
+from tidepull.errors import ParameterError, ProblemError
+from tidepull.parameters import Parameters
 from tidepull.policies import policies
 from tidepull.policies.guard import Guarded, guarded
 from tidepull.problems import problems
-from tidepull.protocols import Learner, Problem
+from tidepull.protocols import AsksProblem, Learner, Problem
 from tidepull.registry import Named
 from tidepull.seeds import Streams
 from tidepull.types import Context, ProblemShape
@@ -36,6 +38,18 @@ def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> 
         return guarded(entry, parameters, shape, Streams(seed).child("policy"))
     _require(policy, "policy", ("choose", "learn"))
     return cast(Learner, policy)
+
+
+def settled(policy: Named, problem: Problem, *, horizon: int) -> tuple[str, Mapping[str, Any]]:
+    """The policy with the problem's own values for the parameters that are left to the problem."""
+    entry, parameters = policies.resolve(policy)
+    if not isinstance(parameters, AsksProblem) or not parameters.asks:
+        return (policy, {}) if isinstance(policy, str) else policy
+    try:
+        made = parameters.settled(problem, horizon=horizon, dim=shape_of(problem).arm_dim)
+    except ParameterError as error:
+        raise ParameterError(f"{entry.id}: {error}") from None
+    return entry.id, cast(Parameters, made).to_mapping()
 
 
 def shape_of(problem: Problem) -> ProblemShape:

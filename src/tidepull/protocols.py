@@ -7,7 +7,7 @@ a `Policy` only ever sees contexts and events, and the loop in `bench/trial.py` 
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from typing import Any, Protocol, TypeAlias, runtime_checkable
+from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -46,6 +46,29 @@ class HasVariationBudget(Protocol):
 
     def variation_budget(self, horizon: int) -> float:
         """B_T = sum over t of ||w_{t+1} - w_t||."""
+
+
+@runtime_checkable
+class HasLinearBounds(Protocol):
+    """A linear problem that says how long its vectors are."""
+
+    def linear_bounds(self, horizon: int) -> tuple[float, float]:
+        """S and L: w is never longer than S over the horizon, and no vector on offer longer than L."""
+
+
+@runtime_checkable
+class AsksProblem(Protocol):
+    """Parameters of a policy that may leave some of their values to the problem.
+
+    `run_trial` and suites settle them; whoever builds a policy without a problem gives numbers.
+    """
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the parameters that are left to the problem."""
+
+    def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
+        """The same with the problem's own values, for so many rounds and vectors of that length."""
 
 
 @runtime_checkable

@@ -247,3 +247,13 @@ def test_trial_refuses_a_problem_whose_number_of_arms_is_none(n_arms: Any) -> No
 def test_parameters_that_are_no_dictionary_of_names_are_refused(values: Any) -> None:
     with pytest.raises(ParameterError, match="ucb: parameters must be a dictionary of names and values"):
         tidepull.run_trial("flipping-gaussian", ("ucb", values), horizon=5)
+
+
+def test_trial_settles_what_a_policy_leaves_to_the_problem() -> None:
+    left = {"discount": "variation-budget", "parameter_bound": "problem"}
+    trials = [
+        tidepull.run_trial("flipping-vector", ("d-lin-ucb", parameters), horizon=200, seed=3)
+        for parameters in (left, {"discount": 1 - (6 / (50 * 200)) ** (2 / 3)}, {})
+    ]
+    np.testing.assert_array_equal(trials[0].arms, trials[1].arms)
+    assert not np.array_equal(trials[0].arms, trials[2].arms)

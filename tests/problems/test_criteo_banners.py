@@ -141,3 +141,13 @@ def test_odd_number_of_arms_is_refused(path: Path) -> None:
         make("criteo-flipping", path, n_arms=9)
     with pytest.raises(ParameterError, match="n_arms asks for"):
         make("criteo-flipping", path, n_arms=8000)
+
+
+@BOTH
+def test_lengths_of_w_and_of_vectors_are_those_of_the_file(id: str, path: Path) -> None:
+    prepared = load(path)
+    everything = np.concatenate([prepared.clicked, prepared.not_clicked]).astype(float)
+    S, L = make(id, path).linear_bounds(5000)
+    assert pytest.approx(float(np.sqrt((prepared.theta**2).sum())), rel=1e-12) == S
+    assert pytest.approx(float(np.sqrt((everything**2).sum(axis=1)).max()), rel=1e-12) == L
+    assert L > 1.0

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ArmError, ParameterError
-from tidepull.problems.drift import Constant
+from tidepull.problems.drift import Constant, Flip
 from tidepull.problems.linear import (
     FlippingVectorParameters,
     LinearProblem,
@@ -75,6 +75,14 @@ def test_variation_budgets_are_those_the_paper_used() -> None:
     assert flipping.variation_budget(4096) == pytest.approx(128.0)
     slow = rotating_vector(RotatingVectorParameters(period=2048), STREAMS)
     assert slow.variation_budget(4096) == pytest.approx(4096 * 2 * math.sin(math.pi / 2048))
+
+
+def test_lengths_are_the_longest_of_the_horizon_and_of_the_pools_on_offer() -> None:
+    grows = Flip(np.array([3.0, 4.0]), np.array([0.0, 7.0]), half_period=10)
+    pools = [(np.array([[0.0, 2.0], [1.0, 0.0]]), 1), (np.array([[9.0, 9.0]]), 0)]
+    problem = LinearProblem(sampler=PoolSampler(pools), drift=grows, noise_std=0.1, streams=STREAMS)
+    assert problem.linear_bounds(10) == (5.0, 2.0)
+    assert problem.linear_bounds(11) == (7.0, 2.0)
 
 
 def test_sampler_draws_every_row_equally_often_and_none_twice() -> None:

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tidepull.bench.delay import Delay, LateBy, late_by
-from tidepull.building import build_policy, build_problem, is_named, shape_of
+from tidepull.building import build_policy, build_problem, is_named, settled, shape_of
 from tidepull.errors import ArmError, ParameterError, ProblemError
 from tidepull.memory import require_memory
 from tidepull.policies.checks import mask
@@ -81,6 +81,8 @@ def run_trial(
     rounds = _default_horizon(problem) if horizon is None else _whole("horizon", horizon, 1)
     require_memory(rounds * _BYTES_A_ROUND, f"a horizon of {rounds:,} rounds")
     world = build_problem(problem, seed=world_seed)
+    if is_named(policy):
+        policy = settled(policy, world, horizon=rounds)
     learner = build_policy(policy, shape_of(world), seed=seed)
     with one_blas_thread():
         late = late_by(delay, Streams(world_seed))

@@ -9,6 +9,9 @@ lengths of w and x, sigma the noise, n the number of rounds (D-LinUCB: the sum o
     D-LinUCB    the same with n = (1 - gamma^2t) / (1 - gamma^2)
     SW-LinUCB   beta = sqrt(lambda) S + sigma sqrt(d log((1 + window L^2 / lambda) / delta))
 
+`parameter_bound` and `feature_bound` may be "problem", `discount` and `window` "variation-budget": what the problem
+says of itself then takes their place, before the policy is built.
+
 Abbasi-Yadkori, Pál and Szepesvári (2011); Russac, Vernade and Cappé (2019); Cheung, Simchi-Levi and
 Zhu (2019).
 """
@@ -17,21 +20,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Literal, Self
+from dataclasses import dataclass, replace
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
+from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.choice import best_arm
 from tidepull.policies.decided import decided_round
 from tidepull.policies.linear_inputs import LinearInputs
-from tidepull.policies.variation import optimal_discount, optimal_window
+from tidepull.policies.variation import budget_of, optimal_discount, optimal_window
 from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.linear_models import LinearModels, StationaryModels, WindowedModels
+from tidepull.protocols import HasLinearBounds
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+
+FromProblem: TypeAlias = Literal["problem"]
+FromBudget: TypeAlias = Literal["variation-budget"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,22 +49,60 @@ class LinearUcbParameters(Parameters):
     regularisation: float = parameter(0.1, "lambda of the ridge regression", gt=0)
     delta: float = parameter(0.1, "chance that the confidence bounds may fail", gt=0, lt=1)
     noise_std: float = parameter(0.05, "sigma, standard deviation of the rewards' noise", ge=0)
-    parameter_bound: float = parameter(1.0, "S, bound on the length of the weight vector", ge=0)
-    feature_bound: float = parameter(1.0, "L, bound on the length of a feature vector", gt=0)
+    parameter_bound: float | FromProblem = parameter(
+        1.0, "S, bound on the length of the weight vector, or the one that the problem states", ge=0
+    )
+    feature_bound: float | FromProblem = parameter(
+        1.0, "L, bound on the length of a feature vector, or the one that the problem states", gt=0
+    )
     exploration: float = parameter(1.0, "factor on the width of the bounds", ge=0)
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the parameters that are left to the problem."""
+        values = self.to_mapping()
+        return tuple(name for name in values if values[name] in ("problem", "variation-budget"))
+
+    def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
+        """The same with the lengths that the problem states, where they are left to it."""
+        if "problem" not in (self.parameter_bound, self.feature_bound):
+            return self
+        if not isinstance(problem, HasLinearBounds):
+            raise ParameterError(
+                f"{self.asks[0]} = 'problem' needs a problem that states how long its vectors are; give a number"
+            )
+        S, L = problem.linear_bounds(horizon)
+        return replace(
+            self,
+            parameter_bound=S if self.parameter_bound == "problem" else self.parameter_bound,
+            feature_bound=L if self.feature_bound == "problem" else self.feature_bound,
+        )
+
+    def require_settled(self) -> None:
+        """Refuse to build a policy whose values nobody has filled in."""
+        for name in self.asks:
+            raise ParameterError(
+                f"{name} = '{getattr(self, name)}' is filled in where the problem is known (run, run_trial, suites); "
+                "give a number here"
+            )
 
     def width(self, dim: int, n: float) -> float:
         """beta of LinUCB and D-LinUCB, times `exploration`."""
-        growth = dim * math.log1p(n * self.feature_bound**2 / (self.regularisation * dim))
+        growth = dim * math.log1p(n * float(self.feature_bound) ** 2 / (self.regularisation * dim))
         noise = self.noise_std * math.sqrt(2 * math.log(1 / self.delta) + growth)
-        return self.exploration * (math.sqrt(self.regularisation) * self.parameter_bound + noise)
+        return self.exploration * (math.sqrt(self.regularisation) * float(self.parameter_bound) + noise)
 
 
 @dataclass(frozen=True, kw_only=True)
 class DiscountedLinearUcbParameters(LinearUcbParameters):
     """Parameters of `d-lin-ucb`."""
 
-    discount: float = parameter(0.99, "gamma, weight of a round for each round that it lies back", gt=0, le=1)
+    discount: float | FromBudget = parameter(
+        0.99,
+        "gamma, weight of a round for each round that it lies back, or from the problem's variation budget",
+        gt=0,
+        le=1,
+    )
     variant: Literal["paper", "reference-code"] = parameter(
         "paper", "V~ as in the paper, or with the slip of published code"
     )
@@ -66,23 +112,42 @@ class DiscountedLinearUcbParameters(LinearUcbParameters):
         """The discount that minimises the regret bound, 1 - (B/(dT))^(2/3)."""
         return cls(discount=optimal_discount(budget=budget, horizon=horizon, dim=dim), **others)
 
+    def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
+        """Discount and lengths from the problem, where they are left to it."""
+        made = super().settled(problem, horizon=horizon, dim=dim)
+        if made.discount != "variation-budget":
+            return made
+        budget = budget_of(problem, horizon, "discount")
+        return replace(made, discount=optimal_discount(budget=budget, horizon=horizon, dim=dim))
+
 
 @dataclass(frozen=True, kw_only=True)
 class SlidingLinearUcbParameters(LinearUcbParameters):
     """Parameters of `sw-lin-ucb`."""
 
-    window: int = parameter(100, "tau, rounds remembered", ge=1)
+    window: int | FromBudget = parameter(
+        100, "tau, rounds remembered, or from the problem's variation budget", ge=1
+    )
 
     @classmethod
     def from_variation_budget(cls, *, budget: float, horizon: int, dim: int, **others: Any) -> Self:
         """The window that minimises the regret bound, (dT/B)^(2/3)."""
         return cls(window=optimal_window(budget=budget, horizon=horizon, dim=dim), **others)
 
+    def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
+        """Window and lengths from the problem, where they are left to it."""
+        made = super().settled(problem, horizon=horizon, dim=dim)
+        if made.window != "variation-budget":
+            return made
+        budget = budget_of(problem, horizon, "window")
+        return replace(made, window=optimal_window(budget=budget, horizon=horizon, dim=dim))
+
     def windowed_width(self, dim: int) -> float:
         """beta of SW-LinUCB, times `exploration`."""
-        growth = dim * math.log((1 + self.window * self.feature_bound**2 / self.regularisation) / self.delta)
+        rounds, L = float(self.window), float(self.feature_bound)
+        growth = dim * math.log((1 + rounds * L**2 / self.regularisation) / self.delta)
         return self.exploration * (
-            math.sqrt(self.regularisation) * self.parameter_bound + self.noise_std * math.sqrt(growth)
+            math.sqrt(self.regularisation) * float(self.parameter_bound) + self.noise_std * math.sqrt(growth)
         )
 
 
@@ -148,6 +213,7 @@ class LinearUcb:
 
 def linear_ucb(parameters: LinearUcbParameters, shape: ProblemShape, streams: Streams) -> LinearUcb:
     """LinUCB: nothing is forgotten."""
+    parameters.require_settled()
     inputs = LinearInputs(shape)
     models = StationaryModels(inputs.n_models, inputs.dim, parameters.regularisation)
     return LinearUcb(
@@ -163,12 +229,13 @@ def discounted_linear_ucb(
     parameters: DiscountedLinearUcbParameters, shape: ProblemShape, streams: Streams
 ) -> LinearUcb:
     """D-LinUCB: old rounds weigh less."""
+    parameters.require_settled()
     inputs = LinearInputs(shape)
     models = DiscountedModels(
         inputs.n_models,
         inputs.dim,
         parameters.regularisation,
-        parameters.discount,
+        float(parameters.discount),
         slip=parameters.variant == "reference-code",
     )
     return LinearUcb(
@@ -184,7 +251,8 @@ def sliding_linear_ucb(
     parameters: SlidingLinearUcbParameters, shape: ProblemShape, streams: Streams
 ) -> LinearUcb:
     """SW-LinUCB: only the last `window` rounds count."""
+    parameters.require_settled()
     inputs = LinearInputs(shape)
-    models = WindowedModels(inputs.n_models, inputs.dim, parameters.regularisation, parameters.window)
+    models = WindowedModels(inputs.n_models, inputs.dim, parameters.regularisation, int(parameters.window))
     width = parameters.windowed_width(inputs.dim)
     return LinearUcb(models, inputs, width=lambda _: width, rng=streams.generator("ties"), kind="sw-lin-ucb")

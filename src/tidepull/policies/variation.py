@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 
 from tidepull.errors import ParameterError
+from tidepull.protocols import HasVariationBudget
 
 
 def optimal_discount(*, budget: float, horizon: int, dim: int) -> float:
@@ -28,6 +29,15 @@ def optimal_window(*, budget: float, horizon: int, dim: int) -> int:
     """
     pace = _pace(budget, horizon, dim)
     return horizon if pace == 0 else min(horizon, max(1, round(math.pow(pace, -2 / 3))))
+
+
+def budget_of(problem: object, horizon: int, name: str) -> float:
+    """The variation budget that the problem states; `name` is the parameter that was to be set from it."""
+    if not isinstance(problem, HasVariationBudget):
+        raise ParameterError(
+            f"{name} = 'variation-budget' needs a problem that states its variation budget; give a number"
+        )
+    return problem.variation_budget(horizon)
 
 
 def _pace(budget: float, horizon: int, dim: int) -> float:

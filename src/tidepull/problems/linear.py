@@ -47,6 +47,11 @@ class PoolSampler:
         features.flags.writeable = False
         return features
 
+    @property
+    def longest(self) -> float:
+        """The length of the longest vector that can be on offer."""
+        return max(float(np.linalg.norm(pool, axis=1).max()) for pool, count in self.draws if count)
+
     def mean_gap(self, w: FloatArray) -> float:
         """E[max_k w . x_k] - E[w . x_a] for a uniformly random arm a, exactly."""
         scores = [(pool @ w, count) for pool, count in self.draws]
@@ -89,6 +94,11 @@ class LinearProblem:
     def variation_budget(self, horizon: int) -> float:
         """B_T = sum of ||w_{t+1} - w_t|| over the T rounds of the horizon."""
         return self.drift.variation(horizon)
+
+    def linear_bounds(self, horizon: int) -> tuple[float, float]:
+        """S, the length of the longest w over the horizon, and L, that of the longest vector of the pools."""
+        longest = max(float(np.linalg.norm(self.drift(t))) for t in range(horizon))
+        return longest, self.sampler.longest
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms, given this world's pool and w, exactly."""

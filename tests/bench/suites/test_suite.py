@@ -295,3 +295,37 @@ def test_discounts_and_windows_come_from_the_variation_budget() -> None:
     assert flipping == pytest.approx(1 - (2 * (4096 // 64 - 1) / (50 * 4096)) ** (2 / 3), rel=1e-3)
     turning = 2 * np.sin(np.pi / 32) * 4095
     assert parameters["rotating-vector-32", "sw-lin-ucb"]["window"] == round((2 * 4096 / turning) ** (2 / 3))
+
+
+VECTORS = '[[problems]]\nid = "flipping-vector"\n[[problems]]\nid = "rotating-vector-32"\n'
+
+
+@pytest.mark.parametrize(("policy", "name"), [("d-lin-ucb", "discount"), ("sw-lin-ucb", "window")])
+def test_variation_budget_as_a_value_makes_the_same_trials_as_the_key(policy: str, name: str) -> None:
+    head = HEAD.replace("horizon = 50", "horizon = 4096") + VECTORS + f'[[policies]]\nname = "{policy}"\n'
+    by_key = parse(head + "from_variation_budget = true\n").specs
+    by_value = parse(head + f'parameters = {{ {name} = "variation-budget" }}\n').specs
+    in_grid = parse(head + f'grid = {{ {name} = ["variation-budget", 1] }}\n').specs
+    assert [spec.hash for spec in by_value] == [spec.hash for spec in by_key]
+    assert [spec.hash for spec in in_grid[::2]] == [spec.hash for spec in by_key]
+    assert in_grid[0].setting == f"{name}=variation-budget"
+    assert in_grid[1].policy_parameters == {name: 1}
+
+
+def test_lengths_left_to_the_problem_become_numbers_beside_the_variation_budget() -> None:
+    body = (
+        '[[policies]]\nname = "d-lin-ucb"\nfrom_variation_budget = true\n'
+        'parameters = { parameter_bound = "problem", feature_bound = "problem" }\n'
+    )
+    spec = parse(HEAD + VECTORS + body).specs[1]
+    assert spec.policy_parameters["parameter_bound"] == pytest.approx(1.0)
+    assert spec.policy_parameters["feature_bound"] == pytest.approx(1.0)
+    assert spec.policy_parameters["discount"] < 1
+
+
+def test_what_a_problem_does_not_state_is_named_with_its_place() -> None:
+    body = '[[policies]]\nname = "lin-ucb"\nparameters = { feature_bound = "problem" }\n'
+    with pytest.raises(
+        SuiteError, match=r"mine.toml: lin-ucb on coins: lin-ucb: feature_bound = 'problem' needs"
+    ):
+        parse(HEAD + COINS + body)

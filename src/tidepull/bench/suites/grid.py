@@ -8,18 +8,22 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from tidepull.building import build_problem, shape_of
+from tidepull.building import build_problem, settled, shape_of
 from tidepull.errors import InputError, SuiteError
-from tidepull.protocols import HasVariationBudget
+from tidepull.protocols import AsksProblem, HasVariationBudget, Problem
 from tidepull.registry import Entry, Named
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """One point of a grid: all its parameters, and those that vary as text (`epochs=16,units=32x32x32`)."""
+    """One point of a grid: all its parameters, and those that vary as text (`epochs=16,units=32x32x32`).
+
+    `asks` says whether some of the parameters are left to the problem.
+    """
 
     parameters: Mapping[str, Any]
     text: str = ""
+    asks: bool = False
 
 
 def settings_of(parameters: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
@@ -43,21 +47,39 @@ def setting_text(point: Mapping[str, Any]) -> str:
     return ",".join(f"{name}={_text(value)}" for name, value in point.items())
 
 
-def budgeted(entry: Entry[Any], setting: Setting, problem: Named, *, horizon: int, seed: int) -> Setting:
-    """The setting with the discount or window that the world's variation budget asks for."""
+def asks(entry: Entry[Any], parameters: Mapping[str, Any]) -> bool:
+    """Whether some of a policy's parameters are left to the problem."""
+    parsed = entry.parse(parameters)
+    return isinstance(parsed, AsksProblem) and bool(parsed.asks)
+
+
+def from_problem(
+    entry: Entry[Any], setting: Setting, problem: Named, *, horizon: int, seed: int, budgeted: bool
+) -> Setting:
+    """The setting with what the world says of itself; `budgeted` leaves discount or window to it as well."""
+    world = build_problem(problem, seed=seed)
+    chosen = setting.parameters
+    if budgeted:
+        chosen = _from_budget(entry, chosen, world, problem[0], horizon)
+    _, values = settled((entry.id, chosen), world, horizon=horizon)
+    return Setting(dict(values), setting.text)
+
+
+def _from_budget(
+    entry: Entry[Any], parameters: Mapping[str, Any], world: Problem, problem: str, horizon: int
+) -> Mapping[str, Any]:
     from_budget = getattr(entry.parameters, "from_variation_budget", None)
     if from_budget is None:
         raise SuiteError(f"{entry.id} does not know from_variation_budget; remove it or give the parameters")
-    world = build_problem(problem, seed=seed)
     if not isinstance(world, HasVariationBudget):
-        raise SuiteError(f"{problem[0]} states no variation budget, which {entry.id} is to be set from")
-    shape = shape_of(world)
-    budget = world.variation_budget(horizon)
+        raise SuiteError(f"{problem} states no variation budget, which {entry.id} is to be set from")
+    budget, dim = world.variation_budget(horizon), shape_of(world).arm_dim
     try:
-        chosen = from_budget(budget=budget, horizon=horizon, dim=shape.arm_dim, **setting.parameters)
+        chosen = from_budget(budget=budget, horizon=horizon, dim=dim, **parameters)
     except (InputError, TypeError) as error:
         raise SuiteError(f"{entry.id}: {error}") from None
-    return Setting(chosen.to_mapping(), setting.text)
+    values: Mapping[str, Any] = chosen.to_mapping()
+    return values
 
 
 def _text(value: Any) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidepull.bench.suites.grid import Setting, budgeted, count_settings, settings_of
+from tidepull.bench.suites.grid import Setting, asks, count_settings, from_problem, settings_of
 from tidepull.bench.suites.modules import load_modules
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.errors import InputError, MissingExtraError, SuiteError
@@ -90,7 +90,7 @@ class _Expansion:
         self._table = table
         self._where = where
         self._modules = modules
-        self._budgeted: dict[tuple[str, int, str, str], Setting] = {}
+        self._told: dict[tuple[str, int, str, str], Setting] = {}
 
     def specs(self) -> Iterator[TrialSpec]:
         self._check_size()
@@ -120,8 +120,8 @@ class _Expansion:
         self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: Setting, seed: int
     ) -> TrialSpec:
         world_seed = seed if self._table.problem_seed is None else self._table.problem_seed
-        if policy.from_variation_budget:
-            setting = self._from_budget(problem, horizon, policy, setting, world_seed)
+        if policy.from_variation_budget or setting.asks:
+            setting = self._from_problem(problem, horizon, policy, setting, world_seed)
         return TrialSpec(
             problem=problem.id,
             problem_parameters=problem.parameters,
@@ -151,24 +151,25 @@ class _Expansion:
                     raise SuiteError(
                         f"no problem of the suite is called '{pattern}'; it has: {', '.join(names)}"
                     )
-            for setting in settings:
-                policies.resolve((policy.id or policy.name, setting.parameters))
+            entry = policies.entry(policy.id or policy.name)
+            settings = [replace(setting, asks=asks(entry, setting.parameters)) for setting in settings]
         return policy, settings
 
-    def _from_budget(
+    def _from_problem(
         self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: Setting, seed: int
     ) -> Setting:
         key = (problem.shown_name, seed, policy.name, setting.text)
-        if key not in self._budgeted:
+        if key not in self._told:
             with _at(f"{self._where}: {policy.name} on {problem.shown_name}"):
-                self._budgeted[key] = budgeted(
+                self._told[key] = from_problem(
                     policies.entry(policy.id or policy.name),
                     setting,
                     (problem.id, problem.parameters),
                     horizon=horizon,
                     seed=seed,
+                    budgeted=policy.from_variation_budget,
                 )
-        return self._budgeted[key]
+        return self._told[key]
 
 
 def _plays(policy: PolicyTable, problem: ProblemTable) -> bool:
