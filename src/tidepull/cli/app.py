@@ -16,6 +16,7 @@ from tidepull.cli import (
     report,
     reproduce,
     run,
+    search,
     select,
     store,
     sweep,
@@ -38,6 +39,7 @@ app.command("run")(run.run)
 app.command("list")(listing.list_registered)
 app.add_typer(data.app, name="data")
 app.command("sweep")(sweep.sweep)
+app.command("search")(search.search)
 app.add_typer(store.store_app, name="store")
 app.command("report")(report.report)
 app.command("compare")(compare.compare)

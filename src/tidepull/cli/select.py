@@ -12,9 +12,10 @@ import typer
 
 from tidepull.analysis.published import DEFAULTS
 from tidepull.bench.delay import AT_ONCE
+from tidepull.bench.search.halving import is_last_rung, searched_suite
 from tidepull.bench.search.selection import BASELINE, Best, Default, Selection, kinds_of
 from tidepull.bench.search.selection import select as choose
-from tidepull.bench.store.plan import read_plans
+from tidepull.bench.store.plan import Plan, read_plans
 from tidepull.bench.store.rows import Row, Rows, load_rows
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.grid import setting_text
@@ -51,7 +52,7 @@ def select(
     selection = choose(loaded.rows, kinds_of(loaded.rows))
     if not selection.best:
         raise WrongStoreError(f"the suite '{name}' has no policy with several settings to choose from")
-    text = _suite_text(name, selection, loaded.rows, report_seeds, horizon, modules)
+    text = _suite_text(searched_suite(name), selection, loaded.rows, report_seeds, horizon, modules)
     path = out or directory / "selected.toml"
     write_whole(path, text.encode())
     if json:
@@ -64,19 +65,40 @@ def select(
 
 
 def _suite(store: Store, wanted: str | None) -> tuple[str, tuple[str, ...]]:
+    """The plan to choose from and its modules; of a search by halving, the last rung alone."""
     plans = {plan.suite: plan for plan in read_plans(store)}
     if not plans:
         raise WrongStoreError(
             f"the store {store.directory} holds no suite yet; `tidepull sweep` runs one there"
         )
-    if wanted is None and len(plans) != 1:
-        raise InputError(f"say which suite searched: --suite with one of {', '.join(plans)}")
-    name = wanted or next(iter(plans))
+    suites = list(dict.fromkeys(searched_suite(plan) for plan in plans))
+    if wanted is None and len(suites) != 1:
+        raise InputError(f"say which suite searched: --suite with one of {', '.join(suites)}")
+    name = wanted or suites[0]
+    if name not in plans and name in suites:
+        name = _last_rung(name, plans)
     if name not in plans:
         raise WrongStoreError(
             f"the store {store.directory} has no suite '{name}'; it has: {', '.join(plans)}"
         )
     return name, plans[name].modules
+
+
+def _last_rung(suite: str, plans: Mapping[str, Plan]) -> str:
+    """The plan of the last rung; short trials are never chosen from."""
+    rungs = [plan for plan in plans if plan != suite and searched_suite(plan) == suite]
+    last = next((plan for plan in rungs if is_last_rung(plan)), None)
+    if last is None:
+        raise WrongStoreError(
+            f"the search of {suite} has not reached its last rung (it has {', '.join(rungs)}); "
+            f"`tidepull search {suite}` goes on"
+        )
+    started = dict.fromkeys((t.problem, t.name) for plan in rungs for t in plans[plan].trials)
+    arrived = {(trial.problem, trial.name) for trial in plans[last].trials}
+    for problem, name in started:
+        if (problem, name) not in arrived:
+            say(f"[yellow]nothing chosen[/] {name} on {problem}: its search is not finished")
+    return last
 
 
 def _check(loaded: Rows, *, partial: bool) -> None:

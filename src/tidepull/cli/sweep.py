@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from contextlib import redirect_stdout
 from dataclasses import replace
@@ -50,7 +51,7 @@ def sweep(
     directory = out or Path("out") / loaded.name
     store = Store(directory)
     work = prepare(loaded, store, only=only, retry_failed=retry_failed)
-    _announce(work, loaded.name, directory)
+    announce(work, loaded.name, directory)
     if dry_run:
         able = ready(work.todo, partial=True)
         _estimate(replace(work, todo=able), store, workers, json=json, unable=len(work.todo) - len(able))
@@ -59,22 +60,29 @@ def sweep(
     Store.create(directory)
     with executor_for(on, workers, address, loaded.specs[0].modules) as (executor, width):
         progress = start(loaded, store, work)
-        interrupted = _run(work, store, executor, progress, Display(progress, width), quiet=json)
+        interrupted = run_shown(work, store, executor, progress, Display(progress, width), quiet=json)
     if json:
         print_json(_summary(loaded.name, directory, work, progress, interrupted))
     if interrupted or progress.failed or work.failed_before:
         raise typer.Exit(INTERRUPTED if interrupted else 1)
 
 
-def _run(
-    work: Work, store: Store, executor: Executor, progress: Progress, display: Display, *, quiet: bool
+def run_shown(
+    work: Work,
+    store: Store,
+    executor: Executor,
+    progress: Progress,
+    display: Display,
+    *,
+    quiet: bool,
+    until: float = math.inf,
 ) -> bool:
-    """True when it was interrupted."""
+    """Run the work and show how it goes; True when it was interrupted."""
     failures: list[str] = []
     try:
         # Ray prints about its machines to the standard output, which is for results alone.
         with redirect_stdout(sys.stderr), shown(display, quiet=quiet):
-            for result in run_sweep(work, store, executor, progress):
+            for result in run_sweep(work, store, executor, progress, until=until):
                 if result.trial is None:
                     failures.append(
                         f"{result.spec.id}: {result.mistake or result.error.strip().splitlines()[-1]}"
@@ -96,7 +104,8 @@ def _run(
     return False
 
 
-def _announce(work: Work, name: str, directory: Path) -> None:
+def announce(work: Work, name: str, directory: Path) -> None:
+    """Say what is done, to do, damaged and failed."""
     where = escape(str(directory))
     say(f"{name}: {work.total:,} trials, {work.done:,} done, {len(work.todo):,} to do, in {where}")
     for id, fault in list(work.damaged.items())[:_MOST_NAMED]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Iterator, Sequence
@@ -102,8 +103,11 @@ def estimator(store: Store, work: Work) -> Estimator:
     return made
 
 
-def sweep(work: Work, store: Store, executor: Executor, progress: Progress) -> Iterator[Result]:
-    """Run, store, count; yields every result after it is safely stored.
+def sweep(
+    work: Work, store: Store, executor: Executor, progress: Progress, *, until: float = math.inf
+) -> Iterator[Result]:
+    """Run, store, count; yields every result after it is safely stored. After `until` (of the monotonic clock) no
+    trial is begun.
 
     Threads write, because a disk takes longer to sync a file than a processor to make it; a result that has
     reached the driver is stored whatever interrupts it.
@@ -111,7 +115,7 @@ def sweep(work: Work, store: Store, executor: Executor, progress: Progress) -> I
     writing: deque[tuple[Result, Future[None]]] = deque()
     with ThreadPoolExecutor(WRITERS) as writers:
         try:
-            for result in executor.run(_handing_out(work.todo, progress)):
+            for result in executor.run(_handing_out(work.todo, progress, until)):
                 writing.append((result, writers.submit(store.write, result)))
                 while writing and (writing[0][1].done() or len(writing) > MOST_WAITING):
                     yield _settled(*writing.popleft(), progress)
@@ -123,8 +127,10 @@ def sweep(work: Work, store: Store, executor: Executor, progress: Progress) -> I
                     _settled(*writing.popleft(), progress)
 
 
-def _handing_out(specs: Sequence[TrialSpec], progress: Progress) -> Iterator[TrialSpec]:
+def _handing_out(specs: Sequence[TrialSpec], progress: Progress, until: float) -> Iterator[TrialSpec]:
     for spec in specs:
+        if time.monotonic() >= until:
+            return
         progress.handed_out += 1
         yield spec
 

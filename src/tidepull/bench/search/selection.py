@@ -20,6 +20,7 @@ import numpy as np
 from tidepull.bench.store.rows import Row
 from tidepull.building import build_problem, shape_of
 from tidepull.errors import WrongStoreError
+from tidepull.registry import Named
 
 BASELINE = "random"
 
@@ -101,11 +102,16 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
 def kinds_of(rows: Iterable[Row]) -> dict[str, str]:
     """Contextual or non-contextual, for each problem."""
     examples = {row.played: row for row in rows}
-    kinds = {}
-    for problem, row in examples.items():
-        shape = shape_of(build_problem((row.problem_id, row.problem_parameters), seed=row.problem_seed))
-        kinds[problem] = "contextual" if shape.observation_dim or shape.arm_dim else "non-contextual"
-    return kinds
+    return {
+        problem: kind_of_problem((row.problem_id, row.problem_parameters), seed=row.problem_seed)
+        for problem, row in examples.items()
+    }
+
+
+def kind_of_problem(problem: Named, *, seed: int) -> str:
+    """`contextual` or `non-contextual`."""
+    shape = shape_of(build_problem(problem, seed=seed))
+    return "contextual" if shape.observation_dim or shape.arm_dim else "non-contextual"
 
 
 def _default(rewards: _Rewards, name: str, kind: str, scores: Mapping[str, Means]) -> Default | None:

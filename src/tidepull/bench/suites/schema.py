@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
 
 from tidepull.bench.delay import delay_text
+from tidepull.bench.suites.search_rule import Rung, SearchRule
 from tidepull.bench.suites.seeds_text import parse_seeds
 from tidepull.errors import ParameterError
 
@@ -47,8 +48,9 @@ class ProblemTable(_Strict):
 class PolicyTable(_Strict):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
-    `grid` maps parameters to lists of candidates; the settings are their product. `chosen` says in words how the
-    parameters were chosen, and from how many trials; reports show it.
+    `grid` maps parameters to lists of candidates; the settings are their product. `keep` is a setting of the grid
+    that `tidepull search` plays to the last rung whatever it scores. `chosen` says in words how the parameters were
+    chosen, and from how many trials; reports show it.
     """
 
     name: Name
@@ -56,8 +58,34 @@ class PolicyTable(_Strict):
     problems: tuple[str, ...] = Field(default=("*",), strict=False)
     parameters: dict[str, Any] = Field(default_factory=dict)
     grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
+    keep: dict[str, Any] = Field(default_factory=dict)
     from_variation_budget: bool = False
     chosen: str = ""
+
+
+class RungTable(_Strict):
+    """One of `rungs` in `[search]`: the share of the horizon, and on how many seeds (all when absent)."""
+
+    share: float
+    seeds: PositiveInt | None = None
+
+
+class SearchTable(_Strict):
+    """`[search]`: the rule by which `tidepull search` halves; what is absent is as in `SearchRule`."""
+
+    eta: int | None = None
+    generalists: int | None = None
+    rungs: Annotated[tuple[RungTable, ...] | None, Field(strict=False)] = None
+
+    def rule(self) -> SearchRule:
+        """The rule that it says."""
+        usual = SearchRule()
+        rungs = usual.rungs if self.rungs is None else tuple(Rung(r.share, r.seeds) for r in self.rungs)
+        return SearchRule(
+            eta=usual.eta if self.eta is None else self.eta,
+            generalists=usual.generalists if self.generalists is None else self.generalists,
+            rungs=rungs,
+        )
 
 
 class SuiteTable(_Strict):
@@ -72,11 +100,16 @@ class SuiteTable(_Strict):
     modules: tuple[str, ...] = Field(default=(), strict=False)
     problems: tuple[ProblemTable, ...] = Field(min_length=1, strict=False)
     policies: tuple[PolicyTable, ...] = Field(min_length=1, strict=False)
+    search: SearchTable = SearchTable()
 
 
 def allowed_keys(location: tuple[int | str, ...]) -> list[str]:
     """The keys that may stand in the table where `location` points."""
-    tables: dict[str, type[_Strict]] = {"problems": ProblemTable, "policies": PolicyTable}
+    tables: dict[str, type[_Strict]] = {
+        "problems": ProblemTable,
+        "policies": PolicyTable,
+        "search": RungTable if "rungs" in location[:-1] else SearchTable,
+    }
     owner = tables.get(str(location[0]), SuiteTable) if len(location) > 1 else SuiteTable
     return list(owner.model_fields)
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidepull.bench.suites.grid import Setting, asks, count_settings, from_problem, settings_of
+from tidepull.bench.suites.grid import (
+    Setting,
+    asks,
+    check_kept,
+    count_settings,
+    from_problem,
+    setting_text,
+    settings_of,
+)
 from tidepull.bench.suites.modules import load_modules
+from tidepull.bench.suites.search_rule import SearchRule, check_rule
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.errors import InputError, MissingExtraError, SuiteError
 from tidepull.policies import policies
@@ -27,12 +36,17 @@ MOST_TRIALS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite as it will be run. The specs go seed by seed, so that a half-finished grid is evenly so."""
+    """A suite as it will be run. The specs go seed by seed, so that a half-finished grid is evenly so.
+
+    `search` is the rule of `tidepull search`; `kept` are name and setting of what it plays to the end anyway.
+    """
 
     name: str
     description: str
     text: str
     specs: tuple[TrialSpec, ...]
+    search: SearchRule = field(default_factory=SearchRule)
+    kept: frozenset[tuple[str, str]] = frozenset()
 
 
 def load_suite(suite: str | Path) -> Suite:
@@ -54,7 +68,9 @@ def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
     load_modules(modules)
     specs = tuple(_Expansion(table, where, modules).specs())
     _check_labels(specs, where)
-    return Suite(table.name, table.description, text, specs)
+    with _at(f"{where}: search"):
+        rule = check_rule(table.search.rule(), len(table.seeds))
+    return Suite(table.name, table.description, text, specs, rule, _kept(table))
 
 
 def _text(path: Path) -> str:
@@ -153,6 +169,7 @@ class _Expansion:
                     )
             entry = policies.entry(policy.id or policy.name)
             settings = [replace(setting, asks=asks(entry, setting.parameters)) for setting in settings]
+            check_kept(policy.keep, policy.grid)
         return policy, settings
 
     def _from_problem(
@@ -170,6 +187,14 @@ class _Expansion:
                     budgeted=policy.from_variation_budget,
                 )
         return self._told[key]
+
+
+def _kept(table: SuiteTable) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (policy.name, setting_text({name: policy.keep[name] for name in policy.grid}))
+        for policy in table.policies
+        if policy.keep
+    )
 
 
 def _plays(policy: PolicyTable, problem: ProblemTable) -> bool:
