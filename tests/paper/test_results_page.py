@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from tests.analysis.filling import fill
 from tests.analysis.making import around, make_study
 from tidepull.analysis.frame import load_frame
 from tidepull.bench.store.store import Store
+from tidepull.bench.suites.suite import find_suite
 from tidepull.errors import InputError
+from tidepull.paper.chosen import chosen_table
 from tidepull.paper.combine import combined, in_column, main_groups
 from tidepull.paper.readme_table import update_table
 from tidepull.paper.results_page import agreement, overview, write_results
@@ -76,12 +79,31 @@ def test_overview_shows_ours_above_the_papers_and_the_lowest_in_bold() -> None:
     assert "**" not in row[5].text
 
 
+def test_overview_shows_the_searched_setting_beside_the_one_that_reproduces_the_paper() -> None:
+    regrets = {"d-ucb": around(3075), "d-ucb-best": around(3036), "sw-ucb": around(3160)}
+    study = make_study("circular-markov-chain", regrets)
+    same = replace(study.groups[2], name="sw-ucb-best")
+    row = overview([replace(study, groups=(*study.groups, same))]).rows[0]
+    assert row[5].text.startswith("**3,075.0 ± 6.7**<br>searched: 3,036.0 ± 6.7<br>*3,005.1")
+    assert "searched" not in row[6].text
+
+
+def test_page_says_how_settings_were_chosen() -> None:
+    table = chosen_table(
+        {name: find_suite(name).read_text() for name in ("paper-table", "paper-exploration-selected")}
+    )
+    rows = [tuple(cell.text for cell in row) for row in table.rows]
+    assert ("d-lin-ucb", "*-vector*", "discount from the variation budget, as in the paper") in rows
+    assert ("rnlps-boltzmann-best", "flipping-gaussian") in [row[:2] for row in rows]
+    assert all(row[2] for row in rows)
+
+
 def test_page_links_only_to_what_was_written_and_judges_every_claim(store: Store, tmp_path: Path) -> None:
     page = write_results(load_frame([store]), tmp_path, command="tidepull report STORE --docs docs")
     text = page.read_text()
     for link in re.findall(r"\]\(([^)]+)\)", text):
         assert (tmp_path / link).stat().st_size > 0
-    assert len(re.findall(r"(?m)^### \d\. ", text)) == 7
+    assert len(re.findall(r"(?m)^### \d+\. ", text)) == 38
     assert "tidepull report STORE --docs docs" in text
     assert re.search(r"numpy \d", text)
 
@@ -105,7 +127,7 @@ def test_table_goes_between_the_marks_of_a_readme_and_nowhere_else(tmp_path: Pat
 
 def test_alternatives_to_posterior_sampling_have_a_picture_of_their_own(tmp_path: Path) -> None:
     suite = """
-name = "exploring"
+name = "quick-exploration"
 seeds = "0-1"
 horizon = 40
 

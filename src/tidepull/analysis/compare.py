@@ -61,7 +61,7 @@ def paired_values(a: str, b: str, first: FloatArray, second: FloatArray, *, seed
     gaps = first - second
     low, high = mean_interval(gaps, seed=seed)
     wins = float(np.mean((gaps < 0) + 0.5 * (gaps == 0)))
-    return Difference(a, b, float(gaps.mean()), float(low), float(high), n, wins, *_wilson(wins, n))
+    return Difference(a, b, float(gaps.mean()), float(low), float(high), n, wins, *wilson(wins, n))
 
 
 def independent(
@@ -96,7 +96,8 @@ def all_pairs(groups: list[Group]) -> list[Difference]:
     return [paired(a, b) for a, b in combinations(groups, 2)]
 
 
-def _wilson(share: float, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
+def wilson(share: float, n: int, z: float = 1.959963984540054) -> tuple[float, float]:
+    """Wilson's 95% interval of a share of n."""
     centre = (share + z * z / (2 * n)) / (1 + z * z / n)
     half = z / (1 + z * z / n) * (share * (1 - share) / n + z * z / (4 * n * n)) ** 0.5
     return max(0.0, centre - half), min(1.0, centre + half)

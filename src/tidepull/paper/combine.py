@@ -1,7 +1,8 @@
 """All that was reported of a problem, whichever suite it came from, as one study.
 
 Searches (studies with grids) stay out: what they chose is reported on seeds that they never saw. So do trials
-with late rewards, of which the paper has none.
+with late rewards, of which the paper has none, and comparisons of exploration rules, which have a place of their own
+(`exploration.py`).
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from tidepull.analysis.beside_paper import paper_column
 from tidepull.analysis.frame import Group, Study
 from tidepull.bench.delay import AT_ONCE
 from tidepull.bench.suites.spec import canonical
+from tidepull.paper.exploration import exploring
 
 FIRST = ("paper-table", "quick-table")
 """Suites whose names stand when another suite uses the same name for another setting."""
@@ -22,7 +24,7 @@ FIRST = ("paper-table", "quick-table")
 def combined(studies: Sequence[Study]) -> list[Study]:
     """One study for each problem and horizon, in the paper's order, then by name."""
     merged: dict[tuple[str, int, str], Study] = {}
-    reports = [study for study in studies if not study.grids and study.delay == AT_ONCE]
+    reports = [s for s in studies if not s.grids and s.delay == AT_ONCE and not exploring(s)]
     for study in sorted(reports, key=lambda study: (study.suite not in FIRST, study.suite == "")):
         key = (study.problem, study.horizon, canonical(dict(study.parameters)))
         present = merged.get(key)
@@ -53,6 +55,13 @@ def in_column(study: Study, column: str) -> Group | None:
     return min(
         able, key=lambda group: group.name.endswith("-best") and column not in group.name, default=None
     )
+
+
+def searched_beside(study: Study, column: str) -> Group | None:
+    """The setting that our own search chose, where another one (known to reproduce the paper) stands in the column."""
+    stands = in_column(study, column)
+    able = [g for g in study.groups if g.name.endswith("-best") and paper_column(g.name) == column]
+    return next((group for group in able if stands and group.hashes != stands.hashes), None)
 
 
 def main_groups(study: Study, others: Iterable[str] = ("random", "tide")) -> tuple[Group, ...]:

@@ -16,8 +16,15 @@ from tidepull.bench.delay import AT_ONCE
 from tidepull.bench.store.export import export
 from tidepull.files import write_whole
 from tidepull.paper import notes
-from tidepull.paper.claims import ALTERNATIVES, Claim, check_claims
-from tidepull.paper.combine import combined, in_column, main_groups
+from tidepull.paper.claims import check_claims
+from tidepull.paper.combine import combined, in_column, main_groups, searched_beside
+from tidepull.paper.exploration import NAMES, explorations
+from tidepull.paper.sections import (
+    chosen_section,
+    claims_section,
+    exploration_picture,
+    exploration_section,
+)
 from tidepull.report import panel_plots, plots, result_tables
 from tidepull.report.provenance import provenance
 from tidepull.report.tables import Cell, Table, spread, to_markdown
@@ -40,18 +47,22 @@ def write_results(frame: Frame, docs: Path, *, command: str) -> Path:
     searches = [study for study in frame.studies if study.grids and study.delay == AT_ONCE]
     looked_at = [examined(study) for study in reports]
     main = [_only_main(one) for one in looked_at]
+    explored = [examined(study) for study in explorations(frame.studies)]
     _draw(main, searches, folder)
-    _draw_exploration(looked_at, folder)
-    rows = [row for study in reports for group in study.groups for row in group.rows]
+    _draw_exploration(explored, folder)
+    shown = [*reports, *(one.study for one in explored)]
+    rows = [row for study in shown for group in study.groups for row in group.rows]
     if rows:
         export(rows, folder / "summary.csv", by_setting=True)
     parts = [
         *_head(frame, command),
         *_table(reports),
+        *chosen_section(frame.suites),
         *_scores(main),
         *_rows(looked_at),
+        *exploration_section(explored),
         *_searches(searches),
-        *_claims(check_claims(reports, searches), reports, bool(searches)),
+        *claims_section(check_claims(looked_at, searches, explored)),
         *_origin(frame),
     ]
     page = docs / "results.md"
@@ -77,6 +88,9 @@ def overview(reports: Sequence[Study]) -> Table:
                 s = summarise(group.regrets)
                 text = spread(s.mean, s.std).text
                 lines.append(f"**{text}**" if s.mean == min(means) else text)
+            if other := searched_beside(study, column):
+                s = summarise(other.regrets)
+                lines.append(f"searched: {spread(s.mean, s.std).text}")
             if theirs is not None and _full(study):
                 lines.append(f"*{spread(theirs.mean, theirs.std).text}*")
             if group is not None and theirs is not None and _full(study) and len(group.rows) > 1:
@@ -173,20 +187,6 @@ def _searches(searches: Sequence[Study]) -> Iterator[str]:
             yield to_markdown(result_tables.sensitivity_table(study, sensitivities(study)))
 
 
-def _claims(claims: Sequence[Claim], reports: Sequence[Study], searched: bool) -> Iterator[str]:
-    yield "## The paper's claims, one by one"
-    pictures = {_picture(study) for study in reports}
-    for number, claim in enumerate(claims, 1):
-        yield f"### {number}. {claim.says}"
-        yield f"**{claim.outcome.capitalize()}.** {claim.evidence}"
-        yield f"Rule: {claim.rule}."
-        for study in claim.studies:
-            if _picture(study) in pictures:
-                yield f"![Regret on {study.title}](results/{_picture(study, claim.picture)})"
-    if searched:
-        yield "![Sensitivity](results/sensitivity.svg)"
-
-
 def _origin(frame: Frame) -> Iterator[str]:
     yield "## Where this comes from"
     yield "\n".join(f"- {line}" for line in provenance(frame, names=False))
@@ -210,19 +210,17 @@ def _draw(main: Sequence[Examined], searches: Sequence[Study], folder: Path) -> 
         panel_plots.sensitivity_grid(charts, paths=[folder / "sensitivity.svg"])
 
 
-def _draw_exploration(looked_at: Sequence[Examined], folder: Path) -> None:
+def _draw_exploration(explored: Sequence[Examined], folder: Path) -> None:
     """Posterior sampling beside its alternatives, where they were run."""
-    for one in looked_at:
-        names = [name for name in ("rnlps-best", "rnlps", *ALTERNATIVES) if one.study.group(name)]
-        if any(name in ALTERNATIVES for name in names):
-            bands = one.bands("regret")
-            plots.band_figure(
-                {name: bands[name] for name in names},
-                title=f"{one.study.title}: kinds of exploration",
-                xlabel="round",
-                ylabel="cumulative regret (lower is better)",
-                paths=[folder / _picture(one.study, "exploration")],
-            )
+    for one in explored:
+        bands = one.bands("regret")
+        plots.band_figure(
+            {name: bands[name] for name in NAMES if name in bands} or bands,
+            title=f"{one.study.title}: kinds of exploration",
+            xlabel="round",
+            ylabel="cumulative regret (lower is better)",
+            paths=[folder / exploration_picture(one.study)],
+        )
 
 
 def _only_main(one: Examined) -> Examined:
@@ -234,8 +232,8 @@ def _only_main(one: Examined) -> Examined:
     return Examined(study, one.random, {g.name: one.traces[g.name] for g in study.groups}, ())
 
 
-def _picture(study: Study, kind: str = "regret") -> str:
-    return f"{kind}-{study.problem}-{study.horizon}.svg"
+def _picture(study: Study) -> str:
+    return f"regret-{study.problem}-{study.horizon}.svg"
 
 
 def _full(study: Study) -> bool:

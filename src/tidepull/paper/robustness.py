@@ -1,0 +1,152 @@
+"""Claims about how much hyperparameters matter, from searches over both networks.
+
+Networks are compared alike: on the seeds that every setting of both has played, and with as many settings. One has 576
+settings in the paper's grid and the other 96, and the best of more settings is luckier; so the smaller number is drawn
+of each, again and again, and the median setting of each draw is measured against the best of the same draw:
+
+    score of a setting = (m - m_random) / (m_best - m_random)
+
+The interval is over draws.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.analysis.compare import paired_values, wilson
+from tidepull.analysis.frame import Study
+from tidepull.paper.evidence import BEST_NN, BEST_RNN, Evidence
+from tidepull.paper.rules import RESAMPLES, beats
+from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Line, above, concluded, missing
+from tidepull.types import FloatArray
+
+MUCH = 0.2
+"""One network is much more robust when its median score is that much higher."""
+_SCALE = "(m - m_random) / (m_best - m_random)"
+
+
+@dataclass(frozen=True, slots=True)
+class Searched:
+    """Mean rewards of the settings of both networks on common seeds, by setting, and random's on the same."""
+
+    study: Study
+    seeds: tuple[int, ...]
+    recurrent: Mapping[str, FloatArray]
+    feedforward: Mapping[str, FloatArray]
+    floor: float
+
+
+def more_robust(
+    evidence: Evidence, says: str, problems: Sequence[str], *, least: float = 0.0, feedforward: bool = False
+) -> Claim:
+    """The median recurrent setting (or the feedforward one) keeps clearly more of its best setting's gain."""
+    who, other = ("feedforward", "recurrent") if feedforward else ("recurrent", "feedforward")
+    rule = (
+        f"of as many settings drawn of each network, the median {who} one keeps more of the best one's gain over "
+        f"random, {_SCALE}, than the median {other} one, on the same seeds (95% interval over draws)"
+    )
+    rule += f", by at least {least:.1f}" if least else ""
+    lines = [_robust(evidence, problem, least, feedforward) for problem in problems]
+    topic = problems[0] if len(problems) == 1 else "contextual problems"
+    return concluded(topic, says, rule, lines)
+
+
+def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -> Line:
+    found = searched(evidence.searches, problem)
+    if found is None:
+        return missing(problem, "no search has played all settings of both networks on a common seed")
+    first, second = (_matrix(found.recurrent), _matrix(found.feedforward))
+    if feedforward:
+        first, second = second, first
+    value, low, high = median_scores(first, second, found.floor)
+    outcome = above(low, high, 0.0)
+    if outcome == HOLDS and value < least:
+        outcome = FAILS if high < least else OPEN
+    sizes = f"{len(found.recurrent)} and {len(found.feedforward)} settings, {found.study.horizon:,} rounds"
+    words = "feedforward minus recurrent" if feedforward else "recurrent minus feedforward"
+    return Line(problem, f"median score, {words} ({sizes})", outcome, value, low, high, len(found.seeds), 2)
+
+
+def median_scores(first: FloatArray, second: FloatArray, floor: float) -> tuple[float, float, float]:
+    """Median score of the first minus that of the second, averaged over draws, with its interval."""
+    size = min(len(first), len(second))
+    rng = np.random.default_rng(0)
+    medians = []
+    for rewards in (first, second):
+        drawn = rewards[rng.integers(len(rewards), size=(RESAMPLES, size))] - floor
+        best = drawn.max(axis=1)
+        medians.append(np.median(drawn, axis=1) / np.where(best > 0, best, np.nan))
+    gaps = medians[0] - medians[1]
+    if np.isnan(gaps).all():
+        return (float("nan"),) * 3
+    low, high = np.nanquantile(gaps, [0.025, 0.975])
+    return float(np.nanmean(gaps)), float(low), float(high)
+
+
+def mostly_above_random(evidence: Evidence, says: str, problem: str) -> Claim:
+    """Clearly more than half of the recurrent settings earn more than random arms."""
+    rule = "clearly more than half of the recurrent settings searched earn more than random arms (Wilson's interval)"
+    found = searched(evidence.searches, problem, both=False)
+    if found is None:
+        return concluded(problem, says, rule, [missing(problem, "no search over recurrent settings")])
+    share = float(np.mean(_matrix(found.recurrent) > found.floor))
+    low, high = wilson(share, len(found.recurrent))
+    what = f"share of {len(found.recurrent)} recurrent settings that earn more than random arms"
+    line = Line(problem, what, above(low, high, 0.5), share, low, high, len(found.seeds), 2)
+    return concluded(problem, says, rule, [line])
+
+
+def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
+    """The best recurrent setting earns more in the search, the best feedforward one has less regret in the report."""
+    rule = (
+        "in the search the best recurrent setting earns more than the best feedforward one on the same seeds; in the "
+        "report the best NN has clearly less regret than the best RNN"
+    )
+    report = beats(evidence, says, problem, [BEST_NN], [BEST_RNN]).lines
+    found = searched(evidence.searches, problem)
+    if found is None:
+        return concluded(problem, says, rule, [missing(problem, "no search over both networks"), *report])
+    ours, theirs = (max(grid.values(), key=np.mean) for grid in (found.recurrent, found.feedforward))
+    d = paired_values("rnlps", "nlps", ours, theirs)
+    outcome = HOLDS if d.mean > 0 else FAILS if d.high < 0 else OPEN
+    what = "reward in the search, best recurrent setting minus best feedforward one"
+    line = Line(problem, what, outcome, d.mean, d.low, d.high, d.pairs)
+    return concluded(problem, says, rule, [line, *report])
+
+
+def searched(searches: Sequence[Study], problem: str, *, both: bool = True) -> Searched | None:
+    """The search with most settings (then the longest) whose settings, and random, have common seeds."""
+    able = [_common(study, both) for study in searches if study.problem == problem]
+    found = [one for one in able if one is not None]
+    return max(
+        found, key=lambda one: (len(one.recurrent) + len(one.feedforward), one.study.horizon), default=None
+    )
+
+
+def _common(study: Study, both: bool) -> Searched | None:
+    wanted = ("rnlps", "nlps") if both else ("rnlps",)
+    if any(name not in study.grids for name in wanted):
+        return None
+    rewards = {
+        name: {group.setting: {row.seed: row.reward for row in group.rows} for group in study.grids[name]}
+        for name in wanted
+    }
+    random = study.group("random")
+    floor = {row.seed: row.reward for row in random.rows} if random else {}
+    seeds = set(floor).intersection(*(trials for grid in rewards.values() for trials in grid.values()))
+    if not seeds:
+        return None
+    order = tuple(sorted(seeds))
+    grids = {
+        name: {setting: np.array([trials[seed] for seed in order]) for setting, trials in grid.items()}
+        for name, grid in rewards.items()
+    }
+    level = float(np.mean([floor[seed] for seed in order]))
+    return Searched(study, order, grids["rnlps"], grids.get("nlps", {}), level)
+
+
+def _matrix(grid: Mapping[str, FloatArray]) -> FloatArray:
+    return np.array([rewards.mean() for rewards in grid.values()])

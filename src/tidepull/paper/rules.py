@@ -1,0 +1,271 @@
+"""The rules that claims are put to. Each is one sentence of words and one of arithmetic, and looks at intervals."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import pairwise
+
+import numpy as np
+
+from tidepull.analysis.bootstrap import mean_interval
+from tidepull.analysis.compare import Difference, compared, independent, wilson
+from tidepull.analysis.summary import summarise
+from tidepull.analysis.traces import LATE, late_rounds
+from tidepull.paper.evidence import Evidence, Player
+from tidepull.paper.verdicts import (
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Line,
+    above,
+    below,
+    concluded,
+    difference,
+    missing,
+)
+from tidepull.types import FloatArray
+
+LARGE = 0.2
+"""A margin is large from this share of the rival's regret on, and very small below it."""
+COMPARABLE = 0.05
+"""Policies are comparable when their regrets differ by less than this share of random's."""
+SLOW, VERY_SLOW = 0.25, 0.1
+"""Regret grows slowly when it grows at less than this share of random's pace."""
+POOR = 0.5
+"""A policy does poorly when it keeps more than this share of random's regret."""
+RESAMPLES = 2000
+
+
+def beats(
+    evidence: Evidence,
+    says: str,
+    problem: str,
+    winners: Sequence[str],
+    losers: Sequence[str],
+    *,
+    least: float = 0.0,
+    most: float = float("inf"),
+) -> Claim:
+    """Every winner has clearly less regret than every loser, by `least` to `most` of the loser's."""
+    rule = "each has clearly less regret than each of the others (the 95% interval of the difference leaves out zero)"
+    rule += f", by at least {least:.0%} of theirs" if least else ""
+    rule += f", by less than {most:.0%} of theirs" if np.isfinite(most) else ""
+    first, lost = evidence.players(problem, winners)
+    second, also_lost = evidence.players(problem, losers)
+    lines = [_less(a, b, least, most) for a in first for b in second]
+    return concluded(problem, says, rule, [*lines, *dict.fromkeys((*lost, *also_lost))])
+
+
+def _less(a: Player, b: Player, least: float, most: float) -> Line:
+    d = compared(a.group, b.group)
+    outcome = below(d.low, d.high, 0.0)
+    scale = float(b.group.regrets.mean())
+    if outcome == HOLDS and not least * scale <= -d.mean < most * scale:
+        beyond = -d.low < least * scale or -d.high >= most * scale
+        outcome = FAILS if beyond else OPEN
+    return difference(a.problem, d, outcome, len(a.group.rows))
+
+
+def leads_insignificantly(
+    evidence: Evidence, says: str, problem: str, leader: str, others: Sequence[str]
+) -> Claim:
+    """The leader has the least mean regret, and not clearly less than the next."""
+    rule = "it has the least mean regret of all, and the interval of its difference to the next contains zero"
+    first, lost = evidence.players(problem, [leader])
+    rest, also_lost = evidence.players(problem, others)
+    differences = [(compared(first[0].group, other.group), other) for other in rest] if first else []
+    lines = []
+    for d, other in differences:
+        outcome = HOLDS if d.mean < 0 else FAILS if d.low > 0 else OPEN
+        lines.append(difference(other.problem, d, outcome, len(other.group.rows)))
+    if differences and all(d.mean < 0 for d, _ in differences):
+        d, other = max(differences, key=lambda pair: pair[0].mean)
+        if d.high < 0:
+            lines.append(difference(other.problem, d, FAILS, len(other.group.rows)))
+    return concluded(problem, says, rule, [*lines, *dict.fromkeys((*lost, *also_lost))])
+
+
+def ordered(evidence: Evidence, says: str, problem: str, kinds: Sequence[str]) -> Claim:
+    """Each has clearly less regret than the next."""
+    rule = "each has clearly less regret than the next"
+    lines: list[Line] = []
+    for better, worse in pairwise(kinds):
+        lines += beats(evidence, says, problem, [better], [worse]).lines
+    return concluded(problem, says, rule, list(dict.fromkeys(lines)))
+
+
+def within(
+    evidence: Evidence, says: str, problem: str, pairs: Sequence[tuple[str, str]], *, both_ways: bool = False
+) -> Claim:
+    """The first of each pair exceeds the second by less than a twentieth of random's regret."""
+    rule = f"the interval of the difference lies below {COMPARABLE:.0%} of random's regret"
+    rule += " on both sides of zero" if both_ways else ""
+    lines: list[Line] = []
+    for a, b in pairs:
+        (first, lost), (second, also_lost) = evidence.players(problem, [a]), evidence.players(problem, [b])
+        lines += [*lost, *also_lost]
+        for one, other in ((x, y) for x in first for y in second):
+            limit = COMPARABLE * (one.where.random or float("nan"))
+            d = compared(one.group, other.group)
+            outcome = below(d.low, d.high, limit)
+            if both_ways and outcome != FAILS:
+                other_way = above(d.low, d.high, -limit)
+                outcome = other_way if other_way != HOLDS else outcome
+            lines.append(difference(one.problem, d, outcome, len(one.group.rows)))
+    return concluded(problem, says, rule, list(dict.fromkeys(lines)))
+
+
+def grows(
+    evidence: Evidence, says: str, problem: str, kinds: Sequence[str], limit: float, *, quickly: bool = False
+) -> Claim:
+    """How fast regret grows in the last eighth of the rounds, as a share of random's pace."""
+    words = "more" if quickly else "less"
+    rule = f"over the last 1/{LATE} of the rounds regret grows at {words} than {limit:.0%} of random's pace"
+    return _shares(
+        evidence, says, problem, kinds, rule, "growth at the end, of random's, of", _pace, limit, quickly
+    )
+
+
+def keeps(
+    evidence: Evidence, says: str, problem: str, kinds: Sequence[str], limit: float, *, more: bool = True
+) -> Claim:
+    """How much of random's regret a policy keeps."""
+    rule = f"its regret is {'more' if more else 'less'} than {limit:.0%} of random's"
+    return _shares(evidence, says, problem, kinds, rule, "regret, of random's, of", _share, limit, more)
+
+
+def _shares(
+    evidence: Evidence,
+    says: str,
+    problem: str,
+    kinds: Sequence[str],
+    rule: str,
+    what: str,
+    measure: Callable[[Player], FloatArray | None],
+    limit: float,
+    more: bool,
+) -> Claim:
+    found, lines = evidence.players(problem, kinds)
+    for player in found:
+        shares = measure(player)
+        if shares is None:
+            lines.append(missing(player.problem, f"the regret of random arms beside {player.name}"))
+            continue
+        low, high = (float(end) for end in mean_interval(shares))
+        outcome = above(low, high, limit) if more else below(low, high, limit)
+        lines.append(
+            Line(
+                player.problem,
+                f"{what} {player.name}",
+                outcome,
+                float(shares.mean()),
+                low,
+                high,
+                len(shares),
+                2,
+            )
+        )
+    return concluded(problem, says, rule, lines)
+
+
+def _pace(player: Player) -> FloatArray | None:
+    where = player.where
+    trace = where.traces.get(player.name)
+    if not where.random or trace is None:
+        return None
+    horizon = where.study.horizon
+    return trace.late / (where.random * late_rounds(horizon) / horizon)
+
+
+def _share(player: Player) -> FloatArray | None:
+    return player.group.regrets / player.where.random if player.where.random else None
+
+
+def varies_most(evidence: Evidence, says: str, problem: str, kind: str, others: Sequence[str]) -> Claim:
+    """The standard deviation of regret over trials is clearly the largest."""
+    rule = (
+        "its standard deviation over that of each other policy is clearly above one (bootstrap over trials)"
+    )
+    first, lost = evidence.players(problem, [kind])
+    rest, also_lost = evidence.players(problem, others)
+    lines = []
+    for other in rest if first else []:
+        value, low, high = _ratio_of_spreads(first[0].group.regrets, other.group.regrets)
+        what = f"spread of {first[0].name} over that of {other.name}"
+        lines.append(
+            Line(other.problem, what, above(low, high, 1.0), value, low, high, len(other.group.rows), 2)
+        )
+    return concluded(problem, says, rule, [*lines, *dict.fromkeys((*lost, *also_lost))])
+
+
+def _ratio_of_spreads(a: FloatArray, b: FloatArray) -> tuple[float, float, float]:
+    if min(len(a), len(b)) < 2 or b.std() == 0:
+        return (float("nan"),) * 3
+    rng = np.random.default_rng(0)
+    first = a[rng.integers(len(a), size=(RESAMPLES, len(a)))].std(axis=1, ddof=1)
+    second = b[rng.integers(len(b), size=(RESAMPLES, len(b)))].std(axis=1, ddof=1)
+    ratios = first / np.where(second > 0, second, np.nan)
+    low, high = np.nanquantile(ratios, [0.025, 0.975])
+    return float(a.std(ddof=1) / b.std(ddof=1)), float(low), float(high)
+
+
+def fails_as_often(evidence: Evidence, says: str, problem: str, kind: str, share: float) -> Claim:
+    """The share of trials worse than random is compatible with the paper's."""
+    rule = (
+        "Wilson's 95% interval of the share of trials with more regret than random arms have on average "
+        f"contains {share:.0%}"
+    )
+    found, lines = evidence.players(problem, [kind])
+    for player in found:
+        shares = _share(player)
+        if shares is None:
+            lines.append(missing(player.problem, "the regret of random arms"))
+            continue
+        value = float(np.mean(shares > 1))
+        low, high = wilson(value, len(shares))
+        outcome = HOLDS if low <= share <= high else FAILS
+        what = f"share of trials of {player.name} worse than random"
+        lines.append(Line(player.problem, what, outcome, value, low, high, len(shares), 2))
+    return concluded(problem, says, rule, lines)
+
+
+def worse_where_faster(evidence: Evidence, says: str, slow: str, fast: str, kinds: Sequence[str]) -> Claim:
+    """A policy keeps clearly more of random's regret on the fast problem than on the slow one."""
+    rule = "each keeps clearly more of random's regret on the fast rotation than on the slow one"
+    at_slow, lost = evidence.players(slow, kinds)
+    at_fast, also_lost = evidence.players(fast, kinds)
+    lines = []
+    for player in at_fast:
+        other = next((one for one in at_slow if one.name == player.name), None)
+        shares = (_share(player), _share(other)) if other else (None, None)
+        if shares[0] is None or shares[1] is None:
+            continue
+        d = _welch(player.name, shares[0], shares[1])
+        what = f"share of random's regret of {player.name}, fast minus slow"
+        lines.append(
+            Line(f"{fast}, {slow}", what, above(d.low, d.high, 0.0), d.mean, d.low, d.high, len(shares[0]), 2)
+        )
+    return concluded(fast, says, rule, [*lines, *lost, *also_lost])
+
+
+def _welch(name: str, first: FloatArray, second: FloatArray) -> Difference:
+    a, b = summarise(first), summarise(second)
+    return independent(name, name, (a.mean, a.std, a.trials), (b.mean, b.std, b.trials))
+
+
+def consistently(
+    evidence: Evidence, says: str, pairs: Sequence[tuple[str, str]], problems: Sequence[str]
+) -> Claim:
+    """The first of each pair is clearly worse nowhere and clearly better on most problems."""
+    rule = "on no problem has it clearly more regret, and on more than half of the comparisons clearly less"
+    lines: list[Line] = []
+    for problem in problems:
+        for a, b in pairs:
+            lines += beats(evidence, says, problem, [a], [b]).lines
+    lines = list(dict.fromkeys(lines))
+    outcomes = [line.outcome for line in lines]
+    all_there = not any(np.isnan(line.value) for line in lines)
+    most = outcomes.count(HOLDS) > len(outcomes) / 2
+    outcome = FAILS if FAILS in outcomes else HOLDS if all_there and most else OPEN
+    return Claim("all problems", says, rule, tuple(lines), outcome)

@@ -1,0 +1,111 @@
+"""What became of a claim: a line for each figure that its rule looks at, and the verdict that follows from them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from tidepull.analysis.compare import Difference
+from tidepull.report.tables import Cell, Table, interval, number
+
+HOLDS, FAILS, OPEN = "holds", "fails", "open"
+NAN = float("nan")
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """One figure with its 95% interval, and what it says by itself; `what` may say instead that trials are missing."""
+
+    problem: str
+    what: str
+    outcome: str
+    value: float = NAN
+    low: float = NAN
+    high: float = NAN
+    trials: int = 0
+    digits: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What the paper says about `topic`, the rule it is put to, what was measured, and the verdict."""
+
+    topic: str
+    says: str
+    rule: str
+    lines: tuple[Line, ...]
+    outcome: str
+
+    @property
+    def reason(self) -> str:
+        """Why an open claim is open; empty otherwise."""
+        if self.outcome != OPEN:
+            return ""
+        missing = [line for line in self.lines if math.isnan(line.value)]
+        if missing:
+            return "missing: " + "; ".join(f"{line.problem}: {line.what}" for line in missing)
+        return "no interval is on one side yet" if self.lines else "nothing was played"
+
+
+def concluded(topic: str, says: str, rule: str, lines: Sequence[Line]) -> Claim:
+    """It fails as soon as one line does, and holds when all do."""
+    return Claim(topic, says, rule, tuple(lines), worst(line.outcome for line in lines))
+
+
+def worst(outcomes: Iterable[str]) -> str:
+    """Fails before open before holds; open where there is nothing."""
+    found = set(outcomes)
+    return next((outcome for outcome in (FAILS, OPEN, HOLDS) if outcome in found), OPEN)
+
+
+def below(low: float, high: float, limit: float) -> str:
+    """Whether something is below a limit, judged by its interval."""
+    return HOLDS if high < limit else FAILS if low > limit else OPEN
+
+
+def above(low: float, high: float, limit: float) -> str:
+    """Whether something is above a limit, judged by its interval."""
+    return below(-high, -low, -limit)
+
+
+def missing(problem: str, what: str) -> Line:
+    """Trials that a rule needs and nobody played."""
+    return Line(problem, what, OPEN)
+
+
+def difference(problem: str, d: Difference, outcome: str, trials: int, digits: int = 1) -> Line:
+    """A comparison of two policies as a line: regret of the first minus that of the second."""
+    what = f"regret of {d.a} minus {d.b}"
+    return Line(problem, what, outcome, d.mean, d.low, d.high, d.pairs or trials, digits)
+
+
+def lines_table(claim: Claim, name: str) -> Table:
+    """The figures of one claim."""
+    rows = tuple(
+        (
+            Cell(line.problem),
+            Cell(line.what),
+            number(line.value, line.digits),
+            interval(line.low, line.high, line.digits),
+            number(line.trials or NAN, 0),
+            Cell(line.outcome),
+        )
+        for line in claim.lines
+    )
+    columns = ("problem", "figure", "value", "95% interval", "trials", "says")
+    return Table(name, claim.says, columns, rows)
+
+
+def verdicts_table(claims: Sequence[Claim]) -> Table:
+    """All claims in one table."""
+    rows = tuple(
+        (Cell(f"{number}", number), Cell(claim.topic), Cell(claim.says), Cell(claim.outcome, best=True))
+        for number, claim in enumerate(claims, 1)
+    )
+    return Table(
+        "claims",
+        "What the paper says, and what came out here",
+        ("", "about", "the paper says", "verdict"),
+        rows,
+    )
