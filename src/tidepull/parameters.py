@@ -36,17 +36,20 @@ def parameter(
     le: float | None = None,
     lt: float | None = None,
     stored_as: Mapping[str, str] | None = None,
+    added: bool = False,
 ) -> Any:
     """A field of `Parameters` with a description and the range of its numbers.
 
     `stored_as` is for choices that were renamed: from their name to the earlier one, which stays valid and is what
-    `to_mapping` says, so that stored trials and snapshots keep their identity.
+    `to_mapping` says, so that stored trials and snapshots keep their identity. `added` is for parameters that came
+    later: `to_mapping` leaves them out while they have their default.
     """
     bounds = {"≥": ge, ">": gt, "≤": le, "<": lt}
     metadata = {
         "description": description,
         "bounds": {k: v for k, v in bounds.items() if v is not None},
         "stored_as": dict(stored_as or {}),
+        "added": added,
     }
     if default is MISSING:
         return field(metadata=metadata)
@@ -87,8 +90,16 @@ class Parameters:
             raise ParameterError(f"{whose}{error}") from None
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain JSON values, the inverse of `from_mapping`; a renamed choice has its earlier name."""
-        return {f.name: _plain(_stored(f, getattr(self, f.name))) for f in fields(self)}
+        """Plain JSON values, the inverse of `from_mapping`.
+
+        A renamed choice has its earlier name, and what was added later is left out while it has its default.
+        """
+        values = {f.name: (f, getattr(self, f.name)) for f in fields(self)}
+        return {
+            name: _plain(_stored(f, value))
+            for name, (f, value) in values.items()
+            if not (f.metadata.get("added") and value == f.default)
+        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -165,15 +176,25 @@ def _coerce(value: Any, hint: Any) -> Any:
     """Lists become tuples, numpy scalars plain ones, whole numbers floats where a float is wanted."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str):
-        inner = next((get_args(o)[0] for o in _options(hint) if get_origin(o) is tuple), Any)
-        return tuple(_coerce(item, inner) for item in value)
+    if _is_list(value):
+        inner = [get_args(option)[0] for option in _options(hint) if get_origin(option) is tuple]
+        return tuple(_coerce(item, _inner_for(item, inner)) for item in value)
     wants_int = int in _options(hint)
     if isinstance(value, int) and not isinstance(value, bool) and float in _options(hint) and not wants_int:
         return float(value)
     if isinstance(value, float) and value.is_integer() and wants_int and float not in _options(hint):
         return int(value)
     return value
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+
+
+def _inner_for(item: Any, hints: list[Any]) -> Any:
+    """Of several kinds of list, the one whose items are lists where this item is one."""
+    alike = [hint for hint in hints if (get_origin(hint) is tuple) == _is_list(item)]
+    return next(iter(alike or hints), Any)
 
 
 def _fits(value: Any, option: Any) -> bool:
@@ -194,12 +215,15 @@ def _fits(value: Any, option: Any) -> bool:
     return type(value) is option
 
 
+def _numbers(value: Any) -> list[Any]:
+    return [number for item in value for number in _numbers(item)] if isinstance(value, tuple) else [value]
+
+
 def _check(f: Field[Any], value: Any, hint: Any) -> None:
     options = _options(hint)
     if not any(_fits(value, option) for option in options):
         raise ParameterError(f"{f.name} must be a {_kind(hint)}, got {value!r}")
-    numbers = value if isinstance(value, tuple) else (value,)
-    for number in numbers:
+    for number in _numbers(value):
         if isinstance(number, bool) or not isinstance(number, int | float):
             continue
         if not -sys.float_info.max <= number <= sys.float_info.max:

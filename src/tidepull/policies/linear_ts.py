@@ -1,7 +1,8 @@
 """Linear Thompson sampling (Agrawal and Goyal, 2013).
 
 Draw w ~ N(V^-1 b, v^2 V^-1) and play the arm of the largest x'w, where V = lambda I + sum x x', b = sum r x
-and v = exploration x noise_std. That is the posterior for noise v and prior N(0, (v^2 / lambda) I).
+and v = exploration x noise_std. That is the posterior for noise v and prior N(0, (v^2 / lambda) I). Another prior
+N(w_0, V_0) may be given: `exploration` then widens its draws as it widens those of the posterior, and moves no mean.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from tidepull.policies.choice import best_arm
 from tidepull.policies.linear_inputs import LinearInputs
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.linear_models import restore_all
+from tidepull.posteriors.prior import scaled
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, restore_generator
 from tidepull.types import Context, Event, ProblemShape, Snapshot
@@ -27,6 +29,14 @@ class LinearThompsonParameters(Parameters):
     regularisation: float = parameter(0.1, "lambda of the ridge regression", gt=0)
     noise_std: float = parameter(0.05, "sigma, standard deviation of the rewards' noise", gt=0)
     exploration: float = parameter(1.0, "factor on the spread of the draws; v = exploration x sigma", gt=0)
+    prior_mean: tuple[float, ...] | None = parameter(
+        None, "w_0, prior mean of the weights (left out: 0)", added=True
+    )
+    prior_covariance: tuple[float, ...] | tuple[tuple[float, ...], ...] | None = parameter(
+        None,
+        "V_0, variances or covariance matrix of the weights (left out: (sigma^2 / lambda) I)",
+        added=True,
+    )
 
 
 class LinearThompson:
@@ -35,8 +45,17 @@ class LinearThompson:
     def __init__(self, parameters: LinearThompsonParameters, shape: ProblemShape, streams: Streams) -> None:
         self._inputs = LinearInputs(shape)
         v = parameters.exploration * parameters.noise_std
+        covariance = parameters.prior_covariance
         self._models = [
-            LinearGaussian(self._inputs.dim, prior_std=v * parameters.regularisation**-0.5, noise_std=v)
+            LinearGaussian(
+                self._inputs.dim,
+                prior_std=v * parameters.regularisation**-0.5,
+                noise_std=v,
+                prior_mean=parameters.prior_mean,
+                prior_covariance=None
+                if covariance is None
+                else scaled(covariance, parameters.exploration**2),
+            )
             for _ in range(self._inputs.n_models)
         ]
         self._rng = streams.generator("posterior")

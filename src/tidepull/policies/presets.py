@@ -16,6 +16,7 @@ from tidepull.encoders.feedforward import FeedforwardEncoder
 from tidepull.encoders.initial import STORED_AS, Init
 from tidepull.encoders.raw_features import RawFeatures
 from tidepull.encoders.recurrent import RecurrentEncoder
+from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, ExplorationRule, PosteriorSampling
 from tidepull.policies.neural_linear import NeuralLinear
@@ -57,6 +58,17 @@ class NeuralParameters(Parameters):
     memory: int | None = parameter(
         None, "rounds that are remembered for training, the last ones; left out: all", ge=64
     )
+    prior_mean: tuple[float, ...] | None = parameter(
+        None, "w_0, prior mean of the last layer's weights (left out: 0)", added=True
+    )
+    prior_covariance: tuple[float, ...] | tuple[tuple[float, ...], ...] | None = parameter(
+        None, "V_0, variances or covariance matrix of those weights (left out: prior_std^2 I)", added=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.prior_std is not None and self.prior_covariance is not None:
+            raise ParameterError("prior_std and prior_covariance say the same thing; give one of them")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +168,7 @@ def _compose(
         encoder = RawFeatures(encoder, shape)
     return NeuralLinear(
         encoder,
-        _posterior(encoder.dim, settings),
+        _posterior(encoder.dim, settings, parameters),
         n_arms=shape.n_arms,
         epochs=settings.epochs,
         train_every=settings.train_every,
@@ -166,10 +178,13 @@ def _compose(
     )
 
 
-def _posterior(dim: int, settings: Settings) -> Posterior:
+def _posterior(dim: int, settings: Settings, parameters: NeuralParameters) -> Posterior:
+    mean, covariance, std = parameters.prior_mean, parameters.prior_covariance, settings.prior_std
     if settings.noise_std == "infer":
-        return NormalInverseGamma(dim, prior_std=settings.prior_std)
-    return LinearGaussian(dim, prior_std=settings.prior_std, noise_std=settings.noise_std)
+        return NormalInverseGamma(dim, prior_std=std, prior_mean=mean, prior_covariance=covariance)
+    return LinearGaussian(
+        dim, prior_std=std, noise_std=settings.noise_std, prior_mean=mean, prior_covariance=covariance
+    )
 
 
 def exploration_rule(parameters: NeuralParameters) -> ExplorationRule:

@@ -1,20 +1,22 @@
 """Bayesian linear regression with known noise: the posterior of section 2.2 of the paper.
 
-    Sigma^-1 = I / prior_std^2 + Phi'Phi / noise_std^2        the precision P
-    mu       = Sigma Phi'r / noise_std^2                      = P^-1 b
+    Sigma^-1 = V_0^-1 + Phi'Phi / noise_std^2                 the precision P
+    mu       = Sigma (Phi'r / noise_std^2 + V_0^-1 w_0)       = P^-1 b
 
-The state is P and b and, beside them, the Cholesky factor U (P = U'U) and z = U'^-1 b, which one
+The prior is N(w_0, V_0): zero and prior_std^2 I, unless `prior_mean` and `prior_covariance` say otherwise. The
+state is P and b and, beside them, the Cholesky factor U (P = U'U) and z = U'^-1 b, which one
 observation changes in O(d^2). Rounding errors of those changes are wiped out by a periodic fresh
-factorisation of P. Nothing is ever inverted.
+factorisation of P. Nothing is inverted, except a prior covariance once.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from scipy.linalg import lapack
+from numpy.typing import ArrayLike
 
 from tidepull.errors import ContextError, NumericalError, SnapshotError
 from tidepull.posteriors import kernels
+from tidepull.posteriors.prior import Prior, upper_factor
 from tidepull.snapshots import read, read_array
 from tidepull.types import FloatArray, Snapshot
 
@@ -22,20 +24,30 @@ _ARRAYS = ("precision", "moment", "factor", "whitened")
 
 
 class LinearGaussian:
-    """What is believed of w when rewards are w . x plus Gaussian noise; the prior is N(0, prior_std^2 I)."""
+    """What is believed of w when rewards are w . x plus Gaussian noise.
+
+    `prior_covariance` (d x d, or d variances) takes the place of prior_std^2 I; `prior_mean` is zero if not given.
+    """
 
     def __init__(
-        self, dim: int, *, prior_std: float = 1.0, noise_std: float = 1.0, refresh_every: int | None = None
+        self,
+        dim: int,
+        *,
+        prior_std: float = 1.0,
+        noise_std: float = 1.0,
+        prior_mean: ArrayLike | None = None,
+        prior_covariance: ArrayLike | None = None,
+        refresh_every: int | None = None,
     ) -> None:
         self.dim = dim
         self.prior_std = float(prior_std)
+        self.prior = Prior(dim, self.prior_std, prior_mean, prior_covariance)
         self.noise_std = float(noise_std)
         # A factorisation costs d^3 / 3, so once in d changes keeps the average at O(d^2).
         self.refresh_every = max(dim, 512) if refresh_every is None else refresh_every
-        self._precision: FloatArray = np.eye(dim) / self.prior_std**2
-        self._factor: FloatArray = np.eye(dim) / self.prior_std
-        self._moment: FloatArray = np.zeros(dim)
-        self._whitened: FloatArray = np.zeros(dim)
+        self._precision, self._factor, self._moment = self.prior.start()
+        self._whitened: FloatArray = self._moment.copy()
+        kernels.whiten(self._factor, self._whitened)
         self._mean: FloatArray | None = None
         self._changes = 0
 
@@ -91,10 +103,10 @@ class LinearGaussian:
         with np.errstate(over="ignore", invalid="ignore"):
             precision = X.T @ X
             moment = X.T @ Y
-        precision.flat[:: self.dim + 1] += 1.0 / self.prior_std**2
+        self.prior.add_to(precision, moment)
         if not (np.isfinite(precision).all() and np.isfinite(moment).all()):
             raise NumericalError("features or rewards are not finite, or too large to square")
-        factor = _upper_factor(precision)
+        factor = upper_factor(precision)
         if factor is None:
             raise NumericalError(
                 "the precision matrix is singular in double precision; scale the features down"
@@ -121,11 +133,12 @@ class LinearGaussian:
         return means, variances
 
     def snapshot(self) -> Snapshot:
-        """Precision, moment and their factored forms, and the two standard deviations that they belong to."""
+        """Precision, moment and their factored forms, and the prior and the noise that they belong to."""
         return {
             "prior_std": self.prior_std,
             "noise_std": self.noise_std,
             "changes": self._changes,
+            **self.prior.snapshot(),
             **{name: getattr(self, f"_{name}").copy() for name in _ARRAYS},
         }
 
@@ -136,6 +149,7 @@ class LinearGaussian:
                 raise SnapshotError(
                     f"the snapshot has {name} {snapshot.get(name)}, not {getattr(self, name)}"
                 )
+        self.prior.check(snapshot)
         arrays = {name: read_array(snapshot, name, getattr(self, f"_{name}").shape) for name in _ARRAYS}
         for name, array in arrays.items():
             setattr(self, f"_{name}", array)
@@ -155,7 +169,7 @@ class LinearGaussian:
         if self._changes >= self.refresh_every:
             self._changes = 0
             # Where P is singular in double precision, the rotated factor, its square root, is the better one.
-            if (factor := _upper_factor(self.precision)) is not None:
+            if (factor := upper_factor(self.precision)) is not None:
                 self._adopt(self._precision, self._moment, factor)
 
     def _adopt(self, precision: FloatArray, moment: FloatArray, factor: FloatArray) -> None:
@@ -164,12 +178,6 @@ class LinearGaussian:
         self._precision, self._moment, self._factor, self._whitened = precision, moment, factor, whitened
         self._mean = None
         self._changes = 0
-
-
-def _upper_factor(precision: FloatArray) -> FloatArray | None:
-    # LAPACK sees rows as columns: its lower factor of the symmetric P, read by rows, is U.
-    lower, info = lapack.dpotrf(precision.T, lower=True, clean=True)
-    return np.ascontiguousarray(lower.T) if info == 0 else None
 
 
 def _peak(x: FloatArray) -> float:

@@ -1,10 +1,11 @@
 """Linear regression with unknown noise: the conjugate normal-inverse-gamma posterior.
 
     sigma^2       ~ InverseGamma(a0, b0)
-    w | sigma^2   ~ N(0, sigma^2 (prior_std^2 / s0^2) I),   s0^2 = b0 / a0, the noise expected at the start
+    w | sigma^2   ~ N(w_0, sigma^2 V_0 / s0^2),   s0^2 = b0 / a0, the noise expected at the start
     y | w, sigma  ~ N(w . x, sigma^2)
 
-so `prior_std` means what it means for `LinearGaussian` as long as the noise is what was expected of it.
+so the prior (zero and V_0 = prior_std^2 I unless given) means what it means for `LinearGaussian` as long as the noise
+is what was expected of it.
 Given sigma the posterior is a `LinearGaussian` with unit noise, scaled by sigma: that is how it is built.
 """
 
@@ -13,8 +14,10 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tidepull.posteriors.linear_gaussian import LinearGaussian
+from tidepull.posteriors.prior import scaled
 from tidepull.types import FloatArray, Snapshot
 
 SHAPE = 1.0
@@ -26,10 +29,27 @@ SCALE = 0.05
 class NormalInverseGamma:
     """Posterior over weights and noise together; the noise is inferred, not assumed."""
 
-    def __init__(self, dim: int, *, prior_std: float, shape: float = SHAPE, scale: float = SCALE) -> None:
+    def __init__(
+        self,
+        dim: int,
+        *,
+        prior_std: float,
+        prior_mean: ArrayLike | None = None,
+        prior_covariance: ArrayLike | None = None,
+        shape: float = SHAPE,
+        scale: float = SCALE,
+    ) -> None:
         self._prior = (shape, scale)
         self._ridge = scale / shape / prior_std**2
-        self._unit = LinearGaussian(dim, prior_std=1.0 / math.sqrt(self._ridge), noise_std=1.0)
+        self._plain = prior_mean is None and prior_covariance is None
+        in_units = None if prior_covariance is None else scaled(prior_covariance, shape / scale)
+        self._unit = LinearGaussian(
+            dim,
+            prior_std=1.0 / math.sqrt(self._ridge),
+            prior_mean=prior_mean,
+            prior_covariance=in_units,
+            noise_std=1.0,
+        )
         self._a, self._b = self._prior
 
     @property
@@ -50,13 +70,17 @@ class NormalInverseGamma:
         self._b += 0.5 * (y - float(mean[0])) ** 2 / (1.0 + float(variance[0]))
 
     def refit(self, X: FloatArray, Y: FloatArray) -> None:
-        """Forget everything, then take in all rows: b = b0 + (|Y - X m|^2 + ridge |m|^2) / 2."""
+        """Forget everything, then take in all rows.
+
+        b = b0 + (|Y - X m|^2 + s0^2 (m - w_0)' V_0^-1 (m - w_0)) / 2.
+        """
         self._unit.refit(X, Y)
         mean = self._unit.mean
         residuals = np.asarray(Y, dtype=float) - np.asarray(X, dtype=float) @ mean
         a0, b0 = self._prior
         self._a = a0 + 0.5 * len(residuals)
-        self._b = b0 + 0.5 * float(residuals @ residuals + self._ridge * (mean @ mean))
+        moved = self._ridge * (mean @ mean) if self._plain else self._unit.prior.distance(mean)
+        self._b = b0 + 0.5 * float(residuals @ residuals + moved)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         """One draw of w: first sigma^2 = b / Gamma(a, 1), then w ~ N(mean, sigma^2 Lambda^-1)."""
