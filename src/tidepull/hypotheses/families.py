@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import (
+    changes,
     discounted,
     fourier,
     last_event,
     last_success,
     network,
+    regimes,
     seasons,
     square,
     stationary,
@@ -30,6 +32,8 @@ FAMILIES: dict[str, Family] = {
         fourier.FAMILY,
         square.FAMILY,
         seasons.FAMILY,
+        changes.FAMILY,
+        regimes.FAMILY,
         network.FAMILY,
     )
 }

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import numpy as np
 
 from tidepull.hypotheses.notes import Memory
 from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import Hypothesis, Spec
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import FloatArray, IntArray, Snapshot
 
 _PRODUCTS_PER_ROUND = 150_000
 _LARGEST_SLOT = 2_000_000
@@ -108,6 +110,52 @@ Newborns: TypeAlias = Iterator[Newborn | int]
 """Newborns one by one, and between them the steps that looking for them took."""
 
 
+@dataclass(frozen=True, slots=True)
+class Told:
+    """Something that happened or holds, in words and as JSON values."""
+
+    words: str
+    facts: dict[str, Any]
+
+
+class Filter(Protocol):
+    """One hypothesis with a hidden state and a kernel of its own; it sits beside the bank and is weighed like a slot of
+    it. Rewards come standardised, contexts as (1, z) for each arm."""
+
+    @property
+    def family(self) -> str:
+        """The name of the family it belongs to."""
+
+    @property
+    def words(self) -> str:
+        """One line that a person understands."""
+
+    def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
+        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is forgotten."""
+
+    def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
+        """Live through a window of past rounds; log likelihoods round by round."""
+
+    def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
+        """One draw of every arm's expected reward in round t: of the hidden state, then of the weights."""
+
+    def fresh(self, units: float | None) -> Filter:
+        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now, in new units of which
+        `units` make an old one (None: as it is)."""
+
+    def refresh_ridge(self) -> None:
+        """lam0 from the noise as it sees it now, where that needs no living through the past again."""
+
+    def told(self, centre: float, spread: float) -> list[Told]:
+        """What it can say about the past and the present, oldest first, with rewards as they were paid."""
+
+    def snapshot(self) -> Snapshot:
+        """All that it learnt."""
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """A way in which rewards may depend on time. `version` is raised whenever the family comes to say
@@ -123,6 +171,7 @@ class Family:
     named: Callable[[Spec], Hypothesis] | None = None
     newborns: Callable[[Search], Newborns] | None = None
     memory: Callable[[int], Memory] | None = None
+    filters: Callable[[Layout, int], list[Filter]] | None = None
 
 
 def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:

@@ -46,8 +46,8 @@ def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
 
 
 class Slots:
-    """Who sits in which slot of the bank, and how likely each pool is beforehand. `alone` are families of one
-    hypothesis that sits behind the bank's slots."""
+    """Who sits in which slot of the bank, and how likely each pool is beforehand. `alone` names the
+    families of hypotheses that sit one by one behind the bank's slots."""
 
     def __init__(self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str]) -> None:
         self.pools = pools
@@ -63,7 +63,7 @@ class Slots:
             for m, spec in zip(slots, pool.initial, strict=False):
                 bank.assign(m, spec)
         self._unit = sum(self._share(pool) for pool in pools if pool.initial)
-        self._unit += sum(FAMILIES[name].prior for name in alone)
+        self._unit += sum(self._share_alone(name) for name in alone)
 
     def mass(self, pool: Pool) -> float:
         """The prior of a pool."""
@@ -73,11 +73,14 @@ class Slots:
         """The prior of every slot that is filled at the start."""
         prior = np.zeros(len(self.family_of))
         for i, name in enumerate(self._alone):
-            prior[len(prior) - len(self._alone) + i] = FAMILIES[name].prior
+            prior[len(prior) - len(self._alone) + i] = self._share_alone(name)
         for pool, slots in zip(self.pools, self.of, strict=True):
             if pool.initial:
                 prior[slots.start : slots.start + len(pool.initial)] = self._share(pool) / len(pool.initial)
         return prior / self._unit
+
+    def _share_alone(self, name: str) -> float:
+        return FAMILIES[name].prior / self._alone.count(name)
 
     def _share(self, pool: Pool) -> float:
         return FAMILIES[pool.family].prior / sum(other.family == pool.family for other in self.pools)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from tidepull.hypotheses.family import Told
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 
@@ -24,21 +25,28 @@ class Belief:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """The leading beliefs, and the weights of whole families (columns) in past rounds (rows)."""
+    """The leading beliefs, and the weights of whole families (columns) in past rounds (rows). `told` is what
+    families with a hidden state say: when something changed, or which regime rules (`family.Told`)."""
 
     beliefs: tuple[Belief, ...]
     rounds: IntArray
     families: tuple[str, ...]
     weights: FloatArray
+    told: dict[str, tuple[Told, ...]] = field(default_factory=dict)
 
     def __str__(self) -> str:
-        return "\n".join(str(belief) for belief in self.beliefs)
+        details = [f"  {told.words}" for family in self.told.values() for told in family]
+        return "\n".join([*(str(belief) for belief in self.beliefs), *details])
 
     def plain(self, most_rounds: int = 64) -> dict[str, Any]:
         """The same as JSON values, at most so many rounds; small enough to be kept with every trial."""
         count = len(self.rounds)
         kept = np.unique(np.linspace(0, count - 1, min(count, most_rounds)).round().astype(int))
+        told = {
+            family: [{"words": one.words, **one.facts} for one in said] for family, said in self.told.items()
+        }
         return {
+            **({"told": told} if told else {}),
             "leading": [
                 {"words": belief.words, "weight": round(belief.weight, 4)} for belief in self.beliefs
             ],

@@ -24,7 +24,7 @@ import numpy as np
 from tidepull.errors import ParameterError, SnapshotError
 from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
-from tidepull.hypotheses.family import Layout, Window
+from tidepull.hypotheses.family import Filter, Layout, Told, Window
 from tidepull.hypotheses.network import NetworkHypothesis
 from tidepull.hypotheses.notes import Memory, Moment, blank
 from tidepull.hypotheses.slices import STEPS, Pieces
@@ -41,6 +41,9 @@ from tidepull.policies.tide.window import RecentRounds
 from tidepull.seeds import Streams
 from tidepull.snapshots import generator_state, restore_generator
 from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot
+
+_WORTH_TELLING = 0.02
+"""Weight of a hypothesis with a hidden state from which on `explain` has it tell what it knows."""
 
 
 class _Part(Protocol):
@@ -103,7 +106,9 @@ class Tide:
         if "network" in families:
             half = min(1024, parameters.window // 2)
             self._network = NetworkHypothesis(layout, half, streams.generator("network"))
-        slots = Slots(self._bank, kept, ["network"] if self._network is not None else [])
+        self._filters = _filters(layout, families, streams)
+        beside = [filter.family for filter in self._filters]
+        slots = Slots(self._bank, kept, beside + ["network"] * (self._network is not None))
         self._mixture = Mixture(
             slots.initial_prior(), slots.family_of, slots.families, parameters.share,
             uniform=parameters.uniform_weights,
@@ -136,8 +141,8 @@ class Tide:
         explore = min(0.05, self.parameters.exploration / (noted.t + 1))
         m = self._mixture.pick(self._rng, explore, self._resting())
         binary = self._scale.units.binary
-        if m == self._bank.size and self._network is not None:
-            draws = self._network.draw(X, binary, self._rng)
+        if m >= self._bank.size:
+            draws = self._drawn_beside(m - self._bank.size, noted.t, X, binary)
         else:
             draws = self._bank.draw(m, self._standard(noted), X, binary, self._rng)
         if context.available is not None:
@@ -157,6 +162,9 @@ class Tide:
         units, stale = self._scale.units, not self._scale.fits(reward)
         y, binary = self._scale.standardise(reward), units.binary and not stale
         scores = self._bank.observe(self._standard(known.moment), arm, X[arm], y, binary)
+        if self._filters:
+            told = [filter.observe(t, arm, X[arm], y, binary) for filter in self._filters]
+            scores = np.append(scores, told)
         by_network = math.nan
         if self._network is not None:
             scores = np.append(scores, self._network.observe(t, arm, known.arm, X, y, binary))
@@ -206,7 +214,7 @@ class Tide:
         ranked = sorted(totals.items(), key=lambda item: -item[1])[:most]
         rounds, table = self._history.table()
         beliefs = tuple(Belief(words, family, weight) for (words, family), weight in ranked)
-        return Explanation(beliefs, rounds, self._mixture.families, table)
+        return Explanation(beliefs, rounds, self._mixture.families, table, self._told(weights))
 
     def family_weights(self) -> FloatArray:
         """The weight of each family, in the order of `explain().families`."""
@@ -231,7 +239,9 @@ class Tide:
         if self._work is not None:
             self._work.close()
             self._work = None
+        filters = {"filters": [filter.snapshot() for filter in self._filters]} if self._filters else {}
         return {
+            **filters,
             "rng": generator_state(self._rng),
             "t": self._t,
             "too_late": self._too_late,
@@ -250,6 +260,8 @@ class Tide:
             hypothesis_of(self._bank.spec(int(m)))  # a family that nobody knows is an error
         for name, memory in self._memories.items():
             memory.restore(snapshot["memories"][name])
+        for filter, state in zip(self._filters, snapshot.get("filters", []), strict=True):
+            filter.restore(state)
         if self._network is not None:
             self._network.restore(snapshot["network"])
         self._agenda = [(str(name), int(count)) for name, count in snapshot["agenda"]]
@@ -305,13 +317,34 @@ class Tide:
     def _resting(self) -> int | None:
         """The network's slot while nobody may ask it."""
         network = self._network
-        return self._bank.size if network is not None and network.trainings and not network.awake else None
+        asleep = network is not None and network.trainings and not network.awake
+        return self._bank.size + len(self._filters) if asleep else None
 
     def _words(self, m: int) -> tuple[str, str]:
-        if m == self._bank.size:
+        beside = m - self._bank.size
+        if beside >= len(self._filters):
             return FAMILIES["network"].words, "network"
+        if beside >= 0:
+            return self._filters[beside].words, self._filters[beside].family
         hypothesis = hypothesis_of(self._bank.spec(m))
         return hypothesis.words, hypothesis.family
+
+    def _drawn_beside(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
+        """A draw from who sits beside the bank: the filters, then the network."""
+        if i < len(self._filters):
+            return self._filters[i].draw(t, X, binary, self._rng)
+        assert self._network is not None
+        return self._network.draw(X, binary, self._rng)
+
+    def _told(self, weights: FloatArray) -> dict[str, tuple[Told, ...]]:
+        """What the heaviest of each family with a hidden state says, unless hardly anything speaks for it."""
+        units, told = self._scale.units, dict[str, tuple[Told, ...]]()
+        beside = weights[self._bank.size : self._bank.size + len(self._filters)]
+        for i in np.argsort(-beside, kind="stable"):
+            filter = self._filters[i]
+            if filter.family not in told and beside[i] >= _WORTH_TELLING:
+                told[filter.family] = tuple(filter.told(units.centre, units.spread))
+        return told
 
     def _plan(self, stale: bool) -> None:
         """What is due after so many rewards; the cheap part is done at once."""
@@ -320,6 +353,8 @@ class Tide:
             self._put_on_agenda("rebuild", count)
         elif count >= TRUSTED and _is_power_of_two(count):
             self._bank.refresh_ridges()
+            for filter in self._filters:
+                filter.refresh_ridge()
         if self._network is not None and count % 32 == 0:
             self._put_on_agenda("train", count)
         if self.parameters.births and _birth_is_due(count):
@@ -362,13 +397,14 @@ class Tide:
     def _rebuild(self) -> Pieces[None]:
         new = yield from rebuilding(
             self._recent, self._scale, self._contexts, self._memories, self._bank, self._mixture,
-            latest=self._seen, network=self._network is not None,
+            filters=self._filters, latest=self._seen, network=self._network is not None,
         )  # fmt: skip
         if new is None:
             self._put_on_agenda("rebuild", self._recent.count)
             return
         self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
         self._bank.become(new.bank)
+        self._filters = new.filters
         self._mixture.become(new.mixture)
         self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
         if self._network is not None:
@@ -376,6 +412,16 @@ class Tide:
             self._network.rescale(self._lessons, seen)
             if self._network.trainings:
                 yield from self._network.training(self._lessons, new.units.binary)
+
+
+def _filters(layout: Layout, families: list[str], streams: Streams) -> list[Filter]:
+    """The hypotheses with a hidden state that sit beside the bank."""
+    made: list[Filter] = []
+    for name in families:
+        maker = FAMILIES[name].filters
+        if maker is not None:
+            made += maker(layout, int(streams.generator(name).integers(2**62)))
+    return made
 
 
 def _birth_is_due(count: int) -> bool:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 
 from tidepull.hypotheses.bank import HypothesisBank
+from tidepull.hypotheses.family import Filter
 from tidepull.hypotheses.notes import Memory, standardised
 from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.policies.tide.context import ContextMap
@@ -33,6 +35,7 @@ class Rebuilt(NamedTuple):
     contexts: ContextMap
     memories: dict[str, Memory]
     bank: HypothesisBank
+    filters: list[Filter]
     mixture: Mixture
     notes: FloatArray
     x: FloatArray
@@ -48,6 +51,7 @@ def rebuilding(
     bank: HypothesisBank,
     mixture: Mixture,
     *,
+    filters: Sequence[Filter] = (),
     latest: FloatArray,
     network: bool,
 ) -> Pieces[Rebuilt | None]:
@@ -65,7 +69,9 @@ def rebuilding(
     past = recent.past(units.threshold)
     for memory in memories.values():
         yield from memory.rewrite(past, notes)
-    fresh, again = bank.fresh(old.spread / units.spread if recent.count > TRUSTED else None), mixture.twin()
+    ratio = old.spread / units.spread if recent.count > TRUSTED else None
+    fresh, again = bank.fresh(ratio), mixture.twin()
+    anew = [filter.fresh(ratio) for filter in filters]
     active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
     again.begin_again()
     x, gains = np.empty((0, contexts.dim)), np.empty(0)
@@ -90,6 +96,8 @@ def rebuilding(
             if lived == first:
                 fresh.reset(m)
             scores[:, m] = yield from fresh.live(m, window, units.binary)
+        for i, filter in enumerate(anew):
+            scores[:, bank.size + i] = yield from filter.live(window, units.binary)
         more = np.empty(len(scores))
         for start, stop, spent in ranges(len(scores), _STEPS_OF_REWEIGHING * scores.shape[1]):
             more[start:stop] = [again.reweigh(row) for row in scores[start:stop]]
@@ -97,4 +105,4 @@ def rebuilding(
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
-    return Rebuilt(units, contexts, memories, fresh, again, notes, x, evidence, silence)
+    return Rebuilt(units, contexts, memories, fresh, anew, again, notes, x, evidence, silence)

@@ -1,0 +1,81 @@
+"""What hypotheses with a hidden state (`family.Filter`) have in common: a block of conjugate weights for each
+arm (or one, where arms are known by vectors), and the noise of all blocks.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.hypotheses.bank import NoisePrior
+from tidepull.hypotheses.family import Layout
+from tidepull.types import FloatArray, Snapshot
+
+NOISE = NoisePrior()
+A, B, RIDGE = 0, 1, 5
+"""Places in the array `noise`: (a, b, a0, b0, what is kept of them in a round, lam0)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocks:
+    """How a filter sees arms and contexts."""
+
+    layout: Layout
+    contextual: bool
+
+    @property
+    def dim(self) -> int:
+        """Weights of a block."""
+        return self.layout.context_dim if self.contextual else 1
+
+    @property
+    def count(self) -> int:
+        """Number of blocks."""
+        return 1 if self.layout.shared else self.layout.n_arms
+
+    def kept(self, copies: int) -> tuple[int, ...]:
+        """How many numbers of vectors and matrices each of so many copies of a block needs: none without context."""
+        return (self.dim, self.dim**2) if self.contextual else (0, 0)
+
+    def seen(self, X: FloatArray) -> FloatArray:
+        """What counts of context rows."""
+        return X if self.contextual else X[..., :1]
+
+    def noise(self) -> FloatArray:
+        """The noise of which nothing is known."""
+        ridge = self.ridge(NOISE.b0 / NOISE.a0)
+        return np.array([NOISE.a0, NOISE.b0, NOISE.a0, NOISE.b0, NOISE.memory, ridge])
+
+    def ridge(self, noise: float) -> float:
+        """lam0 as the bank has it."""
+        own = self.contextual and not self.layout.shared
+        return float(NOISE.ridge(np.array(noise), np.array(own)))
+
+    def spread(self, noise: FloatArray, rng: np.random.Generator) -> float:
+        """k s with s2 = b / Gamma(a, 1), k the boldness where there is a context."""
+        return float(np.sqrt(noise[B] / rng.gamma(noise[A]))) * (NOISE.boldness if self.contextual else 1.0)
+
+
+def kinds(layout: Layout) -> list[bool]:
+    """Without context and with it, as far as they make sense (`pools` in births.py has the same)."""
+    return [True] if layout.shared else [False, True] if layout.context_dim > 1 else [False]
+
+
+def beta_draw(n: FloatArray, s: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """Expected rewards of arms (-1 to 1) from numbers and sums of rewards of -1 and 1."""
+    return np.asarray(2 * rng.beta(1 + 0.5 * (n + s), 1 + 0.5 * (n - s)) - 1)
+
+
+def checked_arrays(names: tuple[str, ...], snapshot: Snapshot, arrays: object) -> None:
+    """Put saved arrays into a tuple of arrays of the same names; what does not fit is refused first."""
+    for name in names:
+        saved, array = snapshot[name], getattr(arrays, name)
+        if not isinstance(saved, np.ndarray) or saved.shape != array.shape or saved.dtype != array.dtype:
+            raise ValueError(f"a hypothesis with a hidden state that does not fit in '{name}'")
+        if saved.dtype == np.float64 and not np.isfinite(saved).all():
+            raise ValueError(f"a hypothesis with a hidden state that is not finite in '{name}'")
+    if not (snapshot["noise"] > 0).all():
+        raise ValueError("the noise of a hypothesis with a hidden state must be positive")
+    for name in names:
+        getattr(arrays, name)[...] = snapshot[name]
