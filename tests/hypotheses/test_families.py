@@ -17,7 +17,7 @@ import pytest
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses.discounted import DISCOUNTS, Discounted
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
-from tidepull.hypotheses.family import Layout, affordable, fixed, growing
+from tidepull.hypotheses.family import Filter, Layout, affordable, fixed, growing
 from tidepull.hypotheses.fourier import Fourier, same_peak
 from tidepull.hypotheses.last_event import LAST_REWARD, LastEvent
 from tidepull.hypotheses.seasons import Seasons
@@ -55,7 +55,17 @@ def found() -> dict[str, Any]:
                 for contextual in (False, True)
             },
         }
+        if family.filters is not None:
+            made[family.name]["filters"] = {
+                name: [[one.words, _numbers(one)] for one in family.filters(layout, 0)]
+                for name, layout in LAYOUTS.items()
+            }
     return made
+
+
+def _numbers(one: Filter) -> int:
+    """How many numbers it keeps, whatever it learns."""
+    return sum(int(np.size(part)) for part in one.snapshot().values())
 
 
 def _digest(specs: tuple[Spec, ...]) -> str:

@@ -29,7 +29,7 @@ _MOST_ARMS, _LARGEST = 128, 4_000_000
 _SELDOM = 0.02
 _ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
 _NUMBERS = ("one", "two", "three", "four", "five", "six")
-_FIXED = ("settings", "seed")
+_FIXED = ("settings",)
 _LEARNT = tuple(name for name in Particles._fields if name not in _FIXED)
 
 
@@ -39,7 +39,7 @@ class RegimeFilter:
     family = "regimes"
 
     def __init__(self, blocks: Blocks, seed: int) -> None:
-        self._blocks, self._seed = blocks, seed
+        self._blocks = blocks
         self.particles = _empty(blocks, seed)
 
     @property
@@ -86,7 +86,7 @@ class RegimeFilter:
 
     def fresh(self, units: float | None) -> Filter:
         """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new units."""
-        made = RegimeFilter(self._blocks, self._seed)
+        made = RegimeFilter(self._blocks, int(self.particles.seed[0]))
         noise = self.particles.noise
         made.particles.noise[RIDGE] = (
             noise[RIDGE] if units is None else self._blocks.ridge(units**2 * noise[B] / noise[A])

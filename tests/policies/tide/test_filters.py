@@ -1,0 +1,126 @@
+"""Hypotheses with a hidden state inside `tide`: asked, scored, rebuilt, told of, kept in snapshots."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tidepull.building import build_policy
+from tidepull.hypotheses.families import FAMILIES
+from tidepull.hypotheses.family import Layout
+from tidepull.types import Context, Event, ProblemShape
+
+BOTH: dict[str, Any] = {"also": ["changes", "regimes"], "without": ["network"]}
+FEW: dict[str, Any] = {
+    **BOTH,
+    "without": [n for n in FAMILIES if n not in ("stationary", "changes", "regimes")],
+}
+
+
+def play(policy: Any, means: np.ndarray[Any, Any], seed: int = 0, late: int = 0, noise: float = 0.0) -> float:
+    """Rewards of 0 and 1, or with Gaussian noise; each comes so many rounds late."""
+    rng, regret, waiting = np.random.default_rng(seed), 0.0, []
+    for t, row in enumerate(means):
+        arm = policy.choose(Context())
+        reward = float(row[arm] + noise * rng.normal()) if noise else float(rng.random() < row[arm])
+        regret += float(row.max() - row[arm])
+        waiting.append(Event(Context(), arm, reward, decided=t))
+        if len(waiting) > late:
+            policy.learn(waiting.pop(0))
+        while policy.upkeep():
+            pass
+    return regret
+
+
+def changing(n: int = 1200) -> np.ndarray[Any, Any]:
+    return np.where(np.arange(n)[:, None] < n // 2, [0.9, 0.5, 0.1], [0.1, 0.5, 0.9])
+
+
+def test_change_is_believed_in_and_dated_while_stationary_alone_keeps_losing() -> None:
+    policy = build_policy(("tide", FEW), ProblemShape(3), seed=1)
+    regret = play(policy, changing())
+    told = policy.explain()
+    weights = dict(zip(told.families, policy.family_weights(), strict=True))
+    assert weights["changes"] + weights["regimes"] > 0.99
+    assert regret < 60
+    dated = told.told["changes"][-1]
+    assert abs(dated.facts["round"] - 600) <= 25
+    assert dated.words in str(told)
+    assert told.plain()["told"]["changes"][-1]["round"] == dated.facts["round"]
+    plain = build_policy(("tide", {**FEW, "also": []}), ProblemShape(3), seed=1)
+    assert play(plain, changing()) > 2 * regret
+    assert "told" not in plain.explain().plain()
+
+
+def test_levels_are_told_in_rewards_as_they_were_paid() -> None:
+    policy = build_policy(("tide", FEW), ProblemShape(3), seed=1)
+    play(policy, 100 + 30 * changing(1000), noise=3.0)
+    moved = policy.explain().told["changes"][-1].facts["arms"]
+    fell = next(one for one in moved if one["arm"] == 0)
+    assert fell["before"] == pytest.approx(127, abs=2)
+    assert fell["after"] == pytest.approx(103, abs=4)
+
+
+@pytest.mark.parametrize("late", [0, 7])
+def test_change_is_found_when_rewards_come_late(late: int) -> None:
+    policy = build_policy(("tide", FEW), ProblemShape(3), seed=2)
+    assert play(policy, changing(), late=late) < 75 + 2 * late
+    assert abs(policy.explain().told["changes"][-1].facts["round"] - 600) <= 30
+
+
+@pytest.mark.parametrize("shape", [ProblemShape(3), ProblemShape(3, 2), ProblemShape(3, 0, 2)])
+def test_restored_policy_decides_as_if_nothing_had_happened(shape: ProblemShape) -> None:
+    rng = np.random.default_rng(0)
+
+    def seen() -> Context:
+        return Context(
+            observation=rng.normal(size=shape.observation_dim) if shape.observation_dim else None,
+            arm_features=rng.normal(size=(3, shape.arm_dim)) if shape.arm_dim else None,
+        )
+
+    policy = build_policy(("tide", BOTH), shape, seed=3)
+    events = [(seen(), float(rng.normal())) for _ in range(90)]
+    played = []
+    other = None
+    for t, (context, reward) in enumerate(events):
+        if t == 50:
+            other = build_policy(("tide", BOTH), shape, seed=4)
+            other.restore(policy.snapshot())
+        for one in (policy, other):
+            if one is not None:
+                played.append(one.choose(context))
+                one.learn(Event(context, played[-1], reward))
+                while one.upkeep():
+                    pass
+    after = played[50:]
+    assert after[0::2] == after[1::2]
+    assert other is not None
+    assert np.array_equal(other.family_weights(), policy.family_weights())
+
+
+def test_unit_of_rewards_changes_no_choice() -> None:
+    means, chosen = changing(260), []
+    for scale in (1.0, 50.0):
+        policy, rng, arms = (
+            build_policy(("tide", BOTH), ProblemShape(3), seed=5),
+            np.random.default_rng(1),
+            [],
+        )
+        for row in means:
+            arms.append(policy.choose(Context()))
+            policy.learn(Event(Context(), arms[-1], float(scale * (row[arms[-1]] + 0.2 * rng.normal()))))
+            while policy.upkeep():
+                pass
+        chosen.append(arms)
+    assert chosen[0] == chosen[1]
+
+
+def test_families_share_their_prior_among_their_hypotheses() -> None:
+    policy = build_policy(("tide", FEW), ProblemShape(3), seed=0)
+    kept = [FAMILIES[name] for name in ("stationary", "changes", "regimes")]
+    total = sum(family.prior for family in kept)
+    assert policy.family_weights() == pytest.approx([family.prior / total for family in kept])
+    makers = [family.filters for family in kept if family.filters is not None]
+    assert [len(maker(Layout(3, 3, False), 0)) for maker in makers] == [4, 2]
