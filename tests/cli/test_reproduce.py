@@ -1,25 +1,61 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 import typer
 
 from tidepull.bench.store.rows import load_rows
 from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import load_suite
-from tidepull.cli import reproduce
-from tidepull.cli.reproduce import SEARCHES, Target, suites_of
+from tidepull.bench.suites.suite import find_suite, load_suite
+from tidepull.cli import reproduce, reproduce_parts
+from tidepull.cli.reproduce_parts import ONE_WORLD, SEARCHES, Target, part, searches_of, suites_of
 from tidepull.report.build import build_report
 
-PAPER = {"paper-table", "paper-stationary", "paper-criteo", *SEARCHES}
+PAPER = {
+    "paper-table",
+    "paper-stationary",
+    "paper-criteo",
+    "paper-exploration-report",
+    "paper-grid-noncontextual-selected",
+    "paper-grid-contextual-selected",
+    "paper-exploration-selected",
+}
+SMALL = (
+    'name = "small"\nseeds = "0-9"\nhorizon = 40\n[[problems]]\nid = "stationary-bernoulli"\n'
+    '[[policies]]\nname = "random"\n[[policies]]\nname = "ucb"\n'
+)
+SEARCH = (
+    'name = "search"\nseeds = "1000-1001"\nhorizon = 400\n[[problems]]\nid = "stationary-bernoulli"\n'
+    '[[policies]]\nname = "random"\n[[policies]]\nname = "d-ucb"\ngrid = { discount = [0.9, 0.999] }\n'
+)
 
 
 def test_all_is_every_part_of_the_paper_once() -> None:
     assert set(suites_of(Target.all, quick=False)) == PAPER
+    assert searches_of(Target.all) == SEARCHES
     assert len(suites_of(Target.all, quick=True)) == 5
+
+
+def test_table_has_its_best_columns_from_the_selection_that_comes_along() -> None:
+    names = {spec.name for name in suites_of(Target.table, quick=False) for spec in load_suite(name).specs}
+    assert {"rnlps-best", "nlps-best", "rnlps-default", "nlps-default", "d-ucb", "d-ucb-best"} <= names
+    assert searches_of(Target.table) == ()
+
+
+@pytest.mark.parametrize("name", sorted(PAPER | set(SEARCHES)))
+def test_one_world_has_one_realisation_of_each_problem_and_as_many_trials(name: str) -> None:
+    alone, own = part(name, trials=None, one_world=True), part(name, trials=None, one_world=False)
+    assert own.text == ""
+    assert alone.text.replace(f"problem_seed = {ONE_WORLD}\n", "") == find_suite(name).read_text()
+    if name == "paper-table":
+        specs = alone.load().specs
+        assert {spec.problem_seed for spec in specs} == {ONE_WORLD}
+        assert [spec.seed for spec in specs] == [spec.seed for spec in own.load().specs]
 
 
 @pytest.mark.parametrize("target", list(Target))
@@ -41,106 +77,159 @@ def without_workers_and_figures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reproduce, "build_report", partial(build_report, formats=()))
 
 
-def run(target: Target, out: Path, *, trials: int) -> None:
-    reproduce.reproduce(
-        target,
-        trials=trials,
-        quick=True,
-        out=out,
-        workers=1,
-        dry_run=False,
-        retry_failed=False,
-        partial=False,
-        json=True,
-    )
+@pytest.fixture
+def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A suite that stands for all of the paper."""
+    return standing(tmp_path, monkeypatch, SMALL)
 
 
-def test_reproduce_runs_only_what_is_missing_then_reports(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    suite = tmp_path / "small.toml"
-    suite.write_text(
-        'name = "small"\nseeds = "0-9"\nhorizon = 40\n[[problems]]\nid = "stationary-bernoulli"\n'
-        '[[policies]]\nname = "random"\n[[policies]]\nname = "ucb"\n'
-    )
+def standing(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:
+    suite = folder / "small.toml"
+    suite.write_text(text)
     monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(suite)])
-    monkeypatch.setattr(reproduce, "find_suite", Path)
+    monkeypatch.setattr(reproduce_parts, "find_suite", Path)
+    return suite
+
+
+def run(target: Target, out: Path, **changed: Any) -> None:
+    usual: dict[str, Any] = {
+        "trials": None,
+        "quick": True,
+        "one_world": False,
+        "search": True,
+        "exhaustive": False,
+    }
+    usual |= {
+        "play": True,
+        "workers": 1,
+        "dry_run": False,
+        "retry_failed": False,
+        "partial": False,
+        "json": True,
+    }
+    reproduce.reproduce(target, out=out, **(usual | changed))
+
+
+@pytest.mark.usefixtures("small")
+def test_reproduce_runs_only_what_is_missing_then_reports(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     store = tmp_path / "store"
     run(Target.stationary, store, trials=2)
     first = {row.hash for row in load_rows(Store.open(store)).rows}
     assert len(first) == 4
-    assert (store / "report" / "index.html").exists()
     run(Target.stationary, store, trials=3)
     assert len({row.hash for row in load_rows(Store.open(store)).rows} - first) == 2
     assert "2 to do" in capsys.readouterr().err
 
 
+@pytest.mark.usefixtures("small")
+def test_page_has_the_papers_table_every_claim_and_the_theorem(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reproduce, "QUICK", {"horizon": 8, "seeds": 2, "seed": 0})
+    store = tmp_path / "store"
+    run(Target.all, store, trials=2)
+    page = (store / "report" / "index.html").read_text()
+    assert "The paper&#x27;s table" in page or "The paper's table" in page
+    assert "38 claims: 0 holds, 0 fails, 38 open." in page
+    assert "36 of 36 configurations keep every promise" in page
+    assert 'id="stationary' in page or "small-stationary-bernoulli" in page
+
+
+@pytest.mark.usefixtures("small")
+def test_without_playing_the_page_is_made_from_what_is_there(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    run(Target.stationary, store, trials=2)
+    page = store / "report" / "index.html"
+    page.unlink()
+    run(Target.all, store, trials=9, play=False)
+    assert page.exists()
+    assert len(load_rows(Store.open(store)).rows) == 4
+
+
+@pytest.mark.usefixtures("small")
+def test_one_world_is_played_and_said_on_the_page(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    run(Target.stationary, store, trials=3, one_world=True)
+    rows = load_rows(Store.open(store)).rows
+    assert {row.problem_seed for row in rows} == {ONE_WORLD}
+    assert {row.seed for row in rows} == {0, 1, 2}
+    assert "played in one realisation of it" in (store / "report" / "index.html").read_text()
+
+
+def test_theory_alone_is_measured_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    size = {"horizon": 8, "seeds": 2, "seed": 0}
+    monkeypatch.setattr(reproduce, "QUICK", size)
+    run(Target.theory, tmp_path)
+    assert len(json.loads(capsys.readouterr().out)) == 36
+    written = (tmp_path / "theory.json").stat().st_mtime_ns
+    run(Target.theory, tmp_path)
+    assert (tmp_path / "theory.json").stat().st_mtime_ns == written
+    monkeypatch.setitem(size, "horizon", 9)
+    run(Target.theory, tmp_path)
+    assert (tmp_path / "theory.json").stat().st_mtime_ns > written
+
+
 def test_reproduce_reports_what_failed_and_ends_with_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suite = tmp_path / "wrong.toml"
-    suite.write_text(
-        'name = "wrong"\nseeds = "0-0"\nhorizon = 20\n[[problems]]\nid = "flipping-gaussian"\n'
-        '[[policies]]\nname = "random"\n[[policies]]\nname = "bernoulli-ts"\n'
-    )
-    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(suite)])
-    monkeypatch.setattr(reproduce, "find_suite", Path)
+    wrong = SMALL.replace("stationary-bernoulli", "flipping-gaussian").replace("ucb", "bernoulli-ts")
+    standing(tmp_path, monkeypatch, wrong)
     with pytest.raises(typer.Exit) as end:
         run(Target.stationary, tmp_path / "store", trials=1)
     assert end.value.exit_code == 1
     assert "1 failed" in (tmp_path / "store" / "report" / "index.html").read_text()
 
 
+@pytest.mark.parametrize("exhaustive", [True, False])
 def test_reproduce_reports_the_best_settings_of_a_search_on_seeds_it_never_saw(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exhaustive: bool
 ) -> None:
+    standing(tmp_path, monkeypatch, SEARCH)
+    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [])
     search = tmp_path / "search.toml"
-    search.write_text(
-        'name = "search"\nseeds = "1000-1001"\nhorizon = 400\n[[problems]]\nid = "stationary-bernoulli"\n'
-        '[[policies]]\nname = "random"\n[[policies]]\nname = "d-ucb"\ngrid = { discount = [0.9, 0.999] }\n'
-    )
-    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(search)])
-    monkeypatch.setattr(reproduce, "SEARCHES", (str(search),))
-    monkeypatch.setattr(reproduce, "_searched", lambda _: ("search", "elsewhere"))
+    search.write_text(SEARCH)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(reproduce, "searches_of", lambda _: ("search.toml",))
+    monkeypatch.setattr(reproduce, "_chosen", partial(_named, reproduce._chosen))
     store = tmp_path / "store"
-    reproduce.reproduce(
-        Target.sensitivity,
-        trials=1,
-        quick=False,
-        out=store,
-        workers=1,
-        dry_run=False,
-        retry_failed=False,
-        partial=False,
-        json=True,
-    )
+    run(Target.sensitivity, store, trials=1, quick=False, exhaustive=exhaustive)
     chosen = load_rows(Store.open(store), "search-selected").rows
     assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}
     assert {row.seed for row in chosen} == {0}
     assert "search-selected" in (store / "report" / "index.html").read_text()
 
 
-def test_a_dry_run_answers_in_json_and_writes_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def _named(chosen: Callable[..., str | None], search: str, *rest: Any) -> str | None:
+    """The suite of the test is a file; its name is without the ending."""
+    return chosen(search.removesuffix(".toml"), *rest)
+
+
+def test_own_search_stands_instead_of_the_selection_that_comes_along(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    suite = tmp_path / "small.toml"
-    suite.write_text(
-        'name = "small"\nseeds = "0-9"\nhorizon = 40\n[[problems]]\nid = "stationary-bernoulli"\n'
-        '[[policies]]\nname = "random"\n'
-    )
-    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(suite)])
-    monkeypatch.setattr(reproduce, "find_suite", Path)
-    reproduce.reproduce(
-        Target.table,
-        trials=3,
-        quick=True,
-        out=tmp_path / "store",
-        workers=1,
-        dry_run=True,
-        retry_failed=False,
-        partial=False,
-        json=True,
-    )
+    along = standing(tmp_path, monkeypatch, SMALL.replace("small", "search-selected"))
+    (tmp_path / "search.toml").write_text(SEARCH)
+    monkeypatch.chdir(tmp_path)
+    along.rename(tmp_path / "search-selected")
+    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: ["search-selected"])
+    store = tmp_path / "store"
+    run(Target.table, store, trials=1, quick=False)
+    assert {row.name for row in load_rows(Store.open(store), "search-selected").rows} == {"random", "ucb"}
+    assert reproduce._run("search.toml", directory=store, workers=1, retry_failed=False, partial=False)
+    run(Target.table, store, trials=1, quick=False)
+    chosen = load_rows(Store.open(store), "search-selected").rows
+    assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}
+
+
+@pytest.mark.usefixtures("small")
+def test_a_dry_run_answers_in_json_and_writes_nothing(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run(Target.table, tmp_path / "store", trials=3, dry_run=True)
     counts = json.loads(capsys.readouterr().out)
-    assert (counts["done"], counts["todo"], counts["unknown"]) == (0, 3, 3)
+    assert (counts["done"], counts["todo"], counts["unknown"]) == (0, 6, 6)
     assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]

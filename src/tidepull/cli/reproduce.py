@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, replace
-from enum import StrEnum
-from functools import partial as partial_of
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -16,170 +13,178 @@ import typer
 
 from tidepull.bench.running.executors import usable_cpus
 from tidepull.bench.running.runner import estimator, prepare
+from tidepull.bench.search.halving import searched_suite
 from tidepull.bench.store.plan import read_plans
-from tidepull.bench.store.rows import load_rows
 from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import Suite, find_suite, load_suite, parse_suite
-from tidepull.cli.console import INTERRUPTED, err, print_json, say
+from tidepull.bench.suites.suite import Suite
+from tidepull.cli.console import INTERRUPTED, err, print_json, progress, say
 from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.report import announce
+from tidepull.cli.reproduce_parts import SELECTED, Part, Target, part, report_seeds, searches_of, suites_of
+from tidepull.cli.search import search as halve
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
-from tidepull.errors import ParameterError
-from tidepull.files import write_whole
+from tidepull.errors import WrongStoreError
+from tidepull.paper.front import front
+from tidepull.paper.theory_part import FILE as THEORY
+from tidepull.paper.theory_part import FULL, QUICK, measure, measured, theory_table
 from tidepull.report.build import build_report
 from tidepull.report.duration import duration
+from tidepull.theory.check import configurations
 
 WHERE: Literal["local", "here"] = "local"
-
-
-class Target(StrEnum):
-    """What of the paper."""
-
-    table = "table"
-    curves = "curves"
-    sensitivity = "sensitivity"
-    criteo = "criteo"
-    stationary = "stationary"
-    exploration = "exploration"
-    all = "all"
-
-
-SEARCHES = ("paper-grid-noncontextual", "paper-grid-contextual", "paper-exploration")
-"""Suites whose best settings are reported on other seeds afterwards."""
-_OF_TABLE = SEARCHES[:2]
-_SUITES = {
-    Target.table: ("paper-table",),
-    Target.curves: ("paper-table",),
-    Target.stationary: ("paper-stationary",),
-    Target.criteo: ("paper-criteo",),
-    Target.sensitivity: _OF_TABLE,
-    Target.exploration: ("paper-exploration",),
-}
-_QUICK = {target: (f"quick-{target.value}",) for target in _SUITES} | {Target.curves: ("quick-table",)}
 
 
 def reproduce(
     target: Target = typer.Argument(Target.all, help="A part of the paper, or all of it."),
     trials: int = typer.Option(None, min=1, help="Trials that are reported (the paper's ten if not given)."),
     quick: bool = typer.Option(False, "--quick", help="Fewer and shorter trials: minutes instead of days."),
-    out: Path = typer.Option(None, help="The store (out/reproduce, or out/reproduce-quick)."),
+    one_world: bool = typer.Option(
+        False, "--one-world", help="All trials in one realisation of each problem, as the authors did."
+    ),
+    search: bool = typer.Option(True, help="Search the paper's grids, or take the settings that come along."),
+    exhaustive: bool = typer.Option(False, "--exhaustive", help="Search every setting to the end."),
+    play: bool = typer.Option(True, help="Play what is missing, or only report what was played."),
+    out: Path = typer.Option(None, help="The store (out/reproduce, -one-world and -quick if so)."),
     workers: int = typer.Option(None, min=1, help="Processes (one for each core if not given)."),
     dry_run: bool = typer.Option(False, "--dry-run", help="Count and estimate; run nothing."),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Run failed trials again too."),
     partial: bool = typer.Option(False, "--partial", help=PARTIAL),
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
-    """Run what is missing of the paper's experiments, then report; the same command continues."""
-    directory = out or Path("out") / ("reproduce-quick" if quick else "reproduce")
+    """Run what is missing of the paper's experiments, then report on one page; the same command continues."""
+    ending = f"{'-one-world' if one_world else ''}{'-quick' if quick else ''}"
+    directory = out or Path("out") / f"reproduce{ending}"
     names = suites_of(target, quick=quick)
-    suites = [_with_trials(name, trials) for name in names]
-    searches = () if quick else _searched(target)
-    counts = _announce_all(suites, directory, retry_failed=retry_failed, partial=partial or dry_run)
-    if dry_run:
-        for search in searches:
-            say(
-                f"then what {search} chooses is run on seeds that it has not seen; how many trials, it decides"
-            )
-        if json:
-            print_json({**counts, "then": [f"{search}-selected" for search in searches]})
-        return
-    files = [_written(suite, directory) for suite in suites]
+    parts = [part(name, trials=trials, one_world=one_world) for name in names]
+    searches = searches_of(target) if search and not quick else ()
     complete = True
-    run = partial_of(_run, directory=directory, workers=workers, retry_failed=retry_failed, partial=partial)
-    with redirect_stdout(sys.stderr):  # the standard output is for results alone
-        for number, (name, file) in enumerate(zip(names, files, strict=True), 1):
-            say(f"[bold]{name}[/] ({number} of {len(names)})")
-            complete &= run(file)
-        for search in searches:
-            complete &= _run_selected(search, directory, trials, run)
+    if play:
+        counts = _announce_all(parts, directory, retry_failed=retry_failed, partial=partial or dry_run)
+        if dry_run:
+            _foretell(counts, searches, json=json)
+            return
+        settings: dict[str, Any] = {"retry_failed": retry_failed, "partial": partial, "workers": workers}
+        with redirect_stdout(sys.stderr):  # the standard output is for results alone
+            complete = _play(parts, directory, trials, settings)
+            for name in searches:
+                looked_for = part(name, trials=None, one_world=one_world)
+                complete &= _search(looked_for, directory, trials, settings, exhaustive=exhaustive)
+        if target in (Target.theory, Target.all):
+            _theory(directory, QUICK if quick else FULL)
+        if target is Target.theory:
+            _say_theory(directory, json=json)
+            return
     with err.status("writing the report", spinner="dots"):
-        made = build_report([Store.open(directory)], directory / "report")
+        made = build_report(
+            [Store.open(directory)],
+            directory / "report",
+            front=lambda frame: front(frame, measured(directory)),
+        )
     announce(made, json=json)
     if not complete:
         raise typer.Exit(1)
 
 
-def suites_of(target: Target, *, quick: bool) -> list[str]:
-    """The suites that a target needs, the shortest first."""
-    table = _QUICK if quick else _SUITES
-    targets = table if target is Target.all else (target,)
-    return list(dict.fromkeys(name for wanted in targets for name in table[wanted]))
+def _foretell(counts: dict[str, Any], searches: Sequence[str], *, json: bool) -> None:
+    for name in searches:
+        say(f"then {name} is searched, and what it chooses is run on seeds that it has not seen")
+    if json:
+        print_json({**counts, "then": [f"{name}{SELECTED}" for name in searches]})
 
 
-def _searched(target: Target) -> tuple[str, ...]:
-    """The searches whose best settings belong to a target."""
-    if target is Target.all:
-        return SEARCHES
-    if target is Target.exploration:
-        return SEARCHES[2:]
-    return _OF_TABLE if target in (Target.table, Target.curves, Target.sensitivity) else ()
+def _play(parts: Sequence[Part], directory: Path, trials: int | None, settings: dict[str, Any]) -> bool:
+    """Sweep one suite after the other; what a search in this store has chosen stands instead of what comes along."""
+    complete = True
+    for number, one in enumerate(parts, 1):
+        say(f"[bold]{one.name}[/] ({number} of {len(parts)})")
+        searched = one.name.removesuffix(SELECTED) if one.name.endswith(SELECTED) else ""
+        own = _chosen(searched, directory, trials) if searched else None
+        complete &= _run(own or one.written(directory), directory=directory, **settings)
+    return complete
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A suite of the paper; `text` is there when it is not on its own seeds."""
-
-    name: str
-    text: str = ""
-
-
-def _with_trials(name: str, trials: int | None) -> _Part:
-    """The suite itself, or a copy of it on fewer or more seeds; searches keep theirs."""
-    if trials is None or name in SEARCHES or name == "quick-sensitivity":
-        return _Part(name)
-    text, changed = re.subn(
-        r'(?m)^seeds = ".*"$', f'seeds = "0-{trials - 1}"', find_suite(name).read_text(), count=1
-    )
-    if not changed:
-        raise ParameterError(f"--trials: the suite {name} does not say its seeds in one line")
-    return _Part(name, text)
+def _search(
+    looked_for: Part, directory: Path, trials: int | None, settings: dict[str, Any], *, exhaustive: bool
+) -> bool:
+    """Search the grids of a suite, then report what was chosen on seeds that it never saw."""
+    say(f"[bold]{looked_for.name}[/]: searching")
+    run = _run if exhaustive else _halve
+    complete = run(looked_for.written(directory), directory=directory, **settings)
+    chosen = _chosen(looked_for.name, directory, trials)
+    return complete and chosen is not None and _run(chosen, directory=directory, **settings)
 
 
-def _written(part: _Part, directory: Path) -> str:
-    """What `sweep` is to run: the name, or the file of the copy."""
-    if not part.text:
-        return part.name
-    path = directory / "suites" / f"{part.name}.toml"
-    write_whole(path, part.text.encode())
+def _chosen(search: str, directory: Path, trials: int | None) -> str | None:
+    """The suite of what a search in this store has chosen, for reporting; None where it has not come so far."""
+    known = read_plans(Store(directory)) if directory.is_dir() else []
+    if not any(searched_suite(plan.suite) == search for plan in known):
+        return None
+    path = directory / "suites" / f"{search}{SELECTED}.toml"
+    try:
+        select(
+            directory=directory,
+            suite=search,
+            out=path,
+            seeds=report_seeds(search, trials),
+            horizon=None,  # type: ignore[arg-type]  # the problems' usual length
+            partial=True,
+            json=False,
+        )
+    except WrongStoreError as error:
+        say(f"[yellow]no best settings from {search} yet[/]: {error}")
+        return None
     return str(path)
 
 
-def _loaded(part: _Part) -> Suite:
-    if not part.text:
-        return load_suite(part.name)
-    return parse_suite(part.text, where=part.name, folder=find_suite(part.name).parent)
+def _theory(directory: Path, size: dict[str, int]) -> None:
+    say("[bold]theory[/]: the promises of the proof")
+    rounds = size["horizon"] * len(list(configurations(**size)))
+    with progress("checking", rounds) as bar:
+        measure(directory, size, on_round=lambda _: bar.advance(bar.task_ids[0]))
+
+
+def _say_theory(directory: Path, *, json: bool) -> None:
+    """By itself the theorem needs no page; the page of the trials shows it from now on."""
+    reports = measured(directory)
+    if json:
+        print_json(reports)
+        return
+    print(theory_table(reports).title)
+    say(f"kept in {directory / THEORY}; the next report of {directory} shows every configuration")
 
 
 def _announce_all(
-    parts: list[_Part], directory: Path, *, retry_failed: bool, partial: bool
+    parts: Sequence[Part], directory: Path, *, retry_failed: bool, partial: bool
 ) -> dict[str, Any]:
     """What there is to do in all suites together, each trial once, and how long that will take as far as is known.
 
     What cannot run here is an error before anything starts; with `partial` it is named and left out.
     """
+    if not parts:
+        return {"suites": [], **dict.fromkeys(("total", "done", "failed", "unable", "todo"), 0)}
     store = Store(directory)
-    specs = tuple({spec.hash: spec for part in parts for spec in _loaded(part).specs}.values())
+    specs = tuple({spec.hash: spec for one in parts for spec in one.load().specs}.values())
     work = prepare(Suite("reproduce", "", "", specs), store, retry_failed=retry_failed)
     able = ready(work.todo, partial=partial)
     seconds, unknown = estimator(store, replace(work, todo=able)).seconds_left()
     failed, unable = len(work.failed_before), len(work.todo) - len(able)
     counts = {"total": work.total, "done": work.done, "failed": failed, "unable": unable, "todo": len(able)}
-    suites = f"{len(parts)} suites" if len(parts) > 1 else "one suite"
+    suites = "one suite" if len(parts) == 1 else f"{len(parts)} suites"
     others = f", {failed:,} failed earlier (--retry-failed runs them again)" if failed else ""
     others += f", {unable:,} cannot run here" if unable else ""
     say(f"{work.total:,} trials in {suites}, {work.done:,} done{others}, {len(able):,} to do, in {directory}")
     if able and seconds:
         more_text = f", and {unknown:,} trials of unknown length" if unknown else ""
         say(f"about {duration(seconds)} of CPU time are left{more_text}")
-    found: dict[str, Any] = {"suites": [part.name for part in parts], **counts}
+    found: dict[str, Any] = {"suites": [one.name for one in parts], **counts}
     return found | {"cpu_seconds_left": seconds, "unknown": unknown}
 
 
 def _run(suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool) -> bool:
     """Sweep with the time left on display; False when trials failed. Ctrl-C ends the whole command."""
-    try:
-        sweep(
+    return _succeeds(
+        lambda: sweep(
             suite=suite,
             out=directory,
             workers=workers or usable_cpus(),
@@ -191,31 +196,36 @@ def _run(suite: str, *, directory: Path, workers: int | None, retry_failed: bool
             address=None,  # type: ignore[arg-type]  # there is none
             json=False,
         )
+    )
+
+
+def _halve(suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool) -> bool:
+    """Search by successive halving, as the suite says."""
+    return _succeeds(
+        lambda: halve(
+            suite=suite,
+            eta=None,  # type: ignore[arg-type]  # as the suite says
+            rungs=None,  # type: ignore[arg-type]
+            budget=None,  # type: ignore[arg-type]  # to the end
+            known=[],
+            out=directory,
+            workers=workers or usable_cpus(),
+            only=[],
+            dry_run=False,
+            retry_failed=retry_failed,
+            partial=partial,
+            on=WHERE,
+            address=None,  # type: ignore[arg-type]
+            json=False,
+        )
+    )
+
+
+def _succeeds(command: Callable[[], None]) -> bool:
+    try:
+        command()
     except typer.Exit as end:
         if end.exit_code == INTERRUPTED:
             raise
         return False
     return True
-
-
-def _run_selected(name: str, directory: Path, trials: int | None, run: Callable[[str], bool]) -> bool:
-    """Report the best settings of a search on seeds that it never saw; a search that is not there is named."""
-    store = Store.open(directory)
-    if name not in {plan.suite for plan in read_plans(store)}:
-        say(f"[yellow]no best settings from {name}[/]: `tidepull reproduce sensitivity` searches for them")
-        return True
-    loaded = load_rows(store, name)
-    lost = len(loaded.missing) + len(loaded.damaged) + len(loaded.failed)
-    if lost:
-        say(f"[yellow]{name} lacks {lost:,} trials[/]; its best settings are chosen from the others")
-    chosen = directory / "suites" / f"{name}-selected.toml"
-    select(
-        directory=directory,
-        suite=name,
-        out=chosen,
-        seeds=f"0-{(trials or 10) - 1}",
-        horizon=None,  # type: ignore[arg-type]  # the problems' usual length
-        partial=True,
-        json=False,
-    )
-    return run(str(chosen))

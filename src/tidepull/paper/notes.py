@@ -5,9 +5,17 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-GENERAL: Final = (
+from tidepull.analysis.frame import Frame
+
+OWN_WORLDS: Final = (
     "The paper played all trials in one realisation of each environment; here every trial has a world of its own, "
-    "so our standard deviations are wider.",
+    "so our standard deviations are wider."
+)
+ONE_WORLD: Final = (
+    "All trials of a problem were played in one realisation of it, as the paper's were; the seeds vary the policies. "
+    "It is not the paper's own realisation."
+)
+GENERAL: Final = (
     "The paper's linear rows are expected (pseudo) regret; its other rows use realised rewards, which adds noise of "
     "about the reward's standard deviation times the root of the horizon (6 to 30). Ours is pseudo-regret.",
     "The hyperparameters that the paper's table calls variances are used as standard deviations, as in its code.",
@@ -39,3 +47,10 @@ BY_PROBLEM: Final = MappingProxyType(
     }
 )
 """Problem to a sentence or two."""
+
+
+def general(frame: Frame) -> tuple[str, ...]:
+    """What holds for all rows: how many worlds there were, what regret is, what variances are."""
+    rows = [row for study in frame.studies for group in study.groups for row in group.rows]
+    one_world = any(row.problem_seed != row.seed for row in rows)
+    return (ONE_WORLD if one_world else OWN_WORLDS, *GENERAL)

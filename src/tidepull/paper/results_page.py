@@ -142,7 +142,7 @@ def _head(frame: Frame, command: str) -> Iterator[str]:
             f"{len(gaps.damaged):,} damaged. Everything below is computed from the others."
         )
     yield "How our trials differ from the paper's:"
-    yield "\n".join(f"- {note}" for note in notes.GENERAL)
+    yield "\n".join(f"- {note}" for note in notes.general(frame))
 
 
 def _table(reports: Sequence[Study]) -> Iterator[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -37,13 +37,14 @@ def build_report(
     *,
     formats: Sequence[str] = FORMATS,
     on_study: Callable[[Study], None] | None = None,
+    front: Callable[[Frame], Iterable[str]] | None = None,
 ) -> Report:
-    """Write everything into `out`; files of an earlier report are replaced."""
+    """Write everything into `out`; files of an earlier report are replaced. `front` makes the page's first parts."""
     frame = load_frame(stores)
     suites = examine(frame, on_study=on_study)
     title = "tidepull: " + (", ".join(suite.name or "trials" for suite in suites) or "no results")
     page = out / "index.html"
-    write_whole(page, render(frame, suites, title).encode())
+    write_whole(page, render(frame, suites, title, front(frame) if front else ()).encode())
     tables = [path for suite in suites for path in write_tables(suite, out / "tables")]
     summary = out / "tables" / "summary.csv"
     rows = [row for study in frame.studies for group in study.groups for row in group.rows]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
@@ -32,8 +32,8 @@ _MOST_NAMED = 50
 _UNNAMED = "trials outside any suite"
 
 
-def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str) -> str:
-    """The page as text."""
+def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str, front: Iterable[str] = ()) -> str:
+    """The page as text; `front` are parts of HTML that come first."""
     charts: dict[str, Chart] = {}
     parts = [
         f"<h1>{escape(title)}</h1>",
@@ -41,6 +41,7 @@ def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str) -> str:
         "Regret is cumulative pseudo-regret; bands are 95% intervals of the mean over trials "
         "(bootstrap; Student's below six trials).</p>",
         *notice(frame.gaps),
+        *front,
         *_in_short(suites),
     ]
     for suite in suites:

@@ -1,0 +1,83 @@
+"""The paper at the top of a report: its table beside ours, its claims with their verdicts, the proof's promises."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from html import escape
+from typing import Any
+
+from tidepull.analysis.examine import examined
+from tidepull.analysis.frame import Frame
+from tidepull.bench.delay import AT_ONCE
+from tidepull.paper import notes
+from tidepull.paper.chosen import chosen_table
+from tidepull.paper.claims import check_claims
+from tidepull.paper.combine import combined
+from tidepull.paper.exploration import explorations
+from tidepull.paper.results_page import overview
+from tidepull.paper.theory_part import theory_table
+from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, lines_table, verdicts_table
+from tidepull.report.tables import Table, to_html
+
+
+def front(frame: Frame, theory: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """The parts of the page, as HTML; whatever has not been played is named, not left out silently."""
+    reports = combined(frame.studies)
+    searches = [study for study in frame.studies if study.grids and study.delay == AT_ONCE]
+    explored = [examined(study) for study in explorations(frame.studies)]
+    claims = check_claims([examined(study) for study in reports], searches, explored)
+    yield "<h2>The paper's table</h2>"
+    yield (
+        '<p class="dim">Final regret: ours (the lowest in bold), <i>the paper\'s</i>, and the difference in standard '
+        "errors; ± is the standard deviation over trials.</p>"
+    )
+    yield _plain(overview(reports))
+    yield "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes.general(frame)) + "</ul>"
+    yield f"<details><summary>How the settings were chosen</summary>{to_html(chosen_table(frame.suites))}</details>"
+    yield "<h2>The paper's claims</h2>"
+    yield f"<p>{escape(_tally(claims))}</p>"
+    yield to_html(verdicts_table(claims))
+    yield from _details(claims)
+    yield "<h2>The theorem</h2>"
+    yield (
+        to_html(theory_table(theory))
+        if theory
+        else "<p>Not simulated yet: <code>tidepull reproduce theory</code>.</p>"
+    )
+
+
+def _tally(claims: Sequence[Claim]) -> str:
+    counts = ", ".join(f"{sum(c.outcome == word for c in claims)} {word}" for word in (HOLDS, FAILS, OPEN))
+    return f"{len(claims)} claims: {counts}."
+
+
+def _details(claims: Sequence[Claim]) -> Iterator[str]:
+    for number, claim in enumerate(claims, 1):
+        reason = f" ({claim.reason})" if claim.reason else ""
+        title = f"{number}. {escape(claim.topic)}: {escape(claim.says)}"
+        yield f"<details><summary>{title} <b>{claim.outcome}</b></summary>"
+        yield f'<p class="note">{escape(claim.outcome.capitalize() + reason)}. Rule: {escape(claim.rule)}.</p>'
+        yield to_html(lines_table(claim, f"claim-{number}"))
+        yield "</details>"
+
+
+def _plain(table: Table) -> str:
+    """A table whose cells have several lines, which nobody sorts; the Markdown of the cells becomes HTML."""
+    head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
+    body = "".join(
+        f'<tr><th scope="row">{escape(row[0].text)}</th>'
+        + "".join(f"<td>{_marked(cell.text)}</td>" for cell in row[1:])
+        + "</tr>"
+        for row in table.rows
+    )
+    return (
+        f'<figure class="table"><figcaption>{escape(table.title)}</figcaption><div class=scroll tabindex=0>'
+        f"<table id={table.name}><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div></figure>"
+    )
+
+
+def _marked(text: str) -> str:
+    html = escape(text).replace("&lt;br&gt;", "<br>")
+    html = re.sub(r"\*\*(.+?)\*\*", r"<b>\1</b>", html)
+    return re.sub(r"\*(.+?)\*", r"<i>\1</i>", html)
