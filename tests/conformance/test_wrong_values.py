@@ -95,7 +95,7 @@ def test_policy_takes_numbers_of_any_kind_as_the_floats_they_are(id: str, shape:
     assert snapshots.dump(exact.snapshot()) == snapshots.dump(loose.snapshot())
 
 
-@pytest.mark.parametrize("id", [id for id in IDS if id not in ("rnlps",)])
+@pytest.mark.parametrize("id", IDS)
 @every_shape
 def test_policy_takes_the_largest_numbers_and_can_still_be_saved(id: str, shape: ProblemShape) -> None:
     policy = make(id, shape)

@@ -41,6 +41,11 @@ class Adam:
         corrections = 1.0 / (1.0 - BETA1**self._t), 1.0 / (1.0 - BETA2**self._t)
         kernels.adam_step(self._p, gradient, self._m, self._v, self._rate, *corrections)
 
+    @property
+    def finite(self) -> bool:
+        """Whether no moment has overflowed: a squared gradient does so long before the loss."""
+        return bool(np.isfinite(self._v).all() and np.isfinite(self._m).all())
+
     def snapshot(self) -> Snapshot:
         """Moments and number of steps."""
         return _snapshot(self._m, self._v, self._t)

@@ -138,7 +138,7 @@ class Learner:
         with np.errstate(all="ignore"):
             features = network.encode(history.inputs, history.oldest)
             loss = network.weights.loss(features, history.rewards, network.l2)
-        _check(loss, f"after {epochs} epochs")
+        _check(loss if self._adam.finite else math.inf, f"after {epochs} epochs")
         if accept is not None:
             accept(*_known(features, history.rewards))
         history.features[:] = features
