@@ -88,7 +88,6 @@ class Tide:
             "recent.notes",  # no last reward, or forgotten
             "recent.network",  # asleep
             "trail.notes",
-            "network.encoder.history.rewards",  # not come yet
         }
     )
 
