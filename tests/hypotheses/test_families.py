@@ -19,7 +19,7 @@ from tidepull.hypotheses.discounted import DISCOUNTS, Discounted
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Filter, Layout, affordable, fixed, growing
 from tidepull.hypotheses.fourier import Fourier, same_peak
-from tidepull.hypotheses.last_event import LAST_REWARD, LastEvent
+from tidepull.hypotheses.last_event import LAST_ARM, LAST_REWARD, LastEvent
 from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE, Hypothesis, Spec
 from tidepull.hypotheses.square import Square
@@ -99,7 +99,7 @@ def test_width_and_cells_of_compositions() -> None:
         (Seasons(Square(5.0), Square(7.0)).spec(), 1, 4),
         (LastEvent().spec(), 2, 5),
         (Spec("x", shapes=(SINE, ADDED_SINE), times=LAST_REWARD.index), 10, 1),
-        (Spec("x", shapes=(SQUARE, SQUARE), cell_by=0), 1, 4 * (arms + 1)),
+        (Spec("x", shapes=(SQUARE, SQUARE), cell_by=LAST_ARM.index), 1, 4 * (arms + 1)),
     ):
         assert (spec.width, spec.cells(arms)) == (width, cells), spec
     with pytest.raises(ValueError, match="names no regimes"):

@@ -11,6 +11,8 @@ from scipy import stats
 
 from tidepull.hypotheses import kernels
 from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.calendar import Calendar
+from tidepull.hypotheses.clock import Swing, Switch
 from tidepull.hypotheses.discounted import Discounted
 from tidepull.hypotheses.families import hypothesis_of
 from tidepull.hypotheses.family import Layout, Window
@@ -26,6 +28,7 @@ from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
 from tidepull.hypotheses.trend import PASSED, Trend
 from tidepull.hypotheses.turns import BELIEF, SCALE, Turns
+from tidepull.hypotheses.wall_clock import WallClock
 from tidepull.types import FloatArray
 
 EVERY: list[Hypothesis] = [
@@ -49,6 +52,16 @@ EVERY: list[Hypothesis] = [
     Turns(contextual=True),
     Trend(),
     Trend(contextual=True),
+    *(Calendar(day) for day in (1, 4)),
+    Calendar(2, 3),
+    Calendar(1, cells="weekend", contextual=True),
+    Calendar(2, cells="weekday"),
+    *(Calendar(cells=cells) for cells in ("hour", "part", "part, weekends apart", "weekday", "weekend")),
+    Swing(5432.1),
+    Swing(7000.5, 3),
+    Swing(7000.5, contextual=True),
+    Switch(4321.0, 1234.5),
+    Switch(4321.0, 1234.5, contextual=True),
 ]
 N_ARMS, Q = 3, 4
 
@@ -67,7 +80,8 @@ def rounds(n: int, seed: int = 0) -> list[tuple[Moment, int, FloatArray, float]]
     last_arm, last_reward, last_success = -1, 0.0, -1
     for t in range(n):
         arm, y = int(rng.integers(N_ARMS)), float(rng.normal())
-        moment = blank(t, N_ARMS)
+        moment = blank(t, N_ARMS, 1.7e9 + 5000.3 * t)
+        WallClock(N_ARMS).look(moment)
         moment.notes[LAST_ARM.index], moment.notes[LAST_REWARD.index] = last_arm + 1, last_reward
         moment.notes[LAST_SUCCESS.index], moment.notes[PASSED.index] = last_success + 1, t / 1000
         moment.each[BELIEF.index] = SCALE * rng.dirichlet(np.ones(N_ARMS))

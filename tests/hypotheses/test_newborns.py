@@ -37,6 +37,9 @@ class Given:
     def heaviest(self) -> list[Hypothesis]:
         return self.heavy
 
+    def knows(self, hypothesis: Hypothesis) -> bool:
+        return hypothesis in self.heavy
+
     def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
         return next((h for h in self.heavy if h.family in families), None)
 

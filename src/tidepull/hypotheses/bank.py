@@ -19,7 +19,7 @@ from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.notes import Moment, columns
 from tidepull.hypotheses.slices import Pieces, ranges
-from tidepull.hypotheses.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
+from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _LARGEST_REFACTORED = 3
@@ -81,6 +81,7 @@ class HypothesisBank:
             beside=np.full(n, NO_NOTE),
             discount=np.ones(n),
             contextual=np.zeros(n, bool),
+            reads=np.full(n, NO_NOTE),
             dim=np.ones(n, np.int64),
             root=np.zeros(n, bool),
             block_at=_starts(blocks),
@@ -113,7 +114,7 @@ class HypothesisBank:
         bank.shapes[m], bank.periods[m], bank.offsets[m] = spec.shapes, spec.periods, spec.offsets
         bank.cell_by[m], bank.cells[m] = spec.cell_by, spec.noted_cells(layout.n_arms)
         bank.times[m], bank.beside[m] = spec.times, spec.beside
-        bank.discount[m], bank.contextual[m] = spec.discount, spec.contextual
+        bank.discount[m], bank.contextual[m], bank.reads[m] = spec.discount, spec.contextual, spec.reads
         bank.dim[m] = dim
         bank.root[m] = dim > _LARGEST_REFACTORED and spec.discount == 1
 
@@ -143,6 +144,7 @@ class HypothesisBank:
             beside=int(bank.beside[m]),
             discount=float(bank.discount[m]),
             contextual=bool(bank.contextual[m]),
+            reads=int(bank.reads[m]),
         )
 
     def adapt_ridge(self, m: int, units: float) -> None:
@@ -273,10 +275,10 @@ def _checked(seat: list[Any]) -> Spec:
     """A spec from JSON; codes that nobody declared are errors."""
     spec = Spec._make(tuple(part) if isinstance(part, list) else part for part in seat)
     known = set(range(NO_NOTE, len(columns())))
-    if not isinstance(spec.family, str) or not {spec.cell_by, spec.times, spec.beside} <= known:
+    if not isinstance(spec.family, str) or not {spec.cell_by, spec.times, spec.beside, spec.reads} <= known:
         raise SnapshotError(f"the snapshot has a hypothesis of which nothing is known: {seat}")
     clocks = len(spec.shapes) == len(spec.periods) == len(spec.offsets) == 2
-    if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE}:
+    if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE, HARMONICS}:
         raise SnapshotError(f"the snapshot has a hypothesis with unknown clocks: {seat}")
     if not (min(spec.periods) > 0 and 0 < spec.discount <= 1 and math.isfinite(sum(spec.offsets))):
         raise SnapshotError(f"the snapshot has a hypothesis with an impossible period or discount: {seat}")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import (
+    calendar,
     changes,
+    clock,
     discounted,
     fourier,
     last_event,
@@ -34,6 +36,8 @@ FAMILIES: dict[str, Family] = {
         seasons.FAMILY,
         changes.FAMILY,
         regimes.FAMILY,
+        calendar.FAMILY,
+        clock.FAMILY,
         network.FAMILY,
     )
 }

@@ -89,6 +89,9 @@ class Search(Protocol):
     def heaviest(self) -> list[Hypothesis]:
         """The two heaviest of the pool, however light they are."""
 
+    def knows(self, hypothesis: Hypothesis) -> bool:
+        """Whether just this one is in the pool already."""
+
     def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
         """The heaviest of these families that sees no context; None when there is none."""
 
@@ -159,7 +162,8 @@ class Filter(Protocol):
 @dataclass(frozen=True, kw_only=True)
 class Family:
     """A way in which rewards may depend on time. `version` is raised whenever the family comes to say
-    something else; `optional` families take part only when asked for."""
+    something else; `optional` families take part only when asked for, `timed` ones only where the user's time
+    is given."""
 
     name: str
     words: str
@@ -167,6 +171,7 @@ class Family:
     colour: str
     version: int = 1
     optional: bool = False
+    timed: bool = False
     pools: Callable[[Layout, bool], list[Pool]] = lambda *_: []
     named: Callable[[Spec], Hypothesis] | None = None
     newborns: Callable[[Search], Newborns] | None = None
@@ -176,9 +181,13 @@ class Family:
 
 def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:
     """A pool for each hypothesis that is there from the start and for ever, unless it would be too large."""
-    specs = [hypothesis.spec() for hypothesis in hypotheses]
-    kept = [s for s in specs if layout.blocks(s) * layout.dim(s) ** 2 <= _LARGEST_SLOT]
+    kept = [spec for spec in (h.spec() for h in hypotheses) if not too_large(layout, spec)]
     return [Pool(s.family, s.contextual, (s,), 0, (s,)) for s in kept]
+
+
+def too_large(layout: Layout, spec: Spec) -> bool:
+    """Whether a hypothesis would take more memory than any should."""
+    return layout.blocks(spec) * layout.dim(spec) ** 2 > _LARGEST_SLOT
 
 
 def growing(contextual: bool, initial: Sequence[Hypothesis], room: Sequence[Hypothesis]) -> list[Pool]:

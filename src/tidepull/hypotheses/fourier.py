@@ -52,9 +52,9 @@ class Fourier:
         return 0, np.array([1.0, math.cos(angle), math.sin(angle)])
 
 
-def same_peak(period: FloatArray, other: float, n: int) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-    """Whether n rounds can hardly tell the periods apart."""
-    return np.asarray(np.abs(1 / period - 1 / other) < 0.5 / n)
+def same_peak(period: FloatArray, other: float, n: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    """Whether n rounds (or a time of that length) can hardly tell the periods apart."""
+    return np.asarray(np.abs(1 / period - 1 / other) < 0.5 / max(n, 1e-300))
 
 
 def _pools(layout: Layout, contextual: bool) -> list[Pool]:

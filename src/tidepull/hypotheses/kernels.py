@@ -37,7 +37,7 @@ from tidepull.hypotheses.algebra import (
     whiten_flat,
 )
 from tidepull.hypotheses.family import Window
-from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE
+from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 MAX_WIDTH = 18
@@ -56,6 +56,7 @@ class Bank(NamedTuple):
     beside: IntArray  # the column that comes behind phi, or -1
     discount: FloatArray  # g
     contextual: BoolArray  # x whole, or its leading 1 alone
+    reads: IntArray  # the column that the clocks show, or -1: the round
     dim: IntArray  # length of phi
     root: BoolArray  # form of the blocks
     block_at: IntArray  # index of the slot's first block in `stamp`
@@ -75,12 +76,13 @@ def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tu
     """Cell and width of hypothesis m in round t; fills tau. The reference is `Hypothesis.locate`."""
     cell, width = 0, 1
     tau[0] = 1.0
+    now = float(t) if bank.reads[m] < 0 else notes[bank.reads[m]]
     for j in range(2):
         period = bank.periods[m, j]
         if bank.shapes[m, j] == SQUARE:
-            cell = 2 * cell + math.floor((t + bank.offsets[m, j]) / period) % 2
+            cell = 2 * cell + math.floor((now + bank.offsets[m, j]) / period) % 2
         elif bank.shapes[m, j] == SINE:
-            angle = TWO_PI * ((t / period) % 1.0)
+            angle = TWO_PI * ((now / period) % 1.0)
             c, s = math.cos(angle), math.sin(angle)
             for i in range(width - 1, -1, -1):
                 tau[3 * i + 2] = tau[i] * s
@@ -88,9 +90,15 @@ def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tu
                 tau[3 * i] = tau[i]
             width *= 3
         elif bank.shapes[m, j] == ADDED_SINE:
-            angle = TWO_PI * ((t / period) % 1.0)
+            angle = TWO_PI * ((now / period) % 1.0)
             tau[width], tau[width + 1] = math.cos(angle), math.sin(angle)
             width += 2
+        elif bank.shapes[m, j] == HARMONICS:
+            angle = TWO_PI * ((now / period) % 1.0)
+            for i in range(1, int(bank.offsets[m, j]) + 1):
+                # A shape without jumps has amplitudes that fall like 1/i.
+                tau[width], tau[width + 1] = math.cos(i * angle) / i, math.sin(i * angle) / i
+                width += 2
     if bank.cell_by[m] >= 0:
         cell = bank.cells[m] * cell + int(notes[bank.cell_by[m]])
     if bank.times[m] >= 0:
@@ -106,7 +114,7 @@ def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tu
 def forgotten(bank: Bank, m: int, notes: FloatArray) -> bool:
     """Whether hypothesis m needs a note that is no longer there."""
     lost = False
-    for column in (bank.cell_by[m], bank.times[m], bank.beside[m]):
+    for column in (bank.cell_by[m], bank.times[m], bank.beside[m], bank.reads[m]):
         lost |= column >= 0 and math.isnan(notes[column])
     return lost
 

@@ -55,11 +55,13 @@ def columns() -> tuple[Column, ...]:
 
 class Moment(NamedTuple):
     """All that a hypothesis may look at besides the context: the round, and what was noted when it was
-    decided; `each` has a row for each column and a number for each arm."""
+    decided; `each` has a row for each column and a number for each arm. `time` is the user's clock, for
+    memories to note (NaN: not given)."""
 
     t: int
     notes: FloatArray
     each: FloatArray
+    time: float = math.nan
 
     def row(self, arm: int) -> FloatArray:
         """The notes as they concern one arm."""
@@ -74,12 +76,12 @@ class Moment(NamedTuple):
         for i in _rewards:
             y = (float(notes[i]) - centre) / spread
             notes[i] = 0.0 if math.isnan(y) else min(max(y, -3.0), 3.0)
-        return Moment(self.t, notes, self.each)
+        return Moment(self.t, notes, self.each, self.time)
 
 
-def blank(t: int, n_arms: int) -> Moment:
+def blank(t: int, n_arms: int, time: float = math.nan) -> Moment:
     """Round t with nothing noted yet."""
-    return Moment(t, np.zeros(len(_columns)), np.zeros((len(_columns), n_arms)))
+    return Moment(t, np.zeros(len(_columns)), np.zeros((len(_columns), n_arms)), time)
 
 
 def standardised(notes: FloatArray, centre: float, spread: float) -> FloatArray:

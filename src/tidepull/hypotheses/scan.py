@@ -61,7 +61,7 @@ def contextual_square_evidence(
             z = solve_triangular(factor, X.T @ target, lower=True, check_finite=False)
             explained += float(z @ z)
             volume += 2 * float(np.log(np.diag(factor)).sum()) - X.shape[1] * math.log(ridge)
-        evidence[i] = _log_evidence(y, len(y), explained, volume)
+        evidence[i] = log_evidence(y, len(y), explained, volume)
         yield _STEPS_OF_A_CELL * len(cells) + x.size * x.shape[1] // 20
     return evidence
 
@@ -94,14 +94,14 @@ def _scan_sines(
             c, s = c * dc - s * ds, s * dc + c * ds
         explained, volume = 0.0, 0.0
         for k in range(n_arms):
-            gain, log_det = _solve3(sums[k])
+            gain, log_det = solve3(sums[k])
             explained += gain
             volume += log_det
-        evidence[f] = _log_evidence(y, told, explained, volume)
+        evidence[f] = log_evidence(y, told, explained, volume)
 
 
 @compiled
-def _solve3(row: FloatArray) -> tuple[float, float]:
+def solve3(row: FloatArray) -> tuple[float, float]:
     """eta' Lam^-1 eta and log |Lam| - 3 log lam0 of one block of three features."""
     u00 = math.sqrt(row[0] + _RIDGE)
     u01, u02 = row[1] / u00, row[2] / u00
@@ -144,11 +144,12 @@ def _scan_squares(
         for k in range(2 * n_arms):
             explained += sums[k, 1] ** 2 / (sums[k, 0] + _RIDGE)
             volume += math.log((sums[k, 0] + _RIDGE) / _RIDGE)
-        evidence[f] = _log_evidence(y, told, explained, volume)
+        evidence[f] = log_evidence(y, told, explained, volume)
 
 
 @compiled
-def _log_evidence(y: FloatArray, told: int, explained: float, volume: float) -> float:
+def log_evidence(y: FloatArray, told: int, explained: float, volume: float) -> float:
+    """log p(y) but for a constant; `told` rewards are known."""
     total = 0.0
     for i in range(y.shape[0]):
         total += float(y[i]) * float(y[i])

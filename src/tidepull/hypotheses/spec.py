@@ -1,6 +1,7 @@
 """The seam between a hypothesis that a person understands and the row of numbers that the kernel reads.
 
-Every hypothesis is a composition of up to two clocks, notes about the past and a discount. It says of a round t
+Every hypothesis is a composition of up to two clocks, notes about the past and a discount. Its clocks run by the
+round, or by the user's time where a note says it. It says of a round t
 
     cell   which of finitely many regimes holds now (each regime has weights of its own), and
     tau    features of time, tau[0] = 1 first.
@@ -16,15 +17,16 @@ from typing import NamedTuple, Protocol
 from tidepull.hypotheses.notes import Moment, columns
 from tidepull.types import FloatArray
 
-NO_CLOCK, SINE, SQUARE, ADDED_SINE = 0, 1, 2, 3
+NO_CLOCK, SINE, SQUARE, ADDED_SINE, HARMONICS = 0, 1, 2, 3, 4
 NO_NOTE = -1
 
 
 class Spec(NamedTuple):
-    """A hypothesis as numbers; `periods` of a square clock is the length of one of its two phases.
+    """A hypothesis as numbers; `periods` of a square clock is the length of one of its two phases, `offsets` of
+    harmonics how many of them there are.
 
-    Of the notes, column `cell_by` names a regime, column `times` multiplies tau by (1, note), and column
-    `beside` comes behind the features of each arm.
+    Of the notes, column `cell_by` names a regime, column `times` multiplies tau by (1, note), column `beside`
+    comes behind the features of each arm, and column `reads` is what the clocks show instead of the round.
     """
 
     family: str
@@ -36,13 +38,15 @@ class Spec(NamedTuple):
     beside: int = NO_NOTE
     discount: float = 1.0
     contextual: bool = False
+    reads: int = NO_NOTE
 
     @property
     def width(self) -> int:
         """Length of tau."""
         width = 1
-        for shape in self.shapes:
+        for shape, offset in zip(self.shapes, self.offsets, strict=True):
             width = 3 * width if shape == SINE else width + 2 if shape == ADDED_SINE else width
+            width += 2 * int(offset) if shape == HARMONICS else 0
         return width * (1 if self.times == NO_NOTE else 2)
 
     def noted_cells(self, n_arms: int) -> int:

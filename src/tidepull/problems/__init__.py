@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidepull.problems import bernoulli, chain, classification, gaussian, linear, random_worlds
+from tidepull.problems import bernoulli, chain, classification, gaussian, linear, random_worlds, wall_clock
 from tidepull.problems.criteo import banners
 from tidepull.registry import Entry, problems
 
@@ -119,6 +119,15 @@ problems.add(
         "linear, 25 vectors in 8 dimensions; w never changes",
         linear.StationaryVectorParameters,
         linear.stationary_vector,
+    )
+)
+problems.add(
+    Entry(
+        "wall-clock-bernoulli",
+        "6 Bernoulli arms that follow hour and weekday, while traffic varies",
+        wall_clock.WallClockParameters,
+        wall_clock.WallClockArms,
+        horizon=6000,
     )
 )
 problems.add(

@@ -44,7 +44,7 @@ def pick(
     of: Mixture, *numbers: float, explore: float = 0.05, family: int = 0, resting: int | None = None
 ) -> int:
     rng: Any = Given(*numbers, family=family)
-    return of.pick(rng, explore, resting)
+    return of.pick(rng, explore, np.array([] if resting is None else [resting], np.int64))
 
 
 def test_mixture_picks_by_weight() -> None:

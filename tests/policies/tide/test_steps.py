@@ -17,7 +17,7 @@ from tidepull.policies.tide.births import pools
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.policy import Tide, TideParameters
 from tidepull.seeds import Streams
-from tidepull.types import Context, Event, ProblemShape
+from tidepull.types import Context, Event, IntArray, ProblemShape
 
 
 def tide(n_arms: int = 3, shape: ProblemShape | None = None, **parameters: Any) -> Tide:
@@ -45,7 +45,7 @@ def test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says(
 ) -> None:
     asked, pick = [], Mixture.pick
 
-    def spied(self: Mixture, rng: np.random.Generator, explore: float, resting: int | None = None) -> int:
+    def spied(self: Mixture, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
         asked.append(explore)
         return pick(self, rng, explore, resting)
 

@@ -28,7 +28,7 @@ from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Layout, Newborn, Pool, Rounds, Window
 from tidepull.hypotheses.fourier import same_peak
 from tidepull.hypotheses.slices import Pieces
-from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE, Hypothesis, Spec
+from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, NO_NOTE, SINE, SQUARE, Hypothesis, Spec
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.scale import Units
 from tidepull.policies.tide.window import RecentRounds, one_by_one
@@ -109,6 +109,10 @@ class _Hunt:
         order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
         return [self._named(int(m)) for m in order[:2] if self.births.bank.arrays.active[m]]
 
+    def knows(self, hypothesis: Hypothesis) -> bool:
+        bank, spec = self.births.bank, hypothesis.spec()
+        return any(bank.arrays.active[m] and bank.spec(m) == spec for m in self.births.slots.of[self.pool])
+
     def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
         births = self.births
         found = [
@@ -182,12 +186,15 @@ class Births:
     def _elder(self, i: int, spec: Spec, window: Window) -> int | None:
         """The heaviest of the pool on the same peak: n rounds can hardly tell the two apart."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
-        n, centre = len(window.t), float(window.t[len(window.t) // 2])
+        n, centre = span_and_centre(window, spec.reads)
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
+        alike &= (bank.cell_by[slots] == spec.cell_by) & (bank.reads[slots] == spec.reads)
         for j in range(2):
             period, offset = bank.periods[slots, j], bank.offsets[slots, j]
             alike &= bank.shapes[slots, j] == spec.shapes[j]
-            if spec.shapes[j] in (SINE, ADDED_SINE):
+            if spec.shapes[j] == HARMONICS:
+                alike &= same_peak(period, spec.periods[j], n) & (offset == spec.offsets[j])
+            elif spec.shapes[j] in (SINE, ADDED_SINE):
                 alike &= same_peak(period, spec.periods[j], n)
             elif spec.shapes[j] == SQUARE:
                 phase = (centre + offset) / period - (centre + spec.offsets[j]) / spec.periods[j]
@@ -196,17 +203,30 @@ class Births:
         kin = np.flatnonzero(alike) + slots.start
         return int(kin[np.argmax(self.mixture.log_weights[kin])]) if len(kin) else None
 
+    def _total(self, scores: FloatArray, since: int) -> float:
+        """The log likelihood of rewards from the n-th on; who could not say (NaN) is taken to have predicted as
+        the others did together."""
+        silent = np.flatnonzero(np.isnan(scores))
+        if len(silent):
+            evidence = [self._recent.evidence_before(since + i) for i in range(len(scores))]
+            follows = since + len(scores)
+            more = follows < self._recent.count
+            last = self._recent.evidence_before(follows) if more else self.mixture.evidence
+            scores[silent] = np.diff([*evidence, last])[silent]
+        return float(scores.sum())
+
     def _try(self, i: int, newborn: Newborn, window: Window, upto: int, units: Units) -> Pieces[None]:
         """Live through the window and what came since; then take a place, if the weight deserves one."""
         bank, slots = self.bank, self.slots.of[i]
         spec = newborn.hypothesis.spec()
         cradle = self.settle(i, spec)
-        likelihood = float((yield from bank.live(cradle, window, units.binary)).sum())
+        scores = yield from bank.live(cradle, window, units.binary)
+        likelihood = self._total(scores, upto - len(scores))
         while upto < self._recent.count:
             if upto < self._recent.start:
                 return  # more came than the window holds: there will be another search
             more = self._recent.window(units, upto)
-            likelihood += float((yield from bank.live(cradle, more, units.binary)).sum())
+            likelihood += self._total((yield from bank.live(cradle, more, units.binary)), upto)
             upto += len(more.t)
         log_weights, prior = self.mixture.log_weights, self.mixture.prior
         elder = self._elder(i, spec, window)
@@ -233,3 +253,12 @@ class Births:
         self._added += added
         self.mixture.evidence = self._evidence + self._added + since
         self.count += 1
+
+
+def span_and_centre(window: Window, reads: int) -> tuple[float, float]:
+    """How long the window is by the clock that a hypothesis reads, and a time in its middle."""
+    if reads == NO_NOTE:
+        return len(window.t), float(window.t[len(window.t) // 2])
+    times = window.notes[:, reads]
+    times = times[~np.isnan(times)]
+    return (float(np.ptp(times)), float(np.median(times))) if len(times) else (1.0, 0.0)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.hypotheses.family import Told
+from tidepull.policies.tide.hours import HourSpan
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 
@@ -26,17 +27,20 @@ class Belief:
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """The leading beliefs, and the weights of whole families (columns) in past rounds (rows). `told` is what
-    families with a hidden state say: when something changed, or which regime rules (`family.Told`)."""
+    families with a hidden state say: when something changed, or which regime rules (`family.Told`). Where a
+    season of the user's day leads, `hours` says when which arm is best."""
 
     beliefs: tuple[Belief, ...]
     rounds: IntArray
     families: tuple[str, ...]
     weights: FloatArray
     told: dict[str, tuple[Told, ...]] = field(default_factory=dict)
+    hours: tuple[HourSpan, ...] = ()
 
     def __str__(self) -> str:
         details = [f"  {told.words}" for family in self.told.values() for told in family]
-        return "\n".join([*(str(belief) for belief in self.beliefs), *details])
+        hours = [f"  {span}" for span in self.hours]
+        return "\n".join([*(str(belief) for belief in self.beliefs), *details, *hours])
 
     def plain(self, most_rounds: int = 64) -> dict[str, Any]:
         """The same as JSON values, at most so many rounds; small enough to be kept with every trial."""
@@ -50,6 +54,7 @@ class Explanation:
             "leading": [
                 {"words": belief.words, "weight": round(belief.weight, 4)} for belief in self.beliefs
             ],
+            "hours": [str(span) for span in self.hours],
             "rounds": (self.rounds[kept] + 1).tolist(),
             "families": {
                 family: self.weights[kept, column].round(4).tolist()

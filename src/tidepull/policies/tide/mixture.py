@@ -63,11 +63,11 @@ class Mixture:
         self.log_weights = _log(self.prior)
         self.evidence = 0.0
 
-    def pick(self, rng: np.random.Generator, explore: float, resting: int | None = None) -> int:
+    def pick(self, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
         """A hypothesis by its weight; with the chance `explore` by its weight within a family drawn uniformly.
-        Slot `resting` cannot be asked now."""
+        Slots that are `resting` cannot be asked now."""
         chances = self._within_random_family(rng) if rng.random() < explore else np.exp(self.log_weights)
-        if resting is not None:
+        if len(resting):
             chances[resting] = 0.0
             if not chances.any():
                 chances = np.exp(self.log_weights)

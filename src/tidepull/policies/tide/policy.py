@@ -33,6 +33,7 @@ from tidepull.policies.decided import decided_round
 from tidepull.policies.tide.births import Births, Slots, pools
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.explain import Belief, Explanation, WeightHistory
+from tidepull.policies.tide.hours import HourSpan, best_arms, is_daily, spans
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.rebuild import TRUSTED, rebuilding
 from tidepull.policies.tide.scale import RewardScale
@@ -40,7 +41,9 @@ from tidepull.policies.tide.trail import Known, Trail
 from tidepull.policies.tide.window import RecentRounds
 from tidepull.seeds import Streams
 from tidepull.snapshots import generator_state, restore_generator
-from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape, Snapshot
+
+_NONE = np.empty(0, np.int64)
 
 _WORTH_TELLING = 0.02
 """Weight of a hypothesis with a hidden state from which on `explain` has it tell what it knows."""
@@ -88,6 +91,7 @@ class Tide:
             "recent.notes",  # no last reward, or forgotten
             "recent.network",  # asleep
             "trail.notes",
+            "latest",  # no time given
         }
     )
 
@@ -122,9 +126,13 @@ class Tide:
             memory = FAMILIES[name].memory
             if memory is not None:
                 self._memories[name] = memory(shape.n_arms)
+        timed = [i for i, name in enumerate(slots.families) if FAMILIES[name].timed]
+        self._timed = np.flatnonzero(np.isin(slots.family_of, timed))
         self._history = WeightHistory(len(slots.families))
         self._trail = Trail()
         self._t = 0
+        self._latest = math.nan
+        self._seconds = "calendar" in families
         self._too_late = 0
         self._seen: FloatArray = np.empty((1, 0))
         self._agenda: list[tuple[str, int]] = []
@@ -136,9 +144,9 @@ class Tide:
         if self._recent.count == 0 and self._contexts.shared:
             self._contexts = self._contexts.fitted(raw)
         X = self._rows(raw)
-        noted = self._begin(X)
+        noted = self._begin(X, context.time)
         explore = min(0.05, self.parameters.exploration / (noted.t + 1))
-        m = self._mixture.pick(self._rng, explore, self._resting())
+        m = self._mixture.pick(self._rng, explore, self._resting(noted.time))
         binary = self._scale.units.binary
         if m >= self._bank.size:
             draws = self._drawn_beside(m - self._bank.size, noted.t, X, binary)
@@ -157,7 +165,7 @@ class Tide:
         raw, arm, reward = self._contexts.raw(event.context), event.arm, event.reward
         X = self._rows(raw)
         t = decided_round(event)
-        known = self._known(t, arm, X)
+        known = self._known(t, arm, X, event.context.time)
         units, stale = self._scale.units, not self._scale.fits(reward)
         y, binary = self._scale.standardise(reward), units.binary and not stale
         scores = self._bank.observe(self._standard(known.moment), arm, X[arm], y, binary)
@@ -213,7 +221,14 @@ class Tide:
         ranked = sorted(totals.items(), key=lambda item: -item[1])[:most]
         rounds, table = self._history.table()
         beliefs = tuple(Belief(words, family, weight) for (words, family), weight in ranked)
-        return Explanation(beliefs, rounds, self._mixture.families, table, self._told(weights))
+        return Explanation(beliefs, rounds, self._mixture.families, table, self._told(weights), self._hours())
+
+    def _hours(self) -> tuple[HourSpan, ...]:
+        """When which arm is best, where a hypothesis of the user's day leads."""
+        m = int(np.argmax(self._mixture.log_weights))
+        if m >= self._bank.size or self._contexts.shared or not is_daily(self._bank.spec(m)):
+            return ()
+        return spans(best_arms(self._bank, m, self._latest))
 
     def family_weights(self) -> FloatArray:
         """The weight of each family, in the order of `explain().families`."""
@@ -243,6 +258,7 @@ class Tide:
             **filters,
             "rng": generator_state(self._rng),
             "t": self._t,
+            "latest": self._latest,
             "too_late": self._too_late,
             "seen": self._seen.copy(),
             "agenda": [list(job) for job in self._agenda],
@@ -268,6 +284,7 @@ class Tide:
             raise SnapshotError("the snapshot has work on its agenda that tide does not know")
         self._work = None
         self._t, self._too_late = int(snapshot["t"]), int(snapshot["too_late"])
+        self._latest = float(snapshot["latest"])
         self._seen = np.array(snapshot["seen"], float)
         restore_generator(self._rng, snapshot["rng"])
 
@@ -283,21 +300,23 @@ class Tide:
             "trail": self._trail,
         }
 
-    def _begin(self, X: FloatArray) -> Moment:
+    def _begin(self, X: FloatArray, time: float | None) -> Moment:
         """A new round: what is known now, with rewards as they were paid."""
-        noted = blank(self._t, self._n_arms)
+        noted = blank(self._t, self._n_arms, math.nan if time is None else time)
         for memory in self._memories.values():
             memory.look(noted)
         if self._network is not None:
             self._network.begin(self._t, X)
         self._t += 1
+        if not math.isnan(noted.time):
+            self._latest = noted.time
         return noted
 
-    def _known(self, t: int, arm: int, X: FloatArray) -> Known:
+    def _known(self, t: int, arm: int, X: FloatArray, time: float | None) -> Known:
         """What was known when round t was decided; an event that nobody chose is a round of its own."""
         known = self._trail.take(t)
         if known is None and t == self._t:
-            return Known(self._begin(X), self._recent.count, arm, np.empty(0))
+            return Known(self._begin(X, time), self._recent.count, arm, np.empty(0))
         if known is None:
             self._too_late += 1
             forgotten = blank(t, self._n_arms)
@@ -313,11 +332,13 @@ class Tide:
         X = self._contexts(raw)
         return X if self._contexts.shared else np.repeat(X, self._n_arms, axis=0)
 
-    def _resting(self) -> int | None:
-        """The network's slot while nobody may ask it."""
+    def _resting(self, time: float) -> IntArray:
+        """Slots that nobody may ask now: the network's while it sleeps, clocks' while no time is given."""
+        resting: IntArray = self._timed if math.isnan(time) else _NONE
         network = self._network
-        asleep = network is not None and network.trainings and not network.awake
-        return self._bank.size + len(self._filters) if asleep else None
+        if network is not None and network.trainings and not network.awake:
+            resting = np.append(resting, self._bank.size + len(self._filters))
+        return resting
 
     def _words(self, m: int) -> tuple[str, str]:
         beside = m - self._bank.size
@@ -326,7 +347,9 @@ class Tide:
         if beside >= 0:
             return self._filters[beside].words, self._filters[beside].family
         hypothesis = hypothesis_of(self._bank.spec(m))
-        return hypothesis.words, hypothesis.family
+        # Without the calendar nobody says that the clock runs in seconds.
+        words = getattr(hypothesis, "spoken", hypothesis.words) if self._seconds else hypothesis.words
+        return words, hypothesis.family
 
     def _drawn_beside(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
         """A draw from who sits beside the bank: the filters, then the network."""
