@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 from hypothesis import given
@@ -11,6 +12,8 @@ from hypothesis import strategies as st
 from tests.properties.quick import QUICK
 from tidepull.hypotheses import kernels
 from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.calendar import Calendar, Cells
+from tidepull.hypotheses.clock import Swing, Switch
 from tidepull.hypotheses.discounted import Discounted
 from tidepull.hypotheses.families import hypothesis_of
 from tidepull.hypotheses.family import Layout
@@ -24,6 +27,7 @@ from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
 from tidepull.hypotheses.trend import Trend
 from tidepull.hypotheses.turns import Turns
+from tidepull.hypotheses.wall_clock import WallClock
 from tidepull.snapshots import difference
 from tidepull.types import FloatArray
 
@@ -36,6 +40,7 @@ discounts = st.floats(0.1, 1.0)
 sines = st.builds(Fourier, periods, discounts, flags)
 squares = st.builds(Square, periods, offsets, discounts, flags)
 plain_sines, plain_squares = st.builds(Fourier, periods), st.builds(Square, periods, offsets)
+cells = st.sampled_from(get_args(Cells))
 hypotheses: st.SearchStrategy[Hypothesis] = st.one_of(
     st.builds(Stationary, flags),
     st.builds(Discounted, discounts, flags),
@@ -47,6 +52,9 @@ hypotheses: st.SearchStrategy[Hypothesis] = st.one_of(
     st.builds(LastSuccess, flags),
     st.builds(Turns, flags),
     st.builds(Trend, flags),
+    st.builds(Calendar, st.integers(0, 4), st.integers(0, 3), cells, flags),
+    st.builds(Swing, periods, st.integers(1, 4), flags),
+    st.builds(Switch, periods, offsets, flags),
 )
 any_column = st.sampled_from([NO_NOTE, *range(len(columns()))])
 specs = st.builds(
@@ -60,6 +68,7 @@ specs = st.builds(
     beside=any_column,
     discount=discounts,
     contextual=flags,
+    reads=any_column,
 )
 rounds = st.integers(0, 10_000)
 
@@ -68,6 +77,7 @@ def moment(t: int, seed: int) -> Moment:
     made = blank(t, N_ARMS)
     rng = np.random.default_rng(seed)
     made.notes[:] = rng.normal(size=len(columns()))
+    WallClock(N_ARMS).look(made._replace(time=1e6 * float(rng.normal())))
     for column in (LAST_ARM, LAST_SUCCESS):
         made.notes[column.index] = rng.integers(N_ARMS + 1)
     return made
@@ -108,14 +118,15 @@ def test_kernel_locates_any_composition_as_its_definition_says(spec: Spec, t: in
     now = moment(t, seed)
     tau: FloatArray = np.ones(1)
     cell, squares = 0, 0
+    shown = t if spec.reads == NO_NOTE else now.notes[spec.reads]
     for shape, period, offset in zip(spec.shapes, spec.periods, spec.offsets, strict=True):
-        angle = 2 * math.pi * (t / period % 1.0)
+        angle = 2 * math.pi * (shown / period % 1.0)
         if shape == SINE:
             tau = np.kron(tau, [1.0, math.cos(angle), math.sin(angle)])
         elif shape == ADDED_SINE:
             tau = np.append(tau, [math.cos(angle), math.sin(angle)])
         elif shape == SQUARE:
-            cell, squares = 2 * cell + math.floor((t + offset) / period) % 2, squares + 1
+            cell, squares = 2 * cell + math.floor((shown + offset) / period) % 2, squares + 1
     if spec.cell_by != NO_NOTE:
         cell = cell * (N_ARMS + 1) + int(now.notes[spec.cell_by])
     if spec.times != NO_NOTE:
@@ -135,7 +146,7 @@ def test_any_note_that_is_forgotten_silences_a_hypothesis_that_needs_it(spec: Sp
     for column in range(len(columns())):
         notes = now.notes.copy()
         notes[column] = np.nan
-        needed = column in (spec.cell_by, spec.times, spec.beside)
+        needed = column in (spec.cell_by, spec.times, spec.beside, spec.reads)
         assert kernels.forgotten(bank.arrays, 0, notes) == needed
 
 
