@@ -18,7 +18,7 @@ from tidepull.theory.bound import Setting
 from tidepull.theory.check import configurations
 from tidepull.theory.growth import ARMS, DIMENSIONS, EPSILONS, Exponent, horizon_growth, vary
 from tidepull.theory.measurement_error import Scenario
-from tidepull.theory.noise import ERRORS, NOISES
+from tidepull.theory.noise import ERRORS, NOISES, SCHEDULES
 from tidepull.theory.said import bound_report, simulation_report
 from tidepull.theory.simulate import Simulated
 from tidepull.theory.simulate import simulate as run_simulation
@@ -73,6 +73,9 @@ def simulate(
     adversary: str = typer.Option("random", help=f"Who chooses the true contexts: {', '.join(ADVERSARIES)}."),
     noise: str = typer.Option("gaussian", help=f"Reward noise: {', '.join(NOISES)}."),
     error: str = typer.Option("sphere", help=f"Direction of the measurement error: {', '.join(ERRORS)}."),
+    schedule: str = typer.Option(
+        "constant", help=f"How large the error is in each round, at most epsilon: {', '.join(SCHEDULES)}."
+    ),
     inflate: bool = typer.Option(True, help="Sample with nu_t as analysed, or with sigma as is usual."),
     growth: bool = typer.Option(False, "--growth", help="Also vary epsilon, d and K, and fit exponents."),
     seeds: str = SEEDS,
@@ -85,7 +88,7 @@ def simulate(
     """Many trials of the algorithm as analysed, against the bound and every promise of the proof."""
     setting = Setting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight)
     values: dict[str, Any] = {"adversary": adversary, "noise": noise, "error": error, "inflate": inflate}
-    scenario = Scenario.from_mapping({**values, "horizon": horizon, **_seeds(seeds)})
+    scenario = Scenario.from_mapping({**values, "schedule": schedule, "horizon": horizon, **_seeds(seeds)})
     picture = None if json and out is None else _picture(out or Path("theory.png"))
     runs = 1 + (sum(len(values) for _, values in _SWEEPS) if growth else 0)
     with _bar("simulating", runs * scenario.horizon) as advance:

@@ -104,6 +104,7 @@ def show_simulation(report: dict[str, Any]) -> None:
         ["arms in the saturated set", f"{report['saturated']:.1%}", "-"],
     ]
     print_table(title, ["measured", "value", "limit promised"], rows, right=(1, 2))
+    show_steps([report])
     if report["exponents"]:
         show_exponents(report["exponents"])
     out.print(f"{report['rounds_per_second']:,.0f} rounds a second", style="dim")
@@ -131,7 +132,7 @@ def show_check(reports: Sequence[dict[str, Any]]) -> None:
         kept = r["promises"]
         rows.append(
             [
-                f"{r['adversary']}, {r['noise']}{', along w' if r['error'] == 'aligned' else ''}",
+                f"{r['adversary']}, {r['noise']}{_error_words(r)}",
                 f"{r['d']}, {r['k']}, {r['epsilon']:g}, {r['sigma']:g}",
                 f"{r['regret']['mean']:.1f}",
                 f"{r['regret']['worst']:.1f}",
@@ -159,6 +160,42 @@ def show_check(reports: Sequence[dict[str, Any]]) -> None:
         "kept",
     ]
     print_table(title, columns, rows, right=range(2, 9))
+    show_steps(reports)
+
+
+def _error_words(report: dict[str, Any]) -> str:
+    return (", along w" if report["error"] == "aligned" else "") + (
+        "" if report["schedule"] == "constant" else f", {report['schedule']}"
+    )
+
+
+def show_steps(reports: Sequence[dict[str, Any]]) -> None:
+    """Every step of the proof, the worst of all configurations."""
+    rows = []
+    for steps in zip(*(report["promises"]["steps"] for report in reports), strict=True):
+        promised = [step for step in steps if step["promised"]]
+        near = [step["nearest"] for step in steps if step["nearest"] is not None]
+        rows.append(
+            [
+                steps[0]["lemma"],
+                steps[0]["what"],
+                _worst(promised),
+                _worst([step for step in steps if not step["promised"]]),
+                f"{max(near):.2f}" if near else "",
+                f"{sum(step['kept'] for step in promised)} of {len(promised)}",
+            ]
+        )
+    columns = ["step", "measured", "worst / allowed", "without its premise", "nearest / limit", "kept"]
+    print_table("The steps of the proof", columns, rows, right=range(2, 6))
+
+
+def _worst(steps: Sequence[dict[str, Any]]) -> str:
+    """The measurement that comes nearest to breaking its promise, or breaks it."""
+    if not steps:
+        return ""
+    signed = [(s["measured"] - s["allowed"]) * (1 if s["at_least"] else -1) for s in steps]
+    worst = steps[signed.index(min(signed))]
+    return f"{worst['measured']:.3g} {'≥' if worst['at_least'] else '≤'} {worst['allowed']:.3g}"
 
 
 def show_features(title: str, report: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from tidepull.theory.adversaries import Adversary, AdversaryName, View
 from tidepull.theory.adversaries import adversary as adversary_of
 from tidepull.theory.bound import Floats, Setting, nu
 from tidepull.theory.draws import Draws
-from tidepull.theory.noise import ErrorKind, Noise, observe
+from tidepull.theory.noise import ErrorKind, Noise, Schedule, observe, size
 from tidepull.types import IntArray
 
 
@@ -28,6 +28,7 @@ class Scenario(Parameters):
     adversary: AdversaryName = parameter("random", "who chooses the true contexts")
     noise: Noise = parameter("gaussian", "distribution of the reward noise")
     error: ErrorKind = parameter("sphere", "direction of the measurement error")
+    schedule: Schedule = parameter("constant", "how large the error is in each round, at most epsilon")
     inflate: bool = parameter(True, "sample with nu_t as analysed; otherwise with sigma, as is usual")
     seeds: int = parameter(100, "trials, on consecutive seeds", ge=1, le=10**5)
     seed: int = parameter(0, "seed of the first trial", ge=0)
@@ -82,7 +83,10 @@ def choose(theta: Floats, tie: Floats) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Round:
-    """What happened in round `t` of every trial; `means` are the true expected rewards x* . w."""
+    """What happened in round `t` of every trial; `means` are the true expected rewards x* . w.
+
+    `best_noise` is the noise that the best arm would have had, where another one was played.
+    """
 
     t: int
     truth: Floats
@@ -91,6 +95,7 @@ class Round:
     means: Floats
     arms: IntArray
     rewards: Floats
+    best_noise: Floats
 
 
 def play(
@@ -115,8 +120,9 @@ def play(
     scales = nu(np.arange(1, scenario.horizon + 1), setting) if scenario.inflate else None
     w, every = draws.parameters(), np.arange(trials)
     for t, numbers in enumerate(draws.rounds(scenario.horizon), start=1):
-        truth = challenge(View(t, agent.precision, w, numbers.context, epsilon))
-        observed = observe(truth, w, numbers.error, epsilon, scenario.error)
+        epsilon_t = epsilon * size(scenario.schedule, t)
+        truth = challenge(View(t, agent.precision, w, numbers.context, epsilon_t))
+        observed = observe(truth, w, numbers.error, epsilon_t, scenario.error)
         look = agent.look(
             observed, numbers.posterior, setting.sigma if scales is None else float(scales[t - 1])
         )
@@ -124,4 +130,6 @@ def play(
         means = np.einsum("skd,sd->sk", truth, w)
         rewards = means[every, arms] + setting.sigma * numbers.noise
         agent.learn(observed[every, arms], rewards)
-        yield Round(t, truth, observed, look, means, arms, rewards)
+        yield Round(
+            t, truth, observed, look, means, arms, rewards, best_noise=setting.sigma * numbers.best_noise
+        )

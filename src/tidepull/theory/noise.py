@@ -12,8 +12,12 @@ from tidepull.theory.bound import Floats
 
 Noise: TypeAlias = Literal["gaussian", "rademacher", "uniform"]
 ErrorKind: TypeAlias = Literal["sphere", "aligned"]
+Schedule: TypeAlias = Literal["constant", "shrinking", "bursts"]
 NOISES: tuple[Noise, ...] = get_args(Noise)
 ERRORS: tuple[ErrorKind, ...] = get_args(ErrorKind)
+SCHEDULES: tuple[Schedule, ...] = get_args(Schedule)
+
+_BURST, _PAUSE = 16, 48
 
 
 def _gaussian(rng: np.random.Generator, n: int) -> Floats:
@@ -41,6 +45,13 @@ _DRAWS: dict[Noise, Callable[[np.random.Generator, int], Floats]] = {
 def draw_noise(kind: Noise, rng: np.random.Generator, n: int) -> Floats:
     """`n` draws of mean 0, variance 1 and sub-Gaussian scale 1."""
     return _DRAWS[kind](rng, n)
+
+
+def size(schedule: Schedule, t: int) -> float:
+    """epsilon_t / epsilon: 1 always; 1 / sqrt(t); or 1 for 16 rounds and 0 for 48, in turn."""
+    if schedule == "shrinking":
+        return 1.0 / math.sqrt(t)
+    return 1.0 if schedule == "constant" or (t - 1) % (_BURST + _PAUSE) < _BURST else 0.0
 
 
 def observe(truth: Floats, w: Floats, normals: Floats, epsilon: float, kind: ErrorKind) -> Floats:

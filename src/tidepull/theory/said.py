@@ -13,6 +13,7 @@ from tidepull.theory.bound import Branch, Setting, regret_bound
 from tidepull.theory.check import promises
 from tidepull.theory.crossings import below_trivial_from, linear_from, premise_from, premise_sigma
 from tidepull.theory.growth import Exponent
+from tidepull.theory.promise import Promise
 from tidepull.theory.simulate import Simulated
 
 _TERMS = ("mismatch", "exploration", "rare", "luck", "base", "linear")
@@ -49,6 +50,10 @@ def _branch(setting: Setting, horizon: int, branch: Branch) -> dict[str, float]:
     }
 
 
+def _step(step: Promise) -> dict[str, Any]:
+    return {**asdict(step), "kept": step.kept}
+
+
 def simulation_report(result: Simulated, exponents: Sequence[Exponent] = ()) -> dict[str, Any]:
     """What a simulation measured, beside what was promised."""
     final = result.regret[:, -1]
@@ -67,7 +72,7 @@ def simulation_report(result: Simulated, exponents: Sequence[Exponent] = ()) -> 
         },
         "trials_with_w_always": float(np.mean(result.clean_w)),
         "nearest_w": {"first": float(result.nearest_w[0]), "last": float(result.nearest_w[-1])},
-        "promises": {**asdict(kept), "kept": kept.kept},
+        "promises": {**asdict(kept), "steps": [_step(step) for step in kept.steps], "kept": kept.kept},
         "saturated": result.saturated,
         "exponents": [asdict(exponent) for exponent in exponents],
         "rounds_per_second": scenario.horizon * scenario.seeds / result.seconds,

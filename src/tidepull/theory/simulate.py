@@ -12,6 +12,7 @@ import numpy as np
 from tidepull.theory import bound as theory
 from tidepull.theory.adversaries import Adversary
 from tidepull.theory.bound import Floats, Setting
+from tidepull.theory.lemmas import Lemmas
 from tidepull.theory.measurement_error import Round, Scenario, play
 from tidepull.threads import one_blas_thread
 from tidepull.types import BoolArray, IntArray
@@ -25,7 +26,7 @@ class Simulated:
     `failures_theta` count, for each round, the trials in which the event did not hold; `clean_w` says of each
     trial whether E^w held in all rounds, and `nearest_w` how near to failing it came in each round: the largest
     |x . w^_t - x* . w| of any trial and arm as a share of l_t s + epsilon. `optimism` is the share of rounds with
-    Theta_{t,a*} + epsilon >= x*_{a*} . w, `saturated` the share of arms in C_t.
+    Theta_{t,a*} + epsilon >= x*_{a*} . w, `saturated` the share of arms in C_t. `lemmas` has the steps of the proof.
     """
 
     setting: Setting
@@ -39,6 +40,7 @@ class Simulated:
     nearest_w: Floats
     optimism: float
     saturated: float
+    lemmas: Lemmas
     seconds: float
 
     @property
@@ -106,6 +108,7 @@ class _Tally:
         self._clean = np.ones(trials, np.bool_)
         self._nearest = np.zeros(horizon)
         self._optimistic = self._saturated = 0
+        self._lemmas = Lemmas(setting, scenario, self._checkpoints)
 
     def add(self, played: Round) -> None:
         """Take in one round of every trial."""
@@ -121,6 +124,7 @@ class _Tally:
         best = means.argmax(axis=1)
         self._optimistic += int(np.sum(look.theta[every, best] + epsilon >= means[every, best]))
         self._saturated += int(np.sum(theory.saturated(means, look.s, self._g[i], epsilon)))
+        self._lemmas.add(played, holds_w)
         if played.t == self._checkpoints[len(self._columns)]:
             self._columns.append((self._regret.copy(), self._potential.copy()))
 
@@ -139,5 +143,6 @@ class _Tally:
             nearest_w=self._nearest,
             optimism=self._optimistic / rounds,
             saturated=self._saturated / (rounds * self._setting.k),
+            lemmas=self._lemmas,
             seconds=seconds,
         )
