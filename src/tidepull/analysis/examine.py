@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from tidepull.analysis.aggregate import Panel, panels
 from tidepull.analysis.frame import Frame, Study
 from tidepull.analysis.normalise import random_regret
 from tidepull.analysis.sensitivity import Sensitivity, sensitivities
-from tidepull.analysis.traces import Band, Trace, read_trace
+from tidepull.analysis.traces import MOST_POINTS, Band, Played, Trace, read_trace
 from tidepull.types import FloatArray
 
 
@@ -48,10 +49,14 @@ def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) ->
     return [ExaminedSuite(name, tuple(studies), tuple(scored(studies))) for name, studies in by_suite.items()]
 
 
-def examined(study: Study) -> Examined:
-    """Read the rounds of one study's groups."""
+def examined(
+    study: Study, *, points: int = MOST_POINTS, known: Mapping[str, Played] = MappingProxyType({})
+) -> Examined:
+    """Read the rounds of one study's groups, except of trials that are known (by hash, with as many points)."""
     random = random_regret(study)
-    traces = {group.name: read_trace(study, group, random) for group in study.groups}
+    traces = {
+        group.name: read_trace(study, group, random, points=points, known=known) for group in study.groups
+    }
     return Examined(study, random, traces, tuple(sensitivities(study)))
 
 

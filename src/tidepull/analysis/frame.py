@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidepull.bench.delay import AT_ONCE, delay_slug, delay_words
+from tidepull.bench.store.archive import read_archive
 from tidepull.bench.store.plan import read_plans
 from tidepull.bench.store.rows import Row, Rows, load_rows
 from tidepull.bench.store.store import Store
@@ -24,7 +26,8 @@ NOT_A_CONTENDER = ("oracle",)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """The trials of one policy under one setting, by seed; `stores` says where each of them is.
+    """The trials of one policy under one setting, by seed; `stores` says where each of them is (None: only its totals
+    were kept).
 
     `chosen_from` tells how many settings of a grid it is the best of; such a choice, made on the very
     trials that are shown, flatters and is marked wherever it is shown.
@@ -33,7 +36,7 @@ class Group:
     name: str
     setting: str
     rows: tuple[Row, ...]
-    stores: tuple[Store, ...]
+    stores: tuple[Store | None, ...]
     chosen_from: int = 1
 
     @property
@@ -63,7 +66,16 @@ class Group:
 
     def trials(self) -> Iterator[Trial]:
         """Round by round, each read from its store when it is asked for."""
-        return (store.read(row.hash) for row, store in zip(self.rows, self.stores, strict=True))
+        return (self.read(number) for number in range(len(self.rows)))
+
+    def read(self, number: int) -> Trial:
+        """One of the trials, round by round."""
+        store, row = self.stores[number], self.rows[number]
+        if store is None:
+            raise WrongStoreError(
+                f"the rounds of {self.name} on {row.problem}, seed {row.seed}, were not kept"
+            )
+        return store.read(row.hash)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -126,7 +138,7 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """All that analysis knows of one or more stores."""
+    """All that analysis knows of one or more stores; `hardware` is said where only totals were kept."""
 
     studies: tuple[Study, ...]
     gaps: Gaps
@@ -135,15 +147,28 @@ class Frame:
     machines: tuple[str, ...]
     trials: int
     cpu_seconds: float
+    hardware: tuple[str, ...] = ()
 
 
 _Key: TypeAlias = tuple[str, str, int, str, str]
-_Kept: TypeAlias = tuple[Store, Row]
+_Kept: TypeAlias = tuple[Store | None, Row]
 
 
 def load_frame(stores: Sequence[Store]) -> Frame:
     """Read summaries and plans of all stores; a trial that is in two of them counts once."""
-    loaded = [(store, load_rows(store)) for store in stores]
+    texts = {plan.suite: plan.text for store in stores for plan in read_plans(store)}
+    loaded: list[tuple[Store | None, Rows]] = [(store, load_rows(store)) for store in stores]
+    return _frame(loaded, texts, str(stores[0].directory))
+
+
+def archived_frame(folder: Path) -> Frame:
+    """What was kept of stores as CSV."""
+    archive = read_archive(folder)
+    made = _frame([(None, archive.loaded())], archive.texts, str(folder))
+    return replace(made, hardware=archive.hardware)
+
+
+def _frame(loaded: Sequence[tuple[Store | None, Rows]], texts: Mapping[str, str], where: str) -> Frame:
     gaps = _gaps([part for _, part in loaded])
     found = [(store, row) for store, part in loaded for row in part.rows]
     planned = {row.hash for _, row in found if row.suite}
@@ -152,16 +177,14 @@ def load_frame(stores: Sequence[Store]) -> Frame:
         if row.suite or row.hash not in planned:
             rows.setdefault((row.suite, row.problem, row.name, row.setting, row.hash), (store, row))
     if not rows and not gaps:
-        raise WrongStoreError(
-            f"the store {stores[0].directory} holds no trials yet; `tidepull sweep` puts some there"
-        )
+        raise WrongStoreError(f"the store {where} holds no trials yet; `tidepull sweep` puts some there")
     kept = [row for _, row in rows.values()]
     return Frame(
         studies=tuple(sorted(_distinguished(list(_studies(rows.values()))), key=_rank)),
         gaps=gaps,
-        suites={plan.suite: plan.text for store in stores for plan in read_plans(store)},
+        suites=texts,
         versions=tuple(_distinct(row.versions for row in kept)),
-        machines=tuple(sorted({row.machine for row in kept})),
+        machines=tuple(sorted({row.machine for row in kept} - {""})),
         trials=len({row.hash for row in kept}),
         cpu_seconds=sum({row.hash: row.cpu_seconds for row in kept}.values()),
     )

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -16,6 +18,7 @@ from tidepull.analysis.regimes import (
     regret_per_regime,
     rounds_to_recover,
 )
+from tidepull.bench.trial import Trial
 from tidepull.types import FloatArray, IntArray
 
 MOST_POINTS = 400
@@ -71,34 +74,85 @@ def thinned_rounds(horizon: int, most: int = MOST_POINTS) -> IntArray:
     return np.unique(np.linspace(1, horizon, min(horizon, most)).round().astype(np.int64))
 
 
-def read_trace(study: Study, group: Group, random_regret: float | None) -> Trace:
-    """Read the group's trials; without the regret of random arms, recovery stays unknown."""
-    rounds = thinned_rounds(study.horizon)
-    known = regimes_of(study)
-    changes = np.empty(0, np.int64) if known is None else known.changes(study.horizon)
-    period = None if known is None else known.returns_after()
-    good_gap = None if random_regret is None else GOOD * random_regret / study.horizon
-    curves, shares, regimes, recoveries, phases, late = [], [], [], [], [], []
-    for trial in group.trials():
-        gaps = np.diff(trial.regret, prepend=0.0)
-        curves.append(trial.regret[rounds - 1])
-        shares.append(float(is_best(gaps).mean()))
-        late.append(float(gaps[-late_rounds(study.horizon) :].sum()))
-        if len(changes):
-            regimes.append(regret_per_regime(gaps, changes))
-            if good_gap is not None:
-                recoveries.append(rounds_to_recover(gaps, changes, good_gap))
-        if period is not None and period <= study.horizon:
-            phases.append(best_by_phase(gaps, period))
-    starts = np.concatenate([[0], changes]) + 1
+@dataclass(frozen=True, slots=True, eq=False)
+class Played:
+    """What is kept of one trial's rounds: thinned regret, share of best arms, regret of the last eighth, and what
+    happened around changes where there are any."""
+
+    curve: FloatArray
+    best_share: float
+    late: float
+    recovery: Recovery | None = None
+    regimes: FloatArray | None = None
+    phases: FloatArray | None = None
+
+
+def read_trace(
+    study: Study,
+    group: Group,
+    random_regret: float | None,
+    *,
+    points: int = MOST_POINTS,
+    known: Mapping[str, Played] = MappingProxyType({}),
+) -> Trace:
+    """Read the group's trials; without the regret of random arms, recovery stays unknown.
+
+    `known` are trials (by hash) whose rounds need not be read, thinned to as many points.
+    """
+    reader = _Reader(study, random_regret, points)
+    trials = [
+        known[row.hash] if row.hash in known else reader.played(group.read(number))
+        for number, row in enumerate(group.rows)
+    ]
+    starts = np.concatenate([[0], reader.changes]) + 1
+    regimes = [trial.regimes for trial in trials if trial.regimes is not None]
+    recoveries = [trial.recovery for trial in trials if trial.recovery is not None]
+    phases = [trial.phases for trial in trials if trial.phases is not None]
     return Trace(
-        regret=_band(rounds, np.array(curves)),
-        best_share=float(np.mean(shares)),
+        regret=_band(reader.rounds, np.array([trial.curve for trial in trials])),
+        best_share=float(np.mean([trial.best_share for trial in trials])),
         regimes=_band(*_pooled(starts, np.array(regimes))) if regimes else None,
-        recovery=_recovery(np.array(recoveries), changes, study.horizon) if recoveries else None,
+        recovery=_mean_recovery(recoveries) if recoveries else None,
         phases=_phase_band(np.array(phases)) if phases else None,
-        late=np.array(late),
+        late=np.array([trial.late for trial in trials]),
     )
+
+
+def read_played(study: Study, group: Group, random_regret: float | None, points: int) -> dict[str, Played]:
+    """What is kept of each of a group's trials, by hash."""
+    reader = _Reader(study, random_regret, points)
+    return {row.hash: reader.played(group.read(number)) for number, row in enumerate(group.rows)}
+
+
+class _Reader:
+    """Knows what to look at in the trials of a study."""
+
+    def __init__(self, study: Study, random_regret: float | None, points: int) -> None:
+        known = regimes_of(study)
+        self.rounds = thinned_rounds(study.horizon, points)
+        self.changes = np.empty(0, np.int64) if known is None else known.changes(study.horizon)
+        self._horizon = study.horizon
+        self._period = None if known is None else known.returns_after()
+        self._good_gap = None if random_regret is None else GOOD * random_regret / study.horizon
+
+    def played(self, trial: Trial) -> Played:
+        gaps = np.diff(trial.regret, prepend=0.0)
+        regimes, recovery, phases = None, None, None
+        if len(self.changes):
+            regimes = regret_per_regime(gaps, self.changes)
+            if self._good_gap is not None:
+                needed = rounds_to_recover(gaps, self.changes, self._good_gap)
+                recovery = _recovery(needed, self.changes, self._horizon)
+        if self._period is not None and self._period <= self._horizon:
+            phases = best_by_phase(gaps, self._period)
+        return Played(
+            curve=trial.regret[self.rounds - 1],
+            best_share=float(is_best(gaps).mean()),
+            late=float(gaps[-late_rounds(self._horizon) :].sum()),
+            recovery=recovery,
+            regimes=regimes,
+            phases=phases,
+        )
 
 
 def _band(x: IntArray | FloatArray, values: FloatArray, most: float = np.inf) -> Band:
@@ -122,11 +176,20 @@ def _pooled(starts: IntArray, values: FloatArray, most: int = 64) -> tuple[Float
 
 
 def _recovery(rounds: FloatArray, changes: IntArray, horizon: int) -> Recovery:
+    """Of one trial."""
     lengths = np.diff(np.append(changes, horizon))
     counted = np.where(np.isnan(rounds), lengths, rounds)
     quarter = max(1, len(changes) // 4)
     return Recovery(
-        early=float(counted[:, :quarter].mean()),
-        late=float(counted[:, -quarter:].mean()),
+        early=float(counted[:quarter].mean()),
+        late=float(counted[-quarter:].mean()),
         recovered=float(np.mean(~np.isnan(rounds))),
+    )
+
+
+def _mean_recovery(trials: Sequence[Recovery]) -> Recovery:
+    return Recovery(
+        early=float(np.mean([trial.early for trial in trials])),
+        late=float(np.mean([trial.late for trial in trials])),
+        recovered=float(np.mean([trial.recovered for trial in trials])),
     )

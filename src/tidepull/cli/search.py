@@ -14,12 +14,13 @@ import typer
 
 from tidepull.bench.running.runner import Work, prepare, start
 from tidepull.bench.search.agreement import Agreement, agreements
-from tidepull.bench.search.halving import Halving, plan_name, world_of
+from tidepull.bench.search.halving import Halving, world_of
 from tidepull.bench.search.selection import BASELINE, kind_of_problem
 from tidepull.bench.store.index import Census, entries
 from tidepull.bench.store.known import known_rewards
 from tidepull.bench.store.plan import Plan, plan_of, read_plans, write_plan
 from tidepull.bench.store.store import Store
+from tidepull.bench.suites.rungs import plan_name
 from tidepull.bench.suites.search_rule import SearchRule, check_rule, parse_rungs, rungs_text
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.suites.suite import Suite, load_suite

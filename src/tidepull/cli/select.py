@@ -12,26 +12,27 @@ import typer
 
 from tidepull.analysis.published import DEFAULTS
 from tidepull.bench.delay import AT_ONCE
-from tidepull.bench.search.halving import is_last_rung, searched_suite
 from tidepull.bench.search.selection import BASELINE, Best, Default, Selection, kinds_of
 from tidepull.bench.search.selection import select as choose
-from tidepull.bench.store.plan import Plan, read_plans
-from tidepull.bench.store.rows import Row, Rows, load_rows
-from tidepull.bench.store.store import Store
+from tidepull.bench.store.rows import Row, Rows
 from tidepull.bench.suites.grid import setting_text
 from tidepull.bench.suites.modules import load_modules
+from tidepull.bench.suites.rungs import searched_suite
 from tidepull.bench.suites.seeds_text import seeds_text
 from tidepull.bench.suites.suite_text import suite_text
 from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.found_trials import open_source
 from tidepull.cli.options import SEEDS, renamed, seeds_of
 from tidepull.cli.store import say_gaps
-from tidepull.errors import InputError, ParameterError, WrongStoreError
+from tidepull.errors import ParameterError, WrongStoreError
 from tidepull.files import write_whole
 from tidepull.problems import problems
 
 
 def select(
-    directory: Path = typer.Argument(metavar="DIR", help="The store of a search."),
+    directory: Path = typer.Argument(
+        metavar="DIR", help="The store of a search, or its trials as CSV (`tidepull store archive`)."
+    ),
     suite: str = typer.Option(None, help="The suite that searched (needed when the store has several)."),
     out: Path = typer.Option(None, help="The suite of chosen settings (DIR/selected.toml if not given)."),
     _write: str = renamed("--write", "--out"),
@@ -43,16 +44,21 @@ def select(
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """Choose the best setting for each problem and one default for all, as the paper does."""
-    store = Store.open(directory)
-    name, modules = _suite(store, suite)
+    source = open_source(directory)
+    name = source.searched(suite)
+    modules = source.modules(name)
     load_modules(modules)
-    loaded = load_rows(store, name)
+    loaded = source.rows(name)
+    for problem, policy in source.unfinished(name):
+        say(f"[yellow]nothing chosen[/] {policy} on {problem}: its search is not finished")
     _check(loaded, partial=partial)
     report_seeds = _report_seeds(seeds, loaded.rows)
     selection = choose(loaded.rows, kinds_of(loaded.rows))
     if not selection.best:
         raise WrongStoreError(f"the suite '{name}' has no policy with several settings to choose from")
-    text = _suite_text(searched_suite(name), selection, loaded.rows, report_seeds, horizon, modules)
+    text = _suite_text(
+        searched_suite(name), selection, loaded.rows, report_seeds, horizon, modules, source.settings(name)
+    )
     path = out or directory / "selected.toml"
     write_whole(path, text.encode())
     if json:
@@ -62,43 +68,6 @@ def select(
     _show(selection)
     say_gaps(loaded)
     say(f"next: tidepull sweep {path}")
-
-
-def _suite(store: Store, wanted: str | None) -> tuple[str, tuple[str, ...]]:
-    """The plan to choose from and its modules; of a search by halving, the last rung alone."""
-    plans = {plan.suite: plan for plan in read_plans(store)}
-    if not plans:
-        raise WrongStoreError(
-            f"the store {store.directory} holds no suite yet; `tidepull sweep` runs one there"
-        )
-    suites = list(dict.fromkeys(searched_suite(plan) for plan in plans))
-    if wanted is None and len(suites) != 1:
-        raise InputError(f"say which suite searched: --suite with one of {', '.join(suites)}")
-    name = wanted or suites[0]
-    if name not in plans and name in suites:
-        name = _last_rung(name, plans)
-    if name not in plans:
-        raise WrongStoreError(
-            f"the store {store.directory} has no suite '{name}'; it has: {', '.join(plans)}"
-        )
-    return name, plans[name].modules
-
-
-def _last_rung(suite: str, plans: Mapping[str, Plan]) -> str:
-    """The plan of the last rung; short trials are never chosen from."""
-    rungs = [plan for plan in plans if plan != suite and searched_suite(plan) == suite]
-    last = next((plan for plan in rungs if is_last_rung(plan)), None)
-    if last is None:
-        raise WrongStoreError(
-            f"the search of {suite} has not reached its last rung (it has {', '.join(rungs)}); "
-            f"`tidepull search {suite}` goes on"
-        )
-    started = dict.fromkeys((t.problem, t.name) for plan in rungs for t in plans[plan].trials)
-    arrived = {(trial.problem, trial.name) for trial in plans[last].trials}
-    for problem, name in started:
-        if (problem, name) not in arrived:
-            say(f"[yellow]nothing chosen[/] {name} on {problem}: its search is not finished")
-    return last
 
 
 def _check(loaded: Rows, *, partial: bool) -> None:
@@ -126,6 +95,7 @@ def _suite_text(
     seeds: tuple[int, ...],
     horizon: int | None,
     modules: tuple[str, ...],
+    searched: Mapping[tuple[str, str], int],
 ) -> str:
     worlds = [
         {
@@ -142,7 +112,9 @@ def _suite_text(
         policies.append({"name": BASELINE})
     rounds = {row.played: row.horizon for row in rows}
     policies += [
-        _policy(f"{b.name}-best", b.policy, [b.problem], b.parameters, _best_of(b, rounds[b.problem]))
+        _policy(
+            f"{b.name}-best", b.policy, [b.problem], b.parameters, _best_of(b, rounds[b.problem], searched)
+        )
         for b in selection.best
     ]
     policies += [
@@ -169,14 +141,16 @@ def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any], ch
     return {"name": name, "id": id, "problems": on, "parameters": parameters, "chosen": chosen}
 
 
-def _best_of(best: Best, rounds: int) -> str:
-    """How a best setting was chosen, for the suite that reports it."""
+def _best_of(best: Best, rounds: int, searched: Mapping[tuple[str, str], int]) -> str:
+    """How a best setting was chosen, for the suite that reports it; `searched` are the settings that halving had."""
+    grid = searched.get((best.problem, best.name), best.settings)
+    left = f" that successive halving left of {grid}" if grid > best.settings else ""
     few = len(best.seeds) == 1
     trials = (
         f"one trial of each (seed {best.seeds[0]}" if few else f"{len(best.seeds)} trials of each (seeds "
     )
     seeds = "" if few else seeds_text(best.seeds)
-    return f"highest mean reward of {best.settings} settings, {trials}{seeds}, {rounds:,} rounds)"
+    return f"highest mean reward of {best.settings} settings{left}, {trials}{seeds}, {rounds:,} rounds)"
 
 
 def _default_of(default: Default) -> str:

@@ -18,6 +18,8 @@ def provenance(frame: Frame, *, names: bool = True) -> Iterator[str]:
     for versions in frame.versions:
         yield "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items())
     here = socket.gethostname()
+    for kind in frame.hardware:
+        yield f"Hardware: {kind}"
     if frame.machines == (here,):
         yield f"Hardware: {hardware()}"
     elif frame.machines:

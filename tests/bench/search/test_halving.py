@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from tidepull.bench.search.agreement import agreements, rank_correlation
-from tidepull.bench.search.halving import Halving, Standing, plan_name, world_of
+from tidepull.bench.search.halving import Halving, Standing, world_of
 from tidepull.bench.store.rows import load_rows
 from tidepull.bench.store.store import Store
+from tidepull.bench.suites.rungs import plan_name
 from tidepull.bench.suites.search_rule import Rung, SearchRule, check_rule, parse_rungs, rungs_text
 from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.suites.suite import Suite, load_suite, parse_suite

@@ -14,7 +14,6 @@ Settings are compared within one rung only: the same rounds, the same seeds.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TypeAlias
@@ -223,19 +222,3 @@ def world_of(spec: TrialSpec) -> str:
 def _ranked(scores: Mapping[str, float]) -> list[str]:
     """Highest first; of equals, the suite's first."""
     return sorted(scores, key=lambda text: -scores[text])
-
-
-def plan_name(suite: str, number: int, rungs: int) -> str:
-    """Under which name a store keeps what a rung (from 0) asked for."""
-    return f"{suite}-rung-{number + 1}-of-{rungs}"
-
-
-def searched_suite(plan: str) -> str:
-    """The suite that a plan belongs to: its own name, without the rung."""
-    return re.sub(r"-rung-\d+-of-\d+$", "", plan)
-
-
-def is_last_rung(plan: str) -> bool:
-    """Whether a plan is that of a search's last rung: full length, all the seeds that the rule gives it."""
-    found = re.search(r"-rung-(\d+)-of-(\d+)$", plan)
-    return found is not None and found[1] == found[2]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +11,7 @@ from tidepull.bench.delay import AT_ONCE, delay_slug
 from tidepull.bench.store.index import Census, entries
 from tidepull.bench.store.plan import Plan, Planned, read_plans
 from tidepull.bench.store.store import Store
+from tidepull.bench.suites.rungs import searched_suite
 from tidepull.bench.suites.spec import canonical
 from tidepull.errors import WrongStoreError
 
@@ -74,16 +75,16 @@ class Rows:
 
 def load_rows(store: Store, suite: str | None = None) -> Rows:
     """Rows of one suite, or of all; trials that no suite of the store asks for come under the suite ''."""
-    plans = read_plans(store)
+    plans = every = read_plans(store)
     if suite is not None:
-        plans = [plan for plan in plans if plan.suite == suite]
+        plans = [plan for plan in every if plan.suite == suite]
         if not plans:
-            known = ", ".join(plan.suite for plan in read_plans(store)) or "none"
+            known = ", ".join(plan.suite for plan in every) or "none"
             raise WrongStoreError(f"the store {store.directory} has no suite '{suite}'; it has: {known}")
     census = Census()
     found = {hash: json.loads(text) for hash, _, text in entries(store, census)}
     errors = {record["hash"]: str(record["error"]).strip().splitlines()[-1] for record in store.failures()}
-    asked = [(plan, trial) for plan in plans for trial in plan.trials]
+    asked = [(plan, trial) for plan in plans for trial in asked_trials(plan, every, found)]
     rows = [_row(plan.suite, trial, found[trial.hash]) for plan, trial in asked if trial.hash in found]
     if suite is None:
         rows.extend(_unplanned(found, plans))
@@ -95,6 +96,19 @@ def load_rows(store: Store, suite: str | None = None) -> Rows:
         failed={trial.id: errors[trial.hash] for trial in lost if trial.hash in errors},
         lost=tuple((trial.id, trial.hash) for trial in lost),
     )
+
+
+def asked_trials(plan: Plan, every: Sequence[Plan], found: Container[str]) -> list[Planned]:
+    """A plan's trials. Of a grid that was searched by halving and not played in full, they are the rungs' alone: what
+    is not there was left out by design."""
+    rungs = {
+        (trial.problem, trial.delay, trial.name)
+        for other in every
+        if other.suite != plan.suite and searched_suite(other.suite) == plan.suite
+        for trial in other.trials
+    }
+    lacking = {(t.problem, t.delay, t.name) for t in plan.trials if t.hash not in found}
+    return [t for t in plan.trials if (t.problem, t.delay, t.name) not in rungs & lacking]
 
 
 def _unplanned(found: Mapping[str, Any], plans: list[Plan]) -> Iterator[Row]:
