@@ -16,7 +16,7 @@ from tidepull.files import explained, write_whole
 FILE = "curves.csv"
 POINTS = 65
 """Of a curve, with the first and the last round."""
-_COLUMNS = ("hash", "best_share", "late", "recovered", "recovery_early", "recovery_late", "curve")
+_COLUMNS = ("hash", "best_share", "late", "recovered", "recovery_early", "recovery_late", "points", "curve")
 
 
 def write_curves(played: Mapping[str, Played], folder: Path) -> None:
@@ -29,7 +29,7 @@ def write_curves(played: Mapping[str, Played], folder: Path) -> None:
         found = one.recovery
         recovery = ("", "", "") if found is None else (found.recovered, found.early, found.late)
         curve = " ".join(f"{value:.6g}" for value in one.curve)
-        writer.writerow((hash, one.best_share, one.late, *recovery, curve))
+        writer.writerow((hash, one.best_share, one.late, *recovery, len(one.curve), curve))
     write_whole(folder / FILE, text.getvalue().encode())
 
 
@@ -53,4 +53,6 @@ def _played(line: Mapping[str, str]) -> Played:
             float(line["recovery_early"]), float(line["recovery_late"]), float(line["recovered"])
         )
     curve = np.array([float(value) for value in line["curve"].split()])
+    if len(curve) != int(line["points"]):
+        raise ValueError(f"{len(curve)} points instead of {line['points']}")
     return Played(curve, float(line["best_share"]), float(line["late"]), recovery)

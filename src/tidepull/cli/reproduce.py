@@ -13,9 +13,9 @@ import typer
 
 from tidepull.bench.running.executors import usable_cpus
 from tidepull.bench.running.runner import estimator, prepare
-from tidepull.bench.search.halving import searched_suite
 from tidepull.bench.store.plan import read_plans
 from tidepull.bench.store.store import Store
+from tidepull.bench.suites.rungs import searched_suite
 from tidepull.bench.suites.suite import Suite
 from tidepull.cli.console import INTERRUPTED, err, print_json, progress, say
 from tidepull.cli.readiness import PARTIAL, ready

@@ -117,6 +117,18 @@ def export(
 
 
 @store_app.command()
+def archive(
+    directory: Path = _DIRECTORY,
+    out: Path = typer.Option(..., help="A folder; what it has of earlier stores is kept."),
+) -> None:
+    """Write every trial's totals, and thinned curves of those that are reported, as CSV to keep with the source."""
+    from tidepull.paper.keeping import keep
+
+    trials, curves = keep(Store.open(directory), out)
+    say(f"{trials:,} trials in {out}, {curves:,} with curves; `tidepull report --from {out}` shows them")
+
+
+@store_app.command()
 def merge(
     into: Path = typer.Argument(help="The store that receives."),
     others: list[Path] = typer.Argument(help="Stores to take trials from."),

@@ -2,23 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 
 from tidepull.analysis import published
 from tidepull.analysis.beside_paper import standard_errors
+from tidepull.analysis.curves import POINTS
 from tidepull.analysis.examine import Examined, examined, scored
 from tidepull.analysis.frame import Frame, Study
 from tidepull.analysis.sensitivity import sensitivities
 from tidepull.analysis.summary import summarise
-from tidepull.bench.delay import AT_ONCE
+from tidepull.analysis.traces import Played
 from tidepull.bench.store.export import export
 from tidepull.files import write_whole
 from tidepull.paper import notes
 from tidepull.paper.claims import check_claims
 from tidepull.paper.combine import combined, in_column, main_groups, searched_beside
 from tidepull.paper.exploration import NAMES, explorations
+from tidepull.paper.searches import halving_section, played_words, searches_of, searches_section
 from tidepull.paper.sections import (
     chosen_section,
     claims_section,
@@ -40,14 +43,19 @@ HEADS = {
 }
 
 
-def write_results(frame: Frame, docs: Path, *, command: str) -> Path:
-    """Write the page and everything it shows; `command` is how to make it again."""
+def write_results(
+    frame: Frame, docs: Path, *, command: str, known: Mapping[str, Played] = MappingProxyType({})
+) -> Path:
+    """Write the page and everything it shows; `command` is how to make it again.
+
+    `known` is what was kept of trials' rounds (by hash); others are read from their stores.
+    """
     folder = docs / "results"
     reports = combined(frame.studies)
-    searches = [study for study in frame.studies if study.grids and study.delay == AT_ONCE]
-    looked_at = [examined(study) for study in reports]
+    searches = searches_of(frame.studies)
+    looked_at = [examined(study, points=POINTS, known=known) for study in reports]
     main = [_only_main(one) for one in looked_at]
-    explored = [examined(study) for study in explorations(frame.studies)]
+    explored = [examined(study, points=POINTS, known=known) for study in explorations(frame.studies)]
     _draw(main, searches, folder)
     _draw_exploration(explored, folder)
     shown = [*reports, *(one.study for one in explored)]
@@ -61,7 +69,8 @@ def write_results(frame: Frame, docs: Path, *, command: str) -> Path:
         *_scores(main),
         *_rows(looked_at),
         *exploration_section(explored),
-        *_searches(searches),
+        *searches_section(searches),
+        *halving_section(frame.studies),
         *claims_section(check_claims(looked_at, searches, explored)),
         *_origin(frame),
     ]
@@ -177,16 +186,6 @@ def _rows(looked_at: Sequence[Examined]) -> Iterator[str]:
         yield f"![Regret on {study.title}](results/{_picture(study)})"
 
 
-def _searches(searches: Sequence[Study]) -> Iterator[str]:
-    if searches:
-        yield "## Sensitivity to hyperparameters"
-        yield "Mean cumulative reward of every setting, from best to worst; searches and reports share no seed."
-        yield "![Sensitivity](results/sensitivity.svg)"
-        for study in searches:
-            yield f"{study.title}, {study.horizon:,} rounds:"
-            yield to_markdown(result_tables.sensitivity_table(study, sensitivities(study)))
-
-
 def _origin(frame: Frame) -> Iterator[str]:
     yield "## Where this comes from"
     yield "\n".join(f"- {line}" for line in provenance(frame, names=False))
@@ -205,7 +204,7 @@ def _draw(main: Sequence[Examined], searches: Sequence[Study], folder: Path) -> 
             ylabel="cumulative regret (lower is better)",
             paths=[folder / _picture(one.study)],
         )
-    charts = {study.title: sensitivities(study) for study in searches}
+    charts = {played_words(study).replace(", ", ",\n", 1): sensitivities(study) for study in searches}
     if charts:
         panel_plots.sensitivity_grid(charts, paths=[folder / "sensitivity.svg"])
 

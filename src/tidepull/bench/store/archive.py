@@ -103,7 +103,11 @@ def write_archive(archive: Archive, folder: Path) -> None:
         writer.writeheader()
         writer.writerows(lines)
         write_whole(folder / f"{suite}.csv", text.getvalue().encode())
-    content = {"format": FORMAT, "hardware": list(archive.hardware), "suites": archive.texts, **shared}
+    suites = {
+        suite: {"lines": len(rows) + len(archive.lost.get(suite, {})), "text": archive.texts[suite]}
+        for suite, rows in archive.rows.items()
+    }
+    content = {"format": FORMAT, "hardware": list(archive.hardware), "suites": suites, **shared}
     write_whole(folder / SHARED, _lines(content).encode())
     for file in folder.glob("*.csv"):
         if file.stem not in archive.rows and _is_ours(file):
@@ -116,10 +120,15 @@ def read_archive(folder: Path) -> Archive:
         return Archive()
     with explained("read", folder):
         shared = _shared(folder)
-        made = Archive(texts=dict(shared["suites"]), hardware=tuple(shared["hardware"]))
-        for suite in made.texts:
+        made = Archive(hardware=tuple(shared["hardware"]))
+        for suite, said in shared["suites"].items():
+            made.texts[suite] = said["text"]
             with (folder / f"{suite}.csv").open(newline="", encoding="utf-8") as text:
                 lines = list(csv.DictReader(text))
+            if len(lines) != said["lines"]:
+                raise WrongStoreError(
+                    f"{folder / suite}.csv was edited or cut off: it has {len(lines)} trials, not {said['lines']}"
+                )
             try:
                 made.rows[suite] = [_row(suite, line, shared) for line in lines if not line["fault"]]
                 made.lost[suite] = dict(_lost(line) for line in lines if line["fault"])
@@ -211,5 +220,5 @@ def _lines(content: Mapping[str, Any]) -> str:
 def _part(value: Any) -> str:
     if not isinstance(value, Mapping):
         return json.dumps(value)
-    inner: Iterable[str] = (f" {json.dumps(key)}: {canonical(value[key])}" for key in sorted(value))
+    inner: Iterable[str] = (f" {json.dumps(key)}: {json.dumps(value[key])}" for key in sorted(value))
     return "{\n" + ",\n".join(inner) + "\n}"

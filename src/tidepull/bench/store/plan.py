@@ -82,7 +82,8 @@ def read_plans(store: Store) -> list[Plan]:
     """All plans of a store, by name."""
     folder = store.directory / "plans"
     with explained("read", folder):
-        return [_read(read_whole(path) or b"", str(path)) for path in sorted(folder.glob("*.parquet"))]
+        paths = sorted(folder.glob("*.parquet"), key=lambda path: path.stem)
+        return [_read(read_whole(path) or b"", str(path)) for path in paths]
 
 
 def unreadable_plans(store: Store) -> list[Path]:

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.analysis.filling import fill
+from tidepull.analysis.curves import POINTS, read_curves
+from tidepull.analysis.frame import archived_frame, load_frame
+from tidepull.analysis.traces import thinned_rounds
+from tidepull.bench.store.archive import is_archive, read_archive
+from tidepull.bench.store.rows import load_rows
+from tidepull.bench.store.store import Store
+from tidepull.cli.app import app
+from tidepull.errors import ParameterError, StoreError, WrongStoreError
+from tidepull.paper.keeping import keep
+from tidepull.paper.results_page import write_results
+from tidepull.paper.searches import halving_table, played_words, searches_of
+
+ROOT = Path(__file__).parents[2]
+REPORT = """
+name = "paper-table"
+seeds = "0-5"
+horizon = 120
+[[problems]]
+id = "flipping-gaussian"
+[[problems]]
+id = "stationary-bernoulli"
+[[policies]]
+name = "random"
+[[policies]]
+name = "rnlps-default"
+id = "sw-ucb"
+parameters = { window = 20 }
+chosen = "by hand"
+"""
+SEARCH = """
+name = "grid"
+seeds = "100-102"
+horizon = 80
+[search]
+eta = 2
+rungs = [{ share = 0.5, seeds = 1 }, { share = 1.0, seeds = 3 }]
+[[problems]]
+id = "flipping-gaussian"
+[[policies]]
+name = "random"
+[[policies]]
+name = "d-ucb"
+grid = { discount = [0.7, 0.8, 0.9, 0.95, 0.99, 0.999] }
+[[policies]]
+name = "sw-ucb"
+grid = { window = [5, 20] }
+"""
+
+
+def command(*arguments: str) -> Any:
+    outcome = CliRunner().invoke(app, [*arguments])
+    if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    assert outcome.exit_code == 0
+    return json.loads(outcome.stdout) if "--json" in arguments else outcome.stdout
+
+
+def searched(tmp_path: Path, store: Path, *more: str) -> Any:
+    (tmp_path / "grid.toml").write_text(SEARCH)
+    place = ("--out", str(store), "--on", "here", "--json")
+    return command("search", str(tmp_path / "grid.toml"), *place, *more)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report, a grid of which one policy was played in full and the other searched by halving."""
+    place = tmp_path_factory.mktemp("kept")
+    fill(place / "store", REPORT)
+    searched(place, place / "store", "--only", "*/d-ucb/*")
+    fill(place / "store", SEARCH, only=("*/sw-ucb/*", "*/random/*"))
+    return place / "store"
+
+
+@pytest.fixture
+def kept(store: Path, tmp_path: Path) -> Path:
+    keep(Store.open(store), tmp_path / "trials")
+    return tmp_path / "trials"
+
+
+def test_the_page_from_kept_trials_equals_the_page_from_the_store(
+    store: Path, kept: Path, tmp_path: Path
+) -> None:
+    frame = load_frame([Store.open(store)])
+    write_results(frame, tmp_path / "a", command="how")
+    moved = tmp_path / "elsewhere" / "trials"
+    shutil.copytree(kept, moved)
+    write_results(archived_frame(moved), tmp_path / "b", command="how", known=read_curves(moved))
+    for name in ("results.md", "results/summary.csv"):
+        first, second = ((tmp_path / folder / name).read_text() for folder in "ab")
+        if name.endswith(".csv"):  # times keep milliseconds
+            first, second = (_without_times(text) for text in (first, second))
+        assert first == second
+    pictures = {file.name for file in (tmp_path / "a" / "results").iterdir()}
+    assert pictures == {file.name for file in (tmp_path / "b" / "results").iterdir()}
+    page = (tmp_path / "b" / "results.md").read_text()
+    assert "rnlps-default" in page
+    assert "by hand" in page
+    assert "Not all trials are here" not in page
+
+
+def _without_times(text: str) -> str:
+    lines = [
+        {k: v for k, v in line.items() if k != "cpu_seconds"} for line in csv.DictReader(text.splitlines())
+    ]
+    return json.dumps(lines)
+
+
+def test_rows_come_back_as_the_store_gave_them(store: Path, kept: Path) -> None:
+    before = [row for row in load_rows(Store.open(store)).rows if row.suite]
+    after = archived_rows(kept)
+    assert len(after) == len(before)
+    for row in before:
+        same = after[row.suite, row.hash, row.name, row.setting]
+        expected = replace(
+            row, machine="", diagnostics={}, seconds=same.seconds, cpu_seconds=same.cpu_seconds
+        )
+        assert same == expected
+        assert same.cpu_seconds == pytest.approx(row.cpu_seconds, abs=5e-4)
+
+
+def archived_rows(kept: Path) -> dict[tuple[str, ...], Any]:
+    rows = read_archive(kept).loaded().rows
+    return {(row.suite, row.hash, row.name, row.setting): row for row in rows}
+
+
+def test_only_reported_trials_have_curves_and_they_are_thinned_regret(store: Path, kept: Path) -> None:
+    curves = read_curves(kept)
+    rows = [row for row in load_rows(Store.open(store)).rows if row.suite == "paper-table"]
+    assert set(curves) == {row.hash for row in rows}
+    trial = Store.open(store).read(rows[0].hash)
+    expected = trial.regret[thinned_rounds(rows[0].horizon, POINTS) - 1]
+    assert curves[rows[0].hash].curve == pytest.approx(expected, rel=1e-5)
+    assert curves[rows[0].hash].late == pytest.approx(trial.regret[-1] - trial.regret[-16])
+
+
+def test_writing_again_changes_no_byte(store: Path, kept: Path) -> None:
+    before = {file.name: file.read_bytes() for file in kept.iterdir()}
+    keep(Store.open(store), kept)
+    assert {file.name: file.read_bytes() for file in kept.iterdir()} == before
+
+
+def test_a_grid_that_was_halved_lacks_nothing(store: Path, kept: Path) -> None:
+    """The exhaustive suite asks for d-ucb's whole grid too; halving left most of it out by design."""
+    loaded = load_rows(Store.open(store), "grid")
+    assert loaded.missing == ()
+    assert {row.name for row in loaded.rows} == {"random", "sw-ucb"}
+    assert not archived_frame(kept).gaps
+    for name in ("d-ucb", "sw-ucb"):
+        chosen = command("select", str(store), "--suite", "grid", "--out", str(kept / "s.toml"), "--json")
+        assert name in {best["name"] for best in chosen["best"]}
+
+
+def test_the_same_is_chosen_from_kept_trials_and_from_the_store(store: Path, kept: Path) -> None:
+    arguments = ("--suite", "grid", "--out", str(kept / "selected.toml"), "--json")
+    first, second = (command("select", str(place), *arguments) for place in (store, kept))
+    assert first == second
+    text = (kept / "selected.toml").read_text()
+    assert "that successive halving left of 6, 3 trials of each (seeds 100-102, 80 rounds)" in text
+    assert "highest mean reward of 2 settings, 3 trials of each" in text
+
+
+def test_a_search_whose_store_is_lost_goes_on_from_kept_trials(kept: Path, tmp_path: Path) -> None:
+    found = searched(tmp_path, tmp_path / "new", "--only", "*/d-ucb/*", "--known", str(kept))
+    assert [line["ran"] for line in found["rungs"]] == [0, 0]
+    assert not Store.open(tmp_path / "new").hashes()
+    before = archived_rows(kept)
+    keep(Store.open(tmp_path / "new"), kept)
+    assert archived_rows(kept) == before
+
+
+def test_suites_that_a_new_store_does_not_know_stay(kept: Path, tmp_path: Path) -> None:
+    before = archived_rows(kept)
+    other = fill(tmp_path / "other", REPORT.replace('"paper-table"', '"late"').replace("0-5", "50-51"))
+    keep(other, kept)
+    after = archived_rows(kept)
+    assert {suite for suite, *_ in after} == {"late", *{suite for suite, *_ in before}}
+    assert set(read_curves(kept)) == {hash for suite, hash, *_ in after if suite in ("late", "paper-table")}
+
+
+def test_trials_that_a_suite_no_longer_asks_for_go(store: Path, kept: Path, tmp_path: Path) -> None:
+    shutil.copytree(store, tmp_path / "copy")
+    fill(tmp_path / "copy", REPORT.replace("window = 20", "window = 10"))
+    keep(Store.open(tmp_path / "copy"), kept)
+    windows = {
+        row.policy_parameters["window"] for key, row in archived_rows(kept).items() if "rnlps-default" in key
+    }
+    assert windows == {10}
+
+
+def test_trials_that_are_missing_are_said_so(tmp_path: Path) -> None:
+    keep(fill(tmp_path / "store", REPORT, only=("*/seed-0",)), tmp_path / "kept")
+    gaps = archived_frame(tmp_path / "kept").gaps
+    assert len(gaps.missing) == 5 * 2 * 2
+    assert "flipping-gaussian/random/seed-3" in gaps.missing
+
+
+CUTS = [("paper-table.csv", False), ("paper-table.csv", True), ("shared.json", False), ("curves.csv", False)]
+
+
+@pytest.mark.parametrize(("file", "at_a_line"), CUTS)
+def test_files_that_were_cut_off_are_one_sentence(kept: Path, file: str, at_a_line: bool) -> None:
+    whole = (kept / file).read_bytes()
+    cut = len(whole) // 2
+    (kept / file).write_bytes(whole[: whole.rindex(b"\n", 0, cut) + 1 if at_a_line else cut])
+    with pytest.raises(WrongStoreError, match=f"{file} was edited or cut off"):
+        (archived_frame(kept), read_curves(kept))
+
+
+def test_the_command_rebuilds_the_page_and_the_table_in_the_readme(kept: Path, tmp_path: Path) -> None:
+    readme = tmp_path / "README.md"
+    readme.write_text("<!-- results -->\n<!-- /results -->\n")
+    docs = tmp_path / "docs"
+    options = ("--docs", str(docs), "--readme", str(readme), "--json")
+    said = command("report", "--from", str(kept.parent), *options)
+    assert said["page"] == str(docs / "results.md")
+    assert f"tidepull report --from {kept.parent} --docs {docs}" in (docs / "results.md").read_text()
+    assert "flipping-gaussian" in readme.read_text()
+    with pytest.raises(StoreError, match="holds no trials that were kept"):
+        command("report", "--from", str(docs))
+    with pytest.raises(ParameterError, match="give one of them"):
+        command("report", str(kept), "--from", str(kept))
+    with pytest.raises(ParameterError, match="name a store"):
+        command("report")
+
+
+def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_was_played(store: Path) -> None:
+    studies = load_frame([Store.open(store)]).studies
+    found = searches_of(studies)
+    assert [played_words(study) for study in found] == [
+        "flipping-gaussian, 80 rounds, 3 trials of each setting",
+        "flipping-gaussian, 40 rounds, one trial of each setting",
+    ]
+    assert [list(study.grids) for study in found] == [["sw-ucb"], ["d-ucb"]]
+    assert len(found[1].grids["d-ucb"]) == 6
+    (row,) = halving_table(studies).rows
+    assert row[2].text == "6 x 40 x 1, 3 x 80 x 3"
+
+
+def test_rungs_as_long_as_the_grid_are_shown_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(SEARCH.replace("share = 0.5", "share = 1.0"))
+    place = ("--out", str(tmp_path / "store"), "--on", "here", "--json")
+    command("search", str(tmp_path / "grid.toml"), *place, "--only", "*/d-ucb/*")
+    fill(tmp_path / "store", SEARCH.replace("share = 0.5", "share = 1.0"), only=("*/sw-ucb/*", "*/random/*"))
+    (study,) = searches_of(load_frame([Store.open(tmp_path / "store")]).studies)
+    assert played_words(study).endswith("80 rounds, trials of each setting: 1 of d-ucb, 3 of sw-ucb")
+
+
+def test_the_committed_page_is_what_the_kept_trials_give(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "results.md").read_text()
+    made = "tidepull report --from results --docs docs"
+    if made not in page:
+        pytest.skip("the committed page was made from a store, before trials were kept")
+    folder = ROOT / "results" / "trials"
+    assert is_archive(folder)
+    write_results(archived_frame(folder), tmp_path, command=made, known=read_curves(folder))
+    assert (tmp_path / "results.md").read_text() == page
+    assert (tmp_path / "results" / "summary.csv").read_text() == (
+        ROOT / "docs/results/summary.csv"
+    ).read_text()
