@@ -8,6 +8,7 @@ import pytest
 
 from tests.analysis.filling import fill
 from tests.analysis.making import around, make_study
+from tidepull.analysis import published
 from tidepull.analysis.frame import load_frame
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import find_suite
@@ -73,7 +74,11 @@ def test_agreement_is_not_claimed_where_it_cannot_be(horizon: int, regrets: list
 
 def test_overview_shows_ours_above_the_papers_and_the_lowest_in_bold() -> None:
     study = make_study("flipping-gaussian", {"rnlps-default": around(350), "d-ucb": around(1380)})
-    row = overview([study]).rows[0]
+    row, *others = overview([study]).rows
+    assert [cells[0].text for cells in others] == [
+        f"{name}<br>(not played)" for name in list(published.REGRET)[1:]
+    ]
+    assert others[0][1].text == "*1,267.9 ± 180.3*"
     assert row[4].text.startswith("**350.0 ± 6.7**<br>*357.6 ± 88.5*<br>(-0.3 s.e.)")
     assert row[1].text == "*719.4 ± 93.5*"
     assert "**" not in row[5].text

@@ -38,7 +38,9 @@ def front(frame: Frame, theory: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "<h2>The paper's claims</h2>"
     yield f"<p>{escape(_tally(claims))}</p>"
     yield to_html(verdicts_table(claims))
+    yield "<details><summary>The rule and the figures of each claim</summary>"
     yield from _details(claims)
+    yield "</details>"
     yield "<h2>The theorem</h2>"
     yield (
         to_html(theory_table(theory))
@@ -55,18 +57,16 @@ def _tally(claims: Sequence[Claim]) -> str:
 def _details(claims: Sequence[Claim]) -> Iterator[str]:
     for number, claim in enumerate(claims, 1):
         reason = f" ({claim.reason})" if claim.reason else ""
-        title = f"{number}. {escape(claim.topic)}: {escape(claim.says)}"
-        yield f"<details><summary>{title} <b>{claim.outcome}</b></summary>"
-        yield f'<p class="note">{escape(claim.outcome.capitalize() + reason)}. Rule: {escape(claim.rule)}.</p>'
+        yield f"<h4>{number}. {escape(claim.topic)}: {escape(claim.says)}</h4>"
+        yield f"<p><b>{claim.outcome.capitalize()}</b>{escape(reason)}. Rule: {escape(claim.rule)}.</p>"
         yield to_html(lines_table(claim, f"claim-{number}"))
-        yield "</details>"
 
 
 def _plain(table: Table) -> str:
     """A table whose cells have several lines, which nobody sorts; the Markdown of the cells becomes HTML."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     body = "".join(
-        f'<tr><th scope="row">{escape(row[0].text)}</th>'
+        f'<tr><th scope="row">{_marked(row[0].text)}</th>'
         + "".join(f"<td>{_marked(cell.text)}</td>" for cell in row[1:])
         + "</tr>"
         for row in table.rows

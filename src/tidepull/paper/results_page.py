@@ -106,8 +106,18 @@ def overview(reports: Sequence[Study]) -> Table:
                 lines.append(f"({standard_errors(group, theirs):+.1f} s.e.)")
             cells.append(Cell("<br>".join(lines) or "–"))
         rows.append(tuple(cells))
+    played = {study.problem for study in reports}
+    rows += [_not_played(problem) for problem in published.REGRET if rows and problem not in played]
     columns = ("problem", *(HEADS[column] for column in published.COLUMNS))
     return Table("paper-table", "Final regret, ours and the paper's", columns, tuple(rows))
+
+
+def _not_played(problem: str) -> tuple[Cell, ...]:
+    theirs = (published.figure(problem, column) for column in published.COLUMNS)
+    return (
+        Cell(f"{problem}<br>(not played)"),
+        *(Cell(f"*{spread(cell.mean, cell.std).text}*" if cell else "–") for cell in theirs),
+    )
 
 
 def agreement(study: Study) -> str:

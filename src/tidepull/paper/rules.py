@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
@@ -61,10 +62,12 @@ def _less(a: Player, b: Player, least: float, most: float) -> Line:
     d = compared(a.group, b.group)
     outcome = below(d.low, d.high, 0.0)
     scale = float(b.group.regrets.mean())
-    if outcome == HOLDS and not least * scale <= -d.mean < most * scale:
-        beyond = -d.low < least * scale or -d.high >= most * scale
-        outcome = FAILS if beyond else OPEN
-    return difference(a.problem, d, outcome, len(a.group.rows))
+    line = difference(a.problem, d, outcome, len(a.group.rows))
+    if outcome != HOLDS or least * scale <= -d.mean < most * scale:
+        return line
+    clearly = -d.low < least * scale or -d.high >= most * scale
+    share = f"{line.what} ({-d.mean / scale:.0%} of its regret)"
+    return replace(line, what=share, outcome=FAILS if clearly else OPEN)
 
 
 def leads_insignificantly(

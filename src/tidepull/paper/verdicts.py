@@ -94,7 +94,7 @@ def lines_table(claim: Claim, name: str) -> Table:
         for line in claim.lines
     )
     columns = ("problem", "figure", "value", "95% interval", "trials", "says")
-    return Table(name, claim.says, columns, rows)
+    return Table(name, "What was measured", columns, rows)
 
 
 def verdicts_table(claims: Sequence[Claim]) -> Table:
