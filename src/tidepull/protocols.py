@@ -18,6 +18,10 @@ Accept: TypeAlias = Callable[[FloatArray, FloatArray], None]
 raises undoes the training."""
 
 
+Pick: TypeAlias = Callable[[FloatArray], int]
+"""From each arm's share to the arm that is played."""
+
+
 @runtime_checkable
 class Problem(Protocol):
     """A world that pays rewards. `context` and `means` speak of the coming round and may be called
@@ -135,6 +139,15 @@ class HasNotFinite(Protocol):
     @property
     def not_finite(self) -> frozenset[str]:
         """Which parts of its snapshot may hold them: dotted names, as "rounds.recent"."""
+
+
+@runtime_checkable
+class HasPropensities(Protocol):
+    """A policy that can say how often it would choose each arm, so that whoever plays can log exact chances."""
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """A round begins. `pick` is shown each arm's share of the choices that so many draws lead to, and says which
+        arm is played; that arm is returned. Drawn from these shares, it is chosen as `choose` would."""
 
 
 @runtime_checkable

@@ -34,7 +34,7 @@ class Checks:
     """Clean contexts and events for problems of one shape. What is clean already passes as it is, uncopied."""
 
     def __init__(self, shape: ProblemShape) -> None:
-        self._n_arms = shape.n_arms
+        self.n_arms = shape.n_arms
         self._observation = (shape.observation_dim,) if shape.observation_dim else None
         self._arm_features = (shape.n_arms, shape.arm_dim) if shape.arm_dim else None
 
@@ -50,7 +50,7 @@ class Checks:
         if arm_features is not None or self._arm_features is not None:
             clean_features = features("arm_features", arm_features, self._arm_features)
         if available is not None:
-            clean_available = mask(available, self._n_arms)
+            clean_available = mask(available, self.n_arms)
         if time is not None:
             clean_time = _time(time)
         if (
@@ -67,7 +67,7 @@ class Checks:
         if not isinstance(event, Event):
             raise EventError(f"event must be a tidepull.Event, got {shown(event)}")
         context, arm, reward = self.context(event.context), event.arm, event.reward
-        if type(arm) is not int or not 0 <= arm < self._n_arms:
+        if type(arm) is not int or not 0 <= arm < self.n_arms:
             arm = self._arm(arm)
         if type(reward) is not float or not -LARGEST <= reward <= LARGEST:
             reward = _reward(reward)
@@ -91,13 +91,13 @@ class Checks:
 
     def means(self, means: Any) -> FloatArray:
         """The true means of all arms, for the oracle."""
-        clean = features("means", means, (self._n_arms,))
+        clean = features("means", means, (self.n_arms,))
         assert clean is not None
         return clean
 
     def _arm(self, arm: Any) -> int:
-        if not _is_whole(arm) or not 0 <= arm < self._n_arms:
-            raise ArmError(f"arm must be a whole number from 0 to {self._n_arms - 1}, got {shown(arm)}")
+        if not _is_whole(arm) or not 0 <= arm < self.n_arms:
+            raise ArmError(f"arm must be a whole number from 0 to {self.n_arms - 1}, got {shown(arm)}")
         return int(arm)
 
 

@@ -19,6 +19,24 @@ def best_arm(scores: FloatArray, available: BoolArray | None, rng: np.random.Gen
     return int(best[0] if len(best) == 1 else best[rng.integers(len(best))])
 
 
+def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
+    """How often each arm has the highest score of a row (a draw); arms that are equally good share it.
+
+    >>> best_shares(np.array([[0.1, 0.7, 0.9], [0.5, 0.5, 0.2]]), None)
+    array([0.25, 0.25, 0.5 ])
+    """
+    if available is not None:
+        scores = np.where(available, scores, -np.inf)
+    best = scores == scores.max(axis=1, keepdims=True)
+    shares: FloatArray = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+    return shares
+
+
+def equal_shares(n_arms: int, available: BoolArray | None) -> FloatArray:
+    """The same share for every available arm."""
+    return np.full(n_arms, 1 / n_arms) if available is None else available / available.sum()
+
+
 def any_arm(n_arms: int, available: BoolArray | None, rng: np.random.Generator) -> int:
     """An arm drawn uniformly from the available ones."""
     return int(rng.integers(n_arms) if available is None else rng.choice(np.flatnonzero(available)))

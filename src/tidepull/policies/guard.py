@@ -13,12 +13,14 @@ from threading import Lock
 from types import MethodType
 from typing import Any
 
+import numpy as np
+
 from tidepull.errors import BusyError
 from tidepull.parameters import Parameters
 from tidepull.policies.checks import Checks
 from tidepull.policies.rounds import Rounds
 from tidepull.policies.seal import Seal
-from tidepull.protocols import HasDiagnostics, HasUpkeep, Policy, Privileged
+from tidepull.protocols import HasDiagnostics, HasPropensities, HasUpkeep, Pick, Policy, Privileged
 from tidepull.registry import Entry
 from tidepull.seeds import Streams
 from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot
@@ -64,6 +66,21 @@ class Guarded:
             return arm
         finally:
             self._lock.release()
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """A round begins in which `pick` chooses, seeing each arm's share (`protocols.HasPropensities`). For a policy
+        that cannot say shares, the arm that it chooses has them all."""
+        arm: int = self._alone(lambda: self._choose_by(self._checks.context(context), draws, pick))
+        return arm
+
+    def _choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        inner = self._inner
+        if isinstance(inner, HasPropensities):
+            arm = inner.choose_by(context, draws, pick)
+        else:
+            arm = pick(np.eye(self._checks.n_arms)[inner.choose(context)])
+        self._rounds.begin()
+        return arm
 
     def learn(self, event: Event) -> None:
         """Take in one finished round."""

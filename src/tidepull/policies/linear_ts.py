@@ -12,11 +12,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.choice import best_arm
+from tidepull.policies.choice import best_arm, best_shares
 from tidepull.policies.linear_inputs import LinearInputs
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.linear_models import restore_all
 from tidepull.posteriors.prior import scaled
+from tidepull.protocols import Pick
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, restore_generator
 from tidepull.types import Context, Event, ProblemShape, Snapshot
@@ -65,6 +66,18 @@ class LinearThompson:
         rows = self._inputs.rows(context)
         scores = np.concatenate([rows @ model.sample(self._rng) for model in self._models])
         return best_arm(scores, context.available, self._rng)
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Shares by so many draws; models that are each asked for one number draw that number alone."""
+        rows = self._inputs.rows(context)
+        if self._inputs.shared:
+            scores = np.array([rows @ self._models[0].sample(self._rng) for _ in range(draws)])
+        else:
+            told = [model.predict(rows) for model in self._models]
+            means, variances = (np.concatenate(parts) for parts in zip(*told, strict=True))
+            noise = self._rng.standard_normal((draws, len(means)))
+            scores = means + np.sqrt(variances) * noise
+        return pick(best_shares(scores, context.available))
 
     def learn(self, event: Event) -> None:
         """Teach the arm's model."""

@@ -27,13 +27,13 @@ import numpy as np
 
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.choice import best_arm
+from tidepull.policies.choice import best_arm, best_shares
 from tidepull.policies.decided import decided_round
 from tidepull.policies.linear_inputs import LinearInputs
 from tidepull.policies.variation import budget_of, optimal_discount, optimal_window
 from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.linear_models import LinearModels, StationaryModels, WindowedModels
-from tidepull.protocols import HasLinearBounds
+from tidepull.protocols import HasLinearBounds, Pick
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
@@ -184,6 +184,12 @@ class LinearUcb:
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""
         arm = best_arm(self.indices(context), context.available, self._rng)
+        self._latest += 1
+        return arm
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """The arm of the highest index, or those that are equally high."""
+        arm = pick(best_shares(self.indices(context)[None], context.available))
         self._latest += 1
         return arm
 

@@ -22,7 +22,7 @@ from tidepull.encoders.prompt import patient
 from tidepull.errors import NumericalError, SnapshotError, TrainingError
 from tidepull.policies.exploration import ExplorationRule, PosteriorSampling
 from tidepull.policies.neural_reading import Reading
-from tidepull.protocols import Encoder, PatientEncoder, Posterior
+from tidepull.protocols import Encoder, PatientEncoder, Pick, Posterior
 from tidepull.snapshots import generator_state, restore_generator
 from tidepull.types import Context, Diagnostics, Event, FloatArray, Snapshot
 
@@ -91,15 +91,25 @@ class NeuralLinear:
 
     def choose(self, context: Context) -> int:
         """The arm to play; a round begins."""
+        return self._decide(context, 1, lambda shares: int(np.argmax(shares)))
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Shares by so many uses of the exploration rule, or the least pulled arm while arms are forced."""
+        return self._decide(context, draws, pick)
+
+    def _decide(self, context: Context, draws: int, pick: Pick) -> int:
         arms = self._all_arms if context.available is None else np.flatnonzero(context.available)
         self._reading.read_proposed()
         features = self._encoder.features(context)
         if not np.isfinite(features).all():
             raise NumericalError("the features that the encoder made of this context are not finite")
+        shares = np.zeros(len(self._all_arms))
         if self._forced:
-            arm = int(arms[np.argmin(self._reading.pulls[arms])])
+            shares[arms[np.argmin(self._reading.pulls[arms])]] = 1.0
         else:
-            arm = self._explore(features, self._posterior, arms, self._rng)
+            for _ in range(draws):
+                shares[self._explore(features, self._posterior, arms, self._rng)] += 1 / draws
+        arm = pick(shares)
         self._reading.propose(context, arm)
         return arm
 

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from tidepull.errors import ArmError, InputError, ParameterError
 from tidepull.parameters import NoParameters, Parameters, parameter
-from tidepull.policies.choice import any_arm, best_arm
+from tidepull.policies.choice import any_arm, best_arm, equal_shares
+from tidepull.protocols import Pick
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
@@ -22,6 +23,10 @@ class RandomPolicy:
     def choose(self, context: Context) -> int:
         """An arm drawn uniformly."""
         return any_arm(self._n_arms, context.available, self._rng)
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Every available arm has the same share."""
+        return pick(equal_shares(self._n_arms, context.available))
 
     def learn(self, event: Event) -> None:
         """Nothing."""

@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.choice import best_arm
+from tidepull.policies.choice import best_arm, best_shares
 from tidepull.posteriors.beta import BetaBernoulli
+from tidepull.protocols import Pick
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, restore_generator
 from tidepull.types import Context, Event, ProblemShape, Snapshot
@@ -36,6 +37,10 @@ class BernoulliThompson:
     def choose(self, context: Context) -> int:
         """The available arm of the largest draw."""
         return best_arm(self._beliefs.sample(self._rng), context.available, self._rng)
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Shares by so many draws of every arm's chance."""
+        return pick(best_shares(self._beliefs.samples(self._rng, draws), context.available))
 
     def learn(self, event: Event) -> None:
         """Count a success or a failure."""

@@ -15,9 +15,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.choice import best_arm
+from tidepull.policies.choice import best_arm, best_shares
 from tidepull.policies.decided import decided_round
 from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
+from tidepull.protocols import Pick
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
@@ -71,6 +72,12 @@ class Ucb:
     def choose(self, context: Context) -> int:
         """The available arm of the highest index."""
         arm = best_arm(self.indices(), context.available, self._rng)
+        self._latest += 1
+        return arm
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """The arm of the highest index, or those that are equally high."""
+        arm = pick(best_shares(self.indices()[None], context.available))
         self._latest += 1
         return arm
 

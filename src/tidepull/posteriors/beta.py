@@ -31,6 +31,11 @@ class BetaBernoulli:
         a, b = self._parameters()
         return rng.beta(a, b)
 
+    def samples(self, rng: np.random.Generator, count: int) -> FloatArray:
+        """So many draws, one a row."""
+        a, b = self._parameters()
+        return rng.beta(a, b, size=(count, len(a)))
+
     def _parameters(self) -> tuple[FloatArray, FloatArray]:
         return self._prior[0] + self._successes, self._prior[1] + self._failures
 

@@ -29,6 +29,7 @@ from tidepull.hypotheses.network import NetworkHypothesis
 from tidepull.hypotheses.notes import Memory, Moment, blank
 from tidepull.hypotheses.slices import STEPS, Pieces
 from tidepull.parameters import Parameters, parameter
+from tidepull.policies.choice import best_shares
 from tidepull.policies.decided import decided_round
 from tidepull.policies.tide.births import Births, Slots, pools
 from tidepull.policies.tide.context import ContextMap
@@ -39,6 +40,7 @@ from tidepull.policies.tide.rebuild import TRUSTED, rebuilding
 from tidepull.policies.tide.scale import RewardScale
 from tidepull.policies.tide.trail import Known, Trail
 from tidepull.policies.tide.window import RecentRounds
+from tidepull.protocols import Pick
 from tidepull.seeds import Streams
 from tidepull.snapshots import generator_state, restore_generator
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape, Snapshot
@@ -140,21 +142,40 @@ class Tide:
 
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""
+        raw, X, noted = self._opened(context)
+        m = self._mixture.pick(self._rng, self._explore(noted), self._resting(noted.time))
+        draws = self._draw(m, noted, X)
+        if context.available is not None:
+            draws = np.where(context.available, draws, -np.inf)
+        return self._decided(noted, raw, int(np.argmax(draws)))
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Shares by so many draws of a hypothesis and its weights."""
+        raw, X, noted = self._opened(context)
+        found = self._mixture.picks(self._rng, self._explore(noted), self._resting(noted.time), draws)
+        scores = np.array([self._draw(m, noted, X) for m, count in found.items() for _ in range(count)])
+        return self._decided(noted, raw, pick(best_shares(scores, context.available)))
+
+    def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, Moment]:
+        """What is seen, its rows, and the moment of a round that begins."""
         raw = self._contexts.raw(context)
         if self._recent.count == 0 and self._contexts.shared:
             self._contexts = self._contexts.fitted(raw)
         X = self._rows(raw)
-        noted = self._begin(X, context.time)
-        explore = min(0.05, self.parameters.exploration / (noted.t + 1))
-        m = self._mixture.pick(self._rng, explore, self._resting(noted.time))
+        return raw, X, self._begin(X, context.time)
+
+    def _explore(self, noted: Moment) -> float:
+        return min(0.05, self.parameters.exploration / (noted.t + 1))
+
+    def _draw(self, m: int, noted: Moment, X: FloatArray) -> FloatArray:
+        """One draw of every arm's expected reward under slot m."""
         binary = self._scale.units.binary
         if m >= self._bank.size:
-            draws = self._drawn_beside(m - self._bank.size, noted.t, X, binary)
-        else:
-            draws = self._bank.draw(m, self._standard(noted), X, binary, self._rng)
-        if context.available is not None:
-            draws = np.where(context.available, draws, -np.inf)
-        arm = int(np.argmax(draws))
+            return self._drawn_beside(m - self._bank.size, noted.t, X, binary)
+        return self._bank.draw(m, self._standard(noted), X, binary, self._rng)
+
+    def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
+        """The arm of the round that began is known."""
         self._trail.add(Known(noted, self._recent.count, arm, raw[arm if self._contexts.shared else 0]))
         if self._network is not None:
             self._network.proposed(arm)
