@@ -11,12 +11,16 @@ TidepullError
 │   ├── ProblemError          a problem object that breaks its contract
 │   ├── DataError             a data file that is missing, truncated or altered
 │   ├── SnapshotError         a snapshot that belongs to something else, or is damaged
+│   ├── DecisionError         a decision id that an agent does not know
+│   │   └── ExpiredError          a reward that comes when its decision no longer waits for one
 │   └── SuiteError            a suite file that cannot be understood
 ├── BusyError             a policy that another thread is using at this moment
 ├── NumericalError        numbers too large, too small or not finite for exact linear algebra
 ├── TrainingError         a network's training diverged, or had nothing to learn from
 ├── StoreError            results could not be written or read (full disk, no permission)
-│   └── WrongStoreError       no store is there, or not what was asked for (the caller's mistake: exit code 2)
+│   ├── WrongStoreError       no store is there, or not what was asked for (the caller's mistake: exit code 2)
+│   └── LedgerError           an agent's ledger could not be written or read, or is damaged
+│       └── HeldError             another process holds the agent (exit code 2)
 └── MissingExtraError     an optional dependency is not installed
 """
 
@@ -71,6 +75,14 @@ class SnapshotError(InputError):
     """A snapshot that belongs to something else, or is damaged."""
 
 
+class DecisionError(InputError):
+    """A decision id that an agent does not know."""
+
+
+class ExpiredError(DecisionError):
+    """A reward that comes when its decision no longer waits for one."""
+
+
 class SuiteError(InputError):
     """A suite file that cannot be understood."""
 
@@ -93,6 +105,16 @@ class StoreError(TidepullError):
 
 class WrongStoreError(StoreError):
     """No store is there, or it has not got what was asked for."""
+
+    exit_code = 2
+
+
+class LedgerError(StoreError):
+    """An agent's ledger could not be written or read, or is damaged."""
+
+
+class HeldError(LedgerError):
+    """Another process holds the agent."""
 
     exit_code = 2
 

@@ -1,0 +1,151 @@
+"""The seam between an agent and where its records are kept, and a ledger in memory for tests and notebooks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Protocol
+
+from tidepull.online.records import Kind, Record
+
+
+class Ledger(Protocol):
+    """An append-only list of records, numbered from 1, with snapshots beside it.
+
+    `append` only hands a record over; it is safe once `flush` has returned for its number. What was not flushed when
+    the process died is gone, and nothing after a lost record is kept. One thread at a time appends; any may flush.
+    """
+
+    def append(self, record: Record) -> int:
+        """Take a record; its number."""
+
+    def flush(self, seq: int) -> None:
+        """Return when record `seq` and all before it are safe; else a `LedgerError`, and nothing unsafe is kept."""
+
+    @property
+    def last(self) -> int:
+        """The number of the last record that was appended; 0 if there is none."""
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number."""
+
+    def named(self, name: str) -> Record | None:
+        """The decision that its caller named so."""
+
+    def about(self, seq: int) -> list[Record]:
+        """What is known of a decision: its rewards, and that its time is over, in order."""
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records from number `after` + 1 on, in order, as far as they are safe."""
+
+    def save(self, seq: int, at: float, data: bytes) -> None:
+        """Keep a snapshot of the state after record `seq`; older ones are thinned out."""
+
+    def snapshots(self) -> list[int]:
+        """The numbers of the snapshots that are kept, newest first."""
+
+    def snapshot(self, seq: int) -> bytes:
+        """One of them."""
+
+    def read(self, key: str) -> str | None:
+        """A text that belongs to the ledger as a whole."""
+
+    def write(self, values: Mapping[str, str]) -> None:
+        """Keep such texts; safe on return."""
+
+    def close(self) -> None:
+        """Let go of everything; what was not flushed is flushed."""
+
+
+KEPT = 4
+"""Snapshots that are kept whatever their age; beyond them, one for each doubling of the distance from the newest."""
+
+
+def thinned(seqs: list[int]) -> list[int]:
+    """Which snapshots to drop.
+
+    >>> thinned([10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
+    [40]
+    """
+    newest_first = sorted(seqs, reverse=True)
+    kept, seen = set(newest_first[:KEPT]), set()
+    for seq in newest_first[KEPT:]:
+        distance = (newest_first[0] - seq).bit_length()
+        if distance not in seen:
+            seen.add(distance)
+            kept.add(seq)
+    return sorted(set(seqs) - kept)
+
+
+class MemoryLedger:
+    """A ledger that dies with its process."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._about: dict[int, list[Record]] = {}
+        self._named: dict[str, int] = {}
+        self._snapshots: dict[int, bytes] = {}
+        self._texts: dict[str, str] = {}
+
+    @property
+    def last(self) -> int:
+        """The number of the last record."""
+        return len(self._records)
+
+    def append(self, record: Record) -> int:
+        """Take a record."""
+        seq = len(self._records) + 1
+        record = replace(record, seq=seq)
+        self._records.append(record)
+        if record.ref is not None:
+            self._about.setdefault(record.ref, []).append(record)
+        if record.name is not None:
+            self._named[record.name] = seq
+        return seq
+
+    def flush(self, seq: int) -> None:
+        """Memory needs none."""
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number."""
+        if not 1 <= seq <= len(self._records):
+            return None
+        record = self._records[seq - 1]
+        return record if record.kind is Kind.DECISION else None
+
+    def named(self, name: str) -> Record | None:
+        """The decision that its caller named so."""
+        return self.decision(self._named.get(name, 0))
+
+    def about(self, seq: int) -> list[Record]:
+        """What is known of a decision."""
+        return list(self._about.get(seq, ()))
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records in order."""
+        yield from self._records[after:upto]
+
+    def save(self, seq: int, at: float, data: bytes) -> None:
+        """Keep a snapshot."""
+        self._snapshots[seq] = data
+        for old in thinned(list(self._snapshots)):
+            del self._snapshots[old]
+
+    def snapshots(self) -> list[int]:
+        """Newest first."""
+        return sorted(self._snapshots, reverse=True)
+
+    def snapshot(self, seq: int) -> bytes:
+        """One of them."""
+        return self._snapshots[seq]
+
+    def read(self, key: str) -> str | None:
+        """A text."""
+        return self._texts.get(key)
+
+    def write(self, values: Mapping[str, str]) -> None:
+        """Keep texts."""
+        self._texts.update(values)
+
+    def close(self) -> None:
+        """Nothing to let go of."""

@@ -1,0 +1,109 @@
+"""What an agent's ledger is made of: records in one order, from which everything that the agent knows follows.
+
+A record says what happened, when, and how many slices of upkeep had been done since the record before it.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+
+from tidepull.errors import LedgerError
+from tidepull.types import BoolArray, FloatArray, IntArray
+
+
+class Kind(IntEnum):
+    """What a record is about; the numbers are on disk."""
+
+    DECISION = 1
+    REWARD = 2
+    DUE = 3  # the time for a decision's reward is over
+    ARMS = 4
+    FREEZE = 5
+    UNFREEZE = 6
+    ROLLBACK = 7
+    SNAPSHOT = 8
+    NOTE = 9
+    REST = 10  # only upkeep
+    SETTING = 11
+
+
+class Group(IntEnum):
+    """Who chose the arm of a decision; the numbers are on disk."""
+
+    POLICY = 0
+    CONTROL = 1
+    GUESSING = 2  # drawn uniformly while the schema was being guessed
+    IMPORTED = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One line of a ledger. `ref` is the decision that it is about, `context` JSON, `subject` a salted hash, `name` the
+    caller's own id of a decision."""
+
+    kind: Kind
+    at: float
+    slices: int = 0
+    ref: int | None = None
+    body: bytes = b""
+    context: bytes | None = None
+    subject: bytes | None = None
+    name: str | None = None
+    seq: int = 0
+
+
+_HEAD = struct.Struct("<HBdqHH")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Choice:
+    """What is kept of a decision: the arm, who chose it and with which chance, the policy's round (-1: none), how often
+    each arm came out best in the policy's draws, what the policy saw, and which arms could be chosen."""
+
+    arm: int
+    group: Group
+    propensity: float
+    round: int
+    counts: IntArray
+    x: FloatArray
+    available: BoolArray
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        head = _HEAD.pack(
+            self.arm, self.group, self.propensity, self.round, len(self.available), len(self.counts)
+        )
+        mask = np.packbits(self.available).tobytes()
+        return head + mask + self.counts.astype("<u2").tobytes() + self.x.astype("<f4").tobytes()
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Choice:
+        """From bytes."""
+        try:
+            arm, group, propensity, round, n_arms, n_counts = _HEAD.unpack_from(data)
+            start = _HEAD.size + (n_arms + 7) // 8
+            bits = np.frombuffer(data, np.uint8, start - _HEAD.size, _HEAD.size)
+            available = np.unpackbits(bits, count=n_arms).astype(bool)
+            counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
+            x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
+            return cls(arm, Group(group), propensity, round, counts, x, available)
+        except (struct.error, ValueError) as error:
+            raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+
+
+def pack_reward(reward: float) -> bytes:
+    """A reward as bytes."""
+    return struct.pack("<d", reward)
+
+
+def unpack_reward(data: bytes) -> float:
+    """A reward from bytes."""
+    try:
+        value: float = struct.unpack("<d", data)[0]
+    except struct.error as error:
+        raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
+    return value

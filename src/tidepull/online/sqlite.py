@@ -1,0 +1,284 @@
+"""A ledger in one SQLite file: written ahead, synced in full, many threads in one commit, one writing process.
+
+Records wait in a list until a thread needs one of them to be safe. The first such thread writes all that wait in one
+transaction; those that come meanwhile wait for the next one.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from tidepull.errors import LedgerError, WrongStoreError
+from tidepull.online.holding import Hold
+from tidepull.online.ledger import thinned
+from tidepull.online.records import Kind, Record
+
+VERSION = 1
+"""Version of the tables; raised with a step in `_MIGRATIONS` when they change."""
+
+_MIGRATIONS: dict[int, str] = {}
+"""From a version to SQL that leads to the next one."""
+
+_MARK = 0x7D1E  # SQLite's application_id: the file is an agent of tidepull
+_TABLES = """
+CREATE TABLE texts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE records (seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, at REAL NOT NULL, slices INTEGER NOT NULL,
+  ref INTEGER, body BLOB NOT NULL, context BLOB, subject BLOB, name TEXT);
+CREATE INDEX by_ref ON records (ref) WHERE ref IS NOT NULL;
+CREATE INDEX by_subject ON records (subject) WHERE subject IS NOT NULL;
+CREATE UNIQUE INDEX by_name ON records (name) WHERE name IS NOT NULL;
+CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, at REAL NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL);
+"""
+_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
+_INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+_PAGE = 2000
+
+
+class SqliteLedger:
+    """The ledger at `path`, made if there is none (unless it is only read)."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._hold: Hold | None = None
+        if read_only and not path.is_file():
+            raise WrongStoreError(f"there is no agent at {path}")
+        if not read_only:
+            if not path.parent.is_dir():
+                raise WrongStoreError(
+                    f"the directory of {path} does not exist: make it or choose another path"
+                )
+            self._hold = Hold(path)
+        try:
+            with self._explained("open"):
+                self._open()
+        except BaseException:
+            self.close()
+            raise
+        self._waiting: list[Record] = []
+        self._mutex = threading.Lock()  # guards `_waiting`, `_safe`, `_failed`
+        self._commit = threading.Lock()  # held by the thread that writes
+        self._reading = threading.Lock()
+        self._failed: str | None = None
+        self._last = self._safe = int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
+
+    @property
+    def last(self) -> int:
+        """The number of the last record that was appended."""
+        return self._last
+
+    def append(self, record: Record) -> int:
+        """Take a record."""
+        with self._mutex:
+            if self._failed is not None:
+                raise LedgerError(self._failed)
+            self._last += 1
+            self._waiting.append(replace(record, seq=self._last))
+            return self._last
+
+    def flush(self, seq: int) -> None:
+        """Return when record `seq` is on disk."""
+        if seq <= self._safe:
+            return
+        with self._commit:
+            with self._mutex:
+                if seq <= self._safe:
+                    return
+                if self._failed is not None:
+                    raise LedgerError(self._failed)
+                waiting, self._waiting = self._waiting, []
+            try:
+                with self._explained("write to"):
+                    self._insert(waiting)
+            except LedgerError as error:
+                with self._mutex:
+                    self._failed = str(error)
+                    self._waiting = []
+                raise
+            self._safe = waiting[-1].seq
+
+    def _insert(self, waiting: list[Record]) -> None:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            self._writer.executemany(_INSERT, [_row(record) for record in waiting])
+            self._writer.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._writer.execute("ROLLBACK")
+            raise
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number, if it is on disk."""
+        return self._record("SELECT {} FROM records WHERE seq = ? AND kind = 1", seq)
+
+    def named(self, name: str) -> Record | None:
+        """The decision that its caller named so, if it is on disk."""
+        return self._record("SELECT {} FROM records WHERE name = ?", name)
+
+    def about(self, seq: int) -> list[Record]:
+        """What is known of a decision on disk."""
+        rows = self._all("SELECT {} FROM records WHERE ref = ? ORDER BY seq", seq)
+        return [_record(row) for row in rows]
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records in order, as far as they are on disk."""
+        upto = 2**62 if upto is None else upto
+        while True:
+            rows = self._all(
+                f"SELECT {{}} FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {_PAGE}", after, upto
+            )
+            yield from map(_record, rows)
+            if len(rows) < _PAGE:
+                return
+            after = rows[-1][-1]
+
+    def save(self, seq: int, at: float, data: bytes) -> None:
+        """Keep a snapshot, after everything before it is safe."""
+        self.flush(seq)
+        packed = zlib.compress(data, 1)
+        with self._commit, self._explained("write to"), self._transaction():
+            self._writer.execute(
+                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (seq, at, zlib.crc32(packed), packed)
+            )
+            old = thinned([row[0] for row in self._writer.execute("SELECT seq FROM snapshots")])
+            self._writer.executemany("DELETE FROM snapshots WHERE seq = ?", [(number,) for number in old])
+
+    def snapshots(self) -> list[int]:
+        """Newest first."""
+        return [row[0] for row in self._all("SELECT seq FROM snapshots ORDER BY seq DESC")]
+
+    def snapshot(self, seq: int) -> bytes:
+        """One of them; a `LedgerError` where it is damaged."""
+        checksum, packed = self._one("SELECT checksum, data FROM snapshots WHERE seq = ?", seq)
+        if zlib.crc32(packed) != checksum:
+            raise LedgerError(f"the snapshot {seq} in {self.path} is damaged: its checksum does not fit")
+        return zlib.decompress(packed)
+
+    def read(self, key: str) -> str | None:
+        """A text."""
+        rows = self._all("SELECT value FROM texts WHERE key = ?", key)
+        return rows[0][0] if rows else None
+
+    def write(self, values: Mapping[str, str]) -> None:
+        """Keep texts."""
+        with self._commit, self._explained("write to"), self._transaction():
+            self._writer.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items()))
+
+    def close(self) -> None:
+        """Write what waits, close the file and let others have it."""
+        try:
+            if self._hold is not None and getattr(self, "_waiting", None):
+                self.flush(self._last)
+        finally:
+            for name in ("_writer", "_reader"):
+                if (connection := getattr(self, name, None)) is not None:
+                    connection.close()
+            if self._hold is not None:
+                self._hold.release()
+
+    def _open(self) -> None:
+        self._reader: sqlite3.Connection | None = None
+        if self._read_only:
+            self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
+            self._check(self._reader)
+            return
+        self._writer = _connect(self.path.absolute().as_uri())
+        (mode,) = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise LedgerError(f"{self.path} cannot be written ahead here: choose a local disk")
+        self._writer.execute("PRAGMA synchronous = FULL")
+        self._writer.execute("PRAGMA wal_autocheckpoint = 4000")
+        if self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
+            with self._transaction():
+                for statement in _TABLES.split(";"):
+                    self._writer.execute(statement)
+                self._writer.execute(f"PRAGMA application_id = {_MARK}")
+                self._writer.execute(f"PRAGMA user_version = {VERSION}")
+        self._check(self._writer)
+        self._migrate()
+        self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        if mark != _MARK:
+            raise WrongStoreError(f"{self.path} is a database, but not of an agent: choose another path")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            raise WrongStoreError(
+                f"{self.path} was written by a newer tidepull (tables of version {version}, this one knows {VERSION}): "
+                "install that one"
+            )
+
+    def _migrate(self) -> None:
+        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
+        for old in range(version, VERSION):
+            with self._transaction():
+                for statement in _MIGRATIONS[old].split(";"):
+                    self._writer.execute(statement)
+                self._writer.execute(f"PRAGMA user_version = {old + 1}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        self._writer.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+            self._writer.execute("COMMIT")
+        except BaseException:
+            with suppress(sqlite3.Error):
+                self._writer.execute("ROLLBACK")
+            raise
+
+    def _all(self, query: str, *values: Any) -> list[Any]:
+        assert self._reader is not None
+        with self._reading, self._explained("read"):
+            return self._reader.execute(query.format(_COLUMNS), values).fetchall()
+
+    def _one(self, query: str, *values: Any) -> Any:
+        return self._all(query, *values)[0]
+
+    def _record(self, query: str, value: Any) -> Record | None:
+        rows = self._all(query, value)
+        return _record(rows[0]) if rows else None
+
+    @contextmanager
+    def _explained(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"cannot {verb} {self.path}: {_fix(error)}") from error
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10.0)
+
+
+def _row(record: Record) -> tuple[Any, ...]:
+    return (
+        int(record.kind), record.at, record.slices, record.ref, record.body, record.context, record.subject,
+        record.name, record.seq,
+    )  # fmt: skip
+
+
+def _record(row: Any) -> Record:
+    return Record(Kind(row[0]), *row[1:])
+
+
+def _fix(error: Exception) -> str:
+    text = str(error)
+    fixes = {
+        "database or disk is full": "the disk is full: free some space; nothing that was acknowledged is lost",
+        "attempt to write a readonly database": "it is read-only: change its permissions, or give read_only=True",
+        "unable to open database file": "it cannot be opened: check the path and its permissions",
+        "disk I/O error": "the disk reports an error: check the disk; nothing that was acknowledged is lost",
+        "file is not a database": "it is not a database, or its beginning is damaged: restore a copy",
+        "database disk image is malformed": "it is damaged: restore a copy, or try .recover of the sqlite3 shell",
+        "database is locked": "another program has locked it: close that program",
+    }
+    return next((fix for sign, fix in fixes.items() if sign in text), text)
