@@ -16,11 +16,14 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tidepull.bench.trial import Trial, run_trial
     from tidepull.errors import TidepullError
+    from tidepull.online.agent import Agent, Decision
     from tidepull.seeds import Streams
     from tidepull.types import Context, Event, ProblemShape
 
 __all__ = [
+    "Agent",
     "Context",
+    "Decision",
     "Event",
     "ProblemShape",
     "Streams",
@@ -31,7 +34,9 @@ __all__ = [
 ]
 
 _HOMES = {
+    "Agent": "tidepull.online.agent",
     "Context": "tidepull.types",
+    "Decision": "tidepull.online.agent",
     "Event": "tidepull.types",
     "ProblemShape": "tidepull.types",
     "Streams": "tidepull.seeds",

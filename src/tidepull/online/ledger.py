@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Protocol
 
 from tidepull.online.records import Kind, Record
@@ -16,8 +15,8 @@ class Ledger(Protocol):
     the process died is gone, and nothing after a lost record is kept. One thread at a time appends; any may flush.
     """
 
-    def append(self, record: Record) -> int:
-        """Take a record; its number."""
+    def append(self, record: Record) -> None:
+        """Take a record, whose number must be `last` + 1."""
 
     def flush(self, seq: int) -> None:
         """Return when record `seq` and all before it are safe; else a `LedgerError`, and nothing unsafe is kept."""
@@ -38,8 +37,17 @@ class Ledger(Protocol):
     def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
         """Records from number `after` + 1 on, in order, as far as they are safe."""
 
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of one of the rare kinds, in order."""
+
+    def recover(self) -> None:
+        """After a failed `flush`: forget what is not safe, and take records again."""
+
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot of the state after record `seq`; older ones are thinned out."""
+
+    def drop_snapshots(self, after: int) -> None:
+        """Snapshots of later states are of no use any more."""
 
     def snapshots(self) -> list[int]:
         """The numbers of the snapshots that are kept, newest first."""
@@ -92,16 +100,13 @@ class MemoryLedger:
         """The number of the last record."""
         return len(self._records)
 
-    def append(self, record: Record) -> int:
+    def append(self, record: Record) -> None:
         """Take a record."""
-        seq = len(self._records) + 1
-        record = replace(record, seq=seq)
         self._records.append(record)
         if record.ref is not None:
             self._about.setdefault(record.ref, []).append(record)
         if record.name is not None:
-            self._named[record.name] = seq
-        return seq
+            self._named[record.name] = record.seq
 
     def flush(self, seq: int) -> None:
         """Memory needs none."""
@@ -124,6 +129,17 @@ class MemoryLedger:
     def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
         """Records in order."""
         yield from self._records[after:upto]
+
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of a kind."""
+        return [record for record in self._records if record.kind is kind]
+
+    def recover(self) -> None:
+        """Memory does not fail."""
+
+    def drop_snapshots(self, after: int) -> None:
+        """Without later ones."""
+        self._snapshots = {seq: data for seq, data in self._snapshots.items() if seq <= after}
 
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot."""

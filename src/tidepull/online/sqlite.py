@@ -11,7 +11,6 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +32,7 @@ CREATE TABLE records (seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, at REAL NO
   ref INTEGER, body BLOB NOT NULL, context BLOB, subject BLOB, name TEXT);
 CREATE INDEX by_ref ON records (ref) WHERE ref IS NOT NULL;
 CREATE INDEX by_subject ON records (subject) WHERE subject IS NOT NULL;
+CREATE INDEX by_kind ON records (kind) WHERE kind > 3;
 CREATE UNIQUE INDEX by_name ON records (name) WHERE name IS NOT NULL;
 CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, at REAL NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL);
 """
@@ -67,6 +67,7 @@ class SqliteLedger:
         self._commit = threading.Lock()  # held by the thread that writes
         self._reading = threading.Lock()
         self._failed: str | None = None
+        self._lost: list[tuple[int, int]] = []  # spans (after, upto] of records that could not be written
         self._last = self._safe = int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
 
     @property
@@ -74,32 +75,32 @@ class SqliteLedger:
         """The number of the last record that was appended."""
         return self._last
 
-    def append(self, record: Record) -> int:
+    def append(self, record: Record) -> None:
         """Take a record."""
         with self._mutex:
             if self._failed is not None:
                 raise LedgerError(self._failed)
-            self._last += 1
-            self._waiting.append(replace(record, seq=self._last))
-            return self._last
+            self._last = record.seq
+            self._waiting.append(record)
 
     def flush(self, seq: int) -> None:
         """Return when record `seq` is on disk."""
-        if seq <= self._safe:
+        if seq <= self._safe and not self._lost:
             return
         with self._commit:
             with self._mutex:
+                if any(after < seq <= upto for after, upto in self._lost):
+                    raise LedgerError(self._failed or f"cannot write to {self.path}: it failed before")
                 if seq <= self._safe:
                     return
-                if self._failed is not None:
-                    raise LedgerError(self._failed)
                 waiting, self._waiting = self._waiting, []
             try:
                 with self._explained("write to"):
                     self._insert(waiting)
-            except LedgerError as error:
+            except BaseException as error:
                 with self._mutex:
                     self._failed = str(error)
+                    self._lost.append((waiting[0].seq - 1, self._last))
                     self._waiting = []
                 raise
             self._safe = waiting[-1].seq
@@ -138,6 +139,21 @@ class SqliteLedger:
             if len(rows) < _PAGE:
                 return
             after = rows[-1][-1]
+
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of one of the rare kinds."""
+        rows = self._all("SELECT {} FROM records WHERE kind = ? AND kind > 3 ORDER BY seq", int(kind))
+        return [_record(row) for row in rows]
+
+    def recover(self) -> None:
+        """Take records again; the numbers of lost ones are not used a second time."""
+        with self._commit, self._mutex:
+            self._failed = None
+
+    def drop_snapshots(self, after: int) -> None:
+        """Without later ones."""
+        with self._commit, self._explained("write to"), self._transaction():
+            self._writer.execute("DELETE FROM snapshots WHERE seq > ?", (after,))
 
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot, after everything before it is safe."""

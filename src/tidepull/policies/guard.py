@@ -20,7 +20,7 @@ from tidepull.parameters import Parameters
 from tidepull.policies.checks import Checks
 from tidepull.policies.rounds import Rounds
 from tidepull.policies.seal import Seal
-from tidepull.protocols import HasDiagnostics, HasPropensities, HasUpkeep, Pick, Policy, Privileged
+from tidepull.protocols import HasDiagnostics, HasUpkeep, Pick, Policy, Privileged
 from tidepull.registry import Entry
 from tidepull.seeds import Streams
 from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot
@@ -75,8 +75,9 @@ class Guarded:
 
     def _choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         inner = self._inner
-        if isinstance(inner, HasPropensities):
-            arm = inner.choose_by(context, draws, pick)
+        choose_by = getattr(inner, "choose_by", None)  # asking a protocol would take longer than the choice
+        if choose_by is not None:
+            arm = int(choose_by(context, draws, pick))
         else:
             arm = pick(np.eye(self._checks.n_arms)[inner.choose(context)])
         self._rounds.begin()

@@ -76,14 +76,13 @@ class Mixture:
         return min(m, int(np.flatnonzero(chances)[-1]))
 
     def picks(
-        self, rng: np.random.Generator, explore: float, resting: int | None, count: int
+        self, rng: np.random.Generator, explore: float, resting: IntArray, count: int
     ) -> dict[int, int]:
         """`pick` so many times: how often each hypothesis came out."""
         explored = int(rng.binomial(count, explore))
         found = [self.pick(rng, 1.0, resting) for _ in range(explored)]
         chances = np.exp(self.log_weights)
-        if resting is not None:
-            chances[resting] = 0.0
+        chances[resting] = 0.0
         sums = np.cumsum(chances)
         drawn = np.searchsorted(sums, rng.random(count - explored) * sums[-1], side="right")
         found += np.minimum(drawn, np.flatnonzero(chances)[-1]).tolist()

@@ -144,7 +144,7 @@ class Tide:
         """Draw a hypothesis, draw its weights, play the best available arm."""
         raw, X, noted = self._opened(context)
         m = self._mixture.pick(self._rng, self._explore(noted), self._resting(noted.time))
-        draws = self._draw(m, noted, X)
+        draws = self._draw(m, self._standard(noted), X)
         if context.available is not None:
             draws = np.where(context.available, draws, -np.inf)
         return self._decided(noted, raw, int(np.argmax(draws)))
@@ -153,7 +153,8 @@ class Tide:
         """Shares by so many draws of a hypothesis and its weights."""
         raw, X, noted = self._opened(context)
         found = self._mixture.picks(self._rng, self._explore(noted), self._resting(noted.time), draws)
-        scores = np.array([self._draw(m, noted, X) for m, count in found.items() for _ in range(count)])
+        now = self._standard(noted)
+        scores = np.array([self._draw(m, now, X) for m, count in found.items() for _ in range(count)])
         return self._decided(noted, raw, pick(best_shares(scores, context.available)))
 
     def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, Moment]:
@@ -167,12 +168,12 @@ class Tide:
     def _explore(self, noted: Moment) -> float:
         return min(0.05, self.parameters.exploration / (noted.t + 1))
 
-    def _draw(self, m: int, noted: Moment, X: FloatArray) -> FloatArray:
-        """One draw of every arm's expected reward under slot m."""
+    def _draw(self, m: int, now: Moment, X: FloatArray) -> FloatArray:
+        """One draw of every arm's expected reward under slot m; rewards in `now` are standardised."""
         binary = self._scale.units.binary
         if m >= self._bank.size:
-            return self._drawn_beside(m - self._bank.size, noted.t, X, binary)
-        return self._bank.draw(m, self._standard(noted), X, binary, self._rng)
+            return self._drawn_beside(m - self._bank.size, now.t, X, binary)
+        return self._bank.draw(m, now, X, binary, self._rng)
 
     def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
         """The arm of the round that began is known."""

@@ -1,0 +1,110 @@
+"""Processes killed at random instants: nothing that was acknowledged is lost, nothing is learnt twice, and the next
+decisions are those of an agent that was never killed."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import sqlite3
+import time
+from collections import Counter
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+
+import pytest
+
+from tests.online import victim
+from tests.online.worlds import SHOP, serve
+from tidepull.online.agent import Agent
+from tidepull.online.records import Choice, Kind, unpack_reward
+
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["tests.online.victim"])
+KILLED = -9
+
+
+def start(path: Path, policy: str, first: int, last: int, threads: int) -> BaseProcess:
+    process = PROCESSES.Process(target=victim.main, args=(str(path), policy, first, last, threads))
+    process.start()
+    return process
+
+
+def told(path: Path) -> list[list[str]]:
+    said = Path(f"{path}.told")
+    whole = said.read_text() if said.exists() else ""
+    return [line.split() for line in whole[: whole.rfind("\n") + 1].splitlines()]
+
+
+def kill_after(process: BaseProcess, path: Path, lines: int, wait: float) -> bool:
+    """Kill when it has said so many lines and a little later; False if it came to its end before."""
+    while process.is_alive():
+        if len(told(path)) >= lines:
+            time.sleep(wait)
+            process.kill()
+            break
+        time.sleep(0.001)
+    process.join()
+    assert process.exitcode in (0, KILLED)
+    return process.exitcode == KILLED
+
+
+def audit(path: Path) -> None:
+    """What callers were told is in the ledger, once."""
+    with Agent(path, read_only=True) as agent:
+        records = list(agent._ledger.tail(0))
+        assert agent._mind.differences == 0
+        labels = [arm.label for arm in agent._mind.arms]
+    decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
+    rewards = Counter(record.ref for record in records if record.kind is Kind.REWARD)
+    paid = {record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD}
+    assert len(decisions) == sum(record.kind is Kind.DECISION for record in records)
+    assert not rewards or max(rewards.values()) == 1
+    for words in told(path):
+        if words[0] == "decided":
+            record = decisions[f"visit {words[1]}"]
+            choice = Choice.unpack(record.body)
+            assert words[2].split("-")[0] == str(record.seq)
+            assert (words[3], words[4]) == (labels[choice.arm], repr(choice.propensity))
+        elif words[0] == "paid":
+            assert paid[int(words[2].split("-")[0])] == float(words[3])
+        elif words[0] == "up":
+            assert words[2] == "0"
+
+
+@pytest.mark.parametrize(("policy", "last", "kills"), [("lin-ts", 160, 5), ("tide", 90, 2)])
+def test_killed_agent_decides_like_one_that_was_never_killed(
+    tmp_path: Path, policy: str, last: int, kills: int
+) -> None:
+    path = tmp_path / "shop.db"
+    rng = random.Random(policy)
+    said = 0
+    for _ in range(kills):
+        process = start(path, policy, 0, last, 1)
+        said += rng.randrange(20, 2 * last * 2 // (kills + 1))
+        if not kill_after(process, path, said, rng.random() * 0.003):
+            break
+        said = len(told(path))
+    assert not kill_after(start(path, policy, 0, last, 1), path, 10**9, 0.0)
+    audit(path)
+    with Agent(path, upkeep="inline") as agent:
+        twin = Agent.memory(**{**SHOP, "policy": policy}, upkeep="inline")
+        serve(twin, 0, last, late=0)
+        assert serve(agent, last, last + 20) == serve(twin, last, last + 20)
+
+
+def test_nothing_is_lost_or_doubled_when_many_threads_are_killed(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    rng = random.Random(5)
+    for life in range(5):
+        process = start(path, "bernoulli-ts", 400 * life, 400 * (life + 1), 4)
+        kill_after(process, path, len(told(path)) + rng.randrange(50, 500), rng.random() * 0.003)
+        audit(path)
+    with Agent(path, read_only=True) as agent:
+        assert agent._ledger.snapshots()
+        from_snapshot = agent._mind.snapshot()
+    with sqlite3.connect(path) as connection:
+        connection.execute("DELETE FROM snapshots")
+    connection.close()
+    with Agent(path, read_only=True) as agent:
+        assert agent._mind.differences == 0
+        assert str(agent._mind.snapshot()) == str(from_snapshot)
