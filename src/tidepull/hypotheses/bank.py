@@ -15,6 +15,7 @@ import numpy as np
 
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import kernels
+from tidepull.hypotheses.boldness import boldness
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.notes import Moment, columns
@@ -37,7 +38,8 @@ class NoisePrior:
     It is smaller where every arm has weights of its own on the context: each of arms x coordinates weights
     asks to be tried out, and with a wide prior most rounds would go into that. For the same reason draws of
     weights on the context have `boldness` times the posterior's standard deviation: contexts that vary
-    try weights out by themselves."""
+    try weights out by themselves. Where they do not, an arm is drawn more boldly the less is known of it beside
+    the others, up to `boldest` (`boldness.py`)."""
 
     a0: float = 1.0
     b0: float = 0.1
@@ -45,6 +47,7 @@ class NoisePrior:
     reward_std: float = 1.0
     own_context_std: float = 0.7
     boldness: float = 0.5
+    boldest: float = 0.5
     least_noise: float = 0.003
     most_noise: float = 1.0
 
@@ -222,8 +225,8 @@ class HypothesisBank:
     ) -> FloatArray:
         """One posterior draw of every arm's expected reward under slot m.
 
-        s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the boldness where there is a context;
-        Beta-Bernoulli for one feature and binary rewards.
+        s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the boldness where there is a context (of each
+        arm its own, if some may be bolder); Beta-Bernoulli for one feature and binary rewards.
         """
         bank, n_arms = self.arrays, self.layout.n_arms
         if binary and bank.dim[m] == 1 and not self.layout.shared:
@@ -231,6 +234,10 @@ class HypothesisBank:
             kernels.counts(bank, m, moment.t, moment.notes, won, lost)
             return 2 * rng.beta(1 + np.maximum(won, 0), 1 + np.maximum(lost, 0)) - 1
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
+        if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
+            means, errors, leverages = self._apart(m, moment, X, rng)
+            bold = boldness(leverages, least=self.prior.boldness, most=self.prior.boldest)
+            return np.asarray(means + std * bold * errors)
         std *= self.prior.boldness if bank.contextual[m] else 1.0
         if self.layout.shared:
             draws = np.empty(len(X))
@@ -239,6 +246,18 @@ class HypothesisBank:
             return draws
         means, leverages = self.outlook(m, moment, X)
         return means + std * np.sqrt(leverages) * rng.standard_normal(n_arms)
+
+    def _apart(
+        self, m: int, moment: Moment, X: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means, errors of one draw for s2 = 1, and leverages of every arm."""
+        if not self.layout.shared:
+            means, leverages = self.outlook(m, moment, X)
+            return means, np.sqrt(leverages) * rng.standard_normal(len(means)), leverages
+        means, errors, leverages = (np.empty(len(X)) for _ in range(3))
+        noise = rng.standard_normal(int(self.arrays.dim[m]))
+        kernels.shared_outlook(self.arrays, m, moment.t, moment.notes, X, noise, means, errors, leverages)
+        return means, errors, leverages
 
     def snapshot(self) -> Snapshot:
         """Who sits in which slot, and what each has learnt."""

@@ -342,6 +342,36 @@ def shared_draw(
 
 
 @compiled
+def shared_outlook(
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    X: FloatArray,
+    noise: FloatArray,
+    means: FloatArray,
+    errors: FloatArray,
+    leverages: FloatArray,
+) -> None:
+    """The same draw taken apart: means phi_k . mu, errors phi_k . U^-1 noise, and leverages."""
+    d = bank.dim[m]
+    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
+    cell, width = locate(bank, m, t, notes, tau)
+    for k in range(means.shape[0]):
+        _spread(tau, width, X[k], bank.contextual[m], phi)
+        if k == 0 or bank.root[m]:
+            _open(bank, m, cell, t, U, z, phi)
+        else:
+            whiten(U, phi, d)
+        mean, error, leverage = 0.0, 0.0, 0.0
+        for i in range(d):
+            mean += phi[i] * z[i]
+            error += phi[i] * noise[i]
+            leverage += phi[i] * phi[i]
+        means[k], errors[k], leverages[k] = mean, error, leverage
+
+
+@compiled
 def reweigh(log_weights: FloatArray, scores: FloatArray, prior: FloatArray, share: float) -> float:
     """Bayes' rule, then fixed share; returns the mixture's log likelihood of the round.
 

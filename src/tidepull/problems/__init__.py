@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from tidepull.problems import bernoulli, chain, classification, gaussian, linear, random_worlds, wall_clock
+from tidepull.problems import (
+    bernoulli,
+    chain,
+    class_blocks,
+    classification,
+    gaussian,
+    linear,
+    random_worlds,
+    steady_contexts,
+    wall_clock,
+)
 from tidepull.problems.criteo import banners
 from tidepull.registry import Entry, problems
 
@@ -137,5 +147,23 @@ problems.add(
         random_worlds.RandomWorldParameters,
         random_worlds.random_world,
         horizon=2048,
+    )
+)
+problems.add(
+    Entry(
+        "steady-contexts",
+        "contexts of 10 numbers, 10 arms, each with weights of its own that never change",
+        steady_contexts.SteadyContextsParameters,
+        steady_contexts.SteadyContexts,
+        horizon=2000,
+    )
+)
+problems.add(
+    Entry(
+        "class-blocks",
+        "40 classes, 4 at a time in blocks of 300 rounds, 21 numbers; only the arm of the right class pays",
+        class_blocks.ClassBlocksParameters,
+        class_blocks.ClassBlocks,
+        horizon=6000,
     )
 )

@@ -68,6 +68,12 @@ class TideParameters(Parameters):
     exploration: float = parameter(
         0.5, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
     )
+    boldest: float = parameter(
+        0.5,
+        "with contexts: most of the factor on the width of draws, for arms known less than others (0.5: none)",
+        ge=0.5,
+        le=10,
+    )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
 
     def families(self) -> list[str]:
@@ -106,7 +112,7 @@ class Tide:
         layout = Layout(shape.n_arms, self._contexts.dim, self._contexts.shared)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
-        self._bank = HypothesisBank(layout, rooms, NoisePrior())
+        self._bank = HypothesisBank(layout, rooms, NoisePrior(boldest=parameters.boldest))
         self._network: NetworkHypothesis | None = None
         if "network" in families:
             half = min(1024, parameters.window // 2)

@@ -1,0 +1,108 @@
+"""Draws that are narrow where contexts explore by themselves, and wide for arms of which less is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidepull.hypotheses import kernels
+from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.boldness import boldness
+from tidepull.hypotheses.discounted import Discounted
+from tidepull.hypotheses.family import Layout
+from tidepull.hypotheses.notes import blank
+from tidepull.hypotheses.spec import Hypothesis
+from tidepull.hypotheses.stationary import Stationary
+from tidepull.types import FloatArray
+
+N_ARMS, Q = 3, 5
+
+
+def taught(hypothesis: Hypothesis, *, shared: bool, boldest: float, plays: tuple[int, ...]) -> HypothesisBank:
+    """A bank of one hypothesis that has seen arm k in plays[k] rounds; arms pay 1, but the last one pays -1."""
+    spec = hypothesis.spec()
+    bank = HypothesisBank(Layout(N_ARMS, Q, shared), [[spec]], NoisePrior(boldest=boldest))
+    bank.assign(0, spec)
+    rng = np.random.default_rng(1)
+    t = 0
+    for arm, count in enumerate(plays):
+        for _ in range(count):
+            x = np.concatenate([[1.0], rng.standard_normal(Q - 1) / 2])
+            y = (-1.0 if arm == N_ARMS - 1 else 1.0) + 0.3 * rng.standard_normal()
+            bank.observe(blank(t, N_ARMS), arm, x, y, False)
+            t += 1
+    return bank
+
+
+def rows(seed: int = 2) -> FloatArray:
+    z = np.random.default_rng(seed).standard_normal((N_ARMS, Q - 1)) / 2
+    return np.concatenate([np.ones((N_ARMS, 1)), z], axis=1)
+
+
+def test_boldness_is_least_when_all_arms_are_known_alike() -> None:
+    np.testing.assert_array_equal(boldness(np.full(4, 0.3), least=0.5, most=2.0), 0.5)
+
+
+def test_boldness_is_the_posteriors_own_when_an_arm_is_known_a_quarter_as_well_as_the_average() -> None:
+    known = np.array([8.0, 8.0, 8.0, 8.0 / 5])  # the mean is 6.4
+    np.testing.assert_allclose(boldness(1 / known, least=0.5, most=2.0)[3], 1.0)
+
+
+def test_boldness_stays_between_its_bounds_whatever_is_known() -> None:
+    found = boldness(np.array([1e-6, 1.0, 1e6]), least=0.5, most=2.0)
+    assert found[0] == 0.5
+    assert found[2] == 2.0
+    assert ((found >= 0.5) & (found <= 2.0)).all()
+
+
+@pytest.mark.parametrize("hypothesis", [Stationary(True), Discounted(0.9, True)], ids=["root", "moments"])
+def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Hypothesis) -> None:
+    bank = taught(hypothesis, shared=True, boldest=2.0, plays=(20, 5, 1))
+    moment, X = blank(26, N_ARMS), rows()
+    noise = np.random.default_rng(3).standard_normal(Q)
+    draws, means, errors, leverages = (np.empty(N_ARMS) for _ in range(4))
+    kernels.shared_draw(bank.arrays, 0, moment.t, moment.notes, X, noise, draws)
+    kernels.shared_outlook(bank.arrays, 0, moment.t, moment.notes, X, noise, means, errors, leverages)
+    np.testing.assert_allclose(means + errors, draws, rtol=1e-12)
+    silent, _, _, more = (np.empty(N_ARMS) for _ in range(4))
+    kernels.shared_draw(bank.arrays, 0, moment.t, moment.notes, X, np.zeros(Q), silent)
+    np.testing.assert_allclose(means, silent, rtol=1e-12)
+    for i in range(Q):  # the leverage is the sum of squared errors of unit noises
+        kernels.shared_outlook(bank.arrays, 0, moment.t, moment.notes, X, np.eye(Q)[i], means, errors, more)
+        leverages -= errors**2
+    np.testing.assert_allclose(leverages, 0.0, atol=1e-12)
+
+
+@pytest.mark.parametrize("shared", [False, True], ids=["own weights", "shared weights"])
+def test_draws_have_the_boldness_of_each_arm_when_one_is_hardly_known(shared: bool) -> None:
+    X = rows()
+    if shared:
+        X[2, 1:] *= 40  # far from all that was played
+    bank = taught(Stationary(True), shared=shared, boldest=2.0, plays=(60, 60, 1))
+    rng, moment = np.random.default_rng(4), blank(121, N_ARMS)
+    draws = np.array([bank.draw(0, moment, X, False, rng) for _ in range(6000)])
+    leverages: FloatArray = np.empty(N_ARMS)
+    if shared:
+        means, errors = np.empty(N_ARMS), np.empty(N_ARMS)
+        kernels.shared_outlook(
+            bank.arrays, 0, moment.t, moment.notes, X, np.zeros(Q), means, errors, leverages
+        )
+    else:
+        _, leverages = bank.outlook(0, moment, X)
+    noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)  # the mean of b / Gamma(a, 1)
+    factor = draws.std(axis=0) / np.sqrt(noise * leverages)
+    np.testing.assert_allclose(factor, boldness(leverages, least=0.5, most=2.0), rtol=0.05)
+    assert factor[2] > 1.5
+    assert factor[:2].max() < 0.65
+
+
+def test_arm_that_disappointed_once_is_tried_again_when_draws_may_be_bold() -> None:
+    moment, X = blank(81, N_ARMS), rows()
+
+    def chances(boldest: float) -> float:
+        bank = taught(Stationary(True), shared=False, boldest=boldest, plays=(40, 40, 1))
+        rng = np.random.default_rng(5)
+        return float(np.mean([np.argmax(bank.draw(0, moment, X, False, rng)) == 2 for _ in range(2000)]))
+
+    assert chances(2.0) > 5 * chances(0.5)
+    assert chances(2.0) > 0.02
