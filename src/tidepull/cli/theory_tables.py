@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidepull.cli.console import out, print_table
+from tidepull.theory.said import STEPS, worst_steps
 
 
 def show_bound(report: dict[str, Any]) -> None:
@@ -171,31 +172,7 @@ def _error_words(report: dict[str, Any]) -> str:
 
 def show_steps(reports: Sequence[dict[str, Any]]) -> None:
     """Every step of the proof, the worst of all configurations."""
-    rows = []
-    for steps in zip(*(report["promises"]["steps"] for report in reports), strict=True):
-        promised = [step for step in steps if step["promised"]]
-        near = [step["nearest"] for step in steps if step["nearest"] is not None]
-        rows.append(
-            [
-                steps[0]["lemma"],
-                steps[0]["what"],
-                _worst(promised),
-                _worst([step for step in steps if not step["promised"]]),
-                f"{max(near):.2f}" if near else "",
-                f"{sum(step['kept'] for step in promised)} of {len(promised)}",
-            ]
-        )
-    columns = ["step", "measured", "worst / allowed", "without its premise", "nearest / limit", "kept"]
-    print_table("The steps of the proof", columns, rows, right=range(2, 6))
-
-
-def _worst(steps: Sequence[dict[str, Any]]) -> str:
-    """The measurement that comes nearest to breaking its promise, or breaks it."""
-    if not steps:
-        return ""
-    signed = [(s["measured"] - s["allowed"]) * (1 if s["at_least"] else -1) for s in steps]
-    worst = steps[signed.index(min(signed))]
-    return f"{worst['measured']:.3g} {'≥' if worst['at_least'] else '≤'} {worst['allowed']:.3g}"
+    print_table("The steps of the proof", list(STEPS), worst_steps(reports), right=range(2, 6))
 
 
 def show_features(title: str, report: dict[str, Any]) -> None:

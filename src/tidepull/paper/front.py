@@ -9,14 +9,14 @@ from typing import Any
 
 from tidepull.analysis.examine import examined
 from tidepull.analysis.frame import Frame
-from tidepull.bench.delay import AT_ONCE
 from tidepull.paper import notes
 from tidepull.paper.chosen import chosen_table
 from tidepull.paper.claims import check_claims
 from tidepull.paper.combine import combined
 from tidepull.paper.exploration import explorations
 from tidepull.paper.results_page import overview
-from tidepull.paper.theory_part import theory_table
+from tidepull.paper.searches import searches_of
+from tidepull.paper.theory_part import steps_table, theory_table
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, lines_table, verdicts_table
 from tidepull.report.tables import Table, to_html
 
@@ -24,7 +24,7 @@ from tidepull.report.tables import Table, to_html
 def front(frame: Frame, theory: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The parts of the page, as HTML; whatever has not been played is named, not left out silently."""
     reports = combined(frame.studies)
-    searches = [study for study in frame.studies if study.grids and study.delay == AT_ONCE]
+    searches = searches_of(frame.studies)
     explored = [examined(study) for study in explorations(frame.studies)]
     claims = check_claims([examined(study) for study in reports], searches, explored)
     yield "<h2>The paper's table</h2>"
@@ -42,11 +42,11 @@ def front(frame: Frame, theory: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield from _details(claims)
     yield "</details>"
     yield "<h2>The theorem</h2>"
-    yield (
-        to_html(theory_table(theory))
-        if theory
-        else "<p>Not simulated yet: <code>tidepull reproduce theory</code>.</p>"
-    )
+    if theory:
+        yield to_html(steps_table(theory))
+        yield f"<details><summary>Every configuration</summary>{to_html(theory_table(theory))}</details>"
+    else:
+        yield "<p>Not simulated yet: <code>tidepull reproduce theory</code>.</p>"
 
 
 def _tally(claims: Sequence[Claim]) -> str:

@@ -11,7 +11,7 @@ import tidepull
 from tidepull.files import write_whole
 from tidepull.report.tables import Cell, Table, number
 from tidepull.theory.check import configurations
-from tidepull.theory.said import simulation_report
+from tidepull.theory.said import STEPS, simulation_report, worst_steps
 from tidepull.theory.simulate import simulate
 
 FILE = "theory.json"
@@ -44,7 +44,7 @@ def theory_table(reports: Sequence[dict[str, Any]]) -> Table:
     """One line for each configuration."""
     rows = tuple(
         (
-            Cell(f"{r['adversary']}, {r['noise']}{', along w' if r['error'] == 'aligned' else ''}"),
+            Cell(", ".join((r["adversary"], r["noise"], r["error"], r["schedule"]))),
             Cell(f"{r['d']}, {r['k']}, {r['epsilon']:g}, {r['sigma']:g}"),
             number(r["regret"]["worst"]),
             number(r["bound"], 0),
@@ -54,7 +54,7 @@ def theory_table(reports: Sequence[dict[str, Any]]) -> Table:
         for r in reports
     )
     columns = (
-        "contexts, noise",
+        "contexts, noise, error",
         "d, K, ε, σ",
         "worst regret",
         "the bound",
@@ -65,6 +65,12 @@ def theory_table(reports: Sequence[dict[str, Any]]) -> Table:
     each = f"{reports[0]['seeds']} trials of {reports[0]['horizon']:,} rounds each" if reports else ""
     title = f"{kept} of {len(reports)} configurations keep every promise of the proof ({each})"
     return Table("theory", title, columns, rows)
+
+
+def steps_table(reports: Sequence[dict[str, Any]]) -> Table:
+    """Every step of the proof: the worst of all configurations."""
+    rows = tuple(tuple(Cell(text) for text in row) for row in worst_steps(reports))
+    return Table("proof", "The steps of the proof, the worst of all configurations", STEPS, rows)
 
 
 def _kept(directory: Path) -> dict[str, Any] | None:

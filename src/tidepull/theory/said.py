@@ -77,3 +77,35 @@ def simulation_report(result: Simulated, exponents: Sequence[Exponent] = ()) -> 
         "exponents": [asdict(exponent) for exponent in exponents],
         "rounds_per_second": scenario.horizon * scenario.seeds / result.seconds,
     }
+
+
+STEPS = ("step", "measured", "worst / allowed", "without its premise", "nearest / limit", "kept")
+"""What `worst_steps` says of each step."""
+
+
+def worst_steps(reports: Sequence[dict[str, Any]]) -> list[list[str]]:
+    """Every step of the proof in words and figures, the worst of all configurations."""
+    rows = []
+    for steps in zip(*(report["promises"]["steps"] for report in reports), strict=True):
+        promised = [step for step in steps if step["promised"]]
+        near = [step["nearest"] for step in steps if step["nearest"] is not None]
+        rows.append(
+            [
+                steps[0]["lemma"],
+                steps[0]["what"],
+                _worst(promised),
+                _worst([step for step in steps if not step["promised"]]),
+                f"{max(near):.2f}" if near else "",
+                f"{sum(step['kept'] for step in promised)} of {len(promised)}",
+            ]
+        )
+    return rows
+
+
+def _worst(steps: Sequence[dict[str, Any]]) -> str:
+    """The measurement that comes nearest to breaking its promise, or breaks it."""
+    if not steps:
+        return ""
+    signed = [(s["measured"] - s["allowed"]) * (1 if s["at_least"] else -1) for s in steps]
+    worst = steps[signed.index(min(signed))]
+    return f"{worst['measured']:.3g} {'≥' if worst['at_least'] else '≤'} {worst['allowed']:.3g}"
