@@ -19,6 +19,8 @@ from tidepull.bench.store.rows import load_rows
 from tidepull.bench.store.store import Store
 from tidepull.cli.app import app
 from tidepull.errors import ParameterError, StoreError, WrongStoreError
+from tidepull.paper.combine import combined
+from tidepull.paper.exploration import explorations
 from tidepull.paper.keeping import keep
 from tidepull.paper.results_page import write_results
 from tidepull.paper.searches import halving_table, played_words, searches_of
@@ -247,6 +249,17 @@ def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_wa
     assert len(found[1].grids["d-ucb"]) == 6
     (row,) = halving_table(studies).rows
     assert row[2].text == "6 x 40 x 1, 3 x 80 x 3"
+
+
+def test_a_rung_that_has_only_begun_is_no_report(store: Path) -> None:
+    (study,) = [
+        study for study in load_frame([Store.open(store)]).studies if study.suite == "grid-rung-2-of-2"
+    ]
+    assert combined([study]) == explorations([replace(study, suite="exploration-rung-2-of-2")]) == []
+    begun = replace(study, grids={})
+    assert combined([begun]) == []
+    assert explorations([replace(begun, suite="exploration-rung-2-of-2")]) == []
+    assert len(combined([replace(begun, suite="grid-selected")])) == 1
 
 
 def test_rungs_as_long_as_the_grid_are_shown_beside_it(tmp_path: Path) -> None:

@@ -14,6 +14,7 @@ from tidepull.analysis import published
 from tidepull.analysis.beside_paper import paper_column
 from tidepull.analysis.frame import Group, Study
 from tidepull.bench.delay import AT_ONCE
+from tidepull.bench.suites.rungs import rung_number
 from tidepull.bench.suites.spec import canonical
 from tidepull.paper.exploration import exploring
 
@@ -24,7 +25,11 @@ FIRST = ("paper-table", "quick-table")
 def combined(studies: Sequence[Study]) -> list[Study]:
     """One study for each problem and horizon, in the paper's order, then by name."""
     merged: dict[tuple[str, int, str], Study] = {}
-    reports = [s for s in studies if not s.grids and s.delay == AT_ONCE and not exploring(s)]
+    reports = [
+        s
+        for s in studies
+        if not s.grids and not rung_number(s.suite) and s.delay == AT_ONCE and not exploring(s)
+    ]
     for study in sorted(reports, key=lambda study: (study.suite not in FIRST, study.suite == "")):
         key = (study.problem, study.horizon, canonical(dict(study.parameters)))
         present = merged.get(key)

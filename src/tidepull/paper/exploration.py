@@ -17,6 +17,7 @@ from tidepull.analysis.compare import paired
 from tidepull.analysis.frame import Group, Study
 from tidepull.analysis.normalise import random_regret
 from tidepull.bench.delay import AT_ONCE
+from tidepull.bench.suites.rungs import rung_number
 from tidepull.paper.evidence import Evidence
 from tidepull.paper.verdicts import OPEN, Claim, Line, below, concluded, difference, missing, worst
 from tidepull.types import FloatArray
@@ -35,7 +36,8 @@ NAMES = tuple(f"{name}{ending}" for ending in SETTINGS.values() for name in (SAM
 
 def exploring(study: Study) -> bool:
     """Whether a study reports kinds of exploration."""
-    return "exploration" in study.suite and not study.grids and study.delay == AT_ONCE
+    searched = study.grids or rung_number(study.suite)
+    return "exploration" in study.suite and not searched and study.delay == AT_ONCE
 
 
 def explorations(studies: Sequence[Study]) -> list[Study]:

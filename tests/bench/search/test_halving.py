@@ -133,6 +133,14 @@ def test_generalists_stay_on_all_problems() -> None:
     assert 0.64 not in discounts(climbed(halved(generalists=0), middling)[1], "p")
 
 
+def test_a_problem_with_large_rewards_does_not_choose_the_generalists_alone() -> None:
+    def unequal(world: str, discount: float, rounds: int) -> float:
+        return middling(world, discount, rounds) * (1000 if world == "p" else 1)
+
+    _, _, last = climbed(halved(generalists=1), unequal)
+    assert discounts(last, "q") == [*DISCOUNTS[:2], 0.64]
+
+
 def test_the_kept_setting_reaches_the_last_rung_whatever_it_scores() -> None:
     text = TEXT + "keep = { discount = 0.6 }\n"
     for specs in climbed(halved(text, generalists=0), high_in_p_low_in_q):
