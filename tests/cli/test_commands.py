@@ -121,7 +121,7 @@ def test_list_shows_parameters_and_ranges_in_plain_text_when_piped() -> None:
         ),
         (
             ("theory", "simulate", "--d", "100000", "--json"),
-            "in 100,000 dimensions would need 32 TB of memory",
+            "in 100,000 dimensions would need 144 TB of memory",
         ),
         (("sweep", "smoke", "--address", "here:6379"), "--address is for --on ray"),
         (("tune", "flipping-gaussian", "ucb", "--address", "here:6379"), "--address is for --on ray"),

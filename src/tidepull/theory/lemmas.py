@@ -88,7 +88,7 @@ class Lemmas:
         normals = self._generators[trial].standard_normal((self._draws, self._setting.d))
         arms = np.argmax(estimates + self._nu[t - 1] * (normals @ white), axis=1)
         chances = np.bincount(arms, minlength=len(means)) / self._draws
-        outside = float(chances[~theory.saturated(means, s, g_t, epsilon)].sum())
+        outside = 1.0 - float(chances[theory.saturated(means, s, g_t, epsilon)].sum())
         promised = OPTIMISM - 1.0 / t**2
         self._unsaturated = min(self._unsaturated, (outside - promised, outside, promised))
         regret = float(chances @ (means.max() - means))

@@ -98,16 +98,21 @@ class Round:
     best_noise: Floats
 
 
+def require_room(setting: Setting, scenario: Scenario, *, squares: int) -> None:
+    """Refuse what does not fit into memory, where so many d x d matrices of every trial are held at once."""
+    trials, d, k = scenario.seeds, setting.d, setting.k
+    require_memory(
+        8 * (trials * d * (squares * d + 6 * k) + 8 * scenario.horizon),
+        f"{trials:,} trials of {scenario.horizon:,} rounds with {k:,} arms in {d:,} dimensions",
+    )
+
+
 def play(
     setting: Setting, scenario: Scenario, *, adversary: Adversary | None = None, agent: Agent | None = None
 ) -> Iterator[Round]:
     """Play all trials side by side, round by round; `adversary` (your own) overrides the scenario's."""
     trials, epsilon = scenario.seeds, setting.epsilon
-    numbers_at_once = trials * setting.d * (4 * setting.d + 6 * setting.k) + 8 * scenario.horizon
-    require_memory(
-        8 * numbers_at_once,
-        f"{trials:,} trials of {scenario.horizon:,} rounds with {setting.k:,} arms in {setting.d:,} dimensions",
-    )
+    require_room(setting, scenario, squares=4)
     draws = Draws(
         range(scenario.seed, scenario.seed + trials),
         setting.k,

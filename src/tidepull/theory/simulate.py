@@ -13,9 +13,12 @@ from tidepull.theory import bound as theory
 from tidepull.theory.adversaries import Adversary
 from tidepull.theory.bound import Floats, Setting
 from tidepull.theory.lemmas import Lemmas
-from tidepull.theory.measurement_error import Round, Scenario, play
+from tidepull.theory.measurement_error import Round, Scenario, play, require_room
 from tidepull.threads import one_blas_thread
 from tidepull.types import BoolArray, IntArray
+
+_SQUARES = 18
+"""d x d matrices of each trial at once: the agent's, those of the lemmas and their potentials, and passing ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -83,6 +86,7 @@ def simulate(
 ) -> Simulated:
     """Play `scenario.seeds` trials and measure everything that the proof speaks of."""
     started = time.perf_counter()
+    require_room(setting, scenario, squares=_SQUARES)
     tally = _Tally(setting, scenario)
     with one_blas_thread():
         for played in play(setting, scenario, adversary=adversary):
