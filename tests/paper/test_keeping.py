@@ -23,7 +23,9 @@ from tidepull.paper.combine import combined
 from tidepull.paper.exploration import explorations
 from tidepull.paper.keeping import keep
 from tidepull.paper.results_page import write_results
-from tidepull.paper.searches import halving_table, played_words, searches_of
+from tidepull.paper.searches import played_words, searches_of
+from tidepull.report.build import build_report
+from tidepull.report.halving import halving_table
 
 ROOT = Path(__file__).parents[2]
 REPORT = """
@@ -249,6 +251,17 @@ def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_wa
     assert len(found[1].grids["d-ucb"]) == 6
     (row,) = halving_table(studies).rows
     assert row[2].text == "6 x 40 x 1, 3 x 80 x 3"
+
+
+def test_the_report_says_what_halving_played_and_how_short_trials_rank_long_ones(
+    store: Path, tmp_path: Path
+) -> None:
+    page = build_report([Store.open(store)], tmp_path / "report", formats=[]).page.read_text()
+    assert "Searches by halving" in page
+    assert "6 x 40 x 1, 3 x 80 x 3" in page
+    (row,) = halving_table(load_frame([Store.open(store)]).studies).rows
+    assert row[4].text.startswith("1 and 2: ")
+    assert row[4].text in page
 
 
 def test_a_rung_that_has_only_begun_is_no_report(store: Path) -> None:

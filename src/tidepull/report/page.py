@@ -22,6 +22,7 @@ from tidepull.report.charts import (
     thinned,
 )
 from tidepull.report.duration import duration
+from tidepull.report.halving import halving_table
 from tidepull.report.provenance import provenance
 from tidepull.report.tables import to_html
 from tidepull.report.verdict import verdict
@@ -46,6 +47,7 @@ def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str, front: Ite
     ]
     for suite in suites:
         parts.extend(_suite(suite, charts))
+    parts.extend(_halving(frame))
     parts.extend(_origin(frame))
     room = files("tidepull.report")
     page = Template(room.joinpath("report.html").read_text(encoding="utf-8"))
@@ -78,6 +80,13 @@ def notice(gaps: Gaps) -> Iterator[str]:
         f"<details><summary>Which ones</summary><pre>{escape(chr(10).join(lines[:_MOST_NAMED]) + more)}</pre>"
         "</details></div>"
     )
+
+
+def _halving(frame: Frame) -> Iterator[str]:
+    table = halving_table(frame.studies)
+    if table.rows:
+        yield f"<h2>Searches by halving</h2><p>{escape(table.title)}.</p>"
+        yield to_html(table)
 
 
 def _in_short(suites: Sequence[ExaminedSuite]) -> Iterator[str]:
