@@ -67,12 +67,12 @@ def table(rows: list[Row], n_seeds: int) -> str:
         f"`python -m benchmarks.random_regret --write`, seeds 0 to {n_seeds - 1}, {versions}, "
         f"{platform.system()} on {platform.machine()}.",
         "",
-        "| problem | rounds | analytic | measured | difference in standard errors |",
-        "|---|---:|---:|---:|---:|",
+        "| problem | rounds | analytic | measured | standard error | difference in standard errors |",
+        "|---|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
         name = f"`{row.id}`" + (f" ({row.remark})" if row.remark else "")
-        measured = f"{row.measured:.1f} ± {row.standard_error:.1f}"
+        measured = f"{row.measured:.1f} | {row.standard_error:.1f}"
         lines.append(f"| {name} | {row.horizon:,} | {row.analytic:.2f} | {measured} | {row.deviation:+.1f} |")
     return "\n".join(lines)
 

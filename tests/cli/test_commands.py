@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import statistics
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
+
+from tidepull.analysis.summary import summarise
+from tidepull.cli.run import with_spread
 
 TIDEPULL = [sys.executable, "-W", "error", "-c", "from tidepull.cli import main; main()"]
 
@@ -66,7 +71,13 @@ def test_run_prints_aligned_plain_text_when_piped() -> None:
     assert done.returncode == 0, done.stderr
     assert "\x1b[" not in done.stdout
     assert "│" not in done.stdout
-    assert done.stdout.splitlines()[-1].startswith("mean")
+    assert any(line.startswith("mean ± std") for line in done.stdout.splitlines())
+
+
+def test_spread_is_the_standard_deviation_over_trials() -> None:
+    regrets = [3.0, 5.0, 10.0]
+    assert with_spread(summarise(np.array(regrets))) == f"6.0 ± {statistics.stdev(regrets):.1f}"
+    assert with_spread(summarise(np.array(regrets[:1]))) == "3.0"
 
 
 def test_run_gives_a_setting_to_the_problem_or_the_policy_that_has_it() -> None:

@@ -11,7 +11,7 @@ from tidepull.analysis.summary import summarise
 from tidepull.bench.trial import run_trial
 from tidepull.cli.console import print_table, say
 from tidepull.cli.options import SEEDS, seeds_of
-from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_interval
+from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_spread
 from tidepull.encoders import compiling, warm_up
 from tidepull.registry import Named
 from tidepull.report.plots import pyplot, regret_curves
@@ -55,13 +55,13 @@ def demo(
     rows = [
         [
             f"[bold green]{name}[/]" if name == best else name,
-            with_interval(regrets[name]),
+            with_spread(regrets[name]),
             f"{np.mean([share_of_oracle(t) for t in done[name]]):.1%}",
             f"{np.mean([t.seconds for t in done[name]]):.2f}",
         ]
         for name in sorted(regrets, key=lambda name: -regrets[name].mean)
     ]
-    columns = ["policy", "regret (95% interval)", "of the oracle's reward", "seconds a trial"]
+    columns = ["policy", "regret ± standard deviation", "of the oracle's reward", "seconds a trial"]
     print_table(f"{PROBLEM}: {len(played)} trials of {horizon:,} rounds", columns, rows, right=(1, 2, 3))
     curves = {name: np.stack([t.regret for t in row]) for name, row in done.items()}
     regret_curves(curves, title=f"{PROBLEM}: mean of {len(played)} trials, 95% band", path=out)

@@ -107,9 +107,15 @@ def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
     rewards = summarise(np.array([t.rewards.sum() for t in trials]))
     share = float(np.mean([share_of_oracle(t) for t in trials]))
     seconds = float(np.mean([t.seconds for t in trials]))
-    rows.append(["mean", with_interval(regrets), with_interval(rewards), f"{share:.1%}", f"{seconds:.2f}"])
+    label = "mean" if len(trials) < 2 else "mean ± std"
+    rows.append([label, with_spread(regrets), with_spread(rewards), f"{share:.1%}", f"{seconds:.2f}"])
     columns = ["seed", "regret", "reward", "of the oracle's reward", "seconds"]
     print_table(f"{title} ({remark})" if remark else title, columns, rows, right=range(1, 5))
+    if len(trials) > 1:
+        low, high = regrets.mean - regrets.half_width, regrets.mean + regrets.half_width
+        say(
+            f"[dim]± is the standard deviation over trials; mean regret, 95% interval: {low:.1f} to {high:.1f}[/]"
+        )
     for name, value in trials[0].diagnostics.items():
         if name == "beliefs" and (told := beliefs_of(trials[0].diagnostics)):
             for words, weight in (one for one in told.leading if one[1] >= 0.005):
@@ -123,6 +129,6 @@ def share_of_oracle(trial: Trial) -> float:
     return float(1 - trial.regret[-1] / trial.optimal.sum())
 
 
-def with_interval(summary: Summary) -> str:
-    """Mean ± half of the 95% interval; the mean alone when there is one trial."""
-    return f"{summary.mean:.1f}" if summary.trials < 2 else f"{summary.mean:.1f} ± {summary.half_width:.1f}"
+def with_spread(summary: Summary) -> str:
+    """Mean ± standard deviation over trials; the mean alone when there is one trial."""
+    return f"{summary.mean:.1f}" if summary.trials < 2 else f"{summary.mean:.1f} ± {summary.std:.1f}"

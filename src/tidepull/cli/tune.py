@@ -205,7 +205,8 @@ def _show(
         rows,
         right=(1, 2),
     )
-    sure = f" ± {gain.half_width:.1f} (95%, same seeds)" if gain.trials > 1 else " (a single seed)"
+    low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
+    sure = f" (95% interval {low:+.1f} to {high:+.1f}, same seeds)" if gain.trials > 1 else " (a single seed)"
     say(f"tuned minus default: {gain.mean:+.1f}{sure}")
     say(", ".join(f"{name} = {value}" for name, value in best.parameters.items()))
     if best.horizon < space.horizon:
