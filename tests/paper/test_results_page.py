@@ -117,17 +117,20 @@ def test_table_goes_between_the_marks_of_a_readme_and_nowhere_else(tmp_path: Pat
     study = make_study("flipping-gaussian", {"d-ucb": around(1380)})
     file = tmp_path / "README.md"
     file.write_text("before\n<!-- results -->\nold\n<!-- /results -->\nafter\n")
-    update_table(file, [study])
+    suites = {"paper-table": find_suite("paper-table").read_text()}
+    update_table(file, [study], suites)
     once = file.read_text()
-    update_table(file, [study])
+    update_table(file, [study], suites)
     assert file.read_text() == once
     assert once.startswith("before\n<!-- results -->\n| problem |")
     assert once.endswith("<!-- /results -->\nafter\n")
     assert "1,380.0" in once
     assert "old" not in once
+    assert "- D-UCB: the candidate of the paper's grid with which its cell comes out.\n" in once
+    assert "- default NN: the paper's default.\n" in once
     file.write_text("no marks")
     with pytest.raises(InputError, match="needs the lines"):
-        update_table(file, [study])
+        update_table(file, [study], {})
 
 
 def test_alternatives_to_posterior_sampling_have_a_picture_of_their_own(tmp_path: Path) -> None:

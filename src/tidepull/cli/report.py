@@ -58,7 +58,7 @@ def report(
         command = f"tidepull report {' '.join(str(directory) for directory in directories)} --docs {docs}"
         say(f"results: [bold]{write_results(made.frame, docs, command=command)}[/]")
     if readme is not None:
-        update_table(readme, combined(made.frame.studies))
+        update_table(readme, combined(made.frame.studies), made.frame.suites)
 
 
 def _rebuild(kept: Path, docs: Path, readme: Path | None, *, json: bool) -> None:
@@ -70,7 +70,7 @@ def _rebuild(kept: Path, docs: Path, readme: Path | None, *, json: bool) -> None
     command = f"tidepull report --from {kept} --docs {docs}"
     page = write_results(frame, docs, command=command, known=read_curves(folder))
     if readme is not None:
-        update_table(readme, combined(frame.studies))
+        update_table(readme, combined(frame.studies), frame.suites)
     if json:
         print_json({"page": str(page), "trials": frame.trials, "missing": len(frame.gaps.missing)})
     else:

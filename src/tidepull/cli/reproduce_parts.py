@@ -8,7 +8,7 @@ from enum import StrEnum
 from pathlib import Path
 
 from tidepull.analysis.published import TRIALS
-from tidepull.bench.suites.suite import Suite, find_suite, load_suite, parse_suite
+from tidepull.bench.suites.suite import Suite, find_suite, load_suite, own_suites, parse_suite
 from tidepull.errors import ParameterError
 from tidepull.files import write_whole
 from tidepull.paper.exploration import TRIALS as EXPLORED
@@ -42,7 +42,7 @@ _REPORTS: dict[Target, tuple[str, ...]] = {
     Target.curves: _TABLE,
     Target.stationary: ("paper-stationary",),
     Target.criteo: ("paper-criteo",),
-    Target.exploration: ("paper-exploration-report", f"paper-exploration{SELECTED}"),
+    Target.exploration: ("paper-exploration-report", *(f"{search}{SELECTED}" for search in _OF_EXPLORATION)),
     Target.sensitivity: (),
     Target.theory: (),
 }
@@ -57,7 +57,9 @@ def suites_of(target: Target, *, quick: bool) -> list[str]:
     """The suites that report a target, the shortest first; best settings are those that come along."""
     table = _QUICK if quick else _REPORTS
     targets = table if target is Target.all else (target,)
-    return list(dict.fromkeys(name for wanted in targets for name in table[wanted]))
+    along = {path.stem for path in own_suites().glob(f"*{SELECTED}.toml")}
+    names = dict.fromkeys(name for wanted in targets for name in table[wanted])
+    return [name for name in names if not name.endswith(SELECTED) or name in along]
 
 
 def searches_of(target: Target) -> tuple[str, ...]:

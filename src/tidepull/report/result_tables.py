@@ -87,7 +87,7 @@ def details_table(study: Study, random: float | None, traces: Mapping[str, Trace
         SHARE,
         "trials worse than random",
     ]
-    columns += ["best arm", "realised regret", "seconds a trial"]
+    columns += ["best arm", "realised regret", "wall-clock seconds a trial"]
     columns += ["paper", "difference (s.e.)"] if printed else []
     columns += [f"paper, {SHARE}"] if shared else []
     rows = []
