@@ -183,6 +183,11 @@ def test_generalists_need_random_arms() -> None:
     assert len(climbed(halved(text, generalists=0), high_in_p_low_in_q)[2]) == 2 * 3 * 2
 
 
+def test_a_suite_without_a_grid_has_nothing_to_search() -> None:
+    with pytest.raises(SuiteError, match="mine has no policy with several settings to search"):
+        halved(TEXT.replace(f"grid = {{ discount = {DISCOUNTS} }}", ""))
+
+
 def test_standings_and_their_rank_correlation_agree_with_scipy() -> None:
     from scipy.stats import spearmanr
 

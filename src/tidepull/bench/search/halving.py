@@ -82,6 +82,8 @@ class Halving:
             _Field(name, kind, {world: tuple(texts) for world, texts in worlds.items()})
             for (name, kind), worlds in settings.items()
         ]
+        if all(len(texts) == 1 for field in self._fields for texts in field.settings.values()):
+            raise SuiteError(f"{suite.name} has no policy with several settings to search; give one a grid")
         self._check_baseline(suite.name)
 
     def asked(self, number: int, rewards: Rewards) -> Asked:
