@@ -112,6 +112,7 @@ def test_the_page_from_kept_trials_equals_the_page_from_the_store(
     page = (tmp_path / "b" / "results.md").read_text()
     assert "rnlps-default" in page
     assert "by hand" in page
+    assert "flipping-gaussian, 40 rounds, one trial of each setting (0 s of CPU time):" in page
     assert "Not all trials are here" not in page
 
 

@@ -10,6 +10,7 @@ from tidepull.analysis.sensitivity import sensitivities
 from tidepull.bench.delay import AT_ONCE
 from tidepull.bench.suites.rungs import rung_number, searched_suite
 from tidepull.report import result_tables
+from tidepull.report.duration import duration
 from tidepull.report.halving import halving_table, trials_text
 from tidepull.report.tables import to_markdown
 
@@ -61,8 +62,13 @@ def searches_section(searches: Sequence[Study]) -> Iterator[str]:
         )
         yield "![Sensitivity](results/sensitivity.svg)"
         for study in searches:
-            yield f"{played_words(study)}:"
+            yield f"{played_words(study)} ({duration(_cpu_seconds(study))} of CPU time):"
             yield to_markdown(result_tables.sensitivity_table(study, sensitivities(study)))
+
+
+def _cpu_seconds(study: Study) -> float:
+    groups = [group for settings in study.grids.values() for group in settings]
+    return sum(row.cpu_seconds for group in groups for row in group.rows)
 
 
 def halving_section(studies: Sequence[Study]) -> Iterator[str]:
