@@ -186,6 +186,20 @@ def test_a_search_whose_store_is_lost_goes_on_from_kept_trials(kept: Path, tmp_p
     assert archived_rows(kept) == before
 
 
+def test_a_sweep_whose_store_is_lost_goes_on_from_kept_trials(kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "table.toml").write_text(REPORT.replace('"0-5"', '"0-7"'))
+    new, before = tmp_path / "new", archived_rows(kept)
+    place = ("--out", str(new), "--on", "here", "--json")
+    done = command("sweep", str(tmp_path / "table.toml"), *place, "--known", str(kept))
+    assert (done["total"], done["ran"]) == (8 * 2 * 2, 2 * 2 * 2)
+    keep(Store.open(new), kept)
+    after = archived_rows(kept)
+    assert before.items() <= after.items()
+    assert len(after) == len(before) + 8
+    assert len(read_curves(kept)) == 8 * 2 * 2
+    write_results(archived_frame(kept), tmp_path / "docs", command="how", known=read_curves(kept))
+
+
 def test_suites_that_a_new_store_does_not_know_stay(kept: Path, tmp_path: Path) -> None:
     before = archived_rows(kept)
     other = fill(tmp_path / "other", REPORT.replace('"paper-table"', '"late"').replace("0-5", "50-51"))

@@ -17,6 +17,10 @@ DELAY = "How many rounds late rewards come: N, or geometric:MEAN[:LOST] (LOST is
 """How every `--delay` is written."""
 
 
+KNOWN = "CSV files of trials, or folders of them, that need not be played again; may be given again."
+"""How every `--known` is meant."""
+
+
 def seeds_of(text: str, option: str = "--seeds") -> tuple[int, ...]:
     """The seeds that an option names, in rising order."""
     try:

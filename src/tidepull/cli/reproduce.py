@@ -189,6 +189,7 @@ def _run(suite: str, *, directory: Path, workers: int | None, retry_failed: bool
             out=directory,
             workers=workers or usable_cpus(),
             only=[],
+            known=[],
             dry_run=False,
             retry_failed=retry_failed,
             partial=partial,

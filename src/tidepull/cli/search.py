@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import typer
 
-from tidepull.bench.running.runner import Work, prepare, start
+from tidepull.bench.running.runner import prepare, start, without_known
 from tidepull.bench.search.agreement import Agreement, agreements
 from tidepull.bench.search.halving import Halving, world_of
 from tidepull.bench.search.selection import BASELINE, kind_of_problem
@@ -26,6 +26,7 @@ from tidepull.bench.suites.spec import TrialSpec
 from tidepull.bench.suites.suite import Suite, load_suite
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
 from tidepull.cli.executor import check_address, executor_for
+from tidepull.cli.options import KNOWN
 from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.sweep import announce, run_shown
 from tidepull.cli.sweep_display import Display
@@ -45,9 +46,7 @@ def search(
         None, metavar="SHARE[:SEEDS],...", help="Shares of the horizon and numbers of seeds: 1/4:1,1/2:1,1."
     ),
     budget: str = typer.Option(None, help="Begin no trial after this time: 90s, 30m, 4h."),
-    known: list[Path] = typer.Option(
-        [], help="CSV files of trials, or folders of them, that need not be played again; may be given again."
-    ),
+    known: list[Path] = typer.Option([], help=KNOWN),
     out: Path = typer.Option(None, help="The store (out/NAME if not given)."),
     workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
     only: list[str] = typer.Option(
@@ -150,7 +149,7 @@ class _Climb:
     def _play(self, number: int, specs: tuple[TrialSpec, ...]) -> None:
         name = plan_name(self._suite.name, number, len(self.halving.rule.rungs))
         part = Suite(name, "", self._suite.text, specs)
-        work = _without_known(prepare(part, self.store, retry_failed=self._retry_failed), self.results.known)
+        work = without_known(prepare(part, self.store, retry_failed=self._retry_failed), self.results.known)
         announce(work, name, self.store.directory)
         before = next((plan for plan in read_plans(self.store) if plan.suite == name), None)
         progress = start(part, self.store, work)
@@ -207,11 +206,6 @@ def _kinds(specs: Sequence[TrialSpec]) -> dict[str, str]:
         )
         for world, spec in examples.items()
     }
-
-
-def _without_known(work: Work, known: Mapping[str, float]) -> Work:
-    todo = tuple(spec for spec in work.todo if spec.hash not in known)
-    return replace(work, todo=todo, done=work.done + len(work.todo) - len(todo))
 
 
 def _joined(plan: Plan, before: Plan | None) -> Plan:

@@ -13,13 +13,15 @@ import typer
 from rich.markup import escape
 
 from tidepull.bench.running.executors import LocalProcesses
-from tidepull.bench.running.runner import Progress, Work, estimator, prepare, start
+from tidepull.bench.running.runner import Progress, Work, estimator, prepare, start, without_known
 from tidepull.bench.running.runner import sweep as run_sweep
 from tidepull.bench.store.index import compact
+from tidepull.bench.store.known import known_rewards
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import load_suite
 from tidepull.cli.console import INTERRUPTED, print_json, say
 from tidepull.cli.executor import check_address, executor_for
+from tidepull.cli.options import KNOWN
 from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.sweep_display import Display, shown, time_left
 from tidepull.errors import StoreError
@@ -37,6 +39,7 @@ def sweep(
         [], metavar="PATTERN", help="Only trials whose id fits, such as '*/rnlps*/*'; may be given again."
     ),
     dry_run: bool = typer.Option(False, "--dry-run", help="Count and estimate; run nothing."),
+    known: list[Path] = typer.Option([], help=KNOWN),
     retry_failed: bool = typer.Option(False, "--retry-failed", help="Run failed trials again too."),
     partial: bool = typer.Option(False, "--partial", help=PARTIAL),
     on: Literal["local", "here", "ray"] = typer.Option(
@@ -50,7 +53,7 @@ def sweep(
     loaded = load_suite(suite)
     directory = out or Path("out") / loaded.name
     store = Store(directory)
-    work = prepare(loaded, store, only=only, retry_failed=retry_failed)
+    work = without_known(prepare(loaded, store, only=only, retry_failed=retry_failed), known_rewards(known))
     announce(work, loaded.name, directory)
     if dry_run:
         able = ready(work.todo, partial=True)

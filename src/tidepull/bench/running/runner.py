@@ -6,10 +6,10 @@ import json
 import math
 import time
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 
 from tidepull.bench.attempt import Result
@@ -80,6 +80,12 @@ def prepare(suite: Suite, store: Store, *, only: Sequence[str] = (), retry_faile
         failed_before=() if retry_failed else tuple(wanted[hash].id for hash in wanted if hash in failed),
         damaged={wanted[hash].id: fault for hash, fault in census.damaged.items()},
     )
+
+
+def without_known(work: Work, known: Container[str]) -> Work:
+    """The work without trials (by hash) whose results are known from elsewhere; they count as done."""
+    todo = tuple(spec for spec in work.todo if spec.hash not in known)
+    return replace(work, todo=todo, done=work.done + len(work.todo) - len(todo))
 
 
 def start(suite: Suite, store: Store, work: Work) -> Progress:
