@@ -28,6 +28,7 @@ HAZARDS = (1 / 5000, 1 / 1000, 1 / 200)
 _MOST_RUNS, _FEWEST_RUNS, _PRODUCTS = 100, 12, 40_000
 _LARGEST = 4_000_000
 _DATES = 16
+_CURIOSITY = 0.25
 _MOVED, _MOST_MOVED = 2.0, 3
 _FIXED = ("hazards",)
 _LEARNT = tuple(name for name in Runs._fields if name not in _FIXED)
@@ -76,7 +77,7 @@ class RunFilter:
         """One draw of every arm's expected reward in round t: a hazard, a run of every chain, the weights."""
         X, chains = np.ascontiguousarray(self._blocks.seen(X)), len(self.runs.latest)
         picked = np.empty(chains, np.int64)
-        runs.pick(self.runs, t, rng.random(1 + chains), picked)
+        runs.pick(self.runs, t, 1.0 if self._together else _CURIOSITY, rng.random(1 + chains), picked)
         if binary and self._blocks.dim == 1:
             return beta_draw(*self._counts(picked), rng)
         std = self._blocks.spread(self.runs.noise, rng)

@@ -306,7 +306,7 @@ def replay(
 
 
 @compiled
-def pick(runs: Runs, t: int, uniform: FloatArray, picked: IntArray) -> None:
+def pick(runs: Runs, t: int, curiosity: float, uniform: FloatArray, picked: IntArray) -> None:
     """A run for every chain in round t by its weight, all under one hazard; -1: one that begins now."""
     g, left = 0, uniform[0]
     while g < runs.hazards.shape[0] - 1 and left >= runs.belief[g]:
@@ -316,7 +316,7 @@ def pick(runs: Runs, t: int, uniform: FloatArray, picked: IntArray) -> None:
         picked[c] = NOBODY
         if runs.latest[c] == NOBODY:
             continue
-        stays = (1 - runs.hazards[g]) ** max(t - runs.latest[c], 0)
+        stays = 1 - curiosity * (1 - (1 - runs.hazards[g]) ** max(t - runs.latest[c], 0))
         left = uniform[1 + c]
         if left >= stays:
             continue

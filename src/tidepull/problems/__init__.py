@@ -11,6 +11,7 @@ from tidepull.problems import (
     linear,
     random_worlds,
     steady_contexts,
+    stretches,
     wall_clock,
 )
 from tidepull.problems.criteo import banners
@@ -137,6 +138,24 @@ problems.add(
         "6 Bernoulli arms that follow hour and weekday, while traffic varies",
         wall_clock.WallClockParameters,
         wall_clock.WallClockArms,
+        horizon=6000,
+    )
+)
+problems.add(
+    Entry(
+        "change-points-bernoulli",
+        "Bernoulli arms that change abruptly in unannounced rounds, one arm or all",
+        stretches.ChangePointsParameters,
+        stretches.change_points_bernoulli,
+        horizon=5000,
+    )
+)
+problems.add(
+    Entry(
+        "returning-regimes",
+        "8 Bernoulli arms under three regimes that come back at irregular times",
+        stretches.ReturningRegimesParameters,
+        stretches.returning_regimes,
         horizon=6000,
     )
 )

@@ -20,7 +20,7 @@ class DriftingArms:
     def __init__(self, drift: Drift, reward: Reward) -> None:
         self.drift = drift
         self.n_arms = len(drift(0))
-        self._reward = reward
+        self.reward = reward
         self._begin(0)
 
     def context(self) -> Context:
@@ -33,7 +33,7 @@ class DriftingArms:
 
     def step(self, arm: int) -> float:
         """The reward of an arm, and on to the next round."""
-        reward = self._reward(self._means, arm)
+        reward = self.reward(self._means, arm)
         self._begin(self._t + 1)
         return reward
 

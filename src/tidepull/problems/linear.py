@@ -72,7 +72,7 @@ class LinearProblem:
         self.sampler = sampler
         self.drift = drift
         self.remark = remark
-        self._reward = GaussianReward(noise_std, streams.generator("noise"))
+        self.reward = GaussianReward(noise_std, streams.generator("noise"))
         self._contexts = streams.generator("contexts")
         self._begin(0)
         self.n_arms = len(self._features)
@@ -87,7 +87,7 @@ class LinearProblem:
 
     def step(self, arm: int) -> float:
         """The reward of an arm, and on to the next round."""
-        reward = self._reward(self._means, arm)
+        reward = self.reward(self._means, arm)
         self._begin(self._t + 1)
         return reward
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from tidepull.errors import ProblemError
 from tidepull.problems.drift import read_only
+from tidepull.problems.stretches import redrawn, stays
 from tidepull.types import FloatArray, IntArray
 
 LONGEST = 16_384
 """Rounds for which a drawn drift is worked out beforehand."""
+STRETCHES = ("few-changes", "many-changes", "returning")
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +66,8 @@ def drifting_means(kind: str, n: int, rng: np.random.Generator) -> FloatArray:
         return _sine(t, n, rng)
     if kind == "seasons":
         return (_sine(t, n, rng) + _sine(t, n, rng)) / 2
+    if kind in STRETCHES:
+        return _stretches(kind, lambda m, alone: redrawn(n, m - 1, not alone, rng), rng)
     if kind == "walk":
         step = log_uniform(rng, 0.005, 0.05)
         return reflected(rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0))
@@ -82,11 +87,34 @@ def drifting_vectors(kind: str, dim: int, rng: np.random.Generator) -> FloatArra
     if kind == "sine":
         angle = 2 * np.pi * (np.arange(LONGEST)[:, None] / log_uniform(rng, 8, 1000) + rng.random())
         return np.asarray(np.cos(angle) * first + np.sin(angle) * second)
+    if kind in STRETCHES:
+        return _stretches(kind, lambda m, _: unit_rows(m, dim, rng), rng)
     if kind == "walk":
         steps = rng.standard_normal((LONGEST, dim)) / np.sqrt(dim)
         path = first + log_uniform(rng, 0.003, 0.03) * np.cumsum(steps, axis=0)
         return np.asarray(path / np.linalg.norm(path, axis=1, keepdims=True))
     raise ProblemError(f"there is no drift '{kind}' for vectors")
+
+
+def _stretches(kind: str, values: Callable[[int, bool], FloatArray], rng: np.random.Generator) -> FloatArray:
+    """Few changes (3 to 9 in 5,000 rounds on average), many (20 to 60), or two to five regimes that return;
+    `values` makes so many rows, which differ from the row before in one place or in all."""
+    if kind == "returning":
+        regimes = int(rng.integers(2, 6))
+        starts, ruling = stays(regimes, log_uniform(rng, 80, 500), LONGEST, rng)
+        rows = values(regimes, False)[ruling]
+    else:
+        low, high = (3, 9) if kind == "few-changes" else (20, 60)
+        starts = np.flatnonzero(rng.random(LONGEST) < rng.integers(low, high + 1) / 5000)
+        starts = np.concatenate([[0], starts[starts > 0]])
+        rows = values(len(starts), bool(rng.random() < 0.5))
+    return np.asarray(np.repeat(rows, np.diff(np.append(starts, LONGEST)), axis=0))
+
+
+def unit_rows(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
+    """Unit vectors in random directions."""
+    rows = rng.standard_normal((n, dim))
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def _sine(t: IntArray, n: int, rng: np.random.Generator) -> FloatArray:

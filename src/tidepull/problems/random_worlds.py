@@ -37,9 +37,14 @@ Kind = Literal[
     "labels-stationary", "labels-flip", "labels-irregular", "labels-slow",
     "outside-parity", "outside-two-step",
     "paths-stationary", "paths-flip", "paths-irregular",
+    "arms-few-changes", "arms-many-changes", "arms-returning",
+    "vectors-few-changes", "vectors-many-changes", "vectors-returning",
 ]  # fmt: skip
 KINDS = tuple(kind for kind in get_args(Kind) if kind != "any")
-DRAWN = tuple(kind for kind in KINDS if not kind.startswith("outside"))
+DRAWN = tuple(
+    kind for kind in KINDS if not kind.startswith("outside") and not kind.endswith(("changes", "returning"))
+)
+"""Those that take turns when any is asked for; kinds that came later must not renumber the worlds."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -23,14 +23,14 @@ class GaussianReward:
     """N(mean, noise_std^2)."""
 
     def __init__(self, noise_std: float, rng: np.random.Generator) -> None:
-        self._noise_std = noise_std
+        self.noise_std = noise_std
         self._rng = rng
 
     def __call__(self, means: FloatArray, arm: int) -> float:
         """The mean of the arm plus its own noise of this round."""
         _check_arm(arm, len(means))
         noise = self._rng.standard_normal(len(means))
-        return float(means[arm] + self._noise_std * noise[arm])
+        return float(means[arm] + self.noise_std * noise[arm])
 
 
 class BernoulliReward:

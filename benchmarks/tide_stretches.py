@@ -1,0 +1,162 @@
+"""Change points and returning regimes: what the two families gain where they are right and cost where they are wrong.
+
+    python -m benchmarks.tide_stretches run --out results/tide_stretches.csv
+    python -m benchmarks.tide_stretches table results/tide_stretches.csv
+
+Development worlds and seeds only (from 60,000 on). One row for each trial; those in the file already are not run again.
+Five worlds of a kind, two seeds each; all kinds of one world come before the next. Beside `tide` with neither, one or
+both of the families: the specialist who is told which rounds pay alike (`specialists.py`), and for rewards of 0 and 1
+under change points GLR-klUCB with per-arm restarts, told the horizon and the number of changes (`glr.py`).
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import json
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.glr import GLRklUCB
+from benchmarks.specialists import specialist
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_problem
+from tidepull.registry import Named
+
+FIELDS = ("kind", "world", "seed", "horizon", "policy", "regret", "milliseconds", "explanation")
+FIRST = 60_000
+TIDES: dict[str, dict[str, Any]] = {
+    "tide": {},
+    "tide + changes": {"also": ["changes"]},
+    "tide + regimes": {"also": ["regimes"]},
+    "tide + both": {"also": ["changes", "regimes"]},
+}
+POLICIES = ("specialist", "glr", "random", *TIDES)
+RIGHT = ("published-local", "published-global", "one-arm", "all-arms", "returning")
+WRONG = (
+    "arms-stationary", "arms-flip", "arms-irregular", "arms-sine", "arms-seasons", "arms-walk", "arms-chain",
+    "labels-stationary", "labels-irregular", "vectors-stationary", "vectors-walk", "vectors-irregular",
+    "arms-few-changes", "arms-many-changes", "arms-returning", "vectors-few-changes", "vectors-returning",
+)  # fmt: skip
+
+
+def problem_of(kind: str, world: int) -> tuple[Named, int, int]:
+    """The problem, its horizon, and the number of changes that are told (0: not a change-point problem)."""
+    rng = np.random.default_rng([world, 9])
+    if kind == "returning":
+        return "returning-regimes", 6000, 0
+    if kind.startswith("published"):
+        return ("change-points-bernoulli", {"levels": kind}), 5000, 4
+    if kind in ("one-arm", "all-arms"):
+        changes, n_arms = int(rng.integers(3, 10)), int(rng.integers(3, 7))
+        drawn = {"n_arms": n_arms, "changes": changes, "together": kind == "all-arms"}
+        return ("change-points-bernoulli", drawn), 5000, changes
+    return ("random-world", {"world": world, "kind": kind}), 2048 if kind.startswith("arms") else 1024, 0
+
+
+def trial(kind: str, world: int, seed: int, policy: str) -> dict[str, Any] | None:
+    """One row; None when this policy does not play this kind."""
+    named, horizon, changes = problem_of(kind, world)
+    # Problems other than random-world draw their levels from their seed: each trial has a world of its own.
+    fixed = None if kind.startswith(("arms-", "labels", "vectors")) else world + seed
+    problem = build_problem(named, seed=seed if fixed is None else fixed)
+    learner: Any = policy
+    if policy == "specialist":
+        learner = specialist(problem, horizon, seed)
+    elif policy == "glr":
+        learner = GLRklUCB(problem.n_arms, horizon, changes) if changes else None
+    elif policy in TIDES:
+        learner = ("tide", TIDES[policy])
+    if learner is None:
+        return None
+    started = time.process_time()
+    result = run_trial(named, learner, horizon=horizon, seed=seed, problem_seed=fixed)
+    return {
+        "kind": kind,
+        "world": world,
+        "seed": seed,
+        "horizon": horizon,
+        "policy": policy,
+        "regret": round(float(result.regret[-1]), 2),
+        "milliseconds": round((time.process_time() - started) / horizon * 1e3, 3),
+        "explanation": result.diagnostics.get("explanation", ""),
+    }
+
+
+def wanted(kinds: list[str], worlds: int, policies: list[str]) -> Iterator[tuple[str, int, int, str]]:
+    """All trials, in order."""
+    for world in range(FIRST, FIRST + worlds):
+        for seed in (0, 1):
+            for kind in kinds:
+                for policy in policies:
+                    yield kind, world, 10_000 * seed + world, policy
+
+
+def run(out: Path, kinds: list[str], worlds: int, policies: list[str]) -> None:
+    """Whatever is not in the file yet."""
+    out.parent.mkdir(parents=True, exist_ok=True)
+    done: set[tuple[str, int, int, str]] = set()
+    if out.exists():
+        with out.open() as file:
+            done = {(r["kind"], int(r["world"]), int(r["seed"]), r["policy"]) for r in csv.DictReader(file)}
+    with out.open("a", newline="") as file:
+        writer = csv.DictWriter(file, FIELDS)
+        if not done:
+            writer.writeheader()
+        for key in wanted(kinds, worlds, policies):
+            row = None if key in done else trial(*key)
+            if row is not None:
+                writer.writerow(row)
+                file.flush()
+                print(json.dumps(row), flush=True)
+
+
+def table(path: Path) -> str:
+    """Mean regret by kind and policy over the trials that every `tide` of the kind has played."""
+    regrets: dict[str, dict[str, dict[tuple[int, int], float]]] = defaultdict(lambda: defaultdict(dict))
+    with path.open() as file:
+        for row in csv.DictReader(file):
+            regrets[row["kind"]][row["policy"]][int(row["world"]), int(row["seed"])] = float(row["regret"])
+    lines = [
+        "| kind | trials | " + " | ".join(POLICIES) + " |",
+        "|---|---:|" + "---:|" * len(POLICIES),
+    ]
+    for kind in (*RIGHT, *WRONG):
+        played = regrets[kind]
+        common = set.intersection(*(set(played[name]) for name in TIDES))
+        if common:
+            cells = [
+                f"{np.mean([played[name][key] for key in common]):.1f}"
+                if common <= set(played[name])
+                else "-"
+                for name in POLICIES
+            ]
+            lines.append(f"| {kind} | {len(common)} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    commands = parser.add_subparsers(dest="command", required=True)
+    running = commands.add_parser("run")
+    running.add_argument("--out", type=Path, required=True)
+    running.add_argument("--kinds", default=",".join((*RIGHT, *WRONG)))
+    running.add_argument("--policies", default=",".join(POLICIES))
+    running.add_argument("--worlds", type=int, default=5)
+    commands.add_parser("table").add_argument("file", type=Path)
+    given = parser.parse_args()
+    if given.command == "run":
+        run(given.out, given.kinds.split(","), given.worlds, given.policies.split(","))
+    else:
+        print(table(given.file))
+
+
+if __name__ == "__main__":
+    main()
