@@ -127,11 +127,16 @@ def test_reproduce_runs_only_what_is_missing_then_reports(
 
 @pytest.mark.usefixtures("small")
 def test_page_has_the_papers_table_every_claim_and_the_theorem(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(reproduce, "QUICK", {"horizon": 8, "seeds": 2, "seed": 0})
     store = tmp_path / "store"
     run(Target.all, store, trials=2)
+    said = capsys.readouterr()
+    assert "NaN" not in said.out
+    claims = json.loads(said.out)["claims"]
+    assert {claim["outcome"] for claim in claims} == {"open"}
+    assert "38 claims" in said.err
     page = (store / "report" / "index.html").read_text()
     assert "The paper&#x27;s table" in page or "The paper's table" in page
     assert "38 claims: 0 holds, 0 fails, 38 open." in page

@@ -189,10 +189,11 @@ def test_conventional_policies_are_worse_where_change_is_quicker() -> None:
 def test_consistently_allows_no_clear_loss_and_needs_all_problems(
     second: list[float] | None, outcome: str
 ) -> None:
-    wins = [at(problem, a=around(200), b=around(400)) for problem in (GAUSSIAN, CHAIN)]
+    played = [GAUSSIAN, CHAIN, "flipping-bernoulli"]
+    wins = [at(problem, a=around(200), b=around(400)) for problem in played]
     third = [at("wall-following", a=around(300), b=second)] if second else []
     third = [replace(study, horizon=5455) for study in third]
-    claim = rules.consistently(evidence(*wins, *third), "", [("a", "b")], [GAUSSIAN, CHAIN, "wall-following"])
+    claim = rules.consistently(evidence(*wins, *third), "", [("a", "b")], [*played, "wall-following"])
     assert claim.outcome == outcome
 
 
@@ -275,6 +276,24 @@ def test_exploration_is_decided_by_forty_paired_trials_of_everything(
         assert claim.outcome == outcome, claim
         assert all(np.isfinite(line.low) for line in claim.lines)
         assert all("so far" in line.what for line in claim.lines) == (trials < 40)
+
+
+def test_exploration_on_six_problems_is_judged_by_their_average() -> None:
+    studies = explored(40)
+    worse = {group.name: group.regrets.tolist() for group in studies[1].groups} | {
+        "rnlps-best": around(370, trials=40)
+    }
+    studies[1] = make_study(studies[1].problem, worse, suite=studies[1].suite)
+    claim = exploration.wider_claim(evidence(explored=studies), "")
+    assert FAILS in [line.outcome for line in claim.lines]
+    assert claim.outcome == HOLDS
+    assert exploration.papers_claim(evidence(explored=studies), "").outcome == HOLDS
+
+
+def test_of_several_lengths_the_longest_trials_are_judged() -> None:
+    short = make_study(GAUSSIAN, {"a": around(1), "b": around(200)}, horizon=100)
+    found = evidence(at(GAUSSIAN, a=around(900), b=around(200)), short)
+    assert rules.beats(found, "", GAUSSIAN, ["a"], ["b"]).lines[0].value == pytest.approx(700)
 
 
 def test_exploration_names_what_was_not_played_and_shows_the_interval_so_far() -> None:

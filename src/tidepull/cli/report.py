@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -77,8 +78,8 @@ def _rebuild(kept: Path, docs: Path, readme: Path | None, *, json: bool) -> None
         say(f"results: [bold]{page}[/], from {frame.trials:,} trials")
 
 
-def announce(made: Report, *, json: bool) -> None:
-    """Say what was found and where it is."""
+def announce(made: Report, *, json: bool, **more: Any) -> None:
+    """Say what was found and where it is; `more` stands in the JSON too."""
     gaps = made.frame.gaps
     if json:
         print_json(
@@ -93,6 +94,7 @@ def announce(made: Report, *, json: bool) -> None:
                 "verdicts": [
                     {"suite": s.suite, "problem": s.title, "verdict": verdict(s)} for s in made.frame.studies
                 ],
+                **more,
             }
         )
         return

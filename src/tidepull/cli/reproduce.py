@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import typer
 
+from tidepull.analysis.frame import Frame
 from tidepull.bench.running.executors import usable_cpus
 from tidepull.bench.running.runner import estimator, prepare
 from tidepull.bench.store.plan import read_plans
@@ -25,9 +26,10 @@ from tidepull.cli.search import search as halve
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
 from tidepull.errors import WrongStoreError
-from tidepull.paper.front import front
+from tidepull.paper.front import claims_of, front, tally
 from tidepull.paper.theory_part import FILE as THEORY
 from tidepull.paper.theory_part import FULL, QUICK, measure, measured, theory_table
+from tidepull.paper.verdicts import Claim
 from tidepull.report.build import build_report
 from tidepull.report.duration import duration
 from tidepull.theory.check import configurations
@@ -75,13 +77,16 @@ def reproduce(
         if target is Target.theory:
             _say_theory(directory, json=json)
             return
+    claims: list[Claim] = []
+
+    def first(frame: Frame) -> Iterator[str]:
+        claims.extend(claims_of(frame))
+        return front(frame, claims, measured(directory))
+
     with err.status("writing the report", spinner="dots"):
-        made = build_report(
-            [Store.open(directory)],
-            directory / "report",
-            front=lambda frame: front(frame, measured(directory)),
-        )
-    announce(made, json=json)
+        made = build_report([Store.open(directory)], directory / "report", front=first)
+    announce(made, json=json, claims=[claim.as_plain() for claim in claims])
+    say(tally(claims))
     if not complete:
         raise typer.Exit(1)
 

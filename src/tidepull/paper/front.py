@@ -21,12 +21,16 @@ from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, lines_table, verd
 from tidepull.report.tables import Table, to_html
 
 
-def front(frame: Frame, theory: Sequence[dict[str, Any]]) -> Iterator[str]:
+def claims_of(frame: Frame) -> list[Claim]:
+    """Every claim of the paper, judged by what has been played."""
+    reports = [examined(study) for study in combined(frame.studies)]
+    explored = [examined(study) for study in explorations(frame.studies)]
+    return check_claims(reports, searches_of(frame.studies), explored)
+
+
+def front(frame: Frame, claims: Sequence[Claim], theory: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The parts of the page, as HTML; whatever has not been played is named, not left out silently."""
     reports = combined(frame.studies)
-    searches = searches_of(frame.studies)
-    explored = [examined(study) for study in explorations(frame.studies)]
-    claims = check_claims([examined(study) for study in reports], searches, explored)
     yield "<h2>The paper's table</h2>"
     yield (
         '<p class="dim">Final regret: ours (the lowest in bold), <i>the paper\'s</i>, and the difference in standard '
@@ -36,7 +40,7 @@ def front(frame: Frame, theory: Sequence[dict[str, Any]]) -> Iterator[str]:
     yield "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in notes.general(frame)) + "</ul>"
     yield f"<details><summary>How the settings were chosen</summary>{to_html(chosen_table(frame.suites))}</details>"
     yield "<h2>The paper's claims</h2>"
-    yield f"<p>{escape(_tally(claims))}</p>"
+    yield f"<p>{escape(tally(claims))}</p>"
     yield to_html(verdicts_table(claims))
     yield "<details><summary>The rule and the figures of each claim</summary>"
     yield from _details(claims)
@@ -49,7 +53,8 @@ def front(frame: Frame, theory: Sequence[dict[str, Any]]) -> Iterator[str]:
         yield "<p>Not simulated yet: <code>tidepull reproduce theory</code>.</p>"
 
 
-def _tally(claims: Sequence[Claim]) -> str:
+def tally(claims: Sequence[Claim]) -> str:
+    """How many claims hold, fail and are open."""
     counts = ", ".join(f"{sum(c.outcome == word for c in claims)} {word}" for word in (HOLDS, FAILS, OPEN))
     return f"{len(claims)} claims: {counts}."
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from tidepull.analysis.compare import Difference
 from tidepull.report.tables import Cell, Table, interval, number
@@ -46,6 +47,14 @@ class Claim:
         if missing:
             return "missing: " + "; ".join(f"{line.problem}: {line.what}" for line in missing)
         return "no interval is on one side yet" if self.lines else "nothing was played"
+
+    def as_plain(self) -> dict[str, Any]:
+        """For JSON: what is not known is None."""
+        known = [
+            {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(line).items()}
+            for line in self.lines
+        ]
+        return {**asdict(self), "lines": known, "reason": self.reason}
 
 
 def concluded(topic: str, says: str, rule: str, lines: Sequence[Line]) -> Claim:
