@@ -11,7 +11,7 @@ from tidepull.analysis.examine import Examined
 from tidepull.analysis.frame import Study
 from tidepull.analysis.normalise import random_regret
 from tidepull.analysis.traces import Band, Trace
-from tidepull.paper import exploration, robustness, rules
+from tidepull.paper import across, exploration, robustness, rules
 from tidepull.paper.claims import check_claims
 from tidepull.paper.combine import combined
 from tidepull.paper.evidence import Evidence, gather
@@ -39,7 +39,7 @@ def at(problem: str, **regrets: list[float]) -> Study:
 
 def test_every_claim_is_open_and_says_what_is_missing_when_nothing_was_played() -> None:
     claims = check_claims([], [], [])
-    assert len(claims) == 38
+    assert len(claims) == 41
     assert {claim.outcome for claim in claims} == {OPEN}
     assert all(claim.reason.startswith("missing: ") for claim in claims)
     assert len({(claim.topic, claim.says) for claim in claims}) == len(claims)
@@ -176,10 +176,10 @@ def test_share_of_lost_trials_is_compatible_with_the_papers_or_not(worse: int, o
 def test_conventional_policies_are_worse_where_change_is_quicker() -> None:
     slow = at("rotating-vector-2048", random=around(4000), d_lin_ucb=around(500))
     fast = at("rotating-vector-32", random=around(4000), d_lin_ucb=around(3300))
-    claim = rules.worse_where_faster(evidence(slow, fast), "", slow.problem, fast.problem, ["discounted"])
+    claim = across.worse_where_faster(evidence(slow, fast), "", slow.problem, fast.problem, ["discounted"])
     assert claim.outcome == HOLDS
     assert claim.lines[0].value == pytest.approx(0.7)
-    back = rules.worse_where_faster(evidence(slow, fast), "", fast.problem, slow.problem, ["discounted"])
+    back = across.worse_where_faster(evidence(slow, fast), "", fast.problem, slow.problem, ["discounted"])
     assert back.outcome == FAILS
 
 
@@ -193,8 +193,23 @@ def test_consistently_allows_no_clear_loss_and_needs_all_problems(
     wins = [at(problem, a=around(200), b=around(400)) for problem in played]
     third = [at("wall-following", a=around(300), b=second)] if second else []
     third = [replace(study, horizon=5455) for study in third]
-    claim = rules.consistently(evidence(*wins, *third), "", [("a", "b")], [*played, "wall-following"])
+    claim = across.consistently(evidence(*wins, *third), "", [("a", "b")], [*played, "wall-following"])
     assert claim.outcome == outcome
+
+
+def test_solving_what_others_solve_and_what_they_do_not_are_two_questions() -> None:
+    easy = at(GAUSSIAN, random=around(1600), d_ucb=around(300), sw_ucb=around(900), a=around(500))
+    hard = at(CHAIN, random=around(1600), d_ucb=around(1300), sw_ucb=around(900), a=around(500))
+    lost = at(CHAIN, random=around(1600), d_ucb=around(300), sw_ucb=around(900), a=around(1500))
+
+    def judged(*studies: Study, by_others: bool) -> Claim:
+        both, others = [GAUSSIAN, CHAIN], ["discounted", "windowed"]
+        return across.solved(evidence(*studies), "", both, "a", others, by_others=by_others)
+
+    assert [judged(easy, hard, by_others=asked).outcome for asked in (True, False)] == [HOLDS, HOLDS]
+    assert [judged(easy, lost, by_others=asked).outcome for asked in (True, False)] == [FAILS, FAILS]
+    assert [judged(easy, by_others=asked).outcome for asked in (True, False)] == [OPEN, OPEN]
+    assert [line.problem for line in judged(easy, hard, by_others=True).lines] == [GAUSSIAN]
 
 
 def grid(study: Study, rewards: Mapping[str, Sequence[Sequence[float]]]) -> Study:

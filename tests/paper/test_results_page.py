@@ -108,7 +108,7 @@ def test_page_links_only_to_what_was_written_and_judges_every_claim(store: Store
     text = page.read_text()
     for link in re.findall(r"\]\(([^)]+)\)", text):
         assert (tmp_path / link).stat().st_size > 0
-    assert len(re.findall(r"(?m)^### \d+\. ", text)) == 38
+    assert len(re.findall(r"(?m)^### \d+\. ", text)) == 41
     assert "tidepull report STORE --docs docs" in text
     assert re.search(r"numpy \d", text)
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from tidepull.analysis import published
 from tidepull.analysis.examine import Examined
 from tidepull.analysis.frame import Study
-from tidepull.paper import exploration, robustness, rules
+from tidepull.paper import across, exploration, robustness, rules
 from tidepull.paper.evidence import (
     BEST_NN,
     BEST_RNN,
@@ -28,7 +28,7 @@ from tidepull.paper.evidence import (
 )
 from tidepull.paper.robustness import MUCH
 from tidepull.paper.rules import LARGE, POOR, SLOW, VERY_SLOW
-from tidepull.paper.verdicts import Claim
+from tidepull.paper.verdicts import Claim, concluded
 
 RIVALS = (*FEEDFORWARD, *CONVENTIONAL)
 
@@ -194,7 +194,7 @@ def _contextual(e: Evidence) -> Iterator[Claim]:
         RECURRENT,
         RIVALS,
     )
-    yield rules.worse_where_faster(
+    yield across.worse_where_faster(
         e,
         "The success of conventional policies depends on the variation budget: they do poorly where change is quick.",
         slow,
@@ -243,6 +243,11 @@ def _stationary(e: Evidence) -> Iterator[Claim]:
         e, "The default NN is outperformed by the default RNN.", vector, [DEFAULT_RNN], [DEFAULT_NN]
     )
     yield rules.within(e, "The default RNN is comparable to LinUCB.", vector, [(DEFAULT_RNN, "lin-ucb")])
+    says = "The recurrent approach is also capable of performing well in stationary problems."
+    both = [rules.keeps(e, says, at, [DEFAULT_RNN], VERY_SLOW, more=False) for at in (bernoulli, vector)]
+    yield concluded(
+        "stationary problems", says, both[0].rule, [line for claim in both for line in claim.lines]
+    )
 
 
 def _exploration(e: Evidence) -> Iterator[Claim]:
@@ -252,15 +257,32 @@ def _exploration(e: Evidence) -> Iterator[Claim]:
 
 
 def _summary(e: Evidence) -> Iterator[Claim]:
-    yield rules.consistently(
+    yield across.consistently(
         e,
         "Abstract: the recurrent approach consistently outperforms its feedforward counterpart.",
         [(BEST_RNN, BEST_NN)],
         list(published.REGRET),
     )
-    yield rules.consistently(
+    yield across.consistently(
         e,
         "Conclusion: it does so even when its hyperparameters are fixed across very dissimilar environments.",
         [(DEFAULT_RNN, DEFAULT_NN)],
         list(published.REGRET),
+    )
+    linear = [problem for problem, row in published.REGRET.items() if DISCOUNTED in row]
+    yield across.solved(
+        e,
+        "Conclusion: it performs satisfactorily on problems that conventional algorithms can solve.",
+        linear,
+        DEFAULT_RNN,
+        CONVENTIONAL,
+        by_others=True,
+    )
+    yield across.solved(
+        e,
+        "Conclusion: it is also applicable where such algorithms fail completely.",
+        linear,
+        DEFAULT_RNN,
+        CONVENTIONAL,
+        by_others=False,
     )

@@ -9,8 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from tidepull.analysis.bootstrap import mean_interval
-from tidepull.analysis.compare import Difference, compared, independent, wilson
-from tidepull.analysis.summary import summarise
+from tidepull.analysis.compare import compared, wilson
 from tidepull.analysis.traces import LATE, late_rounds
 from tidepull.paper.evidence import Evidence, Player
 from tidepull.paper.verdicts import (
@@ -135,7 +134,9 @@ def keeps(
 ) -> Claim:
     """How much of random's regret a policy keeps."""
     rule = f"its regret is {'more' if more else 'less'} than {limit:.0%} of random's"
-    return _shares(evidence, says, problem, kinds, rule, "regret, of random's, of", _share, limit, more)
+    return _shares(
+        evidence, says, problem, kinds, rule, "regret, of random's, of", share_of_random, limit, more
+    )
 
 
 def _shares(
@@ -181,7 +182,8 @@ def _pace(player: Player) -> FloatArray | None:
     return trace.late / (where.random * late_rounds(horizon) / horizon)
 
 
-def _share(player: Player) -> FloatArray | None:
+def share_of_random(player: Player) -> FloatArray | None:
+    """The regret of each trial over that of random arms."""
     return player.group.regrets / player.where.random if player.where.random else None
 
 
@@ -221,7 +223,7 @@ def fails_as_often(evidence: Evidence, says: str, problem: str, kind: str, share
     )
     found, lines = evidence.players(problem, [kind])
     for player in found:
-        shares = _share(player)
+        shares = share_of_random(player)
         if shares is None:
             lines.append(missing(player.problem, "the regret of random arms"))
             continue
@@ -231,44 +233,3 @@ def fails_as_often(evidence: Evidence, says: str, problem: str, kind: str, share
         what = f"share of trials of {player.name} worse than random"
         lines.append(Line(player.problem, what, outcome, value, low, high, len(shares), 2))
     return concluded(problem, says, rule, lines)
-
-
-def worse_where_faster(evidence: Evidence, says: str, slow: str, fast: str, kinds: Sequence[str]) -> Claim:
-    """A policy keeps clearly more of random's regret on the fast problem than on the slow one."""
-    rule = "each keeps clearly more of random's regret on the fast rotation than on the slow one"
-    at_slow, lost = evidence.players(slow, kinds)
-    at_fast, also_lost = evidence.players(fast, kinds)
-    lines = []
-    for player in at_fast:
-        other = next((one for one in at_slow if one.name == player.name), None)
-        shares = (_share(player), _share(other)) if other else (None, None)
-        if shares[0] is None or shares[1] is None:
-            continue
-        d = _welch(player.name, shares[0], shares[1])
-        what = f"share of random's regret of {player.name}, fast minus slow"
-        lines.append(
-            Line(f"{fast}, {slow}", what, above(d.low, d.high, 0.0), d.mean, d.low, d.high, len(shares[0]), 2)
-        )
-    return concluded(fast, says, rule, [*lines, *lost, *also_lost])
-
-
-def _welch(name: str, first: FloatArray, second: FloatArray) -> Difference:
-    a, b = summarise(first), summarise(second)
-    return independent(name, name, (a.mean, a.std, a.trials), (b.mean, b.std, b.trials))
-
-
-def consistently(
-    evidence: Evidence, says: str, pairs: Sequence[tuple[str, str]], problems: Sequence[str]
-) -> Claim:
-    """The first of each pair is clearly worse nowhere and clearly better on most problems."""
-    rule = "on no problem has it clearly more regret, and on more than half of the comparisons clearly less"
-    lines: list[Line] = []
-    for problem in problems:
-        for a, b in pairs:
-            lines += beats(evidence, says, problem, [a], [b]).lines
-    lines = list(dict.fromkeys(lines))
-    outcomes = [line.outcome for line in lines]
-    all_there = not any(np.isnan(line.value) for line in lines)
-    most = outcomes.count(HOLDS) > len(outcomes) / 2
-    outcome = FAILS if FAILS in outcomes else HOLDS if all_there and most else OPEN
-    return Claim("all problems", says, rule, tuple(lines), outcome)

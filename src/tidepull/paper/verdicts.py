@@ -115,6 +115,6 @@ def verdicts_table(claims: Sequence[Claim]) -> Table:
     return Table(
         "claims",
         "What the paper says, and what came out here",
-        ("", "about", "the paper says", "verdict"),
+        ("no.", "about", "the paper says", "verdict"),
         rows,
     )
