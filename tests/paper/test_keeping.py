@@ -307,7 +307,7 @@ def test_the_committed_page_is_what_the_kept_trials_give(tmp_path: Path) -> None
     folder = ROOT / "results" / "trials"
     assert is_archive(folder)
     write_results(archived_frame(folder), tmp_path, command=made, known=read_curves(folder))
-    assert (tmp_path / "results.md").read_text() == page
+    assert (tmp_path / "results.md").read_text() == page, f"the page is out of date: {made}"
     assert (tmp_path / "results" / "summary.csv").read_text() == (
         ROOT / "docs/results/summary.csv"
     ).read_text()

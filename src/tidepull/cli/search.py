@@ -5,7 +5,7 @@ from __future__ import annotations
 import json as json_format
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Literal
@@ -97,34 +97,22 @@ class _Results:
         return found
 
 
+@dataclass(slots=True)
 class _Climb:
     """Rung after rung, as far as the budget goes."""
 
-    def __init__(
-        self,
-        suite: Suite,
-        halving: Halving,
-        store: Store,
-        results: _Results,
-        executor: Executor,
-        width: int,
-        until: float,
-        retry_failed: bool,
-        *,
-        quiet: bool,
-    ) -> None:
-        self._suite = suite
-        self.halving = halving
-        self.store = store
-        self.results = results
-        self._executor = executor
-        self._width = width
-        self._until = until
-        self._retry_failed = retry_failed
-        self._quiet = quiet
-        self.lines: list[dict[str, Any]] = []
-        self.cpu_seconds = 0.0
-        self.interrupted = False
+    suite: Suite
+    halving: Halving
+    store: Store
+    results: _Results
+    executor: Executor
+    width: int
+    until: float
+    retry_failed: bool
+    quiet: bool
+    lines: list[dict[str, Any]] = field(default_factory=list)
+    cpu_seconds: float = 0.0
+    interrupted: bool = False
 
     @property
     def complete(self) -> bool:
@@ -147,17 +135,17 @@ class _Climb:
                 return
 
     def _play(self, number: int, specs: tuple[TrialSpec, ...]) -> None:
-        name = plan_name(self._suite.name, number, len(self.halving.rule.rungs))
-        part = Suite(name, "", self._suite.text, specs)
-        work = without_known(prepare(part, self.store, retry_failed=self._retry_failed), self.results.known)
+        name = plan_name(self.suite.name, number, len(self.halving.rule.rungs))
+        part = Suite(name, "", self.suite.text, specs)
+        work = without_known(prepare(part, self.store, retry_failed=self.retry_failed), self.results.known)
         announce(work, name, self.store.directory)
         before = next((plan for plan in read_plans(self.store) if plan.suite == name), None)
         progress = start(part, self.store, work)
-        write_plan(self.store, _joined(plan_of(name, self._suite.text, specs), before))
+        write_plan(self.store, _joined(plan_of(name, self.suite.text, specs), before))
         if work.todo:
             self.interrupted = run_shown(
-                work, self.store, self._executor, progress, Display(progress, self._width),
-                quiet=self._quiet, until=self._until,
+                work, self.store, self.executor, progress, Display(progress, self.width),
+                quiet=self.quiet, until=self.until,
             )  # fmt: skip
         self.cpu_seconds += progress.cpu_seconds
         self.lines.append(
