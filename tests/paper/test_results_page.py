@@ -97,10 +97,14 @@ def test_page_says_how_settings_were_chosen() -> None:
     table = chosen_table(
         {name: find_suite(name).read_text() for name in ("paper-table", "paper-exploration-selected")}
     )
-    rows = [tuple(cell.text for cell in row) for row in table.rows]
-    assert ("d-lin-ucb", "*-vector*", "discount from the variation budget, as in the paper") in rows
-    assert ("rnlps-boltzmann-best", "flipping-gaussian") in [row[:2] for row in rows]
-    assert all(row[2] for row in rows)
+    rows = {(row[0].text, row[1].text): (row[2].text, row[3].text) for row in table.rows}
+    vectors = "flipping-vector, rotating-vector-2048, rotating-vector-32"
+    assert rows["d-lin-ucb", vectors] == ("–", "discount from the variation budget, as in the paper")
+    setting, words = rows["rnlps-boltzmann-best", "flipping-gaussian"]
+    assert setting.startswith("temperature=0.001,learning_rate=0.01,epochs=64,")
+    assert words.startswith("highest mean reward of 128 settings, one trial of each (seed 1000")
+    assert ("rnlps-default-selected", "flipping-gaussian, sinusoidal-bernoulli") in rows
+    assert ("rnlps-boltzmann-default", "flipping-gaussian, sinusoidal-bernoulli") in rows
 
 
 def test_page_links_only_to_what_was_written_and_judges_every_claim(store: Store, tmp_path: Path) -> None:

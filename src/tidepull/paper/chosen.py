@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Any
 
+from tidepull.analysis.published import GRIDS
+from tidepull.bench.suites.grid import setting_text
 from tidepull.report.tables import Cell, Table
 
 SHOWN = {
@@ -21,22 +25,39 @@ SHOWN = {
     "sw-lin-ucb": "SW-LinUCB",
 }
 """Columns of the table that settings were chosen for."""
+_SEARCHED = ("epsilon", "temperature", "discount", "window", *GRIDS["nlps", "contextual"])
+"""Parameters that the paper's grids vary."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    name: str
+    problems: tuple[str, ...]
+    setting: str
+    words: str
 
 
 def chosen_table(suites: Mapping[str, str]) -> Table:
-    """A row for each policy of a suite that says how it was chosen; `suites` are their texts by name."""
-    rows = tuple(row for text in suites.values() for row in _rows(tomllib.loads(text)))
-    return Table("chosen", "How the settings were chosen", ("policy", "problems", "how it was chosen"), rows)
+    """A row for each setting that some suite says how it was chosen; `suites` are their texts by name."""
+    merged: dict[tuple[str, str, str], list[str]] = {}
+    for choice in _choices(suites):
+        merged.setdefault((choice.name, choice.setting, choice.words), []).extend(choice.problems)
+    rows = tuple(
+        (Cell(name), Cell(", ".join(dict.fromkeys(problems))), Cell(setting or "–"), Cell(words))
+        for (name, setting, words), problems in merged.items()
+    )
+    columns = ("policy", "problems", "setting", "how it was chosen")
+    return Table("chosen", "How the settings were chosen", columns, rows)
 
 
 def chosen_lines(suites: Mapping[str, str]) -> Iterator[str]:
     """The same in short, for the columns of the paper's table: a line of Markdown for each; problems are named only
     where a column was not chosen in the same way on all of them."""
     found: dict[str, dict[str, list[str]]] = {}
-    for text in suites.values():
-        for name, problems, words in (tuple(cell.text for cell in row) for row in _rows(tomllib.loads(text))):
-            if name in SHOWN:
-                found.setdefault(SHOWN[name], {}).setdefault(words, []).append(problems)
+    for choice in _choices(suites):
+        if choice.name in SHOWN:
+            by_words = found.setdefault(SHOWN[choice.name], {})
+            by_words.setdefault(choice.words, []).extend(choice.problems)
     for head in SHOWN.values():
         if head in found:
             several = len(found[head]) > 1
@@ -47,11 +68,21 @@ def chosen_lines(suites: Mapping[str, str]) -> Iterator[str]:
             yield f"- {head}: {'; '.join(parts)}."
 
 
-def _rows(suite: Mapping[str, Any]) -> Iterator[tuple[Cell, ...]]:
-    """Policy, problems and words; a default that our own search chose is called so, as on the page."""
-    for policy in suite.get("policies", ()):
-        if words := policy.get("chosen"):
-            name, problems = policy["name"], ", ".join(policy.get("problems", ("all problems",)))
-            if name.endswith("-default") and suite["name"].endswith("-selected"):
-                name = f"{name}-selected"
-            yield Cell(name), Cell(problems), Cell(words)
+def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:
+    """All that suites say, reports before selections; a default that our own search chose is called so where the
+    paper's is there too."""
+    tables = sorted((tomllib.loads(text) for text in suites.values()), key=_is_selection)
+    taken = {policy["name"] for table in tables if not _is_selection(table) for policy in table["policies"]}
+    for table in tables:
+        names = [problem.get("name", problem["id"]) for problem in table["problems"]]
+        for policy in table["policies"]:
+            if words := policy.get("chosen"):
+                name = policy["name"]
+                twice = name in taken and _is_selection(table)
+                on = [p for p in names if any(fnmatchcase(p, w) for w in policy.get("problems", ("*",)))]
+                searched = {k: v for k, v in policy.get("parameters", {}).items() if k in _SEARCHED}
+                yield _Choice(f"{name}-selected" if twice else name, tuple(on), setting_text(searched), words)
+
+
+def _is_selection(table: Mapping[str, Any]) -> bool:
+    return str(table["name"]).endswith("-selected")
