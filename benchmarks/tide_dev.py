@@ -4,7 +4,8 @@
 
 One row for each trial; those in the file already are not run again. Regret is divided by that of `random` on
 the same world and seed. `tuned` runs a grid of D-/SW-(Lin)UCB on every world and keeps the best one of each,
-chosen in hindsight. `rnlps` and `nlps` have the paper's default settings.
+chosen in hindsight; with `--explorations 1,0.3,0.1,0.03` every discount and window with each of these factors on the
+width of its bounds. `rnlps` and `nlps` have the paper's default settings.
 """
 
 from __future__ import annotations
@@ -36,18 +37,20 @@ FIELDS = (
 )
 
 
-def grid(kind: str) -> dict[str, list[dict[str, Any]]]:
+def grid(kind: str, explorations: list[float]) -> dict[str, list[dict[str, Any]]]:
     """The settings that `tuned` chooses from."""
     if kind.startswith("vectors"):
+        widths = [{"exploration": factor} if factor != 1 else {} for factor in explorations]
         return {
-            "d-lin-ucb": [{"discount": g} for g in DISCOUNTS],
-            "sw-lin-ucb": [{"window": w} for w in WINDOWS],
-            "lin-ucb": [{}],
-            "lin-ts": [{}],
+            "d-lin-ucb": [{"discount": g, **width} for g in DISCOUNTS for width in widths],
+            "sw-lin-ucb": [{"window": w, **width} for w in WINDOWS for width in widths],
+            "lin-ucb": [*widths],
+            "lin-ts": [*widths],
         }
+    widths = [{"xi": 0.5 * factor**2} if factor != 1 else {} for factor in explorations]
     return {
-        "d-ucb": [{"discount": g} for g in DISCOUNTS],
-        "sw-ucb": [{"window": w} for w in WINDOWS],
+        "d-ucb": [{"discount": g, **width} for g in DISCOUNTS for width in widths],
+        "sw-ucb": [{"window": w, **width} for w in WINDOWS for width in widths],
     }
 
 
@@ -69,14 +72,14 @@ def trial(world: int, kind: str, policy: str, parameters: dict[str, Any], horizo
 
 
 def rows(
-    world: int, kind: str, names: list[str], settings: dict[str, Any], horizon: int
+    world: int, kind: str, names: list[str], settings: dict[str, Any], horizon: int, explorations: list[float]
 ) -> Iterator[dict[str, Any]]:
     """All rows of one world."""
     baseline = trial(world, kind, "random", {}, horizon)
     made = [baseline]
     for name in names:
         if name == "tuned":
-            for policy, options in grid(kind).items():
+            for policy, options in grid(kind, explorations).items():
                 tried = [trial(world, kind, policy, option, horizon) for option in options]
                 made.append(min(tried, key=lambda row: float(row["regret"])))
         elif name == "bernoulli-ts":
@@ -101,7 +104,7 @@ def _is_done(
     world: int, kind: str, name: str, settings: dict[str, Any], done: set[tuple[int, str, str, str]]
 ) -> bool:
     if name == "tuned":
-        return all((world, kind, policy, "") in done for policy in grid(kind))
+        return all((world, kind, policy, "") in done for policy in grid(kind, [1.0]))
     return (world, kind, name, json.dumps(settings) if name == "tide" else "") in done
 
 
@@ -119,6 +122,7 @@ def main() -> None:
     parser.add_argument("--policies", default="tide")
     parser.add_argument("--parameters", default="{}", help="JSON, of tide")
     parser.add_argument("--horizon", type=int, default=2048)
+    parser.add_argument("--explorations", default="1", help="factors on the exploration that `tuned` tries")
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     first, stop = map(int, given.worlds.split(":"))
@@ -126,6 +130,7 @@ def main() -> None:
         given.kinds, [k for k in given.kinds.split(",") if k]
     )
     settings = json.loads(given.parameters)
+    explorations = [float(factor) for factor in given.explorations.split(",")]
     given.out.parent.mkdir(parents=True, exist_ok=True)
     fresh = not given.out.exists()
     done: set[tuple[int, str, str, str]] = set()
@@ -141,7 +146,7 @@ def main() -> None:
                 wanted = [
                     n for n in given.policies.split(",") if not _is_done(world, kind, n, settings, done)
                 ]
-                for row in rows(world, kind, wanted, settings, given.horizon) if wanted else []:
+                for row in rows(world, kind, wanted, settings, given.horizon, explorations) if wanted else []:
                     if row["policy"] == "random" and (world, kind, "random", "") in done:
                         continue
                     writer.writerow(row)
