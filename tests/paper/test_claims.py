@@ -85,9 +85,10 @@ def test_small_margin_fails_when_it_is_clearly_large() -> None:
 
 
 def test_conventional_rivals_have_their_searched_settings_too() -> None:
-    study = at(GAUSSIAN, rnlps_best=around(300), d_ucb=around(1300), d_ucb_best=around(200))
+    searched = {"d_ucb_best": around(200), "d_ucb_best_selected": around(301), "d_ucb_default": around(1)}
+    study = at(GAUSSIAN, rnlps_best=around(300), d_ucb=around(1300), **searched)
     claim = rules.beats(evidence(study), "", GAUSSIAN, ["rnlps-best"], ["discounted"])
-    assert [line.outcome for line in claim.lines] == [HOLDS, FAILS]
+    assert [line.outcome for line in claim.lines] == [HOLDS, FAILS, HOLDS]
     assert claim.outcome == FAILS
 
 

@@ -18,10 +18,10 @@ CONVENTIONAL = (DISCOUNTED, WINDOWED)
 EVERY = (*RECURRENT, *FEEDFORWARD, *CONVENTIONAL)
 
 _NAMES: Mapping[str, tuple[str, ...]] = {
-    DISCOUNTED: ("d-ucb", "d-lin-ucb", "d-ucb-best", "d-lin-ucb-best"),
-    WINDOWED: ("sw-ucb", "sw-lin-ucb", "sw-ucb-best", "sw-lin-ucb-best"),
+    DISCOUNTED: ("d-ucb", "d-lin-ucb"),
+    WINDOWED: ("sw-ucb", "sw-lin-ucb"),
 }
-"""A conventional policy stands there with the setting that reproduces the paper and with the one that was searched."""
+"""A conventional policy stands there with the setting that reproduces the paper and with all that were searched."""
 _SHOWN = {DISCOUNTED: "D-(Lin)UCB", WINDOWED: "SW-(Lin)UCB"}
 
 
@@ -79,5 +79,12 @@ def _longest(examined: Sequence[Examined]) -> dict[str, Examined]:
 
 
 def _groups(where: Examined, kind: str) -> list[Group]:
-    found = [group for name in _NAMES.get(kind, (kind,)) if (group := where.study.group(name))]
+    if kind not in _NAMES:
+        return [group for group in where.study.groups if group.name == kind]
+    found = [group for group in where.study.groups if _plain(group.name) in _NAMES[kind]]
     return list({group.hashes: group for group in reversed(found)}.values())[::-1]
+
+
+def _plain(name: str) -> str:
+    """The policy behind the name of a setting that was searched."""
+    return name.removesuffix("-selected").removesuffix("-best")
