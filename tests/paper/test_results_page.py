@@ -97,6 +97,7 @@ def test_page_says_how_settings_were_chosen() -> None:
     table = chosen_table(
         {name: find_suite(name).read_text() for name in ("paper-table", "paper-exploration-selected")}
     )
+    assert chosen_table({"tuning": ""}).rows == ()
     rows = {(row[0].text, row[1].text): (row[2].text, row[3].text) for row in table.rows}
     vectors = "flipping-vector, rotating-vector-2048, rotating-vector-32"
     assert rows["d-lin-ucb", vectors] == ("–", "discount from the variation budget, as in the paper")

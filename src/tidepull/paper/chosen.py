@@ -71,7 +71,10 @@ def chosen_lines(suites: Mapping[str, str]) -> Iterator[str]:
 def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:
     """All that suites say, reports before selections; a default that our own search chose is called so where the
     paper's is there too."""
-    tables = sorted((tomllib.loads(text) for text in suites.values()), key=_is_selection)
+    written = (
+        tomllib.loads(text) for text in suites.values() if text
+    )  # `tune` asks for trials without a file
+    tables = sorted(written, key=_is_selection)
     taken = {policy["name"] for table in tables if not _is_selection(table) for policy in table["policies"]}
     for table in tables:
         names = [problem.get("name", problem["id"]) for problem in table["problems"]]
