@@ -9,6 +9,7 @@ import typer
 
 from tidepull import __version__
 from tidepull.cli import (
+    agent,
     compare,
     data,
     demo,
@@ -47,6 +48,7 @@ app.command("reproduce")(reproduce.reproduce)
 app.command("select")(select.select)
 app.command("tune")(tune.tune)
 app.add_typer(theory.app, name="theory")
+app.add_typer(agent.agent_app, name="agent")
 
 
 def _version(wanted: bool) -> None:

@@ -12,12 +12,13 @@ import os
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
+from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 from tidepull import snapshots
 from tidepull.errors import (
@@ -28,10 +29,15 @@ from tidepull.errors import (
     ParameterError,
     RewardError,
 )
+from tidepull.online import table
 from tidepull.online.arms import features_of, label_of
+from tidepull.online.check import Condition, checked
 from tidepull.online.clock import Clock
+from tidepull.online.explain import Report
 from tidepull.online.guess import plain_context, require_same_kind
+from tidepull.online.insight import Insight
 from tidepull.online.ledger import Ledger, MemoryLedger
+from tidepull.online.lift import Lift
 from tidepull.online.making import settings_in
 from tidepull.online.mind import Asked, Mind, recalled
 from tidepull.online.records import Choice, Group, Kind, Record, pack_reward, unpack_reward
@@ -39,6 +45,8 @@ from tidepull.online.settings import Settings
 from tidepull.online.sqlite import SqliteLedger
 from tidepull.online.upkeep import Background
 from tidepull.registry import Named
+
+T = TypeVar("T")
 
 _REMEMBERED = 8192
 _LARGEST = 1e15
@@ -284,30 +292,30 @@ class Agent:
         """The arms that can be chosen."""
         return self._mind.arms.labels
 
-    def add(self, label: str, features: Any = None) -> None:
+    def add(self, label: str, features: Any = None, *, at: float | datetime | str | None = None) -> None:
         """A new arm, or a retired one again. Where the policy has no room left, it is built anew from the ledger with
         twice the room, which takes as long as replaying it."""
         change: dict[str, Any] = {"op": "add", "label": label_of(label)}
         if features is not None:
             change["features"] = features_of(label, features)
-        self._change(change)
+        self._change(change, at)
 
-    def retire(self, label: str) -> None:
+    def retire(self, label: str, *, at: float | datetime | str | None = None) -> None:
         """An arm is not chosen any more; rewards for it are still learnt."""
-        self._change({"op": "retire", "label": label})
+        self._change({"op": "retire", "label": label}, at)
 
-    def rename(self, label: str, to: str) -> None:
+    def rename(self, label: str, to: str, *, at: float | datetime | str | None = None) -> None:
         """An arm has another name from now on."""
-        self._change({"op": "rename", "label": label, "to": label_of(to)})
+        self._change({"op": "rename", "label": label, "to": label_of(to)}, at)
 
-    def _change(self, change: dict[str, Any]) -> None:
+    def _change(self, change: dict[str, Any], at: Any) -> None:
         with self._lock:
             self._ready()
             self._mind.arms.changed(change)
             self._ledger.flush(self._ledger.last)
             with self._step():
                 self._mind.change_arms(change, self._ledger, self._ledger.last)
-                record = self._append(Kind.ARMS, self._stamp(None), body=json.dumps(change).encode())
+                record = self._append(Kind.ARMS, self._stamp(at), body=json.dumps(change).encode())
         self._flush(record.seq)
 
     # ---- holding still, going back
@@ -362,6 +370,71 @@ class Agent:
                 self._mind.frozen = kind is Kind.FREEZE
                 record = self._append(kind, self._stamp(None))
         self._flush(record.seq)
+
+    # ---- looking
+
+    def explain(self) -> Report:
+        """What it believes, in plain words: print it."""
+        return self._look(Insight.report)
+
+    def lift(self, *, since: float | datetime | str | None = None, level: float = 0.95) -> Lift:
+        """The gain in reward over the control group, with an interval; of decisions since a moment, if given."""
+        moment = None if since is None else self._clock.read(since)
+        return self._look(lambda insight: insight.lift(moment, level))
+
+    def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
+        """Every decision as a table, a row each, with what it was worth."""
+        return self._look(lambda insight: table.frame(self._rows(insight), kind))
+
+    def export(self, path: str | os.PathLike[str]) -> int:
+        """Write every decision to a .parquet, .jsonl or .csv file; how many there were."""
+        return self._look(lambda insight: table.write(Path(path), self._rows(insight)))
+
+    def plot(self, path: str | os.PathLike[str]) -> None:
+        """A picture of traffic, rewards by hour and weekday, and the gain over the control (extra `bench`)."""
+        draw = import_module("tidepull.report.agent_plots").draw
+        self._look(lambda insight: draw(insight, Path(path)))
+
+    def check(self) -> Condition:
+        """Read the whole ledger and repeat it from the start: is everything as it was?"""
+        return self._look(
+            lambda _: checked(Mind(self._settings, self._salt, self._clock), self._ledger, self._erased())
+        )
+
+    def _rows(self, insight: Insight) -> Iterator[dict[str, Any]]:
+        return table.rows(insight, self._ledger, self._id)
+
+    def _look(self, question: Callable[[Insight], T]) -> T:
+        with self._lock:
+            self._ready()
+            self._ledger.flush(self._ledger.last)
+            return question(Insight(self._mind, self._ledger))
+
+    # ---- logs of others
+
+    def learn_from(self, path: str | os.PathLike[str]) -> int:
+        """Learn from a log: a .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`, such
+        as `export` writes. What has no reward is passed over. How many decisions were learnt."""
+        count = 0
+        for row in table.read(Path(path)):
+            if not {"arm", "reward"} <= set(row):
+                continue
+            with self._lock:
+                self._ready()
+                place = self._mind.arms.place(row["arm"])
+                asked = self._asked(row.get("context"), None, None, row.get("at"))
+                asked = replace(asked, played=place, imported=True)
+                known = self._decide(asked, None)
+                record = self._pay(known, _checked(row["reward"]), asked.at, None)
+            count += 1
+            if count % 100 == 0:
+                self._flush(record.seq)
+            if self._mode == "inline":
+                self._work_all()
+        if count:
+            self._flush(record.seq)
+        self._afterwards()
+        return count
 
     # ---- work that nobody waits for
 

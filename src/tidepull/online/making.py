@@ -42,8 +42,8 @@ def made(given: Mapping[str, Any], where: str) -> Settings:
     chosen.setdefault("context", None)
     chosen.setdefault("policy", "tide")
     if "calendar" not in chosen:
-        entry, _ = policies.resolve(chosen["policy"])
-        chosen["calendar"] = not getattr(entry.build, "reads_time", False)
+        # The one switch for policies that read `Context.time` well enough to do without the calendar's features.
+        chosen["calendar"] = not getattr(policies.entry(chosen["policy"]).build, "reads_time", False)
     return Settings(**chosen)
 
 

@@ -80,6 +80,15 @@ class Choice:
         mask = np.packbits(self.available).tobytes()
         return head + mask + self.counts.astype("<u2").tobytes() + self.x.astype("<f4").tobytes()
 
+    @staticmethod
+    def head(data: bytes) -> tuple[int, int, float]:
+        """Arm, group and propensity from bytes."""
+        try:
+            arm, group, propensity, *_ = _HEAD.unpack_from(data)
+        except struct.error as error:
+            raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+        return arm, group, propensity
+
     @classmethod
     def unpack(cls, data: bytes) -> Choice:
         """From bytes."""

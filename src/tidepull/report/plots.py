@@ -114,6 +114,15 @@ def plain_ticks(axes: Any) -> None:
         axis.set_minor_formatter(NullFormatter())
 
 
+def dated(axes: Any) -> None:
+    """Few and short dates along the x axis."""
+    from matplotlib import dates
+
+    locator: Any = dates.AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+
+
 def _name_ends(axes: Any, ends: Mapping[str, float]) -> None:
     top = axes.get_ylim()[1]
     order = sorted(ends, key=lambda name: ends[name])

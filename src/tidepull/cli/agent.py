@@ -1,0 +1,96 @@
+"""`tidepull agent FILE ...`: look at an agent from the shell, while it works or afterwards."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import asdict
+from pathlib import Path
+
+import typer
+
+from tidepull.cli.console import print_json, print_table, say
+from tidepull.online.agent import Agent
+
+agent_app = typer.Typer(help="Look at an agent: what it believes, gained and did.", no_args_is_help=True)
+_JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
+_TO = typer.Argument(metavar="TO", help="The file to write; its ending says the format.")
+
+
+@agent_app.callback()
+def _file(
+    context: typer.Context, file: Path = typer.Argument(metavar="FILE", help="The agent's file, as shop.db.")
+) -> None:
+    logging.getLogger("tidepull").setLevel(logging.ERROR)
+    context.obj = file
+
+
+def _opened(context: typer.Context) -> Agent:
+    return Agent(context.obj, read_only=True, upkeep="manual")
+
+
+@agent_app.command()
+def explain(context: typer.Context) -> None:
+    """What it believes, in plain words."""
+    with _opened(context) as agent:
+        print(agent.explain())
+
+
+@agent_app.command()
+def lift(
+    context: typer.Context,
+    since: str = typer.Option(None, "--since", help="Only decisions since then, as 2026-07-01."),
+    json: bool = _JSON,
+) -> None:
+    """The gain in reward over the control group."""
+    with _opened(context) as agent:
+        found = agent.lift(since=since)
+    if json:
+        print_json({name: None if value != value else value for name, value in asdict(found).items()})
+    else:
+        print(found)
+
+
+@agent_app.command()
+def history(
+    context: typer.Context,
+    last: int = typer.Option(20, "--last", min=1, help="How many of the latest decisions."),
+    json: bool = _JSON,
+) -> None:
+    """The latest decisions and what they were worth."""
+    with _opened(context) as agent:
+        rows = agent.history("rows")[-last:]
+    if json:
+        print_json(rows)
+        return
+    columns = ["id", "at", "arm", "group", "propensity", "reward"]
+    cells = [["" if row[name] is None else f"{row[name]}" for name in columns] for row in rows]
+    print_table(str(context.obj), columns, cells, right=(4, 5))
+
+
+@agent_app.command()
+def plot(context: typer.Context, to: Path = _TO) -> None:
+    """Traffic, rewards by hour and weekday, and the gain, as a picture."""
+    with _opened(context) as agent:
+        agent.plot(to)
+    say(f"{to} written")
+
+
+@agent_app.command()
+def export(context: typer.Context, to: Path = _TO) -> None:
+    """Every decision with its chances, as .parquet, .jsonl or .csv."""
+    with _opened(context) as agent:
+        count = agent.export(to)
+    say(f"{count:,} decisions written to {to}")
+
+
+@agent_app.command()
+def check(context: typer.Context, json: bool = _JSON) -> None:
+    """Read the whole ledger and repeat it from the start; exit code 1 when something is not as it was."""
+    with _opened(context) as agent:
+        found = agent.check()
+    if json:
+        print_json(asdict(found))
+    else:
+        print(found)
+    if not found.sound:
+        raise typer.Exit(1)
