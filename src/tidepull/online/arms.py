@@ -114,6 +114,8 @@ class Arms:
                 arms.append(Arm(label, features))
         elif op == "retire":
             place = self.place(label)
+            if arms[place].retired:
+                raise ArmError(f"the arm '{label}' is retired already")
             if self.labels == [label]:
                 raise ArmError(f"'{label}' is the only arm left; add another one first")
             arms[place] = replace(arms[place], retired=True)

@@ -49,7 +49,7 @@ def checked(fresh: Mind, ledger: Ledger, erased: list[tuple[int, int]]) -> Condi
     kinds: Counter[Kind] = Counter()
     rewards: Counter[int] = Counter()
     decisions: set[int] = set()
-    whole, first, faults = True, True, []
+    whole, first, faults = True, True, ledger.faults()
     for record in ledger.tail(0):
         kinds[record.kind] += 1
         if record.kind is Kind.DECISION:

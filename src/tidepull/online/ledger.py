@@ -61,6 +61,9 @@ class Ledger(Protocol):
     def write(self, values: Mapping[str, str]) -> None:
         """Keep such texts; safe on return."""
 
+    def faults(self) -> list[str]:
+        """What is wrong with the store itself; none is good."""
+
     def close(self) -> None:
         """Let go of everything; what was not flushed is flushed."""
 
@@ -162,6 +165,10 @@ class MemoryLedger:
     def write(self, values: Mapping[str, str]) -> None:
         """Keep texts."""
         self._texts.update(values)
+
+    def faults(self) -> list[str]:
+        """Memory has none."""
+        return []
 
     def close(self) -> None:
         """Nothing to let go of."""

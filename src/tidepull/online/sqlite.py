@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tidepull.errors import LedgerError, WrongStoreError
+from tidepull.files import temporary_name
 from tidepull.online.holding import Hold
 from tidepull.online.ledger import thinned
 from tidepull.online.records import Kind, Record
@@ -202,24 +203,39 @@ class SqliteLedger:
     def _open(self) -> None:
         self._reader: sqlite3.Connection | None = None
         if self._read_only:
+            _require_whole(self.path)
             self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
             self._check(self._reader)
             return
+        if not self.path.exists():
+            self._create()
+        _require_whole(self.path)
         self._writer = _connect(self.path.absolute().as_uri())
         (mode,) = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise LedgerError(f"{self.path} cannot be written ahead here: choose a local disk")
         self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute("PRAGMA wal_autocheckpoint = 4000")
-        if self._writer.execute("SELECT count(*) FROM sqlite_master").fetchone()[0] == 0:
-            with self._transaction():
-                for statement in _TABLES.split(";"):
-                    self._writer.execute(statement)
-                self._writer.execute(f"PRAGMA application_id = {_MARK}")
-                self._writer.execute(f"PRAGMA user_version = {VERSION}")
         self._check(self._writer)
         self._migrate()
         self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
+
+    def _create(self) -> None:
+        """All tables or no file: who is killed in between leaves nothing that could be taken for an agent."""
+        temporary = temporary_name(self.path)
+        connection = _connect(temporary.absolute().as_uri())
+        try:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_MARK}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        finally:
+            connection.close()
+        temporary.replace(self.path)
+
+    def faults(self) -> list[str]:
+        """What SQLite finds wrong with the file."""
+        return [row[0] for row in self._all("PRAGMA integrity_check") if row[0] != "ok"]
 
     def _check(self, connection: sqlite3.Connection) -> None:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
@@ -269,6 +285,20 @@ class SqliteLedger:
             yield
         except (sqlite3.Error, OSError) as error:
             raise LedgerError(f"cannot {verb} {self.path}: {_fix(error)}") from error
+
+
+def _require_whole(path: Path) -> None:
+    """A file that is shorter than its own first page says was cut off."""
+    with path.open("rb") as handle:
+        head, size = handle.read(100), path.stat().st_size
+    if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+        raise LedgerError(
+            f"{path} is not a database, or its beginning is damaged: restore a copy, or remove it to start anew"
+        )
+    page = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big")
+    if size < (65536 if page == 1 else page) * pages:
+        raise LedgerError(f"{path} is damaged: its end is missing; restore a copy")
 
 
 def _connect(uri: str) -> sqlite3.Connection:
