@@ -30,6 +30,10 @@ def _steady(horizon: int = 2000, **parameters: Any) -> World:
     return "steady-contexts", parameters, horizon, "0"
 
 
+def _wild(**parameters: Any) -> World:
+    return "wild-rewards", parameters, 1000, "0"
+
+
 GROUPS: dict[str, dict[str, World]] = {
     "steady": {
         "10 numbers, 10 arms": _steady(),
@@ -60,11 +64,24 @@ GROUPS: dict[str, dict[str, World]] = {
     "late": {
         "wall-following, 3 late": ("wall-following", {}, 5455, "3"),
     },
-    "outliers": {},
+    "wild": {
+        "none": _wild(share=0.0),
+        "1e14 in round 300": _wild(share=0.0, absurd_in=300),
+        "1e14 in round 5": _wild(share=0.0, absurd_in=5),
+        "-1e14 in round 300": _wild(share=0.0, absurd_in=300, absurd=-1e14),
+        "1%, scale 1": _wild(),
+        "1%, scale 10": _wild(scale=10.0),
+        "flipping, none": _wild(share=0.0, half_period=10),
+        "flipping, 1e14 in round 300": _wild(share=0.0, half_period=10, absurd_in=300),
+        "flipping, 1%, scale 1": _wild(half_period=10),
+    },
 }
 POLICIES: dict[str, dict[str, Any]] = {
     "4": {},
     "bold": {"boldest": 2.0},
+    "wild": {"wild": 0.01},
+    "earnings": {"boldest": 2.0, "earnings": True},
+    "5": {"boldest": 2.0, "earnings": True, "wild": 0.01},
 }
 FIELDS = (
     "group",

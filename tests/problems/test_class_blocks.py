@@ -17,12 +17,16 @@ def labels(problem: ClassBlocks, rounds: int) -> list[int]:
 
 
 def test_class_blocks_pay_the_arm_of_the_class_and_no_other() -> None:
-    problem = ClassBlocks(ClassBlocksParameters(n_arms=6, together=3), Streams(3))
-    for t in range(60):
+    problem = ClassBlocks(ClassBlocksParameters(n_arms=6, together=3, sure=0.9), Streams(3))
+    paid = []
+    for t in range(400):
         right = int(np.argmax(problem.means()))
-        assert sorted(problem.means()) == [0, 0, 0, 0, 0, 1]
-        arm = right if t % 2 else (right + 1) % 6
-        assert problem.step(arm) == t % 2
+        assert sorted(problem.means()) == [0, 0, 0, 0, 0, 0.9]
+        reward = problem.step(right if t % 2 else (right + 1) % 6)
+        assert t % 2 or reward == 0
+        paid += [reward] * (t % 2)
+    assert set(paid) == {0.0, 1.0}
+    assert np.mean(paid) == pytest.approx(0.9, abs=0.06)
 
 
 def test_class_blocks_show_every_class_once_before_one_returns() -> None:

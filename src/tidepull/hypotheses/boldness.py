@@ -1,17 +1,19 @@
 """How boldly each arm's reward is drawn where there is a context: no arm is locked out.
 
-Let n_k = 1 / (phi_k' Lam^-1 phi_k): how many rewards arm k is known by in the present context. Contexts that vary try
-weights out by themselves, and draws with half the posterior's standard deviation save rounds. But this holds only for
-arms that share in what is learnt. An arm that looked bad early may never be played again, and then half the width is
-not enough to bring it back. So the factor on the standard deviation is
+Let n_k = 1 / (phi_k' Lam^-1 phi_k): how many rewards arm k is known by in the present context, and n the mean of
+these. Contexts that vary try weights out by themselves, and draws with half the posterior's standard deviation save
+rounds. But this holds only for arms that share in what is learnt. An arm that looked bad early may never be played
+again, and then half the width is not enough to bring it back. So the factor on the standard deviation is
 
-    k_k = 1/2 sqrt(mean_j n_j / n_k), at least 1/2 and at most 2
+    k_k = 1/2 sqrt(log(1 + n) / n_k), at least 1/2 and at most 2
 
-Half for arms that are known as well as the average arm, the posterior's own where they are known a quarter as well,
-and twice that (the prior's width may be wrong, too) where a sixteenth. `docs/tide.md` says why this is consistent.
+An arm is *known* when n_k is at least log(1 + n) / 4: then the factor is below 1. For others it is the posterior's own
+width and up to twice that (the prior's width may be wrong, too). `docs/tide.md` says why this is consistent.
 """
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 
@@ -21,8 +23,8 @@ from tidepull.types import FloatArray
 def boldness(leverages: FloatArray, *, least: float, most: float) -> FloatArray:
     """The factor of every arm; `leverages` are 1 / n_k.
 
-    >>> boldness(np.array([1.0, 1.0, 1e3]), least=0.5, most=2.0).round(2).tolist()
+    >>> boldness(np.array([0.01, 0.01, 1e3]), least=0.5, most=2.0).round(2).tolist()
     [0.5, 0.5, 2.0]
     """
     known = float(np.mean(1.0 / leverages))
-    return np.asarray(np.clip(least * np.sqrt(known * leverages), least, most))
+    return np.asarray(np.clip(least * np.sqrt(math.log1p(known) * leverages), least, most))

@@ -13,6 +13,7 @@ from tidepull.problems import (
     steady_contexts,
     stretches,
     wall_clock,
+    wild_rewards,
 )
 from tidepull.problems.criteo import banners
 from tidepull.registry import Entry, problems
@@ -184,5 +185,14 @@ problems.add(
         class_blocks.ClassBlocksParameters,
         class_blocks.ClassBlocks,
         horizon=6000,
+    )
+)
+problems.add(
+    Entry(
+        "wild-rewards",
+        "8 Gaussian arms; 1% of rewards have heavy tails, or one is absurd",
+        wild_rewards.WildRewardsParameters,
+        wild_rewards.WildRewards,
+        horizon=2000,
     )
 )

@@ -12,6 +12,7 @@ import numpy as np
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import read_only
+from tidepull.problems.rewards import BernoulliReward
 from tidepull.seeds import Streams
 from tidepull.types import Context, FloatArray
 
@@ -25,6 +26,8 @@ class ClassBlocksParameters(Parameters):
     together: int = parameter(4, "classes that show up in a block", ge=1)
     block: int = parameter(300, "rounds of a block", ge=1)
     apart: float = parameter(3.0, "mean distance of two centres, in standard deviations of a class", ge=0)
+
+    sure: float = parameter(0.98, "chance that the arm of the right class pays", gt=0, le=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -41,8 +44,9 @@ class ClassBlocks:
         world = streams.generator("world")
         shape = (parameters.n_arms, parameters.numbers)
         self._centres = world.standard_normal(shape) * parameters.apart / np.sqrt(2 * parameters.numbers)
-        self._rows = [read_only(row) for row in np.eye(self.n_arms)]
+        self._rows = [read_only(row) for row in parameters.sure * np.eye(self.n_arms)]
         self._contexts = streams.generator("contexts")
+        self._reward = BernoulliReward(streams.generator("noise"))
         self._t, self._classes = 0, np.arange(0)
         self._begin()
 
@@ -51,12 +55,12 @@ class ClassBlocks:
         return Context(observation=self._point)
 
     def means(self) -> FloatArray:
-        """1 for the class at hand, 0 for all others."""
+        """`sure` for the class at hand, 0 for all others."""
         return self._rows[self._label]
 
     def step(self, arm: int) -> float:
-        """Whether the class was right, and on to the next point."""
-        reward = float(self._rows[self._label][arm])
+        """1 or 0, and on to the next point."""
+        reward = self._reward(self._rows[self._label], arm)
         self._t += 1
         self._begin()
         return reward

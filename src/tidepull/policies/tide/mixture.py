@@ -10,6 +10,7 @@ import copy
 import numpy as np
 
 from tidepull.hypotheses import kernels
+from tidepull.policies.tide.earnings import Earnings
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 
@@ -63,22 +64,39 @@ class Mixture:
         self.log_weights = _log(self.prior)
         self.evidence = 0.0
 
-    def pick(self, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
-        """A hypothesis by its weight; with the chance `explore` by its weight within a family drawn uniformly.
-        Slots that are `resting` cannot be asked now."""
-        chances = self._within_random_family(rng) if rng.random() < explore else np.exp(self.log_weights)
+    def pick(
+        self,
+        rng: np.random.Generator,
+        explore: float,
+        resting: IntArray,
+        earnings: Earnings | None = None,
+    ) -> int:
+        """A hypothesis by its weight, within the camp that `earnings` choose; with the chance `explore` by its weight
+        within a family drawn uniformly. Slots that are `resting` cannot be asked now."""
+        exploring = rng.random() < explore
+        chances = self._within_random_family(rng) if exploring else np.exp(self.log_weights)
         if len(resting):
             chances[resting] = 0.0
             if not chances.any():
                 chances = np.exp(self.log_weights)
                 chances[resting] = 0.0
+        if earnings is not None and not exploring:
+            chances = earnings.chances(chances, rng)
         m = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
         return min(m, int(np.flatnonzero(chances)[-1]))
 
     def picks(
-        self, rng: np.random.Generator, explore: float, resting: IntArray, count: int
+        self,
+        rng: np.random.Generator,
+        explore: float,
+        resting: IntArray,
+        count: int,
+        earnings: Earnings | None = None,
     ) -> dict[int, int]:
         """`pick` so many times: how often each hypothesis came out."""
+        if earnings is not None:
+            drawn_one_by_one = [self.pick(rng, explore, resting, earnings) for _ in range(count)]
+            return {m: drawn_one_by_one.count(m) for m in sorted(set(drawn_one_by_one))}
         explored = int(rng.binomial(count, explore))
         found = [self.pick(rng, 1.0, resting) for _ in range(explored)]
         chances = np.exp(self.log_weights)

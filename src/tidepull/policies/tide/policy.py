@@ -33,12 +33,14 @@ from tidepull.policies.choice import best_shares
 from tidepull.policies.decided import decided_round
 from tidepull.policies.tide.births import Births, Slots, pools
 from tidepull.policies.tide.context import ContextMap
+from tidepull.policies.tide.earnings import Earnings, camps
 from tidepull.policies.tide.explain import Belief, Explanation, WeightHistory
 from tidepull.policies.tide.hours import HourSpan, best_arms, is_daily, spans
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.rebuild import TRUSTED, rebuilding
 from tidepull.policies.tide.scale import RewardScale
 from tidepull.policies.tide.trail import Known, Trail
+from tidepull.policies.tide.wild import WildRewards
 from tidepull.policies.tide.window import RecentRounds
 from tidepull.protocols import Pick
 from tidepull.seeds import Streams
@@ -73,6 +75,15 @@ class TideParameters(Parameters):
         "with contexts: most of the factor on the width of draws, for arms known less than others (0.5: none)",
         ge=0.5,
         le=10,
+    )
+    earnings: bool = parameter(
+        False, "with observations: let what choices earn decide between camps of hypotheses"
+    )
+    wild: float = parameter(
+        0.0,
+        "share of rewards that may be wild: unlike all others, to be set aside (0: learn all)",
+        ge=0,
+        le=0.2,
     )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
 
@@ -125,6 +136,12 @@ class Tide:
             uniform=parameters.uniform_weights,
         )  # fmt: skip
         self._scale = RewardScale(1 if self._contexts.shared else shape.n_arms)
+        self._earnings: Earnings | None = None
+        if parameters.earnings and self._contexts.dim > 1 and not self._contexts.shared:
+            self._earnings = Earnings(
+                camps(kept, [len(of) for of in slots.of], len(self._filters), self._network is not None)
+            )
+        self._wild = WildRewards(parameters.wild, shape.n_arms)
         self._recent = RecentRounds(
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
         )
@@ -149,19 +166,29 @@ class Tide:
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""
         raw, X, noted = self._opened(context)
-        m = self._mixture.pick(self._rng, self._explore(noted), self._resting(noted.time))
+        resting = self._resting(noted.time)
+        m = self._mixture.pick(self._rng, self._explore(noted), resting, self._earnings)
         draws = self._draw(m, self._standard(noted), X)
         if context.available is not None:
             draws = np.where(context.available, draws, -np.inf)
+        if self._earnings is not None:
+            self._earnings.decided(noted.t, m)
         return self._decided(noted, raw, int(np.argmax(draws)))
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         """Shares by so many draws of a hypothesis and its weights."""
         raw, X, noted = self._opened(context)
-        found = self._mixture.picks(self._rng, self._explore(noted), self._resting(noted.time), draws)
+        resting = self._resting(noted.time)
+        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws, self._earnings)
         now = self._standard(noted)
-        scores = np.array([self._draw(m, now, X) for m, count in found.items() for _ in range(count)])
-        return self._decided(noted, raw, pick(best_shares(scores, context.available)))
+        asked = [m for m, count in found.items() for _ in range(count)]
+        scores = np.array([self._draw(m, now, X) for m in asked])
+        arm = pick(best_shares(scores, context.available))
+        if self._earnings is not None:  # one of those who voted for the arm
+            voters = np.flatnonzero(np.argmax(scores, axis=1) == arm)
+            if len(voters):
+                self._earnings.decided(noted.t, asked[int(self._rng.choice(voters))])
+        return self._decided(noted, raw, arm)
 
     def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, Moment]:
         """What is seen, its rows, and the moment of a round that begins."""
@@ -194,6 +221,8 @@ class Tide:
         X = self._rows(raw)
         t = decided_round(event)
         known = self._known(t, arm, X, event.context.time)
+        if not self._wild.takes(arm, reward):
+            return
         units, stale = self._scale.units, not self._scale.fits(reward)
         y, binary = self._scale.standardise(reward), units.binary and not stale
         scores = self._bank.observe(self._standard(known.moment), arm, X[arm], y, binary)
@@ -206,6 +235,8 @@ class Tide:
             by_network = scores[-1] - (0.0 if binary else math.log(units.spread))
         before = self._mixture.evidence
         self._mixture.reweigh(scores)
+        if self._earnings is not None:
+            self._earnings.add(t, y)
         self._recent.append(
             t=t, notes=known.moment.row(arm), came=known.came, arm=arm, x=X[arm], reward=reward,
             raw=raw[arm if self._contexts.shared else 0], evidence=before, network=by_network,
@@ -215,7 +246,7 @@ class Tide:
         for memory in self._memories.values():
             memory.add(t, arm, reward, success)
         self._seen = raw
-        self._plan(stale)
+        self._plan(self._tame() or stale)
 
     def upkeep(self) -> bool:
         """One slice of what is due: a new scale and context map, training, births."""
@@ -264,7 +295,7 @@ class Tide:
 
     def diagnostics(self) -> Diagnostics:
         """The leading beliefs, the weights of families over the rounds, how many hypotheses there are, and how many
-        rewards came too late for those that remember."""
+        rewards came too late for those that remember or were set aside."""
         told = self.explain()
         return {
             "explanation": told.beliefs[0].words,
@@ -274,6 +305,7 @@ class Tide:
             "births": self._births.count,
             "failed_trainings": 0 if self._network is None else self._network.failures,
             "too_late": self._too_late,
+            "set_aside": self._wild.aside,
         }
 
     def snapshot(self) -> Snapshot:
@@ -326,6 +358,8 @@ class Tide:
             "mixture": self._mixture,
             "history": self._history,
             "trail": self._trail,
+            **({"wild": self._wild} if self._wild.share else {}),
+            **({"earnings": self._earnings} if self._earnings is not None else {}),
         }
 
     def _begin(self, X: FloatArray, time: float | None) -> Moment:
@@ -414,6 +448,16 @@ class Tide:
                 self._put_on_agenda("record", count)
             else:
                 self._history.record(count, self.family_weights())
+
+    def _tame(self) -> bool:
+        """Put the first rewards onto the bounds that are known now; whether some lay beyond."""
+        if not self._wild.judges_the_first() or not self._recent.tame(self._wild.low, self._wild.high):
+            return False
+        self._scale.recount(
+            [0 if self._contexts.shared else arm for _, arm, _ in self._recent.events(0)],
+            self._recent.rewards,
+        )
+        return True
 
     def _put_on_agenda(self, name: str, count: int) -> None:
         waiting = self._agenda[1:] if self._work is not None else self._agenda

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -37,6 +38,13 @@ class RewardScale:
             self._first = reward
         r = reward - self._first
         self._totals[arm] += (1.0, r, r * r)
+
+    def recount(self, arms: Sequence[int], rewards: FloatArray) -> None:
+        """Start the totals anew with these rewards."""
+        self._totals[:] = 0.0
+        self._first = math.nan
+        for arm, reward in zip(arms, rewards, strict=True):
+            self.add(arm, float(reward))
 
     def fits(self, reward: float) -> bool:
         """Whether the reward is of the kind that the units in force assume."""

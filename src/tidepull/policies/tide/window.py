@@ -123,6 +123,13 @@ class RecentRounds:
         if silence:
             self._network[:] = np.nan
 
+    def tame(self, low: float, high: float) -> bool:
+        """Put rewards beyond these bounds onto them; whether there were any."""
+        tamed = np.clip(self._reward, low, high) if self.count else self._reward
+        changed = bool((tamed != self._reward)[self._order()].any())
+        self._reward[self._order()] = tamed[self._order()]
+        return changed
+
     def snapshot(self) -> Snapshot:
         """The ring, row by row."""
         return {"count": self.count, **{name[1:]: getattr(self, name).copy() for name in _KEPT}}

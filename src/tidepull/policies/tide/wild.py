@@ -1,0 +1,98 @@
+"""Rewards that are nothing like all others: set aside, unless the next one of the same arm is like them.
+
+Let m be the median of recent rewards and q the distance from it that all but a share of them keep. By exchangeability
+a new reward lies farther out with no more chance than that share, whatever the distribution. One that lies more than
+3 q from m is set aside, as if it had never come. If the next one of its arm lies beyond the bounds, too, that is no
+accident but a change: it is taken, and all that follow until one lies within. So an absurd reward costs one round, and
+a change that goes beyond all that was seen lately costs one round an arm.
+
+Where all but that share of rewards are equal (nothing, and rarely something) there is no such distance, and all are
+taken. Before 16 rewards there are no bounds; of the first ones, those that turn out to lie beyond are then put onto
+the bounds.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tidepull.types import FloatArray, Snapshot
+
+TRUSTED = 16
+_RECENT = 1024
+_FACTOR = 3.0
+_EVERY = 16
+
+
+class WildRewards:
+    """Bounds for rewards; `share` of them may be wild (0: all are taken)."""
+
+    def __init__(self, share: float, n_arms: int) -> None:
+        self.share = share
+        self.low, self.high = -math.inf, math.inf
+        self.count = 0
+        self.aside = 0
+        self._judged = not share  # whether the first rewards have been put onto the bounds
+        self._recent = np.zeros(_RECENT if share else 0)
+        self._beyond = np.zeros(n_arms, bool)  # whether the latest reward of an arm lay beyond the bounds
+
+    def takes(self, arm: int, reward: float) -> bool:
+        """Whether to learn a reward that has come."""
+        if not self.share:
+            return True
+        inside = self.low <= reward <= self.high
+        self._recent[self.count % _RECENT] = reward
+        self.count += 1
+        if self.count >= TRUSTED and (self.count % _EVERY == 0 or not inside):
+            self.low, self.high = bounds(self._recent[: min(self.count, _RECENT)], self.share)
+            inside = self.low <= reward <= self.high
+        taken = inside or bool(self._beyond[arm])
+        self._beyond[arm] = not inside
+        self.aside += not taken
+        return taken
+
+    def judges_the_first(self) -> bool:
+        """True once, as soon as there are bounds for the rewards that came before there were any."""
+        if self._judged or self.count < TRUSTED:
+            return False
+        self._judged = True
+        return True
+
+    def snapshot(self) -> Snapshot:
+        """Recent rewards and the bounds."""
+        bounded = [self.low, self.high] if math.isfinite(self.low) else None
+        return {
+            "recent": self._recent.copy(),
+            "beyond": self._beyond.copy(),
+            "count": self.count,
+            "aside": self.aside,
+            "judged": self._judged,
+            "bounds": bounded,
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        for name, array in (("recent", self._recent), ("beyond", self._beyond)):
+            if np.shape(snapshot[name]) != array.shape:
+                raise ValueError(f"wild rewards that do not fit in '{name}'")
+            array[:] = snapshot[name]
+        self.count, self.aside = int(snapshot["count"]), int(snapshot["aside"])
+        self._judged = bool(snapshot["judged"])
+        low, high = snapshot["bounds"] or (-math.inf, math.inf)
+        self.low, self.high = float(low), float(high)
+
+
+def bounds(rewards: FloatArray, share: float) -> tuple[float, float]:
+    """Three times as far from the median as all rewards but the farthest one, and a share of the others, lie.
+
+    >>> bounds(np.array([0.0, 1.0, 2.0, 3.0, 1e14]), 0.01)
+    (-4.0, 8.0)
+    """
+    middle = float(np.median(rewards))
+    distances = np.abs(rewards - middle)
+    place = len(rewards) - 2 - int(share * len(rewards))
+    farthest = float(np.partition(distances, place)[place])
+    if farthest == 0.0:
+        return -math.inf, math.inf
+    return middle - _FACTOR * farthest, middle + _FACTOR * farthest
