@@ -353,6 +353,68 @@ def test_private_field_and_subject_are_stored_as_hashes() -> None:
 # ---- on disk
 
 
+def test_forgotten_subject_is_gone_from_the_file_and_the_agent_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with Agent(path, **SHOP, upkeep="inline", snapshot_every=30) as agent:
+        serve(agent, 0, 40)
+        for _ in range(3):
+            mine = agent.choose({"age": 77.125}, subject="Ann", at=START + 300.0 * 40)
+        agent.reward(mine.id, 1.0)
+        other = agent.choose({"age": 33.0}, subject="Bob", at=START + 300.0 * 40)
+        hashed = agent._hash("Ann")
+        assert agent.forget("Ann") == 3
+        assert agent.forget("Ann") == 0
+        with pytest.raises(DecisionError):
+            agent.reward(mine.id, 1.0)
+        assert agent.reward(other.id, 1.0)
+        with pytest.raises(InputError, match="rollback: what was known then cannot be rebuilt"):
+            agent.rollback(START + 300.0 * 20)
+        ahead = serve(agent, 41, 60)
+    for file in tmp_path.iterdir():
+        assert b"77.125" not in file.read_bytes()
+        assert hashed not in file.read_bytes()
+    with Agent(path, upkeep="inline") as agent:
+        assert agent._mind.differences == 0
+        assert len(ahead) == 19
+        agent.add("pink")
+        agent.add("grey")  # more room: built anew from what is left
+        assert agent._mind.arms.room == 8
+        assert agent.reward("visit 56", 1.0)
+        serve(agent, 60, 70)
+
+
+def test_contexts_are_dropped_after_the_time_that_they_may_be_kept(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with Agent(path, **SHOP, upkeep="inline", snapshot_every=20, retain=3000) as agent:
+        made = serve(agent, 0, 100)
+        contexts = [r.context is not None for r in agent._ledger.tail(0) if r.kind == 1]
+    assert not any(contexts[:60])
+    assert all(contexts[-10:])
+    assert made == serve(twin := shop(retain=3000), 0, 100)
+    with Agent(path, upkeep="inline") as agent:
+        assert serve(agent, 100, 120) == serve(twin, 100, 120)
+
+
+def test_archived_decisions_leave_the_file_and_what_was_learnt_stays(tmp_path: Path) -> None:
+    twin = shop()
+    with Agent(tmp_path / "shop.db", **SHOP, upkeep="inline", snapshot_every=30) as agent:
+        for one in (agent, twin):
+            serve(one, 0, 60)
+        first = agent.history("rows")[0]["id"]
+        assert agent.compact(tmp_path / "old.parquet", START + 300.0 * 50) == 50
+        assert agent.compact(tmp_path / "older.parquet", START) == 0
+        assert [row["id"] for row in agent.history("rows")] == [f"visit {n}" for n in range(50, 60)]
+        with pytest.raises(DecisionError, match=f"there is no decision '{first}'"):
+            agent.reward(first, 1.0)
+        with pytest.raises(ExpiredError, match="it was archived"):
+            agent.reward(agent._id(1), 1.0)
+    with Agent(tmp_path / "shop.db", upkeep="inline") as agent:
+        late = [[one.choose(visit(n), at=START + 300.0 * n) for n in range(60, 90)] for one in (agent, twin)]
+        assert [(d.arm, d.propensity) for d in late[0]] == [(d.arm, d.propensity) for d in late[1]]
+    heir = shop(seed=9)
+    assert heir.learn_from(tmp_path / "old.parquet") == sum(1 for n in range(50) if n % 7)
+
+
 def test_agent_goes_on_after_a_restart_as_if_nothing_had_happened(tmp_path: Path) -> None:
     undisturbed = serve(shop(), 0, 300)
     made = []

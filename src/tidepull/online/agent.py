@@ -360,8 +360,7 @@ class Agent:
     def _can_return_to(self, seq: int) -> bool:
         erased = self._erased()
         usable = [s for s in self._ledger.snapshots() if s <= seq and not _within(s, erased)]
-        first = next(iter(self._ledger.tail(0, 1)), None)
-        return bool(usable) or seq == 0 or first is not None
+        return bool(usable) or self._ledger.read("whole") != "no"
 
     def _plain(self, kind: Kind) -> None:
         with self._lock:
@@ -436,6 +435,50 @@ class Agent:
         self._afterwards()
         return count
 
+    # ---- what is kept, and for how long
+
+    def forget(self, subject: str) -> int:
+        """Delete all decisions that concern a subject, for good; how many there were. What was learnt of them stays
+        learnt, as one voice among all others; the agent cannot be rolled back to before this call."""
+        with self._lock:
+            self._ready()
+            hashed = self._hash(subject)
+        self.save()
+        self.save()  # whatever happens to the newer one, no restart needs what is deleted
+        with self._lock:
+            count = self._ledger.remove(subject=hashed)
+            for seq in [seq for seq, known in self._known.items() if known.record.subject == hashed]:
+                del self._known[seq]
+        return count
+
+    def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
+        """Move decisions before a moment to a .parquet, .jsonl or .csv file and out of the ledger; how many. What was
+        learnt stays; rewards for them are refused as expired, and `lift` and `history` know the rest."""
+        moment = self._clock.read(before)
+        self.save()
+        self.save()
+        with self._lock:
+            self._ready()
+            insight = Insight(self._mind, self._ledger)
+            log = insight.log()
+            old = log.seq[log.at < moment]
+            if not len(old):
+                return 0
+            upto = int(old[-1])
+            chosen = (row for row, seq in zip(self._rows(insight), log.seq, strict=True) if seq <= upto)
+            table.write(Path(path), chosen)
+            self._ledger.write({"archived": str(upto)})
+            count = self._ledger.remove(upto=upto)
+            self._known.clear()
+            self._names.clear()
+        return count
+
+    def _drop_old_contexts(self) -> None:
+        """What `retain` says, as far as no restart needs it."""
+        retain, saved = self._settings.retain, self._ledger.snapshots()
+        if retain is not None and len(saved) >= 2:
+            self._ledger.drop_contexts(saved[1], self._mind.latest - retain)
+
     # ---- work that nobody waits for
 
     def work(self) -> bool:
@@ -463,6 +506,7 @@ class Agent:
                 self._saved = record.seq
         self._flush(record.seq)
         self._ledger.save(record.seq, record.at, snapshots.dump(taken))
+        self._drop_old_contexts()
 
     def _snapshot_is_due(self) -> bool:
         return not self._read_only and self._ledger.last - self._saved >= self._every
@@ -591,6 +635,8 @@ class Agent:
         else:
             known = self._named(id)
         if known is None:
+            if number.isdecimal() and int(number) <= int(self._ledger.read("archived") or 0):
+                raise ExpiredError(f"decision {id} has expired: it was archived")
             raise DecisionError(f"there is no decision {id!r} of this agent")
         return known
 

@@ -162,6 +162,7 @@ class Learning:
         for number, early in enumerate(self.early):
             choice = self._early_choice(number)
             self.repeat(choice, early["at"])
+            early["context"] = {}
             if early["reward"] is not None:
                 self.learn(choice, early["at"], early["reward"])
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from typing import Protocol
 
 from tidepull.online.records import Kind, Record
@@ -61,6 +63,13 @@ class Ledger(Protocol):
     def write(self, values: Mapping[str, str]) -> None:
         """Keep such texts; safe on return."""
 
+    def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
+        """Delete decisions up to a number, or of a subject, with all that is about them, and snapshots of earlier
+        states but for the newest two; how many decisions. The ledger is not whole any more (text `whole`: "no")."""
+
+    def drop_contexts(self, upto: int, before: float) -> None:
+        """Forget the contexts of decisions up to a number that were made before a moment."""
+
     def faults(self) -> list[str]:
         """What is wrong with the store itself; none is good."""
 
@@ -93,6 +102,7 @@ class MemoryLedger:
 
     def __init__(self) -> None:
         self._records: list[Record] = []
+        self._last = 0
         self._about: dict[int, list[Record]] = {}
         self._named: dict[str, int] = {}
         self._snapshots: dict[int, bytes] = {}
@@ -101,11 +111,12 @@ class MemoryLedger:
     @property
     def last(self) -> int:
         """The number of the last record."""
-        return len(self._records)
+        return self._last
 
     def append(self, record: Record) -> None:
         """Take a record."""
         self._records.append(record)
+        self._last = record.seq
         if record.ref is not None:
             self._about.setdefault(record.ref, []).append(record)
         if record.name is not None:
@@ -116,9 +127,10 @@ class MemoryLedger:
 
     def decision(self, seq: int) -> Record | None:
         """The decision of that number."""
-        if not 1 <= seq <= len(self._records):
+        place = bisect_left(self._records, seq, key=lambda record: record.seq)
+        if place == len(self._records) or self._records[place].seq != seq:
             return None
-        record = self._records[seq - 1]
+        record = self._records[place]
         return record if record.kind is Kind.DECISION else None
 
     def named(self, name: str) -> Record | None:
@@ -131,7 +143,11 @@ class MemoryLedger:
 
     def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
         """Records in order."""
-        yield from self._records[after:upto]
+        start = bisect_right(self._records, after, key=lambda record: record.seq)
+        for record in self._records[start:]:
+            if upto is not None and record.seq > upto:
+                return
+            yield record
 
     def of_kind(self, kind: Kind) -> list[Record]:
         """All records of a kind."""
@@ -165,6 +181,30 @@ class MemoryLedger:
     def write(self, values: Mapping[str, str]) -> None:
         """Keep texts."""
         self._texts.update(values)
+
+    def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
+        """Delete decisions."""
+        gone = {
+            record.seq
+            for record in self._records
+            if record.kind is Kind.DECISION
+            and (record.seq <= upto or (subject is not None and record.subject == subject))
+        }
+        self._records = [r for r in self._records if r.seq not in gone and r.ref not in gone]
+        self._about = {ref: about for ref, about in self._about.items() if ref not in gone}
+        self._named = {name: seq for name, seq in self._named.items() if seq not in gone}
+        kept = self.snapshots()[:2]
+        self._snapshots = {seq: self._snapshots[seq] for seq in kept}
+        self._texts["whole"] = "no"
+        return len(gone)
+
+    def drop_contexts(self, upto: int, before: float) -> None:
+        """Forget contexts."""
+        self._texts["whole"] = "no"
+        self._records = [
+            replace(record, context=None) if record.seq <= upto and record.at < before else record
+            for record in self._records
+        ]
 
     def faults(self) -> list[str]:
         """Memory has none."""

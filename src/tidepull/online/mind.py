@@ -142,7 +142,8 @@ class Mind:
                 if first:
                     grown.settle()
                     grown.first_round, first = choice.round - grown.policy.rounds, False
-                grown.repeat(choice, record.at)
+                while grown.policy.rounds + grown.first_round <= choice.round:
+                    grown.repeat(choice, record.at)  # more than once where decisions before it were removed
             elif record.kind is Kind.SNAPSHOT:
                 grown.snapshot()
             elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
@@ -279,6 +280,8 @@ def recalled(
             )
             continue
         return _replayed(mind, ledger, seq, erased)
+    if ledger.read("whole") == "no":
+        raise LedgerError("no snapshot can be used, and early records are not there any more: restore a copy")
     return _replayed(Mind(settings, salt, clock), ledger, 0, erased)
 
 

@@ -233,6 +233,34 @@ class SqliteLedger:
             connection.close()
         temporary.replace(self.path)
 
+    def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
+        """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the log."""
+        which = "kind = 1 AND (seq <= ? OR subject = ?)"
+        with self._commit, self._explained("write to"):
+            self._writer.execute("PRAGMA secure_delete = ON")
+            with self._transaction():
+                write = self._writer.execute
+                write(
+                    f"DELETE FROM records WHERE ref IN (SELECT seq FROM records WHERE {which})",
+                    (upto, subject),
+                )
+                count = write(f"DELETE FROM records WHERE {which}", (upto, subject)).rowcount
+                newest = "SELECT seq FROM snapshots ORDER BY seq DESC LIMIT 2"
+                write(f"DELETE FROM snapshots WHERE seq NOT IN ({newest})")
+                write("INSERT OR REPLACE INTO texts VALUES ('whole', 'no')")
+            self._writer.execute("VACUUM")
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return int(count)
+
+    def drop_contexts(self, upto: int, before: float) -> None:
+        """Forget contexts."""
+        with self._commit, self._explained("write to"), self._transaction():
+            self._writer.execute(
+                "UPDATE records SET context = NULL WHERE kind = 1 AND seq <= ? AND at < ? AND context IS NOT NULL",
+                (upto, before),
+            )
+            self._writer.execute("INSERT OR REPLACE INTO texts VALUES ('whole', 'no')")
+
     def faults(self) -> list[str]:
         """What SQLite finds wrong with the file."""
         return [row[0] for row in self._all("PRAGMA integrity_check") if row[0] != "ok"]
