@@ -85,7 +85,7 @@ def thinned(seqs: list[int]) -> list[int]:
     """Which snapshots to drop.
 
     >>> thinned([10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
-    [40]
+    [10, 20, 40, 50]
     """
     newest_first = sorted(seqs, reverse=True)
     kept, seen = set(newest_first[:KEPT]), set()
