@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import t as student
 
 from tidepull.hypotheses import changes, runs
-from tidepull.hypotheses.changes import HAZARDS, RunFilter
+from tidepull.hypotheses.changes import ARM_HAZARDS, HAZARDS, RunFilter
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.filters import NOISE, RIDGE, Blocks
 from tidepull.hypotheses.slices import finished
@@ -76,7 +76,10 @@ def test_likelihood_of_all_arms_together_equals_the_sum_over_all_segmentations()
 def test_likelihood_of_arms_by_themselves_equals_the_product_over_arms_for_each_hazard() -> None:
     t, y, arm = some_past(11, 2, seed=3)
     expected = np.mean(
-        [math.prod(evidence(t[arm == k], y[arm == k], arm[arm == k], g) for k in range(2)) for g in HAZARDS]
+        [
+            math.prod(evidence(t[arm == k], y[arm == k], arm[arm == k], g) for k in range(2))
+            for g in ARM_HAZARDS
+        ]
     )
     scores = scores_of(filter_of(2, together=False), t, y, arm)
     assert scores.sum() == pytest.approx(math.log(expected), rel=1e-12)
@@ -182,12 +185,14 @@ def test_draw_knows_of_changes_that_may_have_come_since_the_last_reward(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(changes, "HAZARDS", (0.05,))
+    monkeypatch.setattr(changes, "ARM_HAZARDS", (0.05,))
+    monkeypatch.setattr(changes, "_CURIOSITY", 0.25)
     made = filter_of(1, together=False)
     scores_of(made, np.arange(60), np.ones(60), np.zeros(60, np.int64))
     rng = np.random.default_rng(0)
     soon = np.array([made.draw(60, np.ones((1, 1)), True, rng)[0] for _ in range(4000)])
     late = np.array([made.draw(90, np.ones((1, 1)), True, rng)[0] for _ in range(4000)])
-    # A fresh draw lies below the middle half of the time; arms by themselves are asked with a quarter of the chance.
+    # A fresh draw lies below the middle half of the time; arms by themselves with a quarter of the chance.
     known = float(np.mean(soon < 0.0)) - 0.25 * 0.05 / 2
     assert abs(np.mean(late < 0.0) - (0.5 * 0.25 * (1 - 0.95**31) + known)) < 0.02
     assert np.mean(soon < 0.0) < 0.06

@@ -25,10 +25,16 @@ from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 HAZARDS = (1 / 5000, 1 / 1000, 1 / 200)
+"""Of all arms together."""
+ARM_HAZARDS = tuple(hazard / 4 for hazard in HAZARDS)
+"""Of each arm by itself: every change of the world is one of its arms."""
 _MOST_RUNS, _FEWEST_RUNS, _PRODUCTS = 100, 12, 40_000
 _LARGEST = 4_000_000
 _DATES = 16
-_CURIOSITY = 0.25
+_CURIOSITY = 0.1
+"""Where each arm changes by itself, an arm that was not played for long may be another by now. Thompson sampling asks
+after it with the chance that it is, which is too often: what is found out is worth no more than the time to the next
+change. A tenth of that chance."""
 _MOVED, _MOST_MOVED = 2.0, 3
 _FIXED = ("hazards",)
 _LEARNT = tuple(name for name in Runs._fields if name not in _FIXED)
@@ -180,6 +186,7 @@ class RunFilter:
 def _empty(blocks: Blocks, together: bool) -> Runs:
     n_arms = blocks.layout.n_arms
     chains, own = (1, blocks.count) if together else (n_arms, 1)
+    hazards = HAZARDS if together else ARM_HAZARDS
     most = _MOST_RUNS if not blocks.contextual else _runs_of(blocks)
     shape = (chains, most, own)
     vec, mat = blocks.kept(most)
@@ -188,9 +195,9 @@ def _empty(blocks: Blocks, together: bool) -> Runs:
         latest=np.full(chains, NOBODY),
         start=np.full((chains, most), NOBODY),
         parent=np.full((chains, most), NOBODY),
-        weight=np.zeros((chains, len(HAZARDS), most)),
-        hazards=np.array(HAZARDS),
-        belief=np.full(len(HAZARDS), 1 / len(HAZARDS)),
+        weight=np.zeros((chains, len(hazards), most)),
+        hazards=np.array(hazards),
+        belief=np.full(len(hazards), 1 / len(hazards)),
         n=np.zeros(shape),
         s=np.zeros(shape),
         before_n=np.zeros(shape),

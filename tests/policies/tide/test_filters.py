@@ -8,8 +8,19 @@ import numpy as np
 import pytest
 
 from tidepull.building import build_policy
+from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.changes import RunFilter
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Layout
+from tidepull.hypotheses.filters import Blocks
+from tidepull.hypotheses.notes import columns
+from tidepull.hypotheses.slices import finished
+from tidepull.hypotheses.stationary import Stationary
+from tidepull.policies.tide.context import ContextMap
+from tidepull.policies.tide.mixture import Mixture
+from tidepull.policies.tide.rebuild import rebuilding
+from tidepull.policies.tide.scale import RewardScale
+from tidepull.policies.tide.window import RecentRounds
 from tidepull.types import Context, Event, ProblemShape
 
 BOTH: dict[str, Any] = {"also": ["changes", "regimes"], "without": ["network"]}
@@ -124,3 +135,50 @@ def test_families_share_their_prior_among_their_hypotheses() -> None:
     assert policy.family_weights() == pytest.approx([family.prior / total for family in kept])
     makers = [family.filters for family in kept if family.filters is not None]
     assert [len(maker(Layout(3, 3, False), 0)) for maker in makers] == [4, 2]
+
+
+def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -> None:
+    layout, spec = Layout(1, 1, False), Stationary().spec()
+    bank = HypothesisBank(layout, [[spec]], NoisePrior())
+    bank.assign(0, spec)
+    filter = RunFilter(Blocks(layout, False), together=True)
+    mixture = Mixture(np.array([0.6, 0.4]), np.array([0, 1]), ("a", "b"), 1e-12, uniform=False)
+    scale, recent = RewardScale(1), RecentRounds(64, 64, 1, 0)
+    rng = np.random.default_rng(0)
+    for t, reward in enumerate(np.concatenate([rng.normal(5, 1, 15), rng.normal(8, 1, 15)])):
+        scale.add(0, float(reward))
+        recent.append(
+            t=t,
+            notes=np.zeros(len(columns())),
+            came=t,
+            arm=0,
+            raw=np.empty(0),
+            x=np.ones(1),
+            reward=float(reward),
+            evidence=0.0,
+            network=np.nan,
+        )
+    new = finished(
+        rebuilding(
+            recent,
+            scale,
+            ContextMap(ProblemShape(1)),
+            {},
+            bank,
+            mixture,
+            filters=[filter],
+            latest=np.empty((1, 0)),
+            network=False,
+        )
+    )
+    assert new is not None
+    window, (anew,) = recent.window(new.units), new.filters
+    again = filter.fresh(0.5 / new.units.spread)
+    told = finished(again.live(window, False))
+    assert told.sum() != 0
+    fresh = new.bank.fresh(None)
+    fresh.reset(0)
+    odds = np.log(0.4 / 0.6) + told.sum() - finished(fresh.live(0, window, False)).sum()
+    assert new.mixture.log_weights[1] - new.mixture.log_weights[0] == pytest.approx(odds, abs=1e-4)
+    assert 1 < odds < 20
+    assert all(np.array_equal(again.snapshot()[name], part) for name, part in anew.snapshot().items())
