@@ -1,12 +1,13 @@
 """Linear UCB on the Criteo problems with S = L = 1, and with the lengths that the prepared file has.
 
-python -m benchmarks.criteo_bounds [--jobs 2]    run what results/criteo_bounds.csv lacks, print the table,
-                                                 and put it into docs/criteo.md
+python -m benchmarks.criteo_bounds [--seeds 10] [--problem criteo-partial-flip] [--jobs 2]
+    run what results/criteo_bounds.csv lacks, print the table, and put it into docs/criteo.md
 """
 
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from scipy import stats
 from benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
 from tidepull.bench.suites.spec import TrialSpec
 
-HORIZON, SEEDS = 10_000, range(10)
+HORIZON = 10_000
 PROBLEMS = ("criteo-partial-flip", "criteo-flipping")
 SETTINGS: dict[str, dict[str, Any]] = {
     "d-lin-ucb": {"discount": "variation-budget"},
@@ -30,7 +31,7 @@ BOUNDS: dict[str, dict[str, Any]] = {
 RESULTS = ROOT / "results" / "criteo_bounds.csv"
 
 
-def specs() -> list[TrialSpec]:
+def specs(problems: Sequence[str], seeds: range) -> list[TrialSpec]:
     return [
         TrialSpec(
             problem=problem,
@@ -40,9 +41,9 @@ def specs() -> list[TrialSpec]:
             horizon=HORIZON,
             seed=seed,
         )
-        for name, bounds in reversed(BOUNDS.items())
-        for seed in SEEDS
-        for problem in PROBLEMS
+        for problem in problems
+        for seed in seeds
+        for name, bounds in BOUNDS.items()
         for policy, setting in SETTINGS.items()
     ]
 
@@ -50,21 +51,22 @@ def specs() -> list[TrialSpec]:
 def difference(rows: list[Row], problem: str, policy: str) -> str:
     """The file's lengths minus S = L = 1 over the same seeds, with a 95% interval (Student's t)."""
     final = {(row.name, row.seed): row.regret for row in rows if row.problem == problem}
-    gaps = np.array([final[f"{policy} lengths", seed] - final[f"{policy} ones", seed] for seed in SEEDS])
+    seeds = sorted({seed for _, seed in final})
+    gaps = np.array([final[f"{policy} lengths", seed] - final[f"{policy} ones", seed] for seed in seeds])
     half = stats.t.ppf(0.975, len(gaps) - 1) * stats.sem(gaps)
     return f"{gaps.mean():+.0f} ({gaps.mean() - half:+.0f} to {gaps.mean() + half:+.0f})"
 
 
-def table(rows: list[Row]) -> str:
+def table(rows: list[Row], problems: Sequence[str]) -> str:
     lines = [
-        "| problem | policy | S = L = 1 | the file's lengths | difference, 95% |",
-        "|---|---|---:|---:|---:|",
+        "| problem | policy | trials | S = L = 1 | the file's lengths | difference, 95% |",
+        "|---|---|---:|---:|---:|---:|",
     ]
-    for problem in PROBLEMS:
+    for problem in problems:
         for policy in SETTINGS:
             ones, lengths = (summary(rows, problem, f"{policy} {name}") for name in BOUNDS)
             lines.append(
-                f"| `{problem}` | `{policy}` | {ones} | {lengths} | {difference(rows, problem, policy)} |"
+                f"| `{problem}` | `{policy}` | {ones.n} | {ones} | {lengths} | {difference(rows, problem, policy)} |"
             )
     return "\n".join(lines)
 
@@ -75,9 +77,19 @@ def main() -> None:
     )
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--fresh", action="store_true", help="run every trial again")
+    parser.add_argument("--seeds", type=int, default=10, help="trials of each, at least 2")
+    parser.add_argument(
+        "--problem", choices=PROBLEMS, action="append", help="one of the two; both if not given"
+    )
     options = parser.parse_args()
-    rows = run_missing(specs(), RESULTS, options.jobs, fresh=options.fresh)
-    text = f"{provenance('python -m benchmarks.criteo_bounds', rows, options.jobs)}\n\n{table(rows)}"
+    problems = options.problem or PROBLEMS
+    rows = run_missing(specs(problems, range(options.seeds)), RESULTS, options.jobs, fresh=options.fresh)
+    command = (
+        "python -m benchmarks.criteo_bounds"
+        + ("" if options.seeds == 10 else f" --seeds {options.seeds}")
+        + "".join(f" --problem {problem}" for problem in options.problem or ())
+    )
+    text = f"{provenance(command, rows, options.jobs)}\n\n{table(rows, problems)}"
     print(text)
     write_between(ROOT / "docs" / "criteo.md", "criteo-bounds", text)
 

@@ -21,6 +21,11 @@ GENERAL: Final = (
     "The hyperparameters that the paper's table calls variances are used as standard deviations, as in its code.",
 )
 
+_LENGTHS = (
+    "S and L of D-LinUCB and SW-LinUCB are the lengths of the longest w and of the longest vector in the prepared "
+    "file, so that their confidence bounds hold; the paper does not say which it used."
+)
+
 BY_PROBLEM: Final = MappingProxyType(
     {
         "flipping-digits": (
@@ -44,6 +49,8 @@ BY_PROBLEM: Final = MappingProxyType(
             "Outcomes of the recurrent network are bimodal: a trial either follows the chain or loses it, as the paper "
             "says of its default setting too. Means over ten trials move a lot."
         ),
+        "criteo-partial-flip": _LENGTHS,
+        "criteo-flipping": _LENGTHS,
     }
 )
 """Problem to a sentence or two."""
