@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import SnapshotError
+from tidepull.hypotheses.bank import NoisePrior
 from tidepull.hypotheses.discounted import DISCOUNTS, Discounted
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Filter, Layout, affordable, fixed, growing
@@ -57,7 +58,7 @@ def found() -> dict[str, Any]:
         }
         if family.filters is not None:
             made[family.name]["filters"] = {
-                name: [[one.words, _numbers(one)] for one in family.filters(layout, 0)]
+                name: [[one.words, _numbers(one)] for one in family.filters(layout, NoisePrior(), 0)]
                 for name, layout in LAYOUTS.items()
             }
     return made

@@ -186,11 +186,14 @@ def test_blocks_with_a_context_are_ridge_regressions_on_the_rounds_of_their_regi
     for i in range(30):
         made.observe(i, int(arm[i]), X[i], float(y[i]), False)
     story, x = int(np.argmax(made.particles.weight)), rng.standard_normal((2, 3))
-    draws = np.empty(2)
-    particles.shared_draw(made.particles, story, 0, x, np.zeros(3), draws)
+    means, errors, leverages = np.empty((3, 2))
+    z = rng.standard_normal(3)
+    particles.shared_outlook(made.particles, story, 0, x, z, means, errors, leverages)
     mine = np.full(30, True) if shared else arm == 0
     precision = made.particles.noise[RIDGE] * np.eye(3) + X[mine].T @ X[mine]
-    assert draws[0] == pytest.approx(x[0] @ np.linalg.solve(precision, X[mine].T @ y[mine]), rel=1e-9)
+    assert means[0] == pytest.approx(x[0] @ np.linalg.solve(precision, X[mine].T @ y[mine]), rel=1e-9)
+    assert leverages[0] == pytest.approx(x[0] @ np.linalg.solve(precision, x[0]), rel=1e-9)
+    assert errors[0] == pytest.approx(x[0] @ np.linalg.solve(np.linalg.cholesky(precision).T, z), rel=1e-9)
 
 
 @pytest.mark.parametrize(("contextual", "shared"), [(False, False), (True, False), (True, True)])

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 from tidepull.hypotheses import runs
+from tidepull.hypotheses.bank import NoisePrior
 from tidepull.hypotheses.family import Family, Filter, Layout, Told, Window
 from tidepull.hypotheses.filters import (
     RIDGE,
@@ -86,15 +87,14 @@ class RunFilter:
         runs.pick(self.runs, t, 1.0 if self._together else _CURIOSITY, rng.random(1 + chains), picked)
         if binary and self._blocks.dim == 1:
             return beta_draw(*self._counts(picked), rng)
-        std = self._blocks.spread(self.runs.noise, rng)
+        means, errors, leverages = np.empty((3, len(X)))
         if self._blocks.layout.shared:
-            draws = np.empty(len(X))
-            noise = std * rng.standard_normal(X.shape[1])
-            runs.shared_draw(self.runs, int(picked[0]), X, noise, draws)
-            return draws
-        means, leverages = np.empty(len(X)), np.empty(len(X))
-        runs.outlook(self.runs, picked, X, self._together, means, leverages)
-        return means + std * np.sqrt(leverages) * rng.standard_normal(len(X))
+            z = rng.standard_normal(X.shape[1])
+            runs.shared_outlook(self.runs, int(picked[0]), X, z, means, errors, leverages)
+        else:
+            runs.outlook(self.runs, picked, X, self._together, means, leverages)
+            errors = np.sqrt(leverages) * rng.standard_normal(len(X))
+        return self._blocks.drawn(self.runs.noise, (means, errors, leverages), rng)
 
     def fresh(self, units: float | None) -> Filter:
         """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new units."""
@@ -220,10 +220,10 @@ def _runs_of(blocks: Blocks) -> int:
     return min(_MOST_RUNS, max(_FEWEST_RUNS, _PRODUCTS // blocks.dim**2))
 
 
-def _filters(layout: Layout, _: int) -> list[Filter]:
+def _filters(layout: Layout, prior: NoisePrior, _: int) -> list[Filter]:
     made: list[Filter] = []
     for contextual in kinds(layout):
-        blocks = Blocks(layout, contextual)
+        blocks = Blocks(layout, contextual, prior)
         if contextual and _runs_of(blocks) * blocks.count * blocks.dim**2 > _LARGEST:
             continue
         made += [RunFilter(blocks, together) for together in ((True,) if layout.shared else (True, False))]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from tidepull.hypotheses.notes import Memory
 from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import Hypothesis, Spec
 from tidepull.types import FloatArray, IntArray, Snapshot
+
+if TYPE_CHECKING:
+    from tidepull.hypotheses.bank import NoisePrior
 
 _PRODUCTS_PER_ROUND = 150_000
 _LARGEST_SLOT = 2_000_000
@@ -176,7 +179,7 @@ class Family:
     named: Callable[[Spec], Hypothesis] | None = None
     newborns: Callable[[Search], Newborns] | None = None
     memory: Callable[[int], Memory] | None = None
-    filters: Callable[[Layout, int], list[Filter]] | None = None
+    filters: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
 
 
 def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.hypotheses.bank import NoisePrior
+from tidepull.hypotheses.boldness import boldness
 from tidepull.hypotheses.family import Layout
 from tidepull.types import FloatArray, Snapshot
 
@@ -19,10 +20,11 @@ A, B, RIDGE = 0, 1, 5
 
 @dataclass(frozen=True, slots=True)
 class Blocks:
-    """How a filter sees arms and contexts."""
+    """How a filter sees arms and contexts, and what it assumes of noise."""
 
     layout: Layout
     contextual: bool
+    prior: NoisePrior = NOISE
 
     @property
     def dim(self) -> int:
@@ -44,17 +46,28 @@ class Blocks:
 
     def noise(self) -> FloatArray:
         """The noise of which nothing is known."""
-        ridge = self.ridge(NOISE.b0 / NOISE.a0)
-        return np.array([NOISE.a0, NOISE.b0, NOISE.a0, NOISE.b0, NOISE.memory, ridge])
+        ridge = self.ridge(self.prior.b0 / self.prior.a0)
+        return np.array(
+            [self.prior.a0, self.prior.b0, self.prior.a0, self.prior.b0, self.prior.memory, ridge]
+        )
 
     def ridge(self, noise: float) -> float:
         """lam0 as the bank has it."""
         own = self.contextual and not self.layout.shared
-        return float(NOISE.ridge(np.array(noise), np.array(own)))
+        return float(self.prior.ridge(np.array(noise), np.array(own)))
 
-    def spread(self, noise: FloatArray, rng: np.random.Generator) -> float:
-        """k s with s2 = b / Gamma(a, 1), k the boldness where there is a context."""
-        return float(np.sqrt(noise[B] / rng.gamma(noise[A]))) * (NOISE.boldness if self.contextual else 1.0)
+    def drawn(
+        self, noise: FloatArray, outlook: tuple[FloatArray, FloatArray, FloatArray], rng: np.random.Generator
+    ) -> FloatArray:
+        """mean + k s error of every arm, s2 = b / Gamma(a, 1), k the boldness where there is a context, as in the bank;
+        `outlook` is means, errors of a draw for s2 = 1, and leverages."""
+        means, errors, leverages = outlook
+        std, prior = float(np.sqrt(noise[B] / rng.gamma(noise[A]))), self.prior
+        if not self.contextual:
+            return means + std * errors
+        if prior.boldest > prior.boldness:
+            return means + std * errors * boldness(leverages, least=prior.boldness, most=prior.boldest)
+        return means + prior.boldness * std * errors
 
 
 def kinds(layout: Layout) -> list[bool]:

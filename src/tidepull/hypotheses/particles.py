@@ -465,11 +465,20 @@ def outlook(ps: Particles, p: int, i: int, X: FloatArray, means: FloatArray, lev
 
 
 @compiled
-def shared_draw(ps: Particles, p: int, i: int, X: FloatArray, noise: FloatArray, draws: FloatArray) -> None:
-    """x_k . theta of every arm for one draw theta = U^-1 (z + noise), where arms share a block."""
+def shared_outlook(
+    ps: Particles,
+    p: int,
+    i: int,
+    X: FloatArray,
+    z: FloatArray,
+    means: FloatArray,
+    errors: FloatArray,
+    leverages: FloatArray,
+) -> None:
+    """Mean, error of one draw theta = U^-1 (U'^-1 eta + z) and leverage of every arm, where arms share a block."""
     v = np.empty(X.shape[1])
-    for arm in range(draws.shape[0]):
-        mean, _ = look(ps, p, i, 0, X[arm], v)
+    for arm in range(means.shape[0]):
+        means[arm], leverages[arm] = look(ps, p, i, 0, X[arm], v)
+        errors[arm] = 0.0
         for j in range(X.shape[1]):
-            mean += v[j] * noise[j]
-        draws[arm] = mean
+            errors[arm] += v[j] * z[j]

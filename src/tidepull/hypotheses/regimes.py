@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidepull.hypotheses import particles
+from tidepull.hypotheses.bank import NoisePrior
 from tidepull.hypotheses.family import Family, Filter, Layout, Told, Window
 from tidepull.hypotheses.filters import (
     RIDGE,
@@ -74,15 +75,14 @@ class RegimeFilter:
             if regime == NOBODY:
                 return beta_draw(np.zeros(len(X)), np.zeros(len(X)), rng)
             return beta_draw(known.n[story, regime], known.s[story, regime], rng)
-        std = self._blocks.spread(known.noise, rng)
+        means, errors, leverages = np.empty((3, len(X)))
         if self._blocks.layout.shared:
-            draws = np.empty(len(X))
-            noise = std * rng.standard_normal(X.shape[1])
-            particles.shared_draw(known, story, regime, X, noise, draws)
-            return draws
-        means, leverages = np.empty(len(X)), np.empty(len(X))
-        particles.outlook(known, story, regime, X, means, leverages)
-        return means + std * np.sqrt(leverages) * rng.standard_normal(len(X))
+            z = rng.standard_normal(X.shape[1])
+            particles.shared_outlook(known, story, regime, X, z, means, errors, leverages)
+        else:
+            particles.outlook(known, story, regime, X, means, leverages)
+            errors = np.sqrt(leverages) * rng.standard_normal(len(X))
+        return self._blocks.drawn(known.noise, (means, errors, leverages), rng)
 
     def fresh(self, units: float | None) -> Filter:
         """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new units."""
@@ -169,12 +169,12 @@ def _empty(blocks: Blocks, seed: int) -> Particles:
     )
 
 
-def _filters(layout: Layout, seed: int) -> list[Filter]:
+def _filters(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
     if layout.n_arms > _MOST_ARMS:
         return []
     made: list[Filter] = []
     for contextual in kinds(layout):
-        blocks = Blocks(layout, contextual)
+        blocks = Blocks(layout, contextual, prior)
         numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
         if not contextual or numbers <= _LARGEST:
             made.append(RegimeFilter(blocks, seed))

@@ -341,12 +341,19 @@ def outlook(
 
 
 @compiled
-def shared_draw(runs: Runs, r: int, X: FloatArray, noise: FloatArray, draws: FloatArray) -> None:
-    """x_k . theta of every arm for one draw theta = U^-1 (z + noise), where arms share a block."""
-    d = X.shape[1]
-    v = np.empty(d)
-    for arm in range(draws.shape[0]):
-        mean, _ = _look(runs, 0, r, 0, X[arm], v)
-        for i in range(d):
-            mean += v[i] * noise[i]
-        draws[arm] = mean
+def shared_outlook(
+    runs: Runs,
+    r: int,
+    X: FloatArray,
+    z: FloatArray,
+    means: FloatArray,
+    errors: FloatArray,
+    leverages: FloatArray,
+) -> None:
+    """Mean, error of one draw theta = U^-1 (U'^-1 eta + z) and leverage of every arm, where arms share a block."""
+    v = np.empty(X.shape[1])
+    for arm in range(means.shape[0]):
+        means[arm], leverages[arm] = _look(runs, 0, r, 0, X[arm], v)
+        errors[arm] = 0.0
+        for i in range(X.shape[1]):
+            errors[arm] += v[i] * z[i]

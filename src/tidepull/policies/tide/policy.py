@@ -128,7 +128,7 @@ class Tide:
         if "network" in families:
             half = min(1024, parameters.window // 2)
             self._network = NetworkHypothesis(layout, half, streams.generator("network"))
-        self._filters = _filters(layout, families, streams)
+        self._filters = _filters(layout, families, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
         slots = Slots(self._bank, kept, beside + ["network"] * (self._network is not None))
         self._mixture = Mixture(
@@ -508,13 +508,13 @@ class Tide:
                 yield from self._network.training(self._lessons, new.units.binary)
 
 
-def _filters(layout: Layout, families: list[str], streams: Streams) -> list[Filter]:
+def _filters(layout: Layout, families: list[str], prior: NoisePrior, streams: Streams) -> list[Filter]:
     """The hypotheses with a hidden state that sit beside the bank."""
     made: list[Filter] = []
     for name in families:
         maker = FAMILIES[name].filters
         if maker is not None:
-            made += maker(layout, int(streams.generator(name).integers(2**62)))
+            made += maker(layout, prior, int(streams.generator(name).integers(2**62)))
     return made
 
 
