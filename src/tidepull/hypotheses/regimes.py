@@ -23,7 +23,7 @@ from tidepull.hypotheses.particles import NOBODY, Particles
 from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.types import FloatArray, Snapshot
 
-_PARTICLES, _REGIMES = 64, 6
+_PARTICLES, _REGIMES = 40, 6
 _CONTEXTUAL_PARTICLES, _CONTEXTUAL_REGIMES = 24, 4
 _STAY, _NEWNESS = 200.0, 1.0
 _MOST_ARMS, _LARGEST = 128, 4_000_000
