@@ -247,6 +247,26 @@ class HypothesisBank:
         means, leverages = self.outlook(m, moment, X)
         return means + std * np.sqrt(leverages) * rng.standard_normal(n_arms)
 
+    def draws(
+        self, m: int, moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator, count: int
+    ) -> FloatArray:
+        """So many independent draws as `draw` makes them, one a row."""
+        bank, n_arms = self.arrays, self.layout.n_arms
+        if self.layout.shared:
+            return np.array([self.draw(m, moment, X, binary, rng) for _ in range(count)])
+        if binary and bank.dim[m] == 1:
+            won, lost = np.empty(n_arms), np.empty(n_arms)
+            kernels.counts(bank, m, moment.t, moment.notes, won, lost)
+            chances = rng.beta(1 + np.maximum(won, 0), 1 + np.maximum(lost, 0), size=(count, n_arms))
+            return np.asarray(2 * chances - 1)
+        std = np.sqrt(bank.b[m] / rng.gamma(bank.a[m], size=(count, 1)))
+        means, leverages = self.outlook(m, moment, X)
+        bold: FloatArray | float = self.prior.boldness if bank.contextual[m] else 1.0
+        if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
+            bold = boldness(leverages, least=self.prior.boldness, most=self.prior.boldest)
+        noise = rng.standard_normal((count, n_arms))
+        return np.asarray(means + std * bold * np.sqrt(leverages) * noise)
+
     def _apart(
         self, m: int, moment: Moment, X: FloatArray, rng: np.random.Generator
     ) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -182,8 +182,10 @@ class Tide:
         found = self._mixture.picks(self._rng, self._explore(noted), resting, draws, self._earnings)
         now = self._standard(noted)
         asked = [m for m, count in found.items() for _ in range(count)]
-        scores = np.array([self._draw(m, now, X) for m in asked])
-        arm = pick(best_shares(scores, context.available))
+        scores = np.concatenate([self._draws(m, now, X, count) for m, count in found.items()])
+        if context.available is not None:
+            scores = np.where(context.available, scores, -np.inf)
+        arm = pick(best_shares(scores, None))
         if self._earnings is not None:  # one of those who voted for the arm
             voters = np.flatnonzero(np.argmax(scores, axis=1) == arm)
             if len(voters):
@@ -207,6 +209,12 @@ class Tide:
         if m >= self._bank.size:
             return self._drawn_beside(m - self._bank.size, now.t, X, binary)
         return self._bank.draw(m, now, X, binary, self._rng)
+
+    def _draws(self, m: int, now: Moment, X: FloatArray, count: int) -> FloatArray:
+        """So many of them, one a row."""
+        if m >= self._bank.size:
+            return np.array([self._draw(m, now, X) for _ in range(count)])
+        return self._bank.draws(m, now, X, self._scale.units.binary, self._rng, count)
 
     def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
         """The arm of the round that began is known."""

@@ -1,0 +1,95 @@
+"""Processes killed at random instants, many times over, and the ledger audited against what their callers were told.
+
+    python -m benchmarks.agent_kills [--kills 500]
+
+Every second shop has one thread and does its work in line: at the end its agent is compared with a twin that was never
+killed. The others have four threads and work in the background: after every kill the ledger is read and compared.
+Writes results/agent_kills.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import random
+import tempfile
+from pathlib import Path
+
+from tests.online.test_kills import audit, kill_after, start, told
+from tests.online.worlds import SHOP, serve
+from tidepull.online.agent import Agent
+
+OUT = Path(__file__).parents[1] / "results" / "agent_kills.csv"
+VISITS = 200
+"""Visits of a shop that one thread serves; as many kills as fit."""
+
+
+def one_thread(folder: Path, rng: random.Random, kills: int, policy: str) -> dict[str, object]:
+    """A shop that is killed again and again until all visitors are served; then it must decide like its twin."""
+    path, killed = folder / "shop.db", 0
+    while killed < kills:
+        process = start(path, policy, 0, VISITS, 1)
+        if not kill_after(process, path, len(told(path)) + rng.randrange(5, 60), rng.random() * 0.004):
+            break
+        killed += 1
+    kill_after(start(path, policy, 0, VISITS, 1), path, 10**9, 0.0)
+    audit(path)
+    twin = Agent.memory(**{**SHOP, "policy": policy}, upkeep="inline")
+    serve(twin, 0, VISITS, late=0)
+    with Agent(path, upkeep="inline") as agent:
+        same = serve(agent, VISITS, VISITS + 30) == serve(twin, VISITS, VISITS + 30)
+    return {
+        "threads": 1,
+        "policy": policy,
+        "kills": killed,
+        "acknowledged": _acknowledged(path),
+        "like_its_twin": same,
+    }
+
+
+def four_threads(folder: Path, rng: random.Random, kills: int) -> dict[str, object]:
+    """A shop of four threads; every life ends with a kill."""
+    path, killed = folder / "shop.db", 0
+    for life in range(kills):
+        process = start(path, "bernoulli-ts", 600 * life, 600 * (life + 1), 4)
+        lines = len(told(path)) + rng.randrange(20, 700)
+        killed += kill_after(process, path, lines, rng.random() * 0.004)
+        audit(path)
+    acknowledged = _acknowledged(path)
+    return {
+        "threads": 4, "policy": "bernoulli-ts", "kills": killed, "acknowledged": acknowledged, "like_its_twin": "",
+    }  # fmt: skip
+
+
+def _acknowledged(path: Path) -> int:
+    return sum(words[0] in ("decided", "paid") for words in told(path))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--kills", type=int, default=500)
+    left, shop = parser.parse_args().kills, 0
+    with OUT.open("w", newline="") as handle:
+        columns = ["shop", "threads", "policy", "kills", "acknowledged", "like_its_twin"]
+        writer = csv.DictWriter(handle, columns, lineterminator="\n")
+        writer.writeheader()
+        while left > 0:
+            rng = random.Random(shop)
+            with tempfile.TemporaryDirectory() as name:
+                most = min(left, 10)
+                policy = "tide" if shop % 10 == 0 else "lin-ts"
+                one = (
+                    one_thread(Path(name), rng, most, policy)
+                    if shop % 2 == 0
+                    else four_threads(Path(name), rng, most)
+                )
+            row = {"shop": shop, **one}
+            print(row, flush=True)
+            writer.writerow(row)
+            handle.flush()
+            left -= max(1, int(str(row["kills"])))
+            shop += 1
+
+
+if __name__ == "__main__":
+    main()
