@@ -43,22 +43,25 @@ class Report:
         return "\n".join(lines)
 
 
-def beliefs_of(policy: Any, labels: dict[int, str], least: float = 0.05) -> list[str]:
-    """What a policy that explains itself believes: "repeats every day (97%)"."""
+def beliefs_of(policy: Any, labels: dict[int, str], calendar: bool, least: float = 0.05) -> list[str]:
+    """What a policy that explains itself believes: "repeats every day (97%)"; `calendar`: its contexts have hour and
+    weekday in them."""
     explain = getattr(policy, "explain", None)
     if explain is None:
         return []
     told = explain()
     named = [
-        f"{_named(belief.words, labels)} ({belief.weight:.0%})"
+        f"{_named(belief.words, labels, calendar)} ({belief.weight:.0%})"
         for belief in told.beliefs
         if belief.weight >= least
     ]
     return named[:3]
 
 
-def _named(words: str, labels: dict[int, str]) -> str:
-    """Arms by their labels instead of numbers."""
+def _named(words: str, labels: dict[int, str], calendar: bool) -> str:
+    """Arms by their labels instead of numbers; a context that has the calendar in it named so."""
+    if calendar:
+        words = words.replace("the context decides", "but for what hour, weekday and context decide")
     return re.sub(r"\barm (\d+)", lambda found: labels.get(int(found[1]), found[0]), words)
 
 

@@ -55,7 +55,7 @@ class Insight:
             mean_shares(shares[-CHANCES:], self.open),
             self._when(hours),
             self._next(hours, self.clock.datetime(now)),
-            beliefs_of(policy, self.labels),
+            beliefs_of(policy, self.labels, mind.settings.calendar),
             self._changes(),
             lift_of(log),
             alarms(log, self.open, mind.learning, now),

@@ -1,0 +1,48 @@
+"""The agent's benchmarks in small: they run, and say what they should."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks import agent_million, agent_shops, agent_speed
+
+
+def test_speed_of_calls_and_commits_is_measured(tmp_path: Path) -> None:
+    row = agent_speed.calls("random", 3, 60)
+    assert 0 < row["p50_ms"] <= row["p99_ms"] <= row["p99.9_ms"]
+    assert agent_speed.raw_commits(tmp_path, 10) > 0
+    assert agent_speed.on_disk(tmp_path, 2, 20)["events_a_second"] > 0
+
+
+def test_events_cost_alike_at_the_end_and_in_the_middle(tmp_path: Path) -> None:
+    rows = agent_million.run(tmp_path / "shop.db", 800, "random")
+    assert rows[-1]["events"] == 800
+    assert rows[-1]["bytes_an_event"] < 1000
+    assert agent_million.restart(tmp_path / "shop.db") > 0
+
+
+def test_shops_have_arms_that_come_and_go_and_swing_by_the_hour() -> None:
+    shop = agent_shops.Shop(0, 600)
+    assert [shop.open(n) for n in (0, 200, 300, 400)] == [
+        [0, 1, 2],
+        [0, 1, 2, 3],
+        [0, 1, 2, 3, 4],
+        [1, 2, 3, 4],
+    ]
+    assert (np.diff(shop.at) > -900).all()
+    rates = np.array([shop.rates(n) for n in range(len(shop))])
+    assert (rates.std(axis=0) > 0.01).all()
+
+
+def test_gain_stands_between_chance_and_clairvoyance() -> None:
+    (row,) = agent_shops.gain(1, 300, "lin-ts")
+    assert row["A/B test"] < row["clairvoyant"]
+    assert row["agent"] < row["clairvoyant"]
+
+
+def test_lift_of_shops_covers_the_truth_more_often_than_not() -> None:
+    rows = agent_shops.lift(6, 250, "bernoulli-ts")
+    assert np.mean([row["covered"] for row in rows]) >= 0.5
+    assert all(row["low"] < row["gain"] < row["high"] for row in rows)
