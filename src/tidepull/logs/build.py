@@ -1,0 +1,250 @@
+"""From batches of cells to a log: bad rows are counted and named with their line, the rest is sorted by time."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from tidepull.errors import DataError
+from tidepull.logs.cells import Labels, label_of, listed, moments, numbers
+from tidepull.logs.log import BadRows, Log, Reading
+from tidepull.logs.moments import said, unit_of
+from tidepull.logs.series import Series
+from tidepull.types import BoolArray, FloatArray, IntArray
+
+SHOWN = 10
+"""Bad rows that are named one by one."""
+
+ROWS = 65_536
+"""Rows of a batch."""
+
+
+@dataclass(slots=True)
+class Batch:
+    """Cells of some rows, column by column: arrays of pyarrow's or numpy's, or lists; None where there is no such part.
+
+    `faults` are lines that are no rows at all, with the reason.
+    """
+
+    lines: Sequence[int]
+    arm: Any
+    reward: Any = None
+    time: Any = None
+    propensity: Any = None
+    paid_at: Any = None
+    available: Sequence[Sequence[Any] | None] | None = None
+    context: Mapping[str, Any] = field(default_factory=dict)
+    faults: Sequence[tuple[int, str]] = ()
+
+
+class Builder:
+    """Takes batches, makes a log. `most_bad` is the share of bad rows beyond which a source is refused."""
+
+    def __init__(self, source: str, *, most_bad: float, zone: str, arms: Sequence[str] | None) -> None:
+        self._source = source
+        self._most_bad = most_bad
+        self._zone = zone
+        self._labels = Labels("arm")
+        for arm in arms or ():
+            self._labels.code(str(arm))
+        self._known_arms = None if arms is None else len(self._labels.known)
+        self._parts: dict[str, list[Any]] = {
+            name: [] for name in ("arm", "reward", "time", "propensity", "paid_at")
+        }
+        self._series: dict[str, Series] = {}
+        self._available: list[tuple[int, list[int]]] = []
+        self._rows = 0
+        self._dates = False
+        self._reasons: Counter[str] = Counter()
+        self._first: list[tuple[int, str]] = []
+
+    def add(self, batch: Batch) -> None:
+        """One more batch."""
+        for line, why in batch.faults:
+            self._fault(line, "cannot be read", why)
+        if not len(batch.lines):
+            return
+        keep = np.ones(len(batch.lines), bool)
+        arm = self._labels.codes(batch.arm)
+        self._refuse(keep, arm < 0, batch.lines, "arm is missing", None)
+        if self._known_arms is not None:
+            self._refuse(
+                keep, arm >= self._known_arms, batch.lines, "arm is not one of the given arms", batch.arm
+            )
+        columns: dict[str, FloatArray | IntArray] = {"arm": arm}
+        for name in ("reward", "propensity"):
+            cells = getattr(batch, name)
+            if cells is not None:
+                columns[name], bad = numbers(cells)
+                self._refuse(keep, bad, batch.lines, f"{name} is no number", cells)
+        if "propensity" in columns:
+            chance = columns["propensity"]
+            outside = (chance <= 0) | (chance > 1 + 1e-9)
+            self._refuse(
+                keep, outside, batch.lines, "propensity is not above 0 and at most 1", batch.propensity
+            )
+        for name in ("time", "paid_at"):
+            cells = getattr(batch, name)
+            if cells is not None:
+                columns[name], bad, dates = moments(cells)
+                self._dates |= dates and name == "time"
+                self._refuse(keep, bad, batch.lines, f"{name} is no time", cells)
+                if name == "time":
+                    self._refuse(keep, np.isnan(columns[name]), batch.lines, "time is missing", None)
+        for name, parts in self._parts.items():
+            missing: FloatArray = np.full(len(keep), np.nan)
+            parts.append(columns.get(name, missing)[keep])
+        self._add_available(batch, keep)
+        for name, cells in batch.context.items():
+            self._series.setdefault(name, Series(name)).add(cells, self._rows, keep)
+        self._rows += int(keep.sum())
+
+    def _add_available(self, batch: Batch, keep: BoolArray) -> None:
+        if batch.available is None:
+            return
+        places = np.cumsum(keep) - 1 + self._rows
+        for n in np.flatnonzero(keep).tolist():
+            offered = batch.available[n]
+            if offered is not None:
+                codes = [self._labels.code(label_of(arm)) for arm in offered]
+                if self._known_arms is not None and max(codes) >= self._known_arms:
+                    raise DataError(
+                        f"{self._source}: line {batch.lines[n]} offers an arm beside the given ones: {offered}"
+                    )
+                self._available.append((int(places[n]), codes))
+
+    def _refuse(self, keep: BoolArray, bad: BoolArray, lines: Sequence[int], reason: str, cells: Any) -> None:
+        """Rows that were fine until now and are not."""
+        new = np.flatnonzero(keep & bad)
+        if not len(new):
+            return
+        self._reasons[reason] += len(new)
+        shown = [] if cells is None or len(self._first) >= SHOWN else listed(cells)
+        for n in new[: SHOWN - len(self._first)]:
+            self._first.append((int(lines[n]), f"{reason}: {shown[n]!r}" if shown else reason))
+        keep[new] = False
+
+    def _fault(self, line: int, reason: str, why: str) -> None:
+        self._reasons[reason] += 1
+        if len(self._first) < SHOWN:
+            self._first.append((line, why))
+
+    def finish(self, format: str, roles: Mapping[str, str], notes: Iterable[str] = ()) -> Log:
+        """The log, sorted by time."""
+        bad = BadRows(sum(self._reasons.values()), dict(self._reasons), tuple(sorted(self._first)))
+        self._require_sound(bad, format)
+        said_of_all = list(notes)
+        arms, arm = self._arms()
+        columns = {name: self._column(name) for name in ("reward", "time", "propensity", "paid_at")}
+        context = {
+            name: series.finish(self._rows) for name, series in self._series.items() if not series.dropped
+        }
+        said_of_all += [
+            f"column '{name}' has nearly as many texts as rows and is left out of the context"
+            for name, series in self._series.items()
+            if series.dropped
+        ]
+        dated = self._to_seconds(columns)
+        reward = columns["reward"]
+        log = Log(
+            arms, arm, np.full(self._rows, np.nan) if reward is None else reward, columns["time"],
+            columns["propensity"], columns["paid_at"], self._mask(arms), context, dated, self._zone,
+            Reading(self._source, format, dict(roles), bad),
+        )  # fmt: skip
+        return _remarked(log, said_of_all)
+
+    def _require_sound(self, bad: BadRows, format: str) -> None:
+        total = bad.count + self._rows
+        if not total:
+            raise DataError(f"{self._source} has no rows; give a log with at least one decision")
+        if bad.count > self._most_bad * total:
+            line, why = bad.first[0]
+            raise DataError(
+                f"{self._source}: {bad.count:,} of {total:,} rows cannot be read as {format} (line {line}: {why}); "
+                f"name its columns or format, or allow more bad rows (most_bad)"
+            )
+
+    def _arms(self) -> tuple[tuple[str, ...], IntArray]:
+        """Labels in order (by number where all are numbers), and each row's place in them."""
+        arm = np.concatenate(self._parts.pop("arm"))
+        known = list(self._labels.known)
+        if self._known_arms is not None:
+            return tuple(known), arm
+        order = sorted(range(len(known)), key=lambda code: _rank(known[code]))
+        if not all(_rank(label)[0] == 0 for label in known):
+            order = sorted(range(len(known)), key=known.__getitem__)
+        places = np.empty(len(known), np.int32)
+        places[order] = np.arange(len(known), dtype=np.int32)
+        self._places = places
+        return tuple(known[code] for code in order), places[arm]
+
+    def _column(self, name: str) -> FloatArray | None:
+        made: FloatArray = np.concatenate(self._parts.pop(name))
+        missing = np.isnan(made)
+        if name == "time" and missing.any() and not missing.all():
+            raise DataError(
+                f"{self._source}: {int(missing.sum()):,} rows have no time, others have; leave it out"
+            )
+        return None if missing.all() else made
+
+    def _to_seconds(self, columns: dict[str, FloatArray | None]) -> bool:
+        times = columns["time"]
+        if times is None or self._dates:
+            return times is not None
+        unit = unit_of(times)
+        if unit is None:
+            return False
+        paid = columns["paid_at"]
+        columns["time"] = times / unit
+        columns["paid_at"] = None if paid is None else paid / unit
+        return True
+
+    def _mask(self, arms: tuple[str, ...]) -> BoolArray | None:
+        """Which arms were on offer; None where it was always all of them."""
+        if all(len(offered) == len(arms) for _, offered in self._available):
+            return None
+        mask = np.ones((self._rows, len(arms)), bool)
+        places = self._places if self._known_arms is None else np.arange(len(arms))
+        for row, offered in self._available:
+            mask[row] = False
+            mask[row, places[offered]] = True
+        return mask
+
+
+def _rank(label: str) -> tuple[int, float]:
+    try:
+        return 0, float(label)
+    except ValueError:
+        return 1, 0.0
+
+
+def _remarked(log: Log, notes: list[str]) -> Log:
+    """The log in the order of time, with what its reader should know."""
+    times = log.time
+    if times is not None and (np.diff(times) < 0).any():
+        late = int((np.diff(times) < 0).sum())
+        notes.append(
+            f"rows were not in the order of time ({late:,} are earlier than the one before); they are sorted"
+        )
+        log = log.where(np.argsort(times, kind="stable"))
+    if log.time is not None and log.dated and log.time[-1] > time.time() + 86_400:
+        ahead = int((log.time > time.time() + 86_400).sum())
+        notes.append(f"{ahead:,} rows are dated in the future, up to {said(float(log.time[-1]), log.zone)}")
+    known = log.reward[~np.isnan(log.reward)]
+    if not len(known):
+        notes.append("no row has a reward: nothing can be said of what arms are worth")
+    elif known.min() == known.max():
+        notes.append(f"every reward is {known[0]:g}: nothing can be said of which arm is better")
+    if len(known) and len(known) < len(log):
+        notes.append(f"{len(log) - len(known):,} decisions have no reward")
+    if log.n_arms == 1:
+        notes.append(f"there is only one arm, '{log.arms[0]}': nothing can be compared")
+    unplayed = log.n_arms - len(np.unique(log.arm))
+    if unplayed:
+        notes.append(f"{unplayed:,} of {log.n_arms:,} arms were never played")
+    return replace(log, reading=replace(log.reading, notes=tuple(notes)))
