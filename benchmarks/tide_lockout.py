@@ -1,6 +1,6 @@
 """Can `tide` lock an arm out, does it see what contexts decide, and what does a wild reward cost it?
 
-    python -m benchmarks.tide_lockout run --groups steady --policies 4,bold,specialist --seeds 30000:30002
+    python -m benchmarks.tide_lockout run --groups steady --policies "4;5;specialist" --seeds 30000:30002
     python -m benchmarks.tide_lockout table --groups steady
 
 The first resumes: trials that are in the file already are not run again. The second prints the tables of
@@ -76,12 +76,14 @@ GROUPS: dict[str, dict[str, World]] = {
         "flipping, 1%, scale 1": _wild(half_period=10),
     },
 }
+_RHYTHMS = ("network", "fourier", "square", "seasons", "turns", "last event", "last success")
 POLICIES: dict[str, dict[str, Any]] = {
     "4": {},
     "bold": {"boldest": 2.0},
     "wild": {"wild": 0.01},
-    "earnings": {"boldest": 2.0, "earnings": True},
-    "5": {"boldest": 2.0, "earnings": True, "wild": 0.01},
+    "5": {"boldest": 2.0, "wild": 0.01},
+    "5, lean": {"boldest": 2.0, "wild": 0.01, "without": _RHYTHMS},
+    "earnings": {"boldest": 2.0, "wild": 0.01, "earnings": True},
 }
 FIELDS = (
     "group",
@@ -187,7 +189,7 @@ def main() -> None:
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("--groups", default=",".join(GROUPS))
     parser.add_argument("--worlds", default="", help="separated by semicolons (default: all)")
-    parser.add_argument("--policies", default="4,bold,specialist")
+    parser.add_argument("--policies", default="4;5;specialist", help="separated by semicolons")
     parser.add_argument("--seeds", default="30000:30002", help="first:stop")
     parser.add_argument("--out", type=Path, default=Path("results/tide_lockout.csv"))
     given = parser.parse_args()
@@ -197,7 +199,7 @@ def main() -> None:
         return
     first, stop = map(int, given.seeds.split(":"))
     worlds = [world for world in given.worlds.split(";") if world]
-    run(given.out, groups, worlds, given.policies.split(","), range(first, stop))
+    run(given.out, groups, worlds, given.policies.split(";"), range(first, stop))
 
 
 if __name__ == "__main__":

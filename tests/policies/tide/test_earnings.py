@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Layout
 from tidepull.policies.tide.births import pools
 from tidepull.policies.tide.earnings import Earnings, camps
-from tidepull.types import FloatArray
+from tidepull.policies.tide.policy import Tide, TideParameters
+from tidepull.seeds import Streams
+from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 CAMP_OF = np.array([0, 0, 1, 2])
 WEIGHTS = np.array([0.6, 0.3, 0.1, 0.0])
@@ -70,3 +73,35 @@ def test_camps_part_context_and_forgetting_from_the_rest() -> None:
     assert set(found[free + 1 : sum(sizes)]) == {2}
     assert found[-3:].tolist() == [3, 3, 1]
     assert "discounted" in FAMILIES
+
+
+def test_earnings_move_tide_when_rewards_are_0_and_1_and_leave_it_alone_otherwise(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def arms(earnings: bool, binary: bool) -> list[int]:
+        few = ("network", "seasons", "last event", "last success", "turns", "fourier", "square")
+        tide = Tide(TideParameters(earnings=earnings, without=few), ProblemShape(3, 2, 0), Streams(1))
+        rng, played = np.random.default_rng(3), []
+        for t in range(60):
+            context = Context(observation=rng.standard_normal(2))
+            arm = tide.choose(context)
+            reward = float(rng.random() < 0.3) if binary else float(rng.normal())
+            tide.learn(Event(context, arm, reward, decided=t))
+            while tide.upkeep():
+                pass
+            played.append(arm)
+        return played[20:]
+
+    assert arms(True, binary=True) != arms(False, binary=True)
+    asked: list[bool] = []
+    ask = Earnings.chances
+
+    def counted(self: Earnings, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
+        asked.append(True)
+        return ask(self, weights, rng)
+
+    monkeypatch.setattr(Earnings, "chances", counted)
+    arms(True, binary=False)
+    assert len(asked) <= 1  # before the first reward
+    arms(True, binary=True)
+    assert len(asked) > 40

@@ -1,10 +1,10 @@
 """What the choices of a camp of hypotheses earn, beside how well they predict.
 
 Weights follow how well the rewards of arms that were played were predicted. While successes are rare, a hypothesis
-that predicts failure well may keep failing. So where there are observations, hypotheses are parted into camps (with
-context or without, forgetting or not), and the camp that decides is itself chosen by posterior sampling on what its
-decisions earned: a bandit with a handful of arms, whose cost is of the order log T / gap. Within the camp weights
-decide, as ever. What was earned fades, because camps learn.
+that predicts failure well may keep failing. So where there are observations and rewards are 0 and 1, hypotheses are
+parted into camps (with context or without, forgetting or not), and the camp that decides is itself chosen by posterior
+sampling on what its decisions earned: a bandit with a handful of arms. Within the camp weights decide, as ever. What
+was earned fades, because camps learn.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ class TideParameters(Parameters):
         le=10,
     )
     earnings: bool = parameter(
-        False, "with observations: let what choices earn decide between camps of hypotheses"
+        False, "observations, rewards 0 and 1: let what choices earn decide between camps of hypotheses"
     )
     wild: float = parameter(
         0.0,
@@ -167,7 +167,7 @@ class Tide:
         """Draw a hypothesis, draw its weights, play the best available arm."""
         raw, X, noted = self._opened(context)
         resting = self._resting(noted.time)
-        m = self._mixture.pick(self._rng, self._explore(noted), resting, self._earnings)
+        m = self._mixture.pick(self._rng, self._explore(noted), resting, self._camps())
         draws = self._draw(m, self._standard(noted), X)
         if context.available is not None:
             draws = np.where(context.available, draws, -np.inf)
@@ -179,7 +179,7 @@ class Tide:
         """Shares by so many draws of a hypothesis and its weights."""
         raw, X, noted = self._opened(context)
         resting = self._resting(noted.time)
-        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws, self._earnings)
+        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws, self._camps())
         now = self._standard(noted)
         asked = [m for m, count in found.items() for _ in range(count)]
         scores = np.concatenate([self._draws(m, now, X, count) for m, count in found.items()])
@@ -199,6 +199,10 @@ class Tide:
             self._contexts = self._contexts.fitted(raw)
         X = self._rows(raw)
         return raw, X, self._begin(X, context.time)
+
+    def _camps(self) -> Earnings | None:
+        """What camps earned, where that counts: predictions say most of it where rewards are more than 0 and 1."""
+        return self._earnings if self._scale.units.binary else None
 
     def _explore(self, noted: Moment) -> float:
         return min(0.05, self.parameters.exploration / (noted.t + 1))
