@@ -447,6 +447,32 @@ def test_work_in_the_background_is_repeated_where_it_was_done(tmp_path: Path) ->
         assert agent._mind.differences == 0
 
 
+def test_snapshot_in_the_middle_of_work_is_repeated_as_a_step(tmp_path: Path) -> None:
+    """A snapshot sends unfinished work back to its start, so a replay without it would go on otherwise."""
+    with Agent(tmp_path / "shop.db", **{**SHOP, "policy": "tide"}, upkeep="manual") as agent:
+        unfinished = 0
+        for n in range(75):
+            serve(agent, n, n + 1)
+            agent.work()
+            if n % 5 == 0:
+                unfinished += agent._mind.learning.pending
+                agent.save()
+        assert unfinished > 2
+        assert agent.check().differences == 0
+
+
+@pytest.mark.parametrize("again", ["refuse", "add", "replace"])
+def test_rewards_that_fall_due_are_the_same_after_restarts(tmp_path: Path, again: Any) -> None:
+    given = {**SHOP, "again": again, "reward_within": 2000, "default_reward": 0.25, "upkeep": "inline"}
+    undisturbed = serve(Agent.memory(**given), 0, 90)
+    made = []
+    for first in (0, 30, 60):
+        with Agent(tmp_path / "shop.db", **given, snapshot_every=50) as agent:
+            made += serve(agent, first, first + 30)
+            assert agent.check().differences == 0
+    assert made == undisturbed
+
+
 def test_second_writer_is_told_who_holds_the_agent(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     with Agent(path, **SHOP) as agent:
