@@ -236,7 +236,7 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
         shares.append([])
         for m in range(20):
             agent.choose(visit(m), at=START + 300.0 * (n + 30) + m)
-            shares[-1] += agent._known[agent._ledger.last].choice.counts.tolist()
+            shares[-1] += agent._decisions._known[agent._ledger.last].choice.counts.tolist()
     assert narrow._mind.arms.room == 8
     assert states[0].rounds == states[1].rounds
     if policy == "ucb":

@@ -11,9 +11,8 @@ import math
 import os
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from hashlib import blake2b
 from importlib import import_module
@@ -22,7 +21,6 @@ from typing import Any, Literal, Self, TypeVar
 
 from tidepull import snapshots
 from tidepull.errors import (
-    DecisionError,
     ExpiredError,
     InputError,
     LedgerError,
@@ -33,6 +31,7 @@ from tidepull.online import table
 from tidepull.online.arms import features_of, label_of
 from tidepull.online.check import Condition, checked
 from tidepull.online.clock import Clock
+from tidepull.online.decisions import Decisions, Known
 from tidepull.online.explain import Report
 from tidepull.online.guess import plain_context, require_same_kind
 from tidepull.online.insight import Insight
@@ -40,7 +39,7 @@ from tidepull.online.ledger import Ledger, MemoryLedger
 from tidepull.online.lift import Lift
 from tidepull.online.making import settings_in
 from tidepull.online.mind import Asked, Mind, recalled
-from tidepull.online.records import Choice, Group, Kind, Record, pack_reward, unpack_reward
+from tidepull.online.records import Group, Kind, Record, pack_reward, unpack_reward
 from tidepull.online.settings import Settings
 from tidepull.online.sqlite import SqliteLedger
 from tidepull.online.upkeep import Background
@@ -48,7 +47,6 @@ from tidepull.registry import Named
 
 T = TypeVar("T")
 
-_REMEMBERED = 8192
 _LARGEST = 1e15
 
 
@@ -62,16 +60,6 @@ class Decision:
     propensity: float
     group: str
     at: float
-
-
-@dataclass(slots=True)
-class _Known:
-    """A decision and what has come for it so far."""
-
-    record: Record
-    choice: Choice
-    paid: list[Record] = field(default_factory=list)
-    over: bool = False
 
 
 class Agent:
@@ -158,7 +146,7 @@ class Agent:
         when, if not now. The same `id` again gives the same decision again."""
         with self._lock:
             self._ready()
-            if id is not None and (earlier := self._named(id)) is not None:
+            if id is not None and (earlier := self._decisions.named(id)) is not None:
                 seq, decision = earlier.record.seq, self._shown(earlier)
             else:
                 asked = self._asked(context, arms, subject, at)
@@ -183,7 +171,7 @@ class Agent:
             raise InputError(f"subject must be text, got {subject!r}")
         return Asked(cleaned, self._stamp(at), available, None if subject is None else self._hash(subject))
 
-    def _decide(self, asked: Asked, name: str | None) -> _Known:
+    def _decide(self, asked: Asked, name: str | None) -> Known:
         with self._step():
             self._pay_due(asked.at)
             choice = self._mind.decide(asked)
@@ -191,8 +179,8 @@ class Agent:
             record = self._append(
                 Kind.DECISION, asked.at, body=choice.pack(), context=text, subject=asked.subject, name=name
             )
-            known = _Known(record, choice)
-            self._remember(known)
+            known = Known(record, choice)
+            self._decisions.remember(known)
             if self._settings.reward_within is not None:
                 self._next_due = min(self._next_due, asked.at + self._settings.reward_within)
             return known
@@ -209,7 +197,7 @@ class Agent:
         value = _checked(reward)
         with self._lock:
             self._ready()
-            known = self._find(id)
+            known = self._decisions.find(id)
             moment = self._stamp(at)
             if key is not None:
                 key = f"{known.record.seq}/{key}"
@@ -223,7 +211,7 @@ class Agent:
         self._afterwards()
         return news
 
-    def _repeated(self, id: str, known: _Known, value: float, key: str | None) -> Record | None:
+    def _repeated(self, id: str, known: Known, value: float, key: str | None) -> Record | None:
         """The record that says the same already; another reward is an error, unless it may be added or replace."""
         again = self._settings.again
         if key is not None:
@@ -240,12 +228,12 @@ class Agent:
             "make the agent with again='add' or 'replace' if rewards may change"
         )
 
-    def _require_in_time(self, id: str, known: _Known, moment: float) -> None:
+    def _require_in_time(self, id: str, known: Known, moment: float) -> None:
         within = self._settings.reward_within
         if known.over or (within is not None and moment - known.record.at > within):
             raise ExpiredError(f"decision {id} has expired: its reward had to come within {within:g} seconds")
 
-    def _pay(self, known: _Known, value: float, moment: float, key: str | None) -> Record:
+    def _pay(self, known: Known, value: float, moment: float, key: str | None) -> Record:
         with self._step():
             self._pay_due(moment)
             if not self._settings.learns_when_due:
@@ -269,10 +257,10 @@ class Agent:
                 self._next_due = record.at + within
                 return
             looked += 1
-            self._settle(self._loaded(record), now)
+            self._settle(self._decisions.loaded(record), now)
         self._next_due = math.inf
 
-    def _settle(self, known: _Known, now: float) -> None:
+    def _settle(self, known: Known, now: float) -> None:
         seq = known.record.seq
         if not known.over and (self._settings.learns_when_due or not known.paid):
             rewards = [unpack_reward(record.body) for record in known.paid]
@@ -352,8 +340,8 @@ class Agent:
         self.save()
 
     def _last_before(self, to: Any) -> int:
-        if isinstance(to, str) and "-" in to and to.split("-")[0].isdigit() and len(to.split("-")) == 2:
-            return self._find(to).record.seq
+        if isinstance(to, str) and self._decisions.number(to) is not None:
+            return self._decisions.find(to).record.seq
         moment = self._clock.read(to)
         return max((record.seq for record in self._ledger.tail(0) if record.at <= moment), default=0)
 
@@ -446,9 +434,10 @@ class Agent:
         self.save()
         self.save()  # whatever happens to the newer one, no restart needs what is deleted
         with self._lock:
+            self._ready()
+            self._ledger.flush(self._ledger.last)
             count = self._ledger.remove(subject=hashed)
-            for seq in [seq for seq, known in self._known.items() if known.record.subject == hashed]:
-                del self._known[seq]
+            self._decisions.clear()
         return count
 
     def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
@@ -459,6 +448,7 @@ class Agent:
         self.save()
         with self._lock:
             self._ready()
+            self._ledger.flush(self._ledger.last)
             insight = Insight(self._mind, self._ledger)
             log = insight.log()
             old = log.seq[log.at < moment]
@@ -469,8 +459,7 @@ class Agent:
             table.write(Path(path), chosen)
             self._ledger.write({"archived": str(upto)})
             count = self._ledger.remove(upto=upto)
-            self._known.clear()
-            self._names.clear()
+            self._decisions.clear()
         return count
 
     def _drop_old_contexts(self) -> None:
@@ -555,8 +544,7 @@ class Agent:
     def _recall(self) -> None:
         """Read the state from the ledger."""
         self._mind: Mind = recalled(self._settings, self._salt, self._clock, self._ledger, self._erased())
-        self._known: OrderedDict[int, _Known] = OrderedDict()
-        self._names: dict[str, int] = {}
+        self._decisions = Decisions(self._ledger, self._salt)
         self._next_due = -math.inf
         saved = self._ledger.snapshots()
         self._saved = saved[0] if saved else 0
@@ -623,61 +611,9 @@ class Agent:
         return cleaned
 
     def _id(self, seq: int) -> str:
-        return f"{seq}-{blake2b(str(seq).encode(), key=self._salt, digest_size=4).hexdigest()}"
+        return self._decisions.id(seq)
 
-    def _find(self, id: Any) -> _Known:
-        """The decision of an id, its own or its caller's."""
-        if not isinstance(id, str):
-            raise DecisionError(f"a decision id is text, got {id!r}")
-        number, _, _ = id.partition("-")
-        if number.isdecimal() and len(number) < 19 and id == self._id(int(number)):
-            known = self._load(int(number))
-        else:
-            known = self._named(id)
-        if known is None:
-            if number.isdecimal() and int(number) <= int(self._ledger.read("archived") or 0):
-                raise ExpiredError(f"decision {id} has expired: it was archived")
-            raise DecisionError(f"there is no decision {id!r} of this agent")
-        return known
-
-    def _named(self, name: Any) -> _Known | None:
-        if not isinstance(name, str) or not 0 < len(name) <= 200:
-            raise DecisionError(f"an id must be text of 1 to 200 characters, got {name!r}")
-        seq = self._names.get(name)
-        if seq is not None and seq in self._known:
-            return self._known[seq]
-        record = self._ledger.named(name)
-        return None if record is None or record.kind is not Kind.DECISION else self._loaded(record)
-
-    def _load(self, seq: int) -> _Known | None:
-        if seq in self._known:
-            return self._known[seq]
-        record = self._ledger.decision(seq)
-        return None if record is None else self._loaded(record)
-
-    def _loaded(self, record: Record) -> _Known:
-        if record.seq in self._known:
-            return self._known[record.seq]
-        about = self._ledger.about(record.seq)
-        known = _Known(
-            record,
-            Choice.unpack(record.body),
-            [other for other in about if other.kind is Kind.REWARD],
-            any(other.kind is Kind.DUE for other in about),
-        )
-        self._remember(known)
-        return known
-
-    def _remember(self, known: _Known) -> None:
-        self._known[known.record.seq] = known
-        if known.record.name is not None:
-            self._names[known.record.name] = known.record.seq
-        if len(self._known) > _REMEMBERED:
-            _, old = self._known.popitem(last=False)
-            if old.record.name is not None:
-                self._names.pop(old.record.name, None)
-
-    def _shown(self, known: _Known) -> Decision:
+    def _shown(self, known: Known) -> Decision:
         choice, record = known.choice, known.record
         label = self._mind.arms.label(choice.arm)
         group = Group(choice.group).name.lower()
