@@ -10,6 +10,7 @@ import typer
 from tidepull import __version__
 from tidepull.cli import (
     agent,
+    backtest,
     compare,
     data,
     demo,
@@ -49,6 +50,7 @@ app.command("select")(select.select)
 app.command("tune")(tune.tune)
 app.add_typer(theory.app, name="theory")
 app.add_typer(agent.agent_app, name="agent")
+app.command("backtest")(backtest.backtest)
 
 
 def _version(wanted: bool) -> None:

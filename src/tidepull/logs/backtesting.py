@@ -1,0 +1,240 @@
+"""`backtest`: what other policies would have earned, with intervals, and when not to believe it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+import numpy as np
+
+from tidepull.building import is_named
+from tidepull.errors import DataError, ParameterError
+from tidepull.logs.estimators import ESTIMATORS, Rows, Scores
+from tidepull.logs.intervals import interval
+from tidepull.logs.learning import play
+from tidepull.logs.log import Log
+from tidepull.logs.models import RewardModel
+from tidepull.logs.moments import slices
+from tidepull.logs.targets import Target, always, uniform
+from tidepull.logs.weights import FEW, Weights, weights_of
+from tidepull.protocols import Learner
+from tidepull.registry import Named
+from tidepull.types import FloatArray, IntArray
+
+CLIP = 10.0
+"""Weights beyond this are clipped, or switched to the model."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One policy's mean reward by one estimator, with its interval, from `rows` decisions; of one slice of time where
+    `by` says so."""
+
+    policy: str
+    estimator: str
+    value: float
+    low: float
+    high: float
+    rows: int
+    by: str = ""
+    slice: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Backtest:
+    """All estimates, and for each policy what its weights look like (fixed ones) and warnings."""
+
+    estimates: tuple[Estimate, ...]
+    weights: Mapping[str, Weights]
+    warnings: Mapping[str, tuple[str, ...]]
+    left_out: tuple[str, ...] = ()
+    settings: Mapping[str, Any] = field(default_factory=dict)
+
+    def rows(self) -> list[dict[str, Any]]:
+        """Plain rows, as for a data frame."""
+        return [asdict(estimate) for estimate in self.estimates]
+
+    def of(self, policy: str, estimator: str) -> Estimate:
+        """The estimate over the whole log."""
+        for one in self.estimates:
+            if (one.policy, one.estimator, one.by) == (policy, estimator, ""):
+                return one
+        raise ParameterError(f"there is no estimate of '{policy}' by '{estimator}'")
+
+
+def backtest(
+    log: Log,
+    policies: Sequence[Named | Learner | Target],
+    *,
+    estimators: Sequence[str] = tuple(ESTIMATORS),
+    by: Sequence[str] = (),
+    clip: float = CLIP,
+    block: int | None = None,
+    level: float = 0.95,
+    seed: int = 0,
+) -> Backtest:
+    """What each policy would have earned on the decisions of a log.
+
+    Policies are ids as `tide` or `(id, {parameters})`, objects of your own that choose and learn, or fixed ones:
+    `random`, `arm:LABEL`, a `Target`. The policy that wrote the log comes first, as `logged`. `by` may name `day`,
+    `hour` and `weekday`; `block` is how many neighbouring rows are resampled together.
+    """
+    _check(estimators, by, clip, block, level, log)
+    used, left_out = usable(log)
+    model = RewardModel(used)
+    judge = _Judge(used, model, estimators, by, clip, block, level, seed)
+    judge.add("logged", "mean", Scores(used.reward, np.ones(len(used))), np.arange(len(used)))
+    for policy in policies:
+        if isinstance(policy, Target):
+            judge.fixed(policy)
+        elif policy == "random":
+            judge.fixed(uniform())
+        elif isinstance(policy, str) and policy.startswith("arm:"):
+            judge.fixed(always(policy.removeprefix("arm:")))
+        else:
+            judge.learning(policy)
+    settings = {"clip": clip, "block": block, "level": level, "seed": seed, "rows": len(used)}
+    return Backtest(tuple(judge.estimates), judge.weights, judge.warnings, left_out, settings)
+
+
+def usable(log: Log) -> tuple[Log, tuple[str, ...]]:
+    """The rows with a reward and a propensity, and what was left out."""
+    source = log.reading.source
+    if log.n_arms < 2:
+        raise DataError(f"{source} has one arm only, '{log.arms[0]}'; say which others there were (arms)")
+    if log.propensity is None:
+        raise DataError(
+            f"{source} has no propensities; name their column (--propensity), or say --uniform if arms were as likely"
+        )
+    unpaid, unknown = np.isnan(log.reward), np.isnan(log.propensity)
+    keep = ~unpaid & ~unknown
+    if not keep.any():
+        raise DataError(f"{source} has no row with a reward and a propensity; nothing can be estimated")
+    said = []
+    if unpaid.any():
+        said.append(f"{int(unpaid.sum()):,} decisions without a reward are left out")
+    if (unknown & ~unpaid).any():
+        said.append(f"{int((unknown & ~unpaid).sum()):,} decisions without a propensity are left out")
+    paid = log.reward[keep]
+    if paid.min() == paid.max():
+        said.append(f"every reward is {paid[0]:g}: no policy can be told from another")
+    return (log if keep.all() else log.where(keep)), tuple(said)
+
+
+class _Judge:
+    """Collects the estimates of one backtest."""
+
+    def __init__(
+        self, log: Log, model: RewardModel, estimators: Sequence[str], by: Sequence[str], clip: float,
+        block: int | None, level: float, seed: int,
+    ) -> None:  # fmt: skip
+        self._log, self._model, self._estimators = log, model, estimators
+        self._clip, self._block, self._level, self._seed = clip, block, level, seed
+        self._slices = {name: slices(log.time, name, log.zone) for name in by if log.time is not None}
+        self.estimates: list[Estimate] = []
+        self.weights: dict[str, Weights] = {}
+        self.warnings: dict[str, tuple[str, ...]] = {}
+
+    def fixed(self, target: Target) -> None:
+        """A policy that does not learn."""
+        name = self._new(target.name)
+        rows, uncovered = rows_of(self._log, target, self._model, self._clip)
+        self.weights[name] = weights_of(rows.weight, uncovered)
+        self.warnings[name] = tuple(self.weights[name].warnings())
+        for estimator in self._estimators:
+            self.add(name, estimator, ESTIMATORS[estimator](rows), np.arange(len(self._log)))
+
+    def learning(self, policy: Named | Learner) -> None:
+        """A policy that learns while it plays."""
+        name = self._new(_name(policy))
+        played = play(self._log, policy, self._model, seed=self._seed)
+        self.add(name, "replay", played.replay, played.rows)
+        self.add(name, "replay-dr", played.dr, played.counted)
+        said = [f"it learnt from {len(played.rows):,} of {len(self._log):,} decisions"]
+        if len(played.rows) < FEW:
+            said.append("so few rounds say little of what it would do later: do not believe it")
+        if played.clipped > 0.01:
+            said.append(f"{played.clipped:.0%} of the logged chances were too small to be evened out")
+        self.warnings[name] = tuple(said)
+
+    def add(self, policy: str, estimator: str, scores: Scores, rows: IntArray) -> None:
+        """The estimate over the whole log, and in every slice."""
+        self.estimates.append(self._estimate(policy, estimator, scores))
+        for by, (places, names) in self._slices.items():
+            here = places[rows]
+            for n, name in enumerate(names):
+                some = here == n
+                if some.any():
+                    self.estimates.append(self._estimate(policy, estimator, scores.where(some), by, name))
+
+    def _estimate(
+        self, policy: str, estimator: str, scores: Scores, by: str = "", slice: str = ""
+    ) -> Estimate:
+        low, high = interval(scores, block=self._block, level=self._level, seed=self._seed)
+        return Estimate(policy, estimator, scores.value, low, high, len(scores.top), by, slice)
+
+    def _new(self, name: str) -> str:
+        """A name that no other policy of this backtest has."""
+        taken = {estimate.policy for estimate in self.estimates}
+        count = 2
+        made = name
+        while made in taken:
+            made, count = f"{name} ({count})", count + 1
+        return made
+
+
+def rows_of(log: Log, target: Target, model: RewardModel, clip: float) -> tuple[Rows, float]:
+    """What the estimators need, and the share of the policy's choices that the log never shows."""
+    assert log.propensity is not None
+    weight, chosen, policy = (np.empty(len(log)) for _ in range(3))
+    shown = np.bincount(log.arm, minlength=log.n_arms) > 0
+    uncovered = 0.0
+    mean_own = np.zeros((log.n_arms, model.own))
+    for rows, x in model.features.chunks():
+        shares = _checked(target.shares(log, rows), rows, log, target.name)
+        expected = model.rewards(rows, x)
+        arm = log.arm[rows]
+        each = np.arange(len(arm))
+        weight[rows] = shares[each, arm] / log.propensity[rows]
+        chosen[rows] = expected[each, arm]
+        policy[rows] = (shares * expected).sum(axis=1)
+        uncovered += float(shares[:, ~shown].sum())
+        mean_own += shares.T @ np.column_stack([np.ones(len(x)), x])[:, : model.own] / len(log)
+    pull = model.pull(log, mean_own)
+    return Rows(weight, log.reward, chosen, policy, pull, clip), uncovered / len(log)
+
+
+def _checked(shares: Any, rows: slice, log: Log, name: str) -> FloatArray:
+    made = np.asarray(shares, float)
+    shape = (rows.stop - rows.start, log.n_arms)
+    if made.shape != shape or not (made >= 0).all() or not np.allclose(made.sum(axis=1), 1, atol=1e-6):
+        raise ParameterError(
+            f"{name}: shares must be {shape[0]} x {shape[1]} numbers that add up to 1 in every row"
+        )
+    return made
+
+
+def _name(policy: Named | Learner) -> str:
+    if is_named(policy):
+        return policy if isinstance(policy, str) else policy[0]
+    return type(policy).__name__
+
+
+def _check(
+    estimators: Iterable[str], by: Iterable[str], clip: float, block: int | None, level: float, log: Log
+) -> None:
+    for name in estimators:
+        if name not in ESTIMATORS:
+            raise ParameterError(f"there is no estimator '{name}'; one of {', '.join(ESTIMATORS)}")
+    for name in by:
+        if name not in ("day", "hour", "weekday"):
+            raise ParameterError(f"by must be 'day', 'hour' or 'weekday', got {name!r}")
+        if log.time is None or not log.dated:
+            raise DataError(f"{log.reading.source} has no dates, so there is nothing to slice by {name}")
+    if not clip > 0:
+        raise ParameterError(f"clip must be above 0, got {clip!r}")
+    if block is not None and block < 1:
+        raise ParameterError(f"block must be a whole number of at least 1, got {block!r}")
+    if not 0 < level < 1:
+        raise ParameterError(f"level must be between 0 and 1, got {level!r}")

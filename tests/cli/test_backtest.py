@@ -1,0 +1,48 @@
+"""`tidepull backtest` as a user meets it."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from tests.logs import writing
+from tidepull.cli.app import app
+from tidepull.errors import DataError
+
+
+def backtest(*words: object) -> Result:
+    return CliRunner().invoke(app, ["backtest", *(str(word) for word in words)])
+
+
+def test_backtest_shows_policies_intervals_and_how_much_was_learnt(tmp_path: Path) -> None:
+    writing.csv(tmp_path / "log.csv", writing.rows(200))
+    done = backtest(
+        tmp_path / "log.csv", "--policies", "random,arm:red,ucb", "--context", "none", "--by", "weekday"
+    )
+    assert done.exit_code == 0, done.output
+    for words in ("logged", "arm:red", "replay-dr", "By weekday", "Monday", "it learnt from", "read as csv"):
+        assert words in done.output
+
+
+def test_backtest_prints_only_json_when_asked(tmp_path: Path) -> None:
+    writing.jsonl(tmp_path / "log.jsonl", writing.rows(200))
+    done = backtest(tmp_path / "log.jsonl", "--json", "--last", "90", "--estimators", "ips")
+    found = json.loads(done.stdout)
+    assert found["log"]["rows"] == 90
+    assert [(one["policy"], one["estimator"]) for one in found["estimates"]] == [
+        ("logged", "mean"),
+        ("random", "ips"),
+    ]
+    assert found["weights"]["random"]["effective"] == pytest.approx(90)
+
+
+def test_backtest_needs_propensities_or_the_word_that_arms_were_as_likely(tmp_path: Path) -> None:
+    table = [{name: row[name] for name in ("at", "arm", "reward")} for row in writing.rows()]
+    writing.csv(tmp_path / "log.csv", table)
+    done = backtest(tmp_path / "log.csv")
+    assert isinstance(done.exception, DataError)
+    assert "--uniform" in str(done.exception)
+    assert backtest(tmp_path / "log.csv", "--uniform").exit_code == 0
