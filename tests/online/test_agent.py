@@ -24,6 +24,7 @@ from tidepull.errors import (
 )
 from tidepull.online.agent import Agent
 from tidepull.online.guess import ENOUGH
+from tidepull.snapshots import difference
 
 
 def shop(**given: Any) -> Agent:
@@ -130,6 +131,9 @@ def test_rewards_with_the_same_key_are_added_once() -> None:
     assert agent.reward(decision.id, 1.0, key="click", at=START)
     assert not agent.reward(decision.id, 1.0, key="click", at=START)
     assert agent.reward(decision.id, 1.0, key="sale", at=START)
+    assert agent.choose({}, id="1/click", at=START).arm in SHOP["arms"]
+    with pytest.raises(DecisionError, match="an id must be text"):
+        agent.choose({}, id="\x1f1/click")
 
 
 def test_control_group_is_as_large_as_said_and_draws_evenly() -> None:
@@ -244,6 +248,18 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
     else:  # the two drew other random numbers while their rooms differed
         first, second = (np.array(s).reshape(20, -1).mean(axis=0) / 65535 for s in shares)
         assert np.abs(first - second).max() < 0.2
+
+
+def test_grown_tide_is_in_the_state_of_one_that_had_the_room_from_the_start() -> None:
+    """With the same arms played and the same work done, and but for random numbers drawn, nothing differs."""
+    narrow, wide = (shop(room=room, control=1.0, policy="tide") for room in (4, 8))
+    for agent in (narrow, wide):
+        serve(agent, 0, 70)
+        agent.add("pink", at=START)
+        agent.add("grey", at=START)
+    left, right = (one._mind.learning.snapshot()["policy"]["state"] for one in (narrow, wide))
+    for name in ("bank", "scale", "trail", "memories", "contexts"):
+        assert difference(left[name], right[name], name) is None
 
 
 def test_arms_with_features_start_from_what_their_features_suggest() -> None:

@@ -31,7 +31,7 @@ from tidepull.online import table
 from tidepull.online.arms import features_of, label_of
 from tidepull.online.check import Condition, checked
 from tidepull.online.clock import Clock
-from tidepull.online.decisions import Decisions, Known
+from tidepull.online.decisions import OURS, Decisions, Known
 from tidepull.online.explain import Report
 from tidepull.online.guess import plain_context, require_same_kind
 from tidepull.online.insight import Insight
@@ -200,7 +200,7 @@ class Agent:
             known = self._decisions.find(id)
             moment = self._stamp(at)
             if key is not None:
-                key = f"{known.record.seq}/{key}"
+                key = f"{OURS}{known.record.seq}/{key}"
             earlier = self._repeated(id, known, value, key)
             if earlier is None:
                 self._require_in_time(id, known, moment)
@@ -302,7 +302,7 @@ class Agent:
             self._mind.arms.changed(change)
             self._ledger.flush(self._ledger.last)
             with self._step():
-                self._mind.change_arms(change, self._ledger, self._ledger.last)
+                self._mind.change_arms(change, self._ledger, self._ledger.last, self._mind.slices)
                 record = self._append(Kind.ARMS, self._stamp(at), body=json.dumps(change).encode())
         self._flush(record.seq)
 
@@ -462,10 +462,10 @@ class Agent:
             self._decisions.clear()
         return count
 
-    def _drop_old_contexts(self) -> None:
+    def _drop_old_contexts(self, retain: float) -> None:
         """What `retain` says, as far as no restart needs it."""
-        retain, saved = self._settings.retain, self._ledger.snapshots()
-        if retain is not None and len(saved) >= 2:
+        saved = self._ledger.snapshots()
+        if len(saved) >= 2:
             self._ledger.drop_contexts(saved[1], self._mind.latest - retain)
 
     # ---- work that nobody waits for
@@ -495,7 +495,9 @@ class Agent:
                 self._saved = record.seq
         self._flush(record.seq)
         self._ledger.save(record.seq, record.at, snapshots.dump(taken))
-        self._drop_old_contexts()
+        if self._settings.retain is not None:
+            with self._lock:
+                self._drop_old_contexts(self._settings.retain)
 
     def _snapshot_is_due(self) -> bool:
         return not self._read_only and self._ledger.last - self._saved >= self._every

@@ -11,6 +11,9 @@ from tidepull.errors import DecisionError, ExpiredError
 from tidepull.online.ledger import Ledger
 from tidepull.online.records import Choice, Kind, Record
 
+OURS = "\x1f"
+"""Names that begin so are of the agent's own making, and no decision's."""
+
 REMEMBERED = 8192
 """Decisions that are kept in memory: all that may not be on disk yet, and those whose reward is likely to come."""
 
@@ -58,7 +61,7 @@ class Decisions:
 
     def named(self, name: Any) -> Known | None:
         """The decision that its caller named so."""
-        if not isinstance(name, str) or not 0 < len(name) <= 200:
+        if not isinstance(name, str) or not 0 < len(name) <= 200 or name.startswith(OURS):
             raise DecisionError(f"an id must be text of 1 to 200 characters, got {name!r}")
         seq = self._names.get(name)
         if seq is not None and seq in self._known:

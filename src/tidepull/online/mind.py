@@ -114,13 +114,16 @@ class Mind:
         self.slices += 1
         return self.learning.slice()
 
-    def change_arms(self, change: Mapping[str, Any], ledger: Ledger, upto: int) -> None:
-        """Arms come and go; where there is no room, the policy is built anew from the ledger."""
+    def change_arms(self, change: Mapping[str, Any], ledger: Ledger, upto: int, slices: int) -> None:
+        """Arms come and go; where there is no room, the policy is built anew from the ledger up to a record, with the
+        slices of upkeep that were done since."""
         arms = self.arms.changed(change)
         if arms.room == self.arms.room:
             self.learning.with_arms(arms)
         else:
             self.learning = self._grown(arms, ledger, upto)
+            for _ in range(slices):
+                self.learning.slice()
         self.arms = arms
         self._bounds()
 
@@ -175,7 +178,7 @@ class Mind:
         elif record.kind is Kind.SNAPSHOT:
             self.learning.snapshot()
         else:
-            self._apply_plain(record, ledger)
+            self._apply_plain(record, ledger, record.slices)
 
     def _apply_erased(self, record: Record, ledger: Ledger) -> None:
         """Of what was taken back, only arms, counts and the clock remain."""
@@ -185,11 +188,11 @@ class Mind:
             self.rewards += self._teaches(record)
             self._passed(record)
         elif record.kind is not Kind.SNAPSHOT:
-            self._apply_plain(record, ledger)
+            self._apply_plain(record, ledger, 0)
 
-    def _apply_plain(self, record: Record, ledger: Ledger) -> None:
+    def _apply_plain(self, record: Record, ledger: Ledger, slices: int) -> None:
         if record.kind is Kind.ARMS:
-            self.change_arms(json.loads(record.body), ledger, record.seq - 1)
+            self.change_arms(json.loads(record.body), ledger, record.seq - 1, slices)
         elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
             self.frozen = record.kind is Kind.FREEZE
         elif record.kind is Kind.NOTE:

@@ -68,6 +68,7 @@ class SqliteLedger:
         self._commit = threading.Lock()  # held by the thread that writes
         self._reading = threading.Lock()
         self._failed: str | None = None
+        self._contexts_from = 0  # no decision before it has a context any more
         self._lost: list[tuple[int, int]] = []  # spans (after, upto] of records that could not be written
         self._last = self._safe = int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
 
@@ -256,9 +257,15 @@ class SqliteLedger:
         """Forget contexts."""
         with self._commit, self._explained("write to"), self._transaction():
             self._writer.execute(
-                "UPDATE records SET context = NULL WHERE kind = 1 AND seq <= ? AND at < ? AND context IS NOT NULL",
-                (upto, before),
+                "UPDATE records SET context = NULL "
+                "WHERE kind = 1 AND seq >= ? AND seq <= ? AND at < ? AND context IS NOT NULL",
+                (self._contexts_from, upto, before),
             )
+            left = self._writer.execute(
+                "SELECT seq FROM records WHERE seq >= ? AND context IS NOT NULL ORDER BY seq LIMIT 1",
+                (self._contexts_from,),
+            ).fetchone()
+            self._contexts_from = left[0] if left else self._contexts_from
             self._writer.execute("INSERT OR REPLACE INTO texts VALUES ('whole', 'no')")
 
     def faults(self) -> list[str]:
