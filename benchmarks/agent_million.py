@@ -84,8 +84,8 @@ def main() -> None:
         rows = run(path, given.events, given.policy)
         recent = restart(path)
         with Agent(path, upkeep="manual") as agent:
-            newest = agent._ledger.snapshots()[:2]
-            agent._ledger.drop_snapshots(newest[1])
+            newest = agent._desk.ledger.snapshots()[:2]
+            agent._desk.ledger.drop_snapshots(newest[1])
         older = restart(path)
         print(f"restart: {recent:.2f} s with a snapshot of the end, {older:.2f} s with the one before it")
     rows[-1] |= {"restart_s": recent, "restart_older_s": older}

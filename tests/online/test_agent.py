@@ -231,7 +231,7 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
         serve(agent, 0, n)
         for label in ("pink", "grey"):
             agent.add(label)
-    states = [one._mind.learning.policy for one in (narrow, wide)]
+    states = [one._desk.mind.learning.policy for one in (narrow, wide)]
     assert states[0] is not None
     assert states[1] is not None
     shares: list[list[float]] = []
@@ -240,8 +240,8 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
         shares.append([])
         for m in range(20):
             agent.choose(visit(m), at=START + 300.0 * (n + 30) + m)
-            shares[-1] += agent._decisions._known[agent._ledger.last].choice.counts.tolist()
-    assert narrow._mind.arms.room == 8
+            shares[-1] += agent._desk.decisions._known[agent._desk.ledger.last].choice.counts.tolist()
+    assert narrow._desk.mind.arms.room == 8
     assert states[0].rounds == states[1].rounds
     if policy == "ucb":
         assert shares[0] == shares[1]
@@ -257,7 +257,7 @@ def test_grown_tide_is_in_the_state_of_one_that_had_the_room_from_the_start() ->
         serve(agent, 0, 70)
         agent.add("pink", at=START)
         agent.add("grey", at=START)
-    left, right = (one._mind.learning.snapshot()["policy"]["state"] for one in (narrow, wide))
+    left, right = (one._desk.mind.learning.snapshot()["policy"]["state"] for one in (narrow, wide))
     for name in ("bank", "scale", "trail", "memories", "contexts"):
         assert difference(left[name], right[name], name) is None
 
@@ -301,7 +301,7 @@ def test_schema_is_guessed_from_the_first_decisions() -> None:
     made = serve(agent, 0, 60)
     assert {group for _, _, group in made[:ENOUGH]} == {"guessing"}
     assert "guessing" not in {group for _, _, group in made[ENOUGH:]}
-    schema = agent._mind.learning.schema
+    schema = agent._desk.mind.learning.schema
     assert schema is not None
     assert list(schema.fields) == ["device", "age"]
     agent.choose({"device": "tv", "what": 3})
@@ -314,7 +314,7 @@ def test_frozen_agent_records_rewards_and_learns_nothing() -> None:
         serve(one, 0, 50)
     agent.freeze()
     assert agent.frozen
-    policy = agent._mind.learning.policy
+    policy = agent._desk.mind.learning.policy
     assert policy is not None
 
     def learnt() -> str:
@@ -337,10 +337,10 @@ def test_rollback_forgets_what_was_learnt_since_and_keeps_arms() -> None:
     agent.rollback(START + 300.0 * 59.5)
     twin.add("pink")
     assert agent.arms[-1] == "pink"
-    states = [one._mind.learning.snapshot() for one in (agent, twin)]
+    states = [one._desk.mind.learning.snapshot() for one in (agent, twin)]
     assert str(states[0]) == str(states[1])
     assert agent.reward("visit 99", 1.0)  # recorded, and not learnt
-    assert str(agent._mind.learning.snapshot()) == str(states[1])
+    assert str(agent._desk.mind.learning.snapshot()) == str(states[1])
 
 
 def test_clock_that_goes_back_is_noted() -> None:
@@ -350,7 +350,7 @@ def test_clock_that_goes_back_is_noted() -> None:
     now[0] = START - 7200
     assert agent.choose({}).at == START - 7200
     now[0] += 5
-    notes = [record.body for record in agent._ledger.tail(0) if record.kind == 9]
+    notes = [record.body for record in agent._desk.ledger.tail(0) if record.kind == 9]
     assert notes == [b"the clock went back by 7200 seconds"]
 
 
@@ -360,10 +360,10 @@ def test_private_field_and_subject_are_stored_as_hashes() -> None:
     agent = shop(context={"mail": Category(private=True)})
     agent.choose({"mail": "a@b.example"}, subject="Ann")
     agent.choose({"mail": "a@b.example"})
-    contexts = [record.context for record in agent._ledger.tail(0)]
+    contexts = [record.context for record in agent._desk.ledger.tail(0)]
     assert contexts[0] == contexts[1]
-    assert "a@b" not in repr(list(agent._ledger.tail(0)))
-    assert "Ann" not in repr(list(agent._ledger.tail(0)))
+    assert "a@b" not in repr(list(agent._desk.ledger.tail(0)))
+    assert "Ann" not in repr(list(agent._desk.ledger.tail(0)))
 
 
 # ---- on disk
@@ -377,7 +377,7 @@ def test_forgotten_subject_is_gone_from_the_file_and_the_agent_goes_on(tmp_path:
             mine = agent.choose({"age": 77.125}, subject="Ann", at=START + 300.0 * 40)
         agent.reward(mine.id, 1.0)
         other = agent.choose({"age": 33.0}, subject="Bob", at=START + 300.0 * 40)
-        hashed = agent._hash("Ann")
+        hashed = agent._desk.hash("Ann")
         assert agent.forget("Ann") == 3
         assert agent.forget("Ann") == 0
         with pytest.raises(DecisionError):
@@ -390,11 +390,11 @@ def test_forgotten_subject_is_gone_from_the_file_and_the_agent_goes_on(tmp_path:
         assert b"77.125" not in file.read_bytes()
         assert hashed not in file.read_bytes()
     with Agent(path, upkeep="inline") as agent:
-        assert agent._mind.differences == 0
+        assert agent._desk.mind.differences == 0
         assert len(ahead) == 19
         agent.add("pink")
         agent.add("grey")  # more room: built anew from what is left
-        assert agent._mind.arms.room == 8
+        assert agent._desk.mind.arms.room == 8
         assert agent.reward("visit 56", 1.0)
         serve(agent, 60, 70)
 
@@ -403,7 +403,7 @@ def test_contexts_are_dropped_after_the_time_that_they_may_be_kept(tmp_path: Pat
     path = tmp_path / "shop.db"
     with Agent(path, **SHOP, upkeep="inline", snapshot_every=20, retain=3000) as agent:
         made = serve(agent, 0, 100)
-        contexts = [r.context is not None for r in agent._ledger.tail(0) if r.kind == 1]
+        contexts = [r.context is not None for r in agent._desk.ledger.tail(0) if r.kind == 1]
     assert not any(contexts[:60])
     assert all(contexts[-10:])
     assert made == serve(twin := shop(retain=3000), 0, 100)
@@ -423,7 +423,7 @@ def test_archived_decisions_leave_the_file_and_what_was_learnt_stays(tmp_path: P
         with pytest.raises(DecisionError, match=f"there is no decision '{first}'"):
             agent.reward(first, 1.0)
         with pytest.raises(ExpiredError, match="it was archived"):
-            agent.reward(agent._id(1), 1.0)
+            agent.reward(agent._desk.decisions.id(1), 1.0)
     with Agent(tmp_path / "shop.db", upkeep="inline") as agent:
         late = [[one.choose(visit(n), at=START + 300.0 * n) for n in range(60, 90)] for one in (agent, twin)]
         assert [(d.arm, d.propensity) for d in late[0]] == [(d.arm, d.propensity) for d in late[1]]
@@ -437,7 +437,7 @@ def test_agent_goes_on_after_a_restart_as_if_nothing_had_happened(tmp_path: Path
     for first in range(0, 300, 50):
         given = SHOP if first == 0 else {}
         with Agent(tmp_path / "shop.db", **given, upkeep="inline", snapshot_every=70) as agent:
-            assert agent._mind.differences == 0
+            assert agent._desk.mind.differences == 0
             made += serve(agent, first, first + 50)
     assert made == undisturbed
 
@@ -448,7 +448,7 @@ def test_tide_goes_on_after_a_restart_as_if_nothing_had_happened(tmp_path: Path)
     for first in (0, 50, 90):
         given = {**SHOP, "policy": "tide"} if first == 0 else {}
         with Agent(tmp_path / "shop.db", **given, upkeep="inline", snapshot_every=60) as agent:
-            assert agent._mind.differences == 0
+            assert agent._desk.mind.differences == 0
             made += serve(agent, first, [50, 90, 140][[0, 50, 90].index(first)])
     assert made == undisturbed
 
@@ -458,9 +458,9 @@ def test_work_in_the_background_is_repeated_where_it_was_done(tmp_path: Path) ->
     with Agent(path, **{**SHOP, "policy": "tide"}, snapshot_every=10_000) as agent:
         serve(agent, 0, 120)
     with Agent(path) as agent:
-        assert sum(record.slices for record in agent._ledger.tail(0)) > 0
-        assert agent._mind.decisions == 120
-        assert agent._mind.differences == 0
+        assert sum(record.slices for record in agent._desk.ledger.tail(0)) > 0
+        assert agent._desk.mind.decisions == 120
+        assert agent._desk.mind.differences == 0
 
 
 def test_snapshot_in_the_middle_of_work_is_repeated_as_a_step(tmp_path: Path) -> None:
@@ -471,7 +471,7 @@ def test_snapshot_in_the_middle_of_work_is_repeated_as_a_step(tmp_path: Path) ->
             serve(agent, n, n + 1)
             agent.work()
             if n % 5 == 0:
-                unfinished += agent._mind.learning.pending
+                unfinished += agent._desk.mind.learning.pending
                 agent.save()
         assert unfinished > 2
         assert agent.check().differences == 0
@@ -496,7 +496,7 @@ def test_second_writer_is_told_who_holds_the_agent(tmp_path: Path) -> None:
         with pytest.raises(HeldError, match=r"shop.db is held by this process \(.* since .*read_only=True"):
             Agent(path)
         with Agent(path, read_only=True) as reader:
-            assert reader._mind.decisions == 5
+            assert reader._desk.mind.decisions == 5
             with pytest.raises(LedgerError, match="read_only"):
                 reader.choose({})
     with Agent(path) as again:

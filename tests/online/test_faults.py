@@ -45,13 +45,13 @@ def test_full_disk_loses_nothing_that_was_acknowledged_and_the_agent_goes_on_whe
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert serve(agent, 40, 90) == serve(twin(40), 40, 90)
     with Agent(path) as agent:
-        assert agent._mind.differences == 0
-        assert agent._mind.decisions == 90
+        assert agent._desk.mind.differences == 0
+        assert agent._desk.mind.decisions == 90
 
 
 def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
     agent = Agent(tmp_path / "shop.db", **SHOP, upkeep="manual")
-    ledger = agent._ledger
+    ledger = agent._desk.ledger
     assert isinstance(ledger, SqliteLedger)
     honest, failing = ledger._insert, threading.Event()
 
@@ -82,8 +82,8 @@ def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
         thread.join()
     agent.close()
     with Agent(tmp_path / "shop.db", read_only=True) as again:
-        kept = [again._id(record.seq) for record in again._ledger.tail(0)]
-        assert again._mind.differences == 0
+        kept = [again._desk.decisions.id(record.seq) for record in again._desk.ledger.tail(0)]
+        assert again._desk.mind.differences == 0
     assert sorted(told) == sorted(kept)
     assert len(set(told)) + len(lost) == 120
     assert lost
@@ -93,7 +93,7 @@ def test_read_only_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     made(path, 10)
     with Agent(path, upkeep="inline") as agent:
-        ledger = agent._ledger
+        ledger = agent._desk.ledger
         assert isinstance(ledger, SqliteLedger)
         ledger._writer.execute("PRAGMA query_only = 1")
         with pytest.raises(LedgerError, match="it is read-only: change its permissions"):
@@ -117,13 +117,13 @@ def test_damaged_snapshot_falls_back_to_the_one_before(
     path = tmp_path / "shop.db"
     made(path)
     with Agent(path, read_only=True) as reader:
-        newest = reader._ledger.snapshots()
+        newest = reader._desk.ledger.snapshots()
     assert len(newest) >= 3
     for seq in newest[:how_many]:
         damage(path, seq)
     with Agent(path, upkeep="inline") as agent:
         assert caplog.text.count("the one before it is tried") == min(how_many, len(newest))
-        assert agent._mind.differences == 0
+        assert agent._desk.mind.differences == 0
         assert serve(agent, 80, 100) == serve(twin(80), 80, 100)
         assert agent.check().damaged_snapshots == min(how_many, len(newest))
 

@@ -51,9 +51,9 @@ def kill_after(process: BaseProcess, path: Path, lines: int, wait: float) -> boo
 def audit(path: Path) -> None:
     """What callers were told is in the ledger, once."""
     with Agent(path, read_only=True) as agent:
-        records = list(agent._ledger.tail(0))
-        assert agent._mind.differences == 0
-        labels = [arm.label for arm in agent._mind.arms]
+        records = list(agent._desk.ledger.tail(0))
+        assert agent._desk.mind.differences == 0
+        labels = [arm.label for arm in agent._desk.mind.arms]
     decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
     rewards = Counter(record.ref for record in records if record.kind is Kind.REWARD)
     paid = {record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD}
@@ -100,11 +100,11 @@ def test_nothing_is_lost_or_doubled_when_many_threads_are_killed(tmp_path: Path)
         kill_after(process, path, len(told(path)) + rng.randrange(50, 500), rng.random() * 0.003)
         audit(path)
     with Agent(path, read_only=True) as agent:
-        assert agent._ledger.snapshots()
-        from_snapshot = agent._mind.snapshot()
+        assert agent._desk.ledger.snapshots()
+        from_snapshot = agent._desk.mind.snapshot()
     with sqlite3.connect(path) as connection:
         connection.execute("DELETE FROM snapshots")
     connection.close()
     with Agent(path, read_only=True) as agent:
-        assert agent._mind.differences == 0
-        assert str(agent._mind.snapshot()) == str(from_snapshot)
+        assert agent._desk.mind.differences == 0
+        assert str(agent._desk.mind.snapshot()) == str(from_snapshot)

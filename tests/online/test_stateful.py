@@ -141,7 +141,7 @@ class AgentMachine(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.agent.close()
         self.agent = Agent(self.folder / "a.db", upkeep="inline", snapshot_every=15)
-        assert self.agent._mind.differences == 0
+        assert self.agent._desk.mind.differences == 0
 
     @invariant()
     def arms_are_the_same(self) -> None:

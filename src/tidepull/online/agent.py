@@ -1,12 +1,11 @@
 """The agent: choose an arm, say later what it was worth, and lose nothing in between.
 
-A call takes its step under one lock, hands the record of it to the ledger, and returns when the record is safe. What
-goes wrong while a step is taken leaves the agent to be read from its ledger again, at the next call.
+A call takes its step under one lock (`desk.py`) and returns when the record of it is safe. What goes wrong while a step
+is taken leaves the agent to be read from its ledger again, at the next call.
 """
 
 from __future__ import annotations
 
-import json
 import math
 import os
 import threading
@@ -14,15 +13,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from hashlib import blake2b
 from importlib import import_module
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
 from tidepull import snapshots
 from tidepull.errors import (
-    ExpiredError,
-    InputError,
     LedgerError,
     ParameterError,
     RewardError,
@@ -31,15 +27,14 @@ from tidepull.online import table
 from tidepull.online.arms import features_of, label_of
 from tidepull.online.check import Condition, checked
 from tidepull.online.clock import Clock
-from tidepull.online.decisions import OURS, Decisions, Known
+from tidepull.online.decisions import OURS, Known
+from tidepull.online.desk import Desk
 from tidepull.online.explain import Report
-from tidepull.online.guess import plain_context, require_same_kind
 from tidepull.online.insight import Insight
 from tidepull.online.ledger import Ledger, MemoryLedger
 from tidepull.online.lift import Lift
 from tidepull.online.making import settings_in
-from tidepull.online.mind import Asked, Mind, recalled
-from tidepull.online.records import Group, Kind, Record, pack_reward, unpack_reward
+from tidepull.online.records import Group, Kind
 from tidepull.online.settings import Settings
 from tidepull.online.sqlite import SqliteLedger
 from tidepull.online.upkeep import Background
@@ -109,19 +104,18 @@ class Agent:
             "retain": retain,
         }  # fmt: skip
         self._lock = threading.Lock()
-        self._next_due = -math.inf
         self._owner = os.getpid()
         self._closed = False
-        self._every, self._mode, self._read_only = snapshot_every, upkeep, read_only
+        self._every, self._mode = snapshot_every, upkeep
         self._where = "memory" if path is None else str(path)
-        self._ledger = _ledger_at(path, read_only)
+        self._background = Background(self)
+        ledger = _ledger_at(path, read_only)
         try:
-            self._settings, self._salt = settings_in(self._ledger, given, self._where)
-            self._clock = Clock(self._settings.zone, now)
-            self._background = Background(self)
-            self._recall()
+            settings, salt = settings_in(ledger, given, self._where)
+            clock = Clock(settings.zone, now)
+            self._desk = Desk(ledger, settings, salt, clock, self._where, read_only=read_only)
         except BaseException:
-            self._ledger.close()
+            ledger.close()
             raise
         if upkeep == "inline":
             self._work_all()
@@ -146,44 +140,14 @@ class Agent:
         when, if not now. The same `id` again gives the same decision again."""
         with self._lock:
             self._ready()
-            if id is not None and (earlier := self._decisions.named(id)) is not None:
-                seq, decision = earlier.record.seq, self._shown(earlier)
-            else:
-                asked = self._asked(context, arms, subject, at)
-                known = self._decide(asked, id)
-                seq, decision = known.record.seq, self._shown(known)
-        self._flush(seq)
+            desk = self._desk
+            known = None if id is None else desk.decisions.named(id)
+            if known is None:
+                known = desk.decide(desk.asked(context, arms, subject, at), id)
+            decision = self._shown(known)
+        desk.flush(known.record.seq)
         self._afterwards()
         return decision
-
-    def _asked(self, context: Any, arms: Any, subject: Any, at: Any) -> Asked:
-        """A decision to make, everything checked; nothing has changed yet."""
-        mind = self._mind
-        schema = mind.learning.schema
-        if schema is not None:
-            cleaned = schema.clean(context)
-        else:
-            cleaned = plain_context(context)
-            require_same_kind([early["context"] for early in mind.learning.early], cleaned)
-        cleaned = self._hidden(cleaned)
-        available = mind.arms.available(arms)
-        if subject is not None and not isinstance(subject, str):
-            raise InputError(f"subject must be text, got {subject!r}")
-        return Asked(cleaned, self._stamp(at), available, None if subject is None else self._hash(subject))
-
-    def _decide(self, asked: Asked, name: str | None) -> Known:
-        with self._step():
-            self._pay_due(asked.at)
-            choice = self._mind.decide(asked)
-            text = json.dumps(asked.cleaned, separators=(",", ":")).encode()
-            record = self._append(
-                Kind.DECISION, asked.at, body=choice.pack(), context=text, subject=asked.subject, name=name
-            )
-            known = Known(record, choice)
-            self._decisions.remember(known)
-            if self._settings.reward_within is not None:
-                self._next_due = min(self._next_due, asked.at + self._settings.reward_within)
-            return known
 
     # ---- rewards
 
@@ -197,88 +161,20 @@ class Agent:
         value = _checked(reward)
         with self._lock:
             self._ready()
-            known = self._decisions.find(id)
-            moment = self._stamp(at)
+            known = self._desk.decisions.find(id)
             if key is not None:
                 key = f"{OURS}{known.record.seq}/{key}"
-            earlier = self._repeated(id, known, value, key)
-            if earlier is None:
-                self._require_in_time(id, known, moment)
-                earlier, news = self._pay(known, value, moment, key), True
-            else:
-                news = False
-        self._flush(earlier.seq)
+            record, news = self._desk.reward(id, known, value, at, key)
+        self._desk.flush(record.seq)
         self._afterwards()
         return news
-
-    def _repeated(self, id: str, known: Known, value: float, key: str | None) -> Record | None:
-        """The record that says the same already; another reward is an error, unless it may be added or replace."""
-        again = self._settings.again
-        if key is not None:
-            return next((record for record in known.paid if record.name == key), None)
-        if not known.paid or again == "add":
-            return None
-        latest = known.paid[-1]
-        if unpack_reward(latest.body) == value:
-            return latest
-        if again == "replace":
-            return None
-        raise RewardError(
-            f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} is another; "
-            "make the agent with again='add' or 'replace' if rewards may change"
-        )
-
-    def _require_in_time(self, id: str, known: Known, moment: float) -> None:
-        within = self._settings.reward_within
-        if known.over or (within is not None and moment - known.record.at > within):
-            raise ExpiredError(f"decision {id} has expired: its reward had to come within {within:g} seconds")
-
-    def _pay(self, known: Known, value: float, moment: float, key: str | None) -> Record:
-        with self._step():
-            self._pay_due(moment)
-            if not self._settings.learns_when_due:
-                self._mind.learn(known.record.seq, known.choice, known.record.at, value)
-            record = self._append(
-                Kind.REWARD, moment, ref=known.record.seq, body=pack_reward(value), name=key
-            )
-            known.paid.append(record)
-            return record
-
-    def _pay_due(self, now: float, most: int = 32) -> None:
-        """Decisions whose time is over: their default reward, or what came in the meantime."""
-        within = self._settings.reward_within
-        if within is None or not self._settings.counts_missing or now < self._next_due:
-            return
-        looked = 0
-        for record in self._ledger.tail(self._mind.due):
-            if record.kind is not Kind.DECISION:
-                continue
-            if record.at + within >= now or looked == most:
-                self._next_due = record.at + within
-                return
-            looked += 1
-            self._settle(self._decisions.loaded(record), now)
-        self._next_due = math.inf
-
-    def _settle(self, known: Known, now: float) -> None:
-        seq = known.record.seq
-        if not known.over and (self._settings.learns_when_due or not known.paid):
-            rewards = [unpack_reward(record.body) for record in known.paid]
-            final = self._settings.default_reward
-            if rewards:
-                final = sum(rewards) if self._settings.again == "add" else rewards[-1]
-            if final is not None:
-                self._mind.learn(seq, known.choice, known.record.at, final)
-            self._append(Kind.DUE, now, ref=seq, body=b"" if final is None else pack_reward(final))
-            known.over = True
-        self._mind.due = seq
 
     # ---- arms
 
     @property
     def arms(self) -> list[str]:
         """The arms that can be chosen."""
-        return self._mind.arms.labels
+        return self._desk.mind.arms.labels
 
     def add(self, label: str, features: Any = None, *, at: float | datetime | str | None = None) -> None:
         """A new arm, or a retired one again. Where the policy has no room left, it is built anew from the ledger with
@@ -299,64 +195,37 @@ class Agent:
     def _change(self, change: dict[str, Any], at: Any) -> None:
         with self._lock:
             self._ready()
-            self._mind.arms.changed(change)
-            self._ledger.flush(self._ledger.last)
-            with self._step():
-                self._mind.change_arms(change, self._ledger, self._ledger.last, self._mind.slices)
-                record = self._append(Kind.ARMS, self._stamp(at), body=json.dumps(change).encode())
-        self._flush(record.seq)
+            record = self._desk.change_arms(change, at)
+        self._desk.flush(record.seq)
 
     # ---- holding still, going back
 
     def freeze(self) -> None:
         """From now on nothing is learnt; decisions go on, rewards are recorded."""
-        self._plain(Kind.FREEZE)
+        self._hold(Kind.FREEZE)
 
     def unfreeze(self) -> None:
         """From now on rewards are learnt again; those that came in between are not."""
-        self._plain(Kind.UNFREEZE)
+        self._hold(Kind.UNFREEZE)
 
     @property
     def frozen(self) -> bool:
         """Whether nothing is learnt now."""
-        return self._mind.frozen
+        return self._desk.mind.frozen
 
     def rollback(self, to: float | datetime | str) -> None:
         """Forget all that was learnt after a moment, or after the decision of that id. Arms stay as they are, and
         nothing is deleted: rewards of decisions that were taken back are recorded, and not learnt."""
         with self._lock:
             self._ready()
-            self._ledger.flush(self._ledger.last)
-            after = self._last_before(to)
-            if not self._can_return_to(after):
-                raise InputError("rollback: what was known then cannot be rebuilt; its records were archived")
-            with self._step():
-                record = self._append(
-                    Kind.ROLLBACK, self._stamp(None), body=json.dumps({"to": after}).encode()
-                )
-                self._ledger.flush(record.seq)
-                self._ledger.drop_snapshots(after)
-                self._recall()
+            self._desk.roll_back(to)
         self.save()
 
-    def _last_before(self, to: Any) -> int:
-        if isinstance(to, str) and self._decisions.number(to) is not None:
-            return self._decisions.find(to).record.seq
-        moment = self._clock.read(to)
-        return max((record.seq for record in self._ledger.tail(0) if record.at <= moment), default=0)
-
-    def _can_return_to(self, seq: int) -> bool:
-        erased = self._erased()
-        usable = [s for s in self._ledger.snapshots() if s <= seq and not _within(s, erased)]
-        return bool(usable) or self._ledger.read("whole") != "no"
-
-    def _plain(self, kind: Kind) -> None:
+    def _hold(self, kind: Kind) -> None:
         with self._lock:
             self._ready()
-            with self._step():
-                self._mind.frozen = kind is Kind.FREEZE
-                record = self._append(kind, self._stamp(None))
-        self._flush(record.seq)
+            record = self._desk.hold(kind)
+        self._desk.flush(record.seq)
 
     # ---- looking
 
@@ -366,7 +235,7 @@ class Agent:
 
     def lift(self, *, since: float | datetime | str | None = None, level: float = 0.95) -> Lift:
         """The gain in reward over the control group, with an interval; of decisions since a moment, if given."""
-        moment = None if since is None else self._clock.read(since)
+        moment = None if since is None else self._desk.clock.read(since)
         return self._look(lambda insight: insight.lift(moment, level))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
@@ -384,18 +253,17 @@ class Agent:
 
     def check(self) -> Condition:
         """Read the whole ledger and repeat it from the start: is everything as it was?"""
-        return self._look(
-            lambda _: checked(Mind(self._settings, self._salt, self._clock), self._ledger, self._erased())
-        )
+        desk = self._desk
+        return self._look(lambda _: checked(desk.fresh_mind(), desk.ledger, desk.erased()))
 
     def _rows(self, insight: Insight) -> Iterator[dict[str, Any]]:
-        return table.rows(insight, self._ledger, self._id)
+        return table.rows(insight, self._desk.ledger, self._desk.decisions.id)
 
     def _look(self, question: Callable[[Insight], T]) -> T:
         with self._lock:
             self._ready()
-            self._ledger.flush(self._ledger.last)
-            return question(Insight(self._mind, self._ledger))
+            self._desk.flush()
+            return question(Insight(self._desk.mind, self._desk.ledger))
 
     # ---- logs of others
 
@@ -408,18 +276,16 @@ class Agent:
                 continue
             with self._lock:
                 self._ready()
-                place = self._mind.arms.place(row["arm"])
-                asked = self._asked(row.get("context"), None, None, row.get("at"))
-                asked = replace(asked, played=place, imported=True)
-                known = self._decide(asked, None)
-                record = self._pay(known, _checked(row["reward"]), asked.at, None)
+                desk, value = self._desk, _checked(row["reward"])
+                asked = desk.asked(row.get("context"), None, None, row.get("at"))
+                asked = replace(asked, played=desk.mind.arms.place(row["arm"]), imported=True)
+                desk.pay(desk.decide(asked, None), value, asked.at)
             count += 1
             if count % 100 == 0:
-                self._flush(record.seq)
+                desk.flush()
             if self._mode == "inline":
                 self._work_all()
-        if count:
-            self._flush(record.seq)
+        self._desk.flush()
         self._afterwards()
         return count
 
@@ -430,26 +296,27 @@ class Agent:
         learnt, as one voice among all others; the agent cannot be rolled back to before this call."""
         with self._lock:
             self._ready()
-            hashed = self._hash(subject)
+            hashed = self._desk.hash(subject)
         self.save()
         self.save()  # whatever happens to the newer one, no restart needs what is deleted
         with self._lock:
             self._ready()
-            self._ledger.flush(self._ledger.last)
-            count = self._ledger.remove(subject=hashed)
-            self._decisions.clear()
+            self._desk.flush()
+            count = self._desk.ledger.remove(subject=hashed)
+            self._desk.decisions.clear()
         return count
 
     def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
         """Move decisions before a moment to a .parquet, .jsonl or .csv file and out of the ledger; how many. What was
         learnt stays; rewards for them are refused as expired, and `lift` and `history` know the rest."""
-        moment = self._clock.read(before)
+        moment = self._desk.clock.read(before)
         self.save()
         self.save()
         with self._lock:
             self._ready()
-            self._ledger.flush(self._ledger.last)
-            insight = Insight(self._mind, self._ledger)
+            self._desk.flush()
+            ledger = self._desk.ledger
+            insight = Insight(self._desk.mind, ledger)
             log = insight.log()
             old = log.seq[log.at < moment]
             if not len(old):
@@ -457,16 +324,10 @@ class Agent:
             upto = int(old[-1])
             chosen = (row for row, seq in zip(self._rows(insight), log.seq, strict=True) if seq <= upto)
             table.write(Path(path), chosen)
-            self._ledger.write({"archived": str(upto)})
-            count = self._ledger.remove(upto=upto)
-            self._decisions.clear()
+            ledger.write({"archived": str(upto)})
+            count = ledger.remove(upto=upto)
+            self._desk.decisions.clear()
         return count
-
-    def _drop_old_contexts(self, retain: float) -> None:
-        """What `retain` says, as far as no restart needs it."""
-        saved = self._ledger.snapshots()
-        if len(saved) >= 2:
-            self._ledger.drop_contexts(saved[1], self._mind.latest - retain)
 
     # ---- work that nobody waits for
 
@@ -476,10 +337,9 @@ class Agent:
             if self._closed:
                 return False
             self._ready()
-            if self._mind.learning.pending:
-                with self._step():
-                    self._mind.slice()
-                return self._mind.learning.pending or self._snapshot_is_due()
+            if self._desk.mind.learning.pending:
+                self._desk.slice()
+                return self._desk.mind.learning.pending or self._snapshot_is_due()
             if not self._snapshot_is_due():
                 return False
         self.save()
@@ -489,18 +349,16 @@ class Agent:
         """Take a snapshot now, so that a restart need not repeat what came before."""
         with self._lock:
             self._ready()
-            with self._step():
-                taken = self._mind.snapshot()
-                record = self._append(Kind.SNAPSHOT, self._stamp(None))
-                self._saved = record.seq
-        self._flush(record.seq)
-        self._ledger.save(record.seq, record.at, snapshots.dump(taken))
-        if self._settings.retain is not None:
+            record, taken = self._desk.snapshot()
+        self._desk.flush(record.seq)
+        self._desk.ledger.save(record.seq, record.at, snapshots.dump(taken))
+        if self.settings.retain is not None:
             with self._lock:
-                self._drop_old_contexts(self._settings.retain)
+                self._desk.drop_old_contexts()
 
     def _snapshot_is_due(self) -> bool:
-        return not self._read_only and self._ledger.last - self._saved >= self._every
+        desk = self._desk
+        return not desk.read_only and desk.ledger.last - desk.saved >= self._every
 
     def _work_all(self) -> None:
         while self.work():
@@ -509,7 +367,7 @@ class Agent:
     def _afterwards(self) -> None:
         if self._mode == "inline":
             self._work_all()
-        elif self._mode == "thread" and (self._mind.learning.pending or self._snapshot_is_due()):
+        elif self._mode == "thread" and (self._desk.mind.learning.pending or self._snapshot_is_due()):
             self._background.wake()
         elif self._mode == "manual" and self._snapshot_is_due():
             self.save()
@@ -521,7 +379,7 @@ class Agent:
         self._background.close()
         with self._lock:
             self._closed = True
-            self._ledger.close()
+            self._desk.ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -539,107 +397,18 @@ class Agent:
             )
         if self._closed:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
-        if self._unsure:
-            self._ledger.recover()
-            self._recall()
-
-    def _recall(self) -> None:
-        """Read the state from the ledger."""
-        self._mind: Mind = recalled(self._settings, self._salt, self._clock, self._ledger, self._erased())
-        self._decisions = Decisions(self._ledger, self._salt)
-        self._next_due = -math.inf
-        saved = self._ledger.snapshots()
-        self._saved = saved[0] if saved else 0
-        self._unsure = False
-
-    def _erased(self) -> list[tuple[int, int]]:
-        return [
-            (int(json.loads(record.body)["to"]), record.seq) for record in self._ledger.of_kind(Kind.ROLLBACK)
-        ]
-
-    def _step(self) -> _Step:
-        if self._read_only:
-            raise LedgerError(f"{self._where} was opened with read_only=True: nothing can be changed")
-        return _Step(self)
-
-    def _append(
-        self,
-        kind: Kind,
-        at: float,
-        *,
-        ref: int | None = None,
-        body: bytes = b"",
-        context: bytes | None = None,
-        subject: bytes | None = None,
-        name: str | None = None,
-    ) -> Record:
-        slices, self._mind.slices = self._mind.slices, 0
-        record = Record(kind, at, slices, ref, body, context, subject, name, self._ledger.last + 1)
-        self._ledger.append(record)
-        return record
-
-    def _flush(self, seq: int) -> None:
-        try:
-            self._ledger.flush(seq)
-        except BaseException:
-            self._unsure = True
-            raise
-
-    def _stamp(self, at: Any) -> float:
-        moment, back = self._clock.stamp(at, self._mind.latest)
-        if back and not self._read_only:
-            words = f"the clock went back by {back:.0f} seconds"
-            with self._step():
-                self._append(Kind.NOTE, moment, body=words.encode())
-                self._mind.latest = moment
-        return moment
-
-    def _hash(self, text: str) -> bytes:
-        return blake2b(text.encode(), key=self._salt, digest_size=8).digest()
-
-    def _hidden(self, cleaned: dict[str, Any]) -> dict[str, Any]:
-        """Private fields as salted hashes."""
-        schema = self._mind.learning.schema
-        if schema is None:
-            return cleaned
-        for name, kind in schema.fields.items():
-            if kind.private and name in cleaned:
-                value = cleaned[name]
-                cleaned[name] = (
-                    sorted(self._hash(tag).hex() for tag in value)
-                    if isinstance(value, list)
-                    else self._hash(value).hex()
-                )
-        return cleaned
-
-    def _id(self, seq: int) -> str:
-        return self._decisions.id(seq)
+        self._desk.sit_down()
 
     def _shown(self, known: Known) -> Decision:
         choice, record = known.choice, known.record
-        label = self._mind.arms.label(choice.arm)
+        label = self._desk.mind.arms.label(choice.arm)
         group = Group(choice.group).name.lower()
-        return Decision(self._id(record.seq), label, choice.propensity, group, record.at)
+        return Decision(self._desk.decisions.id(record.seq), label, choice.propensity, group, record.at)
 
     @property
     def settings(self) -> Settings:
         """What was chosen when the agent was made."""
-        return self._settings
-
-
-class _Step:
-    """Around everything that changes the state: what goes wrong inside makes the state unsure, unless it was the
-    caller's mistake, which changes nothing."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None and not issubclass(kind, InputError):
-            self._agent._unsure = True
+        return self._desk.settings
 
 
 def _ledger_at(path: str | os.PathLike[str] | None, read_only: bool) -> Ledger:
@@ -658,7 +427,3 @@ def _checked(reward: Any) -> float:
     if not abs(value) <= _LARGEST:
         raise RewardError(f"reward must be a finite number of at most {_LARGEST:g} in size, got {reward!r}")
     return value
-
-
-def _within(seq: int, spans: list[tuple[int, int]]) -> bool:
-    return any(after < seq <= upto for after, upto in spans)

@@ -1,0 +1,297 @@
+"""An agent's desk: its mind and its ledger, and every step that changes both. One at a time may sit at it.
+
+Each step is taken in the mind and handed to the ledger as a record. What goes wrong in between leaves the state unsure,
+to be read from the ledger again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from hashlib import blake2b
+from typing import Any
+
+from tidepull.errors import ExpiredError, InputError, LedgerError, RewardError
+from tidepull.online.clock import Clock
+from tidepull.online.decisions import Decisions, Known
+from tidepull.online.guess import plain_context, require_same_kind
+from tidepull.online.ledger import Ledger
+from tidepull.online.mind import Asked, Mind, recalled
+from tidepull.online.records import Kind, Record, pack_reward, unpack_reward
+from tidepull.online.settings import Settings
+from tidepull.types import Snapshot
+
+
+class Desk:
+    """State, ledger and steps of one agent; not for two threads at once, but for `flush`."""
+
+    def __init__(
+        self, ledger: Ledger, settings: Settings, salt: bytes, clock: Clock, where: str, *, read_only: bool
+    ) -> None:
+        self.ledger = ledger
+        self.settings = settings
+        self.clock = clock
+        self.read_only = read_only
+        self._salt = salt
+        self._where = where
+        self._next_due = -math.inf
+        self.unsure = False
+        self.recall()
+
+    def recall(self) -> None:
+        """Read the state from the ledger."""
+        self.mind: Mind = recalled(self.settings, self._salt, self.clock, self.ledger, self.erased())
+        self.decisions = Decisions(self.ledger, self._salt)
+        self._next_due = -math.inf
+        saved = self.ledger.snapshots()
+        self.saved = saved[0] if saved else 0
+        self.unsure = False
+
+    def sit_down(self) -> None:
+        """Before anything else: be sure of the state."""
+        if self.unsure:
+            self.ledger.recover()
+            self.recall()
+
+    def erased(self) -> list[tuple[int, int]]:
+        """Spans of records that rollbacks took back."""
+        return [
+            (int(json.loads(record.body)["to"]), record.seq) for record in self.ledger.of_kind(Kind.ROLLBACK)
+        ]
+
+    def fresh_mind(self) -> Mind:
+        """One that knows nothing yet."""
+        return Mind(self.settings, self._salt, self.clock)
+
+    def flush(self, seq: int | None = None) -> None:
+        """Return when a record (None: the last one) is safe."""
+        try:
+            self.ledger.flush(self.ledger.last if seq is None else seq)
+        except BaseException:
+            self.unsure = True
+            raise
+
+    # ---- decisions
+
+    def asked(self, context: Any, arms: Any, subject: Any, at: Any) -> Asked:
+        """A decision to make, everything checked; nothing has changed yet."""
+        learning = self.mind.learning
+        if learning.schema is not None:
+            cleaned = learning.schema.clean(context)
+        else:
+            cleaned = plain_context(context)
+            require_same_kind([early["context"] for early in learning.early], cleaned)
+        cleaned = self._hidden(cleaned)
+        available = self.mind.arms.available(arms)
+        if subject is not None and not isinstance(subject, str):
+            raise InputError(f"subject must be text, got {subject!r}")
+        return Asked(cleaned, self._stamp(at), available, None if subject is None else self.hash(subject))
+
+    def decide(self, asked: Asked, name: str | None) -> Known:
+        """Make a decision."""
+        with self._step():
+            self._pay_due(asked.at)
+            choice = self.mind.decide(asked)
+            text = json.dumps(asked.cleaned, separators=(",", ":")).encode()
+            record = self._append(
+                Kind.DECISION, asked.at, body=choice.pack(), context=text, subject=asked.subject, name=name
+            )
+            if self.settings.reward_within is not None:
+                self._next_due = min(self._next_due, asked.at + self.settings.reward_within)
+            return self.decisions.remember(Known(record, choice))
+
+    # ---- rewards
+
+    def reward(self, id: str, known: Known, value: float, at: Any, key: str | None) -> tuple[Record, bool]:
+        """The record that says what a decision was worth, and whether it is new."""
+        moment = self._stamp(at)
+        earlier = self._repeated(id, known, value, key)
+        if earlier is not None:
+            return earlier, False
+        self._require_in_time(id, known, moment)
+        return self.pay(known, value, moment, key), True
+
+    def pay(self, known: Known, value: float, moment: float, key: str | None = None) -> Record:
+        """A reward that is new and in time."""
+        with self._step():
+            self._pay_due(moment)
+            if not self.settings.learns_when_due:
+                self.mind.learn(known.record.seq, known.choice, known.record.at, value)
+            record = self._append(
+                Kind.REWARD, moment, ref=known.record.seq, body=pack_reward(value), name=key
+            )
+            known.paid.append(record)
+            return record
+
+    def _repeated(self, id: str, known: Known, value: float, key: str | None) -> Record | None:
+        """The record that says the same already; another reward is an error, unless it may be added or replace."""
+        again = self.settings.again
+        if key is not None:
+            return next((record for record in known.paid if record.name == key), None)
+        if not known.paid or again == "add":
+            return None
+        latest = known.paid[-1]
+        if unpack_reward(latest.body) == value:
+            return latest
+        if again == "replace":
+            return None
+        raise RewardError(
+            f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} is another; "
+            "make the agent with again='add' or 'replace' if rewards may change"
+        )
+
+    def _require_in_time(self, id: str, known: Known, moment: float) -> None:
+        within = self.settings.reward_within
+        if known.over or (within is not None and moment - known.record.at > within):
+            raise ExpiredError(f"decision {id} has expired: its reward had to come within {within:g} seconds")
+
+    def _pay_due(self, now: float, most: int = 32) -> None:
+        """Decisions whose time is over: their default reward, or what came in the meantime."""
+        within = self.settings.reward_within
+        if within is None or not self.settings.counts_missing or now < self._next_due:
+            return
+        looked = 0
+        for record in self.ledger.tail(self.mind.due):
+            if record.kind is not Kind.DECISION:
+                continue
+            if record.at + within >= now or looked == most:
+                self._next_due = record.at + within
+                return
+            looked += 1
+            self._settle(self.decisions.loaded(record), now)
+        self._next_due = math.inf
+
+    def _settle(self, known: Known, now: float) -> None:
+        seq = known.record.seq
+        if not known.over and (self.settings.learns_when_due or not known.paid):
+            rewards = [unpack_reward(record.body) for record in known.paid]
+            final = self.settings.default_reward
+            if rewards:
+                final = sum(rewards) if self.settings.again == "add" else rewards[-1]
+            if final is not None:
+                self.mind.learn(seq, known.choice, known.record.at, final)
+            self._append(Kind.DUE, now, ref=seq, body=b"" if final is None else pack_reward(final))
+            known.over = True
+        self.mind.due = seq
+
+    # ---- arms, holding still, going back
+
+    def change_arms(self, change: dict[str, Any], at: Any) -> Record:
+        """Arms come and go."""
+        self.mind.arms.changed(change)  # what cannot be is refused before anything is done
+        self.flush()
+        with self._step():
+            self.mind.change_arms(change, self.ledger, self.ledger.last, self.mind.slices)
+            return self._append(Kind.ARMS, self._stamp(at), body=json.dumps(change).encode())
+
+    def hold(self, kind: Kind) -> Record:
+        """Freeze or unfreeze."""
+        with self._step():
+            self.mind.frozen = kind is Kind.FREEZE
+            return self._append(kind, self._stamp(None))
+
+    def roll_back(self, to: Any) -> None:
+        """Take back what was learnt after a moment or a decision."""
+        self.flush()
+        after = self._last_before(to)
+        erased = self.erased()
+        usable = [s for s in self.ledger.snapshots() if s <= after and not _within(s, erased)]
+        if not usable and self.ledger.read("whole") == "no":
+            raise InputError("rollback: what was known then cannot be rebuilt; its records were archived")
+        with self._step():
+            self._append(Kind.ROLLBACK, self._stamp(None), body=json.dumps({"to": after}).encode())
+            self.flush()
+            self.ledger.drop_snapshots(after)
+            self.recall()
+
+    def _last_before(self, to: Any) -> int:
+        if isinstance(to, str) and self.decisions.number(to) is not None:
+            return self.decisions.find(to).record.seq
+        moment = self.clock.read(to)
+        return max((record.seq for record in self.ledger.tail(0) if record.at <= moment), default=0)
+
+    # ---- work
+
+    def slice(self) -> None:
+        """One slice of upkeep."""
+        with self._step():
+            self.mind.slice()
+
+    def snapshot(self) -> tuple[Record, Snapshot]:
+        """A snapshot, and the record of having taken it."""
+        with self._step():
+            taken = self.mind.snapshot()
+            record = self._append(Kind.SNAPSHOT, self._stamp(None))
+            self.saved = record.seq
+            return record, taken
+
+    def drop_old_contexts(self) -> None:
+        """What `retain` says, as far as no restart needs it."""
+        saved = self.ledger.snapshots()
+        if self.settings.retain is not None and len(saved) >= 2:
+            self.ledger.drop_contexts(saved[1], self.mind.latest - self.settings.retain)
+
+    # ---- inside
+
+    def hash(self, text: str) -> bytes:
+        """A text that must not be stored, as something that only this agent can make of it."""
+        return blake2b(text.encode(), key=self._salt, digest_size=8).digest()
+
+    def _hidden(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        """Private fields as salted hashes."""
+        schema = self.mind.learning.schema
+        for name, kind in (schema.fields if schema is not None else {}).items():
+            if kind.private and name in cleaned:
+                value = cleaned[name]
+                several = isinstance(value, list)
+                hashes = sorted(self.hash(text).hex() for text in (value if several else [value]))
+                cleaned[name] = hashes if several else hashes[0]
+        return cleaned
+
+    def _stamp(self, at: Any) -> float:
+        moment, back = self.clock.stamp(at, self.mind.latest)
+        if back and not self.read_only:
+            with self._step():
+                self._append(Kind.NOTE, moment, body=f"the clock went back by {back:.0f} seconds".encode())
+                self.mind.latest = moment
+        return moment
+
+    def _append(
+        self,
+        kind: Kind,
+        at: float,
+        *,
+        ref: int | None = None,
+        body: bytes = b"",
+        context: bytes | None = None,
+        subject: bytes | None = None,
+        name: str | None = None,
+    ) -> Record:
+        slices, self.mind.slices = self.mind.slices, 0
+        record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
+        self.ledger.append(record)
+        return record
+
+    def _step(self) -> _Step:
+        if self.read_only:
+            raise LedgerError(f"{self._where} was opened with read_only=True: nothing can be changed")
+        return _Step(self)
+
+
+class _Step:
+    """Around everything that changes the state: what goes wrong inside makes the state unsure, unless it was the
+    caller's mistake, which changes nothing."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and not issubclass(kind, InputError):
+            self._desk.unsure = True
+
+
+def _within(seq: int, spans: list[tuple[int, int]]) -> bool:
+    return any(after < seq <= upto for after, upto in spans)
