@@ -174,7 +174,8 @@ def table(found: Mapping[str, Sequence[Compared]]) -> str:
     return "\n".join(lines)
 
 
-def main() -> None:
+def text() -> str:
+    """The table of what is kept."""
     grids = exhaustive()
     folders = {rule: HALVED / folder for rule, folder in RULES.items() if is_archive(HALVED / folder)}
     searches = {rule: rungs(read_archive(folder)) for rule, folder in folders.items()}
@@ -183,9 +184,12 @@ def main() -> None:
         rule: [compare(problem, by_rung, grids[problem], slower) for problem, by_rung in halved.items()]
         for rule, halved in searches.items()
     }
-    text = table(found)
-    print(text)
-    write_between(PAGE, "halving", text)
+    return table(found)
+
+
+def main() -> None:
+    print(text())
+    write_between(PAGE, "halving", text())
 
 
 if __name__ == "__main__":
