@@ -527,9 +527,11 @@ def test_agent_cannot_be_opened_where_there_is_none(tmp_path: Path) -> None:
         Agent(tmp_path / "other.db", read_only=True)
 
 
-def test_closed_agent_says_so(tmp_path: Path) -> None:
+def test_closed_agent_leaves_one_file_and_says_that_it_is_closed(tmp_path: Path) -> None:
     agent = Agent(tmp_path / "shop.db", **SHOP)
+    agent.choose({})
     agent.close()
+    assert {file.name for file in tmp_path.iterdir()} == {"shop.db", "shop.db.lock"}
     agent.close()
     with pytest.raises(LedgerError, match="is closed; open it again"):
         agent.choose({})

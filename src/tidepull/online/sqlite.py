@@ -195,7 +195,7 @@ class SqliteLedger:
             if self._hold is not None and getattr(self, "_waiting", None):
                 self.flush(self._last)
         finally:
-            for name in ("_writer", "_reader"):
+            for name in ("_reader", "_writer"):  # who closes last moves the log into the file
                 if (connection := getattr(self, name, None)) is not None:
                     connection.close()
             if self._hold is not None:
