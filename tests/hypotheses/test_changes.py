@@ -270,6 +270,12 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
     broken["weight"] = broken["weight"][..., :-1]
     with pytest.raises(ValueError, match="weight"):
         three.restore(broken)
+    for name, value in (("lead", 100), ("dates", 17), ("noise", np.nan), ("noise", -1.0)):
+        broken = one.snapshot()
+        broken[name][...] = value
+        with pytest.raises(ValueError, match=name):
+            three.restore(broken)
+    assert all(np.array_equal(two.snapshot()[name], part) for name, part in three.snapshot().items())
 
 
 def test_ridge_follows_the_noise_in_new_units() -> None:

@@ -225,6 +225,11 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
     broken["moves"] = broken["moves"][:-1]
     with pytest.raises(ValueError, match="moves"):
         three.restore(broken)
+    for name, value in (("now", 6), ("known", 7), ("weight", np.nan)):
+        broken = one.snapshot()
+        broken[name][...] = value
+        with pytest.raises(ValueError, match=name):
+            three.restore(broken)
 
 
 def test_weights_stay_finite_and_add_up_when_a_reward_is_absurd() -> None:

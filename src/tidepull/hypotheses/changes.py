@@ -123,7 +123,8 @@ class RunFilter:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        checked_arrays(_LEARNT, snapshot, self.runs)
+        last = self.runs.start.shape[1] - 1
+        checked_arrays(_LEARNT, snapshot, self.runs, {"lead": (NOBODY, last), "dates": (0, _DATES)})
 
     def _place(self, arm: int) -> tuple[int, int]:
         if self._blocks.layout.shared:

@@ -80,14 +80,20 @@ def beta_draw(n: FloatArray, s: FloatArray, rng: np.random.Generator) -> FloatAr
     return np.asarray(2 * rng.beta(1 + 0.5 * (n + s), 1 + 0.5 * (n - s)) - 1)
 
 
-def checked_arrays(names: tuple[str, ...], snapshot: Snapshot, arrays: object) -> None:
-    """Put saved arrays into a tuple of arrays of the same names; what does not fit is refused first."""
+def checked_arrays(
+    names: tuple[str, ...], snapshot: Snapshot, arrays: object, places: dict[str, tuple[int, int]]
+) -> None:
+    """Put saved arrays into a tuple of arrays of the same names; what does not fit is refused first. `places` has the
+    least and the largest value of those that kernels use as an index."""
     for name in names:
         saved, array = snapshot[name], getattr(arrays, name)
         if not isinstance(saved, np.ndarray) or saved.shape != array.shape or saved.dtype != array.dtype:
             raise ValueError(f"a hypothesis with a hidden state that does not fit in '{name}'")
         if saved.dtype == np.float64 and not np.isfinite(saved).all():
             raise ValueError(f"a hypothesis with a hidden state that is not finite in '{name}'")
+    for name, (least, most) in places.items():
+        if ((snapshot[name] < least) | (snapshot[name] > most)).any():
+            raise ValueError(f"a hypothesis with a hidden state that points nowhere in '{name}'")
     if not (snapshot["noise"] > 0).all():
         raise ValueError("the noise of a hypothesis with a hidden state must be positive")
     for name in names:

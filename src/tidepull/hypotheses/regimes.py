@@ -141,7 +141,8 @@ class RegimeFilter:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        checked_arrays(_LEARNT, snapshot, self.particles)
+        most = self.particles.rounds.shape[1]
+        checked_arrays(_LEARNT, snapshot, self.particles, {"now": (0, most - 1), "known": (0, most)})
 
 
 def _empty(blocks: Blocks, seed: int) -> Particles:
