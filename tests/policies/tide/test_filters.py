@@ -23,10 +23,9 @@ from tidepull.policies.tide.scale import RewardScale
 from tidepull.policies.tide.window import RecentRounds
 from tidepull.types import Context, Event, ProblemShape
 
-BOTH: dict[str, Any] = {"also": ["changes", "regimes"], "without": ["network"]}
 FEW: dict[str, Any] = {
-    **BOTH,
-    "without": [n for n in FAMILIES if n not in ("stationary", "changes", "regimes")],
+    "also": ["changes", "regimes"],
+    "without": [name for name in FAMILIES if name not in ("stationary", "changes", "regimes")],
 }
 
 
@@ -45,7 +44,7 @@ def play(policy: Any, means: np.ndarray[Any, Any], seed: int = 0, late: int = 0,
     return regret
 
 
-def changing(n: int = 1200) -> np.ndarray[Any, Any]:
+def changing(n: int = 800) -> np.ndarray[Any, Any]:
     return np.where(np.arange(n)[:, None] < n // 2, [0.9, 0.5, 0.1], [0.1, 0.5, 0.9])
 
 
@@ -57,7 +56,7 @@ def test_change_is_believed_in_and_dated_while_stationary_alone_keeps_losing() -
     assert weights["changes"] + weights["regimes"] > 0.99
     assert regret < 60
     dated = told.told["changes"][-1]
-    assert abs(dated.facts["round"] - 600) <= 25
+    assert abs(dated.facts["round"] - 400) <= 25
     assert dated.words in str(told)
     assert told.plain()["told"]["changes"][-1]["round"] == dated.facts["round"]
     plain = build_policy(("tide", {**FEW, "also": []}), ProblemShape(3), seed=1)
@@ -67,7 +66,7 @@ def test_change_is_believed_in_and_dated_while_stationary_alone_keeps_losing() -
 
 def test_levels_are_told_in_rewards_as_they_were_paid() -> None:
     policy = build_policy(("tide", FEW), ProblemShape(3), seed=1)
-    play(policy, 100 + 30 * changing(1000), noise=3.0)
+    play(policy, 100 + 30 * changing(600), noise=3.0)
     moved = policy.explain().told["changes"][-1].facts["arms"]
     fell = next(one for one in moved if one["arm"] == 0)
     assert fell["before"] == pytest.approx(127, abs=2)
@@ -78,7 +77,7 @@ def test_levels_are_told_in_rewards_as_they_were_paid() -> None:
 def test_change_is_found_when_rewards_come_late(late: int) -> None:
     policy = build_policy(("tide", FEW), ProblemShape(3), seed=2)
     assert play(policy, changing(), late=late) < 75 + 2 * late
-    assert abs(policy.explain().told["changes"][-1].facts["round"] - 600) <= 30
+    assert abs(policy.explain().told["changes"][-1].facts["round"] - 400) <= 30
 
 
 @pytest.mark.parametrize("shape", [ProblemShape(3), ProblemShape(3, 2), ProblemShape(3, 0, 2)])
@@ -91,13 +90,13 @@ def test_restored_policy_decides_as_if_nothing_had_happened(shape: ProblemShape)
             arm_features=rng.normal(size=(3, shape.arm_dim)) if shape.arm_dim else None,
         )
 
-    policy = build_policy(("tide", BOTH), shape, seed=3)
+    policy = build_policy(("tide", FEW), shape, seed=3)
     events = [(seen(), float(rng.normal())) for _ in range(90)]
     played = []
     other = None
     for t, (context, reward) in enumerate(events):
         if t == 50:
-            other = build_policy(("tide", BOTH), shape, seed=4)
+            other = build_policy(("tide", FEW), shape, seed=4)
             other.restore(policy.snapshot())
         for one in (policy, other):
             if one is not None:
@@ -115,7 +114,7 @@ def test_unit_of_rewards_changes_no_choice() -> None:
     means, chosen = changing(260), []
     for scale in (1.0, 50.0):
         policy, rng, arms = (
-            build_policy(("tide", BOTH), ProblemShape(3), seed=5),
+            build_policy(("tide", FEW), ProblemShape(3), seed=5),
             np.random.default_rng(1),
             [],
         )
