@@ -117,7 +117,8 @@ def run(out: Path, kinds: list[str], worlds: int, policies: list[str]) -> None:
 
 
 def table(path: Path) -> str:
-    """Mean regret by kind and policy over the trials that every `tide` of the kind has played."""
+    """Mean regret by kind and policy over the trials that `tide` with neither and with both families has played (else
+    those with both); "-" for whoever has not played all of them."""
     regrets: dict[str, dict[str, dict[tuple[int, int], float]]] = defaultdict(lambda: defaultdict(dict))
     with path.open() as file:
         for row in csv.DictReader(file):
@@ -128,7 +129,7 @@ def table(path: Path) -> str:
     ]
     for kind in (*RIGHT, *WRONG):
         played = regrets[kind]
-        common = set.intersection(*(set(played[name]) for name in TIDES))
+        common = set(played["tide"]) & set(played["tide + both"]) or set(played["tide + both"])
         if common:
             cells = [
                 f"{np.mean([played[name][key] for key in common]):.1f}"
