@@ -48,10 +48,8 @@ class Lemmas:
         self._least_z = math.inf
         self._unsaturated = (math.inf, 1.0, 0.0)  # (share - promise, share, promise) where that is smallest
         self._regret_share = self._increment = -math.inf
-        self._xi_worst = self._Y_worst = self._luck_worst = (
-            0.0,
-            -math.inf,
-        )  # (share of trials above, nearest)
+        # Of each: the largest share of trials above the limit, and how near the worst trial came.
+        self._xi_worst = self._Y_worst = self._luck_worst = (0.0, -math.inf)
         self._potential_shares = np.zeros(len(RIDGES))
 
     def add(self, played: Round, holds_w: Bools) -> None:
