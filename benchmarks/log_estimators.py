@@ -41,7 +41,8 @@ def means_of(world: str, arms: int, rows: int, rng: np.random.Generator) -> Floa
     if world == "daily":
         swing: FloatArray = base + 0.2 * np.sin(2 * np.pi * (t * STEP / 86_400 + rng.random(arms)))
         return np.clip(swing, 0, 1)
-    return np.where((t < rows // 2) | (world == "stationary"), base, other)
+    steps: FloatArray = np.where((t < rows // 2) | (world == "stationary"), base, other)
+    return steps
 
 
 def make_log(world: str, logging: str, arms: int, rows: int, seed: int) -> tuple[Log, FloatArray, float]:

@@ -6,7 +6,7 @@ a `Policy` only ever sees contexts and events, and the loop in `bench/trial.py` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
@@ -173,6 +173,13 @@ class HasDiagnostics(Protocol):
 
     def diagnostics(self) -> Diagnostics:
         """Counts and figures kept with the trial."""
+
+
+class HasDecisions(Protocol):
+    """A log of decisions that an agent can learn from."""
+
+    def decisions(self) -> Iterator[Mapping[str, Any]]:
+        """One after the other: `arm` (its label), and where they are known `reward`, `at` and `context`."""
 
 
 class Encoder(Protocol):

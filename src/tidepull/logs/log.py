@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -11,6 +11,8 @@ import numpy as np
 from tidepull.errors import DataError
 from tidepull.logs.moments import said
 from tidepull.types import BoolArray, FloatArray, IntArray
+
+_AT_ONCE = 65_536
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +98,24 @@ class Log:
             raise DataError(f"there is no arm '{label}' in {self.reading.source}; its arms are {shown}")
         return self.arms.index(str(label))
 
+    def decisions(self) -> Iterator[dict[str, Any]]:
+        """Plain rows: `arm`, and where they are known `reward`, `at` (seconds, where `dated`) and `context`."""
+        for start in range(0, len(self), _AT_ONCE):
+            part = self.where(slice(start, start + _AT_ONCE))
+            columns = {name: _cells(column) for name, column in part.context.items()}
+            times = part.time.tolist() if part.time is not None and self.dated else None
+            for n, (arm, reward) in enumerate(zip(part.arm.tolist(), part.reward.tolist(), strict=True)):
+                row: dict[str, Any] = {"arm": self.arms[arm]}
+                if reward == reward:
+                    row["reward"] = reward
+                if times is not None:
+                    row["at"] = times[n]
+                if columns:
+                    row["context"] = {
+                        name: cells[n] for name, cells in columns.items() if cells[n] is not None
+                    }
+                yield row
+
     def preview(self, rows: int = 5) -> str:
         """What was understood, in plain words, with the first rows."""
         reading, bad = self.reading, self.reading.bad
@@ -136,3 +156,10 @@ class Log:
             when = said(float(self.time[n]), self.zone) if self.dated else f"{self.time[n]:g}"
         chance = "" if self.propensity is None else f" (chance {self.propensity[n]:.3g})"
         return f"  {when} {self.arms[self.arm[n]]}{chance}: {self.reward[n]:g}".rstrip()
+
+
+def _cells(column: Column) -> list[Any]:
+    """A column as Python values; None where missing."""
+    if column.labels is None:
+        return [None if value != value else value for value in column.values.tolist()]
+    return [None if code < 0 else column.labels[code] for code in column.values.tolist()]

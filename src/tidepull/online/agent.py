@@ -38,6 +38,7 @@ from tidepull.online.records import Group, Kind
 from tidepull.online.settings import Settings
 from tidepull.online.sqlite import SqliteLedger
 from tidepull.online.upkeep import Background
+from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
 
 T = TypeVar("T")
@@ -270,8 +271,16 @@ class Agent:
     def learn_from(self, path: str | os.PathLike[str]) -> int:
         """Learn from a log: a .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`, such
         as `export` writes. What has no reward is passed over. How many decisions were learnt."""
+        return self._learn_all(table.read(Path(path)))
+
+    def warm_start(self, log: HasDecisions) -> int:
+        """Learn from a log that `tidepull.logs.read` has read, whatever its format; its arms must be the agent's. What
+        has no reward is passed over. How many decisions were learnt."""
+        return self._learn_all(log.decisions())
+
+    def _learn_all(self, rows: Iterable[Mapping[str, Any]]) -> int:
         count = 0
-        for row in table.read(Path(path)):
+        for row in rows:
             if not {"arm", "reward"} <= set(row):
                 continue
             with self._lock:

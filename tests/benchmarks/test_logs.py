@@ -1,0 +1,34 @@
+"""The benchmarks of logs, in small."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks import log_estimators, log_reading
+from tidepull.logs.estimators import ESTIMATORS
+
+
+@pytest.mark.parametrize("logging", ["uniform", "greedy"])
+def test_simulated_logs_have_the_chances_that_they_say(logging: str) -> None:
+    log, shares, truth = log_estimators.make_log("change", logging, 3, 3000, 1)
+    assert log.propensity is not None
+    assert shares.sum() == pytest.approx(1)
+    assert 0.1 < truth < 0.7
+    for arm in range(3):
+        assert (log.arm == arm) @ (1 / log.propensity) / 3000 == pytest.approx(1, abs=0.25)
+
+
+def test_cells_say_bias_error_and_coverage_of_every_estimator() -> None:
+    found = log_estimators.cell("stationary", "uniform", 3, 200, 5)
+    assert [row["estimator"] for row in found] == list(ESTIMATORS)
+    assert all(float(row["rmse"]) >= abs(float(row["bias"])) for row in found)
+
+
+@pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
+def test_written_logs_are_read_whole(kind: str, tmp_path: Path) -> None:
+    log_reading.write(tmp_path / f"log.{kind}", kind, 500)
+    assert log_reading.read_alone(tmp_path / f"log.{kind}")["rows"] == 500
+    assert np.isfinite(float(log_reading.read_alone(tmp_path / f"log.{kind}")["peak_megabytes"]))
