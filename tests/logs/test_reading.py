@@ -220,3 +220,64 @@ def test_arms_on_offer_are_known_where_they_change(tmp_path: Path) -> None:
     available = logs.read(tmp_path / "log.jsonl").available
     assert available is not None
     assert available.tolist() == [[True, True, False], [False, False, True]]
+
+
+def test_single_lines_of_vowpal_wabbit_are_decisions_and_a_line_without_a_label_is_named(
+    tmp_path: Path,
+) -> None:
+    lines = [f"{1 + n % 3}:{-(n % 2)}:0.25 |u age:{n} tv" for n in range(40)]
+    lines[7] = "|u age:3"
+    (tmp_path / "log.dat").write_text("\n".join(lines))
+    log = logs.read(tmp_path / "log.dat")
+    assert log.arms == ("1", "2", "3")
+    assert log.reading.bad.first == ((8, "no label (action:cost:probability)"),)
+    kept = [n for n in range(40) if n != 7]
+    assert log.reward.tolist() == [float(n % 2) for n in kept]
+    assert log.context["u.age"].values.tolist() == kept
+
+
+def test_doubled_columns_and_times_of_two_units_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "log.csv").write_text("arm,reward,arm\na,1,b\n")
+    with pytest.raises(DataError, match="several columns 'arm'"):
+        logs.read(tmp_path / "log.csv")
+    (tmp_path / "log.csv").write_text("arm,reward,time\na,1,1700000000\nb,1,1700000000000\n")
+    with pytest.raises(DataError, match="beyond the calendar; use one unit"):
+        logs.read(tmp_path / "log.csv")
+
+
+@pytest.mark.parametrize("format", [*writing.FORMATS, "agent"])
+def test_altered_bytes_are_bad_rows_or_one_sentence_and_nothing_else(format: str, tmp_path: Path) -> None:
+    if format == "agent":
+        path = tmp_path / "log.csv"
+        context = '"{""age"": 3}"'
+        rows = [f'd{n},{1e9 + n},a{n % 2},0.5,1.0,{context},"[""a0"",""a1""]"' for n in range(40)]
+        path.write_text("\n".join(["id,at,arm,propensity,reward,context,available", *rows]))
+    else:
+        name, write = writing.FORMATS[format]
+        path = tmp_path / name
+        write(path, writing.rows(40))
+    whole = path.read_bytes()
+    logs.read(path).preview()
+    rng = np.random.default_rng(0)
+    said: list[str] = []
+    for _ in range(60):
+        altered = bytearray(whole)
+        for _ in range(int(rng.integers(1, 6))):
+            place = int(rng.integers(len(altered)))
+            altered[place] = int(rng.choice([rng.integers(256), *b'",{}[]:0e-|\n ']))
+        path.write_bytes(altered)
+        try:
+            log = logs.read(path, most_bad=1.0)
+        except DataError as error:
+            said.append(str(error))
+            continue
+        log.preview()
+        assert len(list(log.decisions())) == len(log)
+    assert not any("\n" in sentence for sentence in said)
+
+
+def test_a_log_of_bad_rows_alone_is_refused_whatever_is_allowed(tmp_path: Path) -> None:
+    for text in ("arm,reward\na,x\n", '{"arm": "a", "reward": "x"}\n', "shared |a\n|b\n"):
+        (tmp_path / "log").write_text(text)
+        with pytest.raises(DataError, match="rows cannot be read as"):
+            logs.read(tmp_path / "log", most_bad=1.0)

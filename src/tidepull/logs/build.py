@@ -13,7 +13,7 @@ import numpy as np
 from tidepull.errors import DataError
 from tidepull.logs.cells import Labels, label_of, listed, moments, numbers
 from tidepull.logs.log import BadRows, Log, Reading
-from tidepull.logs.moments import said, unit_of
+from tidepull.logs.moments import LATEST, said, unit_of
 from tidepull.logs.series import Series
 from tidepull.types import BoolArray, FloatArray, IntArray
 
@@ -162,7 +162,7 @@ class Builder:
         total = bad.count + self._rows
         if not total:
             raise DataError(f"{self._source} has no rows; give a log with at least one decision")
-        if bad.count > self._most_bad * total:
+        if bad.count > self._most_bad * total or not self._rows:
             line, why = bad.first[0]
             raise DataError(
                 f"{self._source}: {bad.count:,} of {total:,} rows cannot be read as {format} (line {line}: {why}); "
@@ -194,14 +194,18 @@ class Builder:
 
     def _to_seconds(self, columns: dict[str, FloatArray | None]) -> bool:
         times = columns["time"]
-        if times is None or self._dates:
-            return times is not None
-        unit = unit_of(times)
+        if times is None:
+            return False
+        unit = 1.0 if self._dates else unit_of(times)
         if unit is None:
             return False
         paid = columns["paid_at"]
         columns["time"] = times / unit
         columns["paid_at"] = None if paid is None else paid / unit
+        if times.max() / unit >= LATEST:
+            raise DataError(
+                f"{self._source}: times run from {times.min():g} to {times.max():g}, beyond the calendar; use one unit"
+            )
         return True
 
     def _mask(self, arms: tuple[str, ...]) -> BoolArray | None:

@@ -51,13 +51,13 @@ def moments(column: Any) -> tuple[FloatArray, BoolArray, bool]:
     """Moments as numbers, which cells are none, and whether they are seconds since 1970."""
     quick = _cast(column)
     if quick is not None:
-        return quick, np.zeros(len(quick), bool), False
+        return quick, np.isinf(quick), False
     dates = _cast_dates(column)
     if dates is not None:
         return dates, np.zeros(len(dates), bool), True
     cells = listed(column)
     made, bad = _each(cells, moment_of)
-    return made, bad, any(not _is_numeric(cell) for cell in cells if cell not in (None, ""))
+    return made, bad | np.isinf(made), any(not _is_numeric(cell) for cell in cells if cell not in (None, ""))
 
 
 def number_of(value: Any) -> float:

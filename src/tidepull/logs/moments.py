@@ -15,6 +15,9 @@ from tidepull.types import FloatArray, IntArray
 UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
 """Numbers of at least the first are dates since 1970 in the second's part of a second."""
 
+LATEST = 253_402_300_800.0
+"""The first second that no calendar has: year 10000."""
+
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 

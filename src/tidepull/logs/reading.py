@@ -70,6 +70,9 @@ def _read_flat(
 ) -> Log:
     reader: Any = open_bandit if kind == "open-bandit" else import_module(f"tidepull.logs.formats.{kind}")
     columns = reader.columns_of(path)
+    twice = next((name for name in columns if columns.count(name) > 1), None)
+    if twice is not None:
+        raise DataError(f"{path}: there are several columns '{twice}'; rename all but one")
     notes = []
     if kind == "open-bandit":
         if asked == Asked():

@@ -19,8 +19,7 @@ def batch_of(columns: Mapping[str, Any], roles: Roles, lines: Sequence[int]) -> 
         context.update(_spread(listed(columns[roles.nested]), lines, faults))
     available = None
     if roles.available is not None and roles.available in columns:
-        cells = listed(columns[roles.available])
-        available = [json.loads(cell) if isinstance(cell, str) and cell else cell or None for cell in cells]
+        available = _offered(listed(columns[roles.available]), lines, faults)
     bad = {line for line, _ in faults}
     made = Batch(
         lines=lines,
@@ -83,6 +82,23 @@ def _spread(
             faults.append((int(line), f"context is no dictionary: {cell!r}"))
             rows.append({})
     return rows_as_columns(rows)
+
+
+def _offered(
+    cells: Sequence[Any], lines: Sequence[int], faults: list[tuple[int, str]]
+) -> list[Sequence[Any] | None]:
+    """Lists of arms, as lists or JSON; None where nothing is said."""
+    made: list[Sequence[Any] | None] = []
+    for line, cell in zip(lines, cells, strict=True):
+        try:
+            value = json.loads(cell) if isinstance(cell, str) and cell else cell or None
+        except ValueError:
+            value = cell
+        if value is not None and not (isinstance(value, list) and value):
+            faults.append((int(line), f"available is no list of arms: {cell!r}"))
+            value = None
+        made.append(value)
+    return made
 
 
 def _without(batch: Batch, bad: set[int], faults: list[tuple[int, str]]) -> Batch:

@@ -30,24 +30,29 @@ def fits_json(first: Mapping[str, Any]) -> bool:
 def text_rows(path: Path) -> Iterator[tuple[int, Row | str]]:
     """The decisions of a text file: blocks between empty lines where actions have features, else single lines."""
     block: list[tuple[int, str]] = []
+    single = False
     for number, line in lines(path):
         if line.strip():
             block.append((number, line))
-        else:
-            yield from _rows(block)
+            single = single or _are_single(block)
+        if single or not line.strip():
+            yield from _rows(block, single)
             block = []
-    yield from _rows(block)
+    yield from _rows(block, single)
 
 
-def _rows(block: list[tuple[int, str]]) -> Iterator[tuple[int, Row | str]]:
-    """One decision where exactly one line has a label or the first is shared, else one a line."""
+def _are_single(block: list[tuple[int, str]]) -> bool:
+    """Whether lines are decisions of their own: a second one has a label."""
+    if block[0][1].startswith("shared") or _label(block[-1][1]) is None:
+        return False
+    return sum(_label(line) is not None for _, line in block) > 1
+
+
+def _rows(block: list[tuple[int, str]], single: bool) -> Iterator[tuple[int, Row | str]]:
+    """The decision of a block, or one a line."""
     if not block:
         return
-    labels = [_label(line) for _, line in block]
-    together = block[0][1].startswith("shared") or (
-        len(block) > 1 and sum(x is not None for x in labels) == 1
-    )
-    if together:
+    if block[0][1].startswith("shared") or (len(block) > 1 and not single):
         yield block[0][0], _caught(lambda: _block(block))
         return
     for number, line in block:
