@@ -4,7 +4,7 @@
     python -m benchmarks.tide_lockout table --groups steady
 
 The first resumes: trials that are in the file already are not run again. The second prints the tables of
-docs/lab/tide.md: mean regret and, in brackets, the largest regret of the second half in any trial.
+docs/lab/tide.md: mean regret, in brackets the largest regret of the second half in any trial, and the number of trials.
 """
 
 from __future__ import annotations
@@ -168,11 +168,12 @@ def table(out: Path, groups: list[str]) -> str:
                 value = float(row["regret"]), float(row["second_half"])
                 cells[row["world"]][row["policy"]].append(value)
         policies = list(dict.fromkeys(policy for row in cells.values() for policy in row))
-        lines += [f"| {group} | seeds | " + " | ".join(policies) + " |", "|---" * (len(policies) + 2) + "|"]
+        if not cells:
+            continue
+        lines += [f"| {group} | " + " | ".join(policies) + " |", "|---" * (len(policies) + 1) + "|"]
         for world, found in cells.items():
             shown = [_shown(found[policy]) for policy in policies]
-            seeds = max(len(values) for values in found.values())
-            lines.append(f"| {world} | {seeds} | " + " | ".join(shown) + " |")
+            lines.append(f"| {world} | " + " | ".join(shown) + " |")
         lines.append("")
     return "\n".join(lines)
 
@@ -181,7 +182,7 @@ def _shown(values: list[tuple[float, float]]) -> str:
     if not values:
         return ""
     regret, second = np.array(values).T
-    return f"{regret.mean():.1f} ({second.max():.1f})"
+    return f"{regret.mean():.1f} ({second.max():.1f}), {len(regret)}"
 
 
 def main() -> None:

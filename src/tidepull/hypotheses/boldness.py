@@ -5,10 +5,11 @@ these. Contexts that vary try weights out by themselves, and draws with half the
 rounds. But this holds only for arms that share in what is learnt. An arm that looked bad early may never be played
 again, and then half the width is not enough to bring it back. So the factor on the standard deviation is
 
-    k_k = 1/2 sqrt(log(1 + n) / n_k), at least 1/2 and at most 2
+    k_k = sqrt(log(1 + n / 4) / n_k), at least 1/2 and at most 2
 
-An arm is *known* when n_k is at least log(1 + n) / 4: then the factor is below 1. For others it is the posterior's own
-width and up to twice that (the prior's width may be wrong, too). `docs/tide.md` says why this is consistent.
+Draws are narrower than the posterior only for arms that are *known*: those whose n_k is at least log(1 + n / 4). For
+others they have its own width and up to twice that (the prior's width may be wrong, too). `docs/tide.md` says why
+this is consistent.
 """
 
 from __future__ import annotations
@@ -27,4 +28,4 @@ def boldness(leverages: FloatArray, *, least: float, most: float) -> FloatArray:
     [0.5, 0.5, 2.0]
     """
     known = float(np.mean(1.0 / leverages))
-    return np.asarray(np.clip(least * np.sqrt(math.log1p(known) * leverages), least, most))
+    return np.asarray(np.clip(np.sqrt(math.log1p(known / 4) * leverages), least, most))
