@@ -245,8 +245,10 @@ def test_suites_that_select_and_suites_that_report_share_no_seed() -> None:
         "paper-grid-contextual",
         "paper-exploration",
         "paper-exploration-more",
+        "rivals-search",
     }
     report = {"paper-table", "paper-criteo", "paper-stationary", "paper-exploration-report"}
+    report |= {"rivals-published", "rivals-digits"}
     report |= {name for name in seeds if name.endswith("-selected")}
     assert all(not seeds[a] & seeds[b] for a in select for b in report)
     assert all(len(seeds[name]) == (40 if "exploration" in name else 10) for name in report)
