@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import log_estimators, log_reading
+from benchmarks import log_estimators, log_learners, log_reading
 from tidepull.logs.estimators import ESTIMATORS
 
 
@@ -32,3 +32,13 @@ def test_written_logs_are_read_whole(kind: str, tmp_path: Path) -> None:
     log_reading.write(tmp_path / f"log.{kind}", kind, 500)
     assert log_reading.read_alone(tmp_path / f"log.{kind}")["rows"] == 500
     assert np.isfinite(float(log_reading.read_alone(tmp_path / f"log.{kind}")["peak_megabytes"]))
+
+
+def test_backtests_of_learners_stand_beside_what_they_earn_for_real() -> None:
+    policies = {name: log_learners.POLICIES[name] for name in ("random", "first arm", "bernoulli-ts")}
+    rows = log_learners.world_rows(0, 1200, 2, policies)
+    assert [row["policy"] for row in rows] == list(policies)
+    for row in rows:
+        assert float(row["replay"]) == pytest.approx(float(row["real"]), abs=0.12)
+        assert int(row["rounds"]) == pytest.approx(300, abs=60)
+    assert set(log_learners.correlations(rows, "replay")) == {"stationary 0"}
