@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 
 import typer
@@ -20,7 +21,9 @@ _TO = typer.Argument(metavar="TO", help="The file to write; its ending says the 
 def _file(
     context: typer.Context, file: Path = typer.Argument(metavar="FILE", help="The agent's file, as shop.db.")
 ) -> None:
-    logging.getLogger("tidepull").setLevel(logging.ERROR)
+    log = logging.getLogger("tidepull")
+    context.call_on_close(partial(log.setLevel, log.level))
+    log.setLevel(logging.ERROR)
     context.obj = file
 
 

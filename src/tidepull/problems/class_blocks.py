@@ -65,6 +65,10 @@ class ClassBlocks:
         self._begin()
         return reward
 
+    def random_regret(self, horizon: int) -> float:
+        """Expected regret of uniformly random arms: `sure` but for one arm of n in every round."""
+        return horizon * self._parameters.sure * (1 - 1 / self.n_arms)
+
     def _begin(self) -> None:
         parameters, rng = self._parameters, self._contexts
         if self._t % parameters.block == 0:

@@ -8,6 +8,8 @@ so that expected rewards have standard deviation 1 whatever the length.
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +56,8 @@ class SteadyContexts:
             self._spread = np.linalg.qr(world.standard_normal((parameters.numbers, self._rank)))[0].T
         models = 1 if self._shared else self.n_arms
         self._weights = world.standard_normal((models, self._rank)) / np.sqrt(self._rank)
-        self._contexts = streams.generator("contexts")
+        self._streams = streams
+        self._contexts = self._drawn()
         self._reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
         self._begin()
 
@@ -72,8 +75,19 @@ class SteadyContexts:
         self._begin()
         return reward
 
+    def random_regret(self, horizon: int) -> float:
+        """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k over the contexts."""
+        means = [(inner @ self._weights.T).ravel() for inner in itertools.islice(self._drawn(), horizon)]
+        return float(sum(mu.max() - mu.mean() for mu in means))
+
+    def _drawn(self) -> Iterator[FloatArray]:
+        """What is seen in every round, in the directions in which contexts vary."""
+        rng = self._streams.generator("contexts")
+        while True:
+            yield rng.standard_normal((self.n_arms if self._shared else 1, self._rank))
+
     def _begin(self) -> None:
-        inner = self._contexts.standard_normal((self.n_arms if self._shared else 1, self._rank))
+        inner = next(self._contexts)
         self._seen = inner if self._spread is None else inner @ self._spread
         self._means: FloatArray = (inner @ self._weights.T).ravel()
         self._seen.flags.writeable = self._means.flags.writeable = False

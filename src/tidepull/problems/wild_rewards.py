@@ -47,8 +47,15 @@ class WildRewards:
 
     def means(self) -> FloatArray:
         """What arms pay but for noise, which is symmetric."""
+        return self._at(self._t)
+
+    def random_regret(self, horizon: int) -> float:
+        """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k."""
+        return float(sum(mu.max() - mu.mean() for mu in map(self._at, range(horizon))))
+
+    def _at(self, t: int) -> FloatArray:
         half = self._parameters.half_period
-        return np.asarray(self._phases[(self._t // half) % 2 if half else 0])
+        return np.asarray(self._phases[(t // half) % 2 if half else 0])
 
     def step(self, arm: int) -> float:
         """The reward of an arm, and on to the next round."""

@@ -17,7 +17,7 @@ from tidepull.policies.tide.births import pools
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.policy import Tide, TideParameters
 from tidepull.seeds import Streams
-from tidepull.types import Context, Event, IntArray, ProblemShape
+from tidepull.types import Context, Event, ProblemShape
 
 
 def tide(n_arms: int = 3, shape: ProblemShape | None = None, **parameters: Any) -> Tide:
@@ -45,9 +45,9 @@ def test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says(
 ) -> None:
     asked, pick = [], Mixture.pick
 
-    def spied(self: Mixture, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
+    def spied(self: Mixture, rng: np.random.Generator, explore: float, *given: Any) -> int:
         asked.append(explore)
-        return pick(self, rng, explore, resting)
+        return pick(self, rng, explore, *given)
 
     monkeypatch.setattr(Mixture, "pick", spied)
     play(tide(exploration=c, without=("network",)), [0.0] * 12)
