@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from tidepull import snapshots
 from tidepull.building import build_policy
 from tidepull.policies.tide.hours import spans
+from tidepull.policies.tide.mixture import Mixture
 from tidepull.protocols import Policy
 from tidepull.types import Context, Event, ProblemShape
 
@@ -88,3 +92,30 @@ def test_tide_with_clocks_continues_from_a_snapshot() -> None:
     two.restore(snapshots.load(snapshots.dump(one.snapshot())))
     assert day_and_night(100, one) == day_and_night(100, two)
     assert snapshots.dump(one.snapshot()) == snapshots.dump(two.snapshot())
+
+
+def test_nobody_who_needs_a_time_is_asked_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = clocked()
+    day_and_night(300, policy)
+    inner = policy.inner  # type: ignore[attr-defined]
+    assert inner.explain().beliefs[0].family in ("calendar", "clock")
+    asked, pick = [], Mixture.pick
+
+    def spied(self: Mixture, *given: Any) -> int:
+        asked.append(pick(self, *given))
+        return asked[-1]
+
+    monkeypatch.setattr(Mixture, "pick", spied)
+    for _ in range(40):
+        policy.choose(Context())
+    assert len(asked) == 40
+    assert not set(asked) & set(inner._timed.tolist())
+
+
+def test_newborn_that_could_not_say_anything_is_taken_to_have_predicted_as_the_others() -> None:
+    policy = clocked()
+    day_and_night(60, policy, missing=0.5)
+    births, recent = policy.inner._births, policy.inner._recent  # type: ignore[attr-defined]
+    gain = births.mixture.evidence - recent.evidence_before(recent.start)
+    assert births._total(np.full(len(recent), np.nan), recent.start) == pytest.approx(gain)
+    assert births._total(np.array([1.5, 0.5]), recent.start) == 2.0
