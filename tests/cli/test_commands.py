@@ -12,15 +12,43 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.cli.typing_it import tidepull
 from tidepull.analysis.summary import summarise
+from tidepull.cli.app import Commands
 from tidepull.cli.run import with_spread
 
 TIDEPULL = [sys.executable, "-W", "error", "-c", "from tidepull.cli import main; main()"]
 
 
-def tidepull(*words: str, cwd: Path | None = None, **environment: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path), **environment}
-    return subprocess.run([*TIDEPULL, *words], capture_output=True, text=True, cwd=cwd, env=env, timeout=120)
+def process(*words: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run([*TIDEPULL, *words], capture_output=True, text=True, env=env, timeout=120)
+
+
+def test_a_process_of_its_own_answers_and_fails_like_the_command_that_is_called_here() -> None:
+    for words in (("run", "flipping-bernoulli", "ucb", "--horizon", "20", "--json"), ("run", "x", "ucb")):
+        real, here = process(*words), tidepull(*words)
+        assert (real.returncode, real.stderr) == (here.returncode, here.stderr)
+        assert [line for line in real.stdout.splitlines() if "seconds" not in line] == [
+            line for line in here.stdout.splitlines() if "seconds" not in line
+        ]
+
+
+def test_help_imports_no_numerical_library() -> None:
+    code = (
+        "import sys; sys.argv = ['tidepull', '--help']; from tidepull.cli import main\n"
+        "try: main()\n"
+        "finally: print(sorted({'numpy', 'scipy', 'numba', 'pyarrow'} & set(sys.modules)))"
+    )
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
+    assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
+
+
+def test_every_command_of_the_list_is_there_and_a_near_miss_is_named() -> None:
+    for name, entry in Commands.entries.items():
+        assert entry.load(name).name == name
+    assert "Did you mean 'run'?" in tidepull("rum").stderr
 
 
 def test_run_prints_only_an_array_of_seeds_when_asked_for_json() -> None:

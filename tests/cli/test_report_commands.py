@@ -3,21 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.analysis.filling import SUITE, fill
-
-TIDEPULL = [sys.executable, "-W", "error", "-c", "from tidepull.cli import main; main()"]
-
-
-def tidepull(*words: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    return subprocess.run([*TIDEPULL, *words], capture_output=True, text=True, env=env, timeout=120)
+from tests.cli.typing_it import tidepull
 
 
 @pytest.fixture(scope="module")

@@ -6,13 +6,18 @@ import logging
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import typer
 
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.online.agent import Agent
 
-agent_app = typer.Typer(help="Look at an agent: what it believes, gained and did.", no_args_is_help=True)
+if TYPE_CHECKING:
+    from tidepull.online.agent import Agent
+
+agent_app = typer.Typer(
+    help="Look at an agent: what it believes, gained and did.", no_args_is_help=True, add_completion=False
+)
 _JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
 _TO = typer.Argument(metavar="TO", help="The file to write; its ending says the format.")
 
@@ -28,6 +33,8 @@ def _file(
 
 
 def _opened(context: typer.Context) -> Agent:
+    from tidepull.online.agent import Agent
+
     return Agent(context.obj, read_only=True, upkeep="manual")
 
 

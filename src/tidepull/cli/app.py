@@ -4,53 +4,50 @@ from __future__ import annotations
 
 import os
 import sys
+from typing import ClassVar
 
 import typer
 
 from tidepull import __version__
-from tidepull.cli import (
-    agent,
-    backtest,
-    compare,
-    data,
-    demo,
-    listing,
-    report,
-    reproduce,
-    run,
-    search,
-    select,
-    store,
-    sweep,
-    theory,
-    tune,
-)
 from tidepull.cli.console import INTERRUPTED
+from tidepull.cli.lazy import Entry, LazyGroup
 from tidepull.errors import TidepullError
+
+_TRY, _DECIDE, _LOGS = "Experiments", "Decisions of your own", "Logs"
+_CARE, _PAPER = "Stores and data", "The paper"
+
+
+class Commands(LazyGroup):
+    """Every command, where it lives and what it does."""
+
+    entries: ClassVar = {
+        "demo": Entry("demo:demo", "Five arms whose click rates follow the tide: who keeps up?", _TRY),
+        "list": Entry("listing:list_registered", "Every problem, policy and suite that there is.", _TRY),
+        "run": Entry("run:run", "Run one policy on one problem and show its regret.", _TRY),
+        "sweep": Entry("sweep:sweep", "Run a suite's missing trials; the same command continues.", _TRY),
+        "search": Entry("search:search", "Search a suite's grids by successive halving.", _TRY),
+        "tune": Entry("tune:tune", "Search a policy's settings with Optuna.", _TRY),
+        "select": Entry("select:select", "Choose the best setting for each problem and a default.", _TRY),
+        "compare": Entry("compare:compare", "The regrets of A beside those of B, with intervals.", _TRY),
+        "report": Entry("report:report", "One HTML page of a store, with figures and tables.", _TRY),
+        "agent": Entry("agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE),
+        "backtest": Entry("backtest:backtest", "What other policies would have earned on a log.", _LOGS),
+        "store": Entry("store:store_app", "Look after a directory of results.", _CARE),
+        "data": Entry("data:app", "Prepare data for the problems that need it.", _CARE),
+        "reproduce": Entry("reproduce:reproduce", "Play and report the paper's experiments.", _PAPER),
+        "theory": Entry("theory:app", "The regret bound, computed and put to the test.", _PAPER),
+    }
+
 
 app = typer.Typer(
     name="tidepull",
+    cls=Commands,
     help="Bandits that remember: decisions under drift and seasonality.",
+    epilog="See it: tidepull demo. Learn a command: tidepull COMMAND --help.",
     no_args_is_help=True,
     pretty_exceptions_enable=False,
-    add_completion=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("demo")(demo.demo)
-app.command("run")(run.run)
-app.command("list")(listing.list_registered)
-app.add_typer(data.app, name="data")
-app.command("sweep")(sweep.sweep)
-app.command("search")(search.search)
-app.add_typer(store.store_app, name="store")
-app.command("report")(report.report)
-app.command("compare")(compare.compare)
-app.command("reproduce")(reproduce.reproduce)
-app.command("select")(select.select)
-app.command("tune")(tune.tune)
-app.add_typer(theory.app, name="theory")
-app.add_typer(agent.agent_app, name="agent")
-app.command("backtest")(backtest.backtest)
 
 
 def _version(wanted: bool) -> None:

@@ -25,7 +25,9 @@ from tidepull.problems.criteo.prepared import Prepared, save
 from tidepull.problems.criteo.schema import DIM, PUBLISHED_NAME, PUBLISHED_ROWS, SAMPLE
 from tidepull.problems.datasets import cache_directory
 
-app = typer.Typer(help="Prepare data for the problems that need it.", no_args_is_help=True)
+app = typer.Typer(
+    help="Prepare data for the problems that need it.", no_args_is_help=True, add_completion=False
+)
 
 
 @app.command("prepare-criteo")

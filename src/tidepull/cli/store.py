@@ -16,7 +16,7 @@ from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.options import renamed
 from tidepull.files import abandoned
 
-store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True)
+store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True, add_completion=False)
 _DIRECTORY = typer.Argument(metavar="DIR", help="The store.")
 _JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
 

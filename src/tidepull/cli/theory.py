@@ -24,7 +24,9 @@ from tidepull.theory.simulate import Simulated
 from tidepull.theory.simulate import simulate as run_simulation
 
 app = typer.Typer(
-    help="The regret bound with measurement error, computed and put to the test.", no_args_is_help=True
+    help="The regret bound with measurement error, computed and put to the test.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 
 _LARGEST = 10**15
