@@ -6,7 +6,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test lint types mutants bench docs clean torch
+.PHONY: help setup setup-dev demo test check lint types mutants bench docs clean torch
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36mmake %-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -55,6 +55,13 @@ demo: .venv/installed ## the main job, to a visible result in about two minutes
 
 test: .venv/installed-dev .venv/browser $(if $(TORCH),.venv/installed-torch) lint types ## everything that must hold (TORCH=1 adds the torch bridge)
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
+
+# Against BASE (main): `make check BASE=HEAD` looks at what is not committed.
+BASE ?= main
+check: .venv/installed-dev lint types ## seconds: style, layers, types, and the tests that a change touches
+	@touched=$$($(BIN)/python -m tests.touched $(BASE)) && if [ -n "$$touched" ]; then \
+	  $(BIN)/python -m pytest -q -n 2 --dist worksteal $$touched; \
+	else echo "no test is touched"; fi
 
 lint: .venv/installed-dev ## style and layers
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/lint-imports --no-logo

@@ -1,0 +1,33 @@
+"""`make check` runs the tests that a change touches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.touched import touched
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    for name, text in {
+        "tests/test_top.py": "import tidepull.files\n",
+        "tests/bench/test_trial.py": "",
+        "tests/bench/test_store.py": "from tidepull.bench import trial\n",
+        "tests/bench/test_other.py": "from tidepull.bench.trial import run_trial\n",
+        "tests/bench/test_else.py": "from tidepull import seeds\n",
+    }.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    return tmp_path
+
+
+def test_touched_finds_mirrors_importers_and_the_tests_themselves(tree: Path) -> None:
+    found = touched([Path("src/tidepull/bench/trial.py"), Path("tests/bench/test_else.py")], tree)
+    names = ["test_else", "test_other", "test_store", "test_trial"]
+    assert found == [Path("tests/bench") / f"{name}.py" for name in names]
+
+
+def test_touched_is_empty_when_only_pages_change(tree: Path) -> None:
+    assert touched([Path("README.md"), Path("docs/agent.md")], tree) == []
