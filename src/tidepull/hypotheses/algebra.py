@@ -10,8 +10,9 @@ from tidepull.types import FloatArray
 
 # Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
 compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-# The bank is twenty arrays; a call that is not inlined would copy all their headers.
-inlined = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, forceinline=True)
+# The bank is twenty arrays; a call that is not inlined would copy all their headers, and one that counts references
+# (`_nrt`, which only functions that allocate something need) spends most of its time on taking and giving them back.
+inlined = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, forceinline=True, _nrt=False)
 
 TWO_PI = 2 * math.pi
 
