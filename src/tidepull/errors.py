@@ -6,6 +6,7 @@ TidepullError
 │   ├── ParameterError        a parameter that does not exist, or a value outside its range
 │   ├── ContextError          a context whose shape does not fit the policy
 │   ├── RewardError           a reward that is not finite, too large, or not of the kind a policy accepts
+│   │   └── OtherRewardError      a decision that has another reward already
 │   ├── ArmError              an arm outside the range, or not available
 │   ├── EventError            no event, or one whose round has not begun or is finished already
 │   ├── ProblemError          a problem object that breaks its contract
@@ -13,6 +14,7 @@ TidepullError
 │   ├── SnapshotError         a snapshot that belongs to something else, or is damaged
 │   ├── DecisionError         a decision id that an agent does not know
 │   │   └── ExpiredError          a reward that comes when its decision no longer waits for one
+│   ├── ConflictError         a name that stands for something else already
 │   └── SuiteError            a suite file that cannot be understood
 ├── BusyError             a policy that another thread is using at this moment
 ├── NumericalError        numbers too large, too small or not finite for exact linear algebra
@@ -55,6 +57,10 @@ class RewardError(InputError):
     """A reward that is not finite, too large, or not of the kind that a policy accepts."""
 
 
+class OtherRewardError(RewardError):
+    """A decision that has another reward already."""
+
+
 class ArmError(InputError):
     """An arm outside the range, or not available."""
 
@@ -81,6 +87,10 @@ class DecisionError(InputError):
 
 class ExpiredError(DecisionError):
     """A reward that comes when its decision no longer waits for one."""
+
+
+class ConflictError(InputError):
+    """A name that stands for something else already."""
 
 
 class SuiteError(InputError):

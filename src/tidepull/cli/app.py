@@ -31,6 +31,8 @@ class Commands(LazyGroup):
         "compare": Entry("compare:compare", "The regrets of A beside those of B, with intervals.", _TRY),
         "report": Entry("report:report", "One HTML page of a store, with figures and tables.", _TRY),
         "agent": Entry("agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE),
+        "serve": Entry("serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics.", _DECIDE),
+        "token": Entry("serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE),
         "backtest": Entry("backtest:backtest", "What other policies would have earned on a log.", _LOGS),
         "store": Entry("store:store_app", "Look after a directory of results.", _CARE),
         "data": Entry("data:app", "Prepare data for the problems that need it.", _CARE),

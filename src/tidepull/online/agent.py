@@ -10,7 +10,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from importlib import import_module
@@ -28,7 +28,7 @@ from tidepull.online.arms import features_of, label_of
 from tidepull.online.check import Condition, checked
 from tidepull.online.clock import Clock
 from tidepull.online.decisions import OURS, Known
-from tidepull.online.desk import Desk
+from tidepull.online.desk import Desk, Request
 from tidepull.online.explain import Report
 from tidepull.online.insight import Insight
 from tidepull.online.ledger import Ledger, MemoryLedger
@@ -37,6 +37,7 @@ from tidepull.online.making import settings_in
 from tidepull.online.records import Group, Kind
 from tidepull.online.settings import Settings
 from tidepull.online.sqlite import SqliteLedger
+from tidepull.online.state import State, state_of
 from tidepull.online.upkeep import Background
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
@@ -139,16 +140,19 @@ class Agent:
     ) -> Decision:
         """Choose an arm, among `arms` if given. `subject` is whom it concerns: one subject stays in one group. `at` is
         when, if not now. The same `id` again gives the same decision again."""
+        decision, seq = self._decided(context, arms, subject, at, id)
+        self._desk.flush(seq)
+        self._afterwards()
+        return decision
+
+    def _decided(self, context: Any, arms: Any, subject: Any, at: Any, id: Any) -> tuple[Decision, int]:
         with self._lock:
             self._ready()
             desk = self._desk
             known = None if id is None else desk.decisions.named(id)
             if known is None:
                 known = desk.decide(desk.asked(context, arms, subject, at), id)
-            decision = self._shown(known)
-        desk.flush(known.record.seq)
-        self._afterwards()
-        return decision
+            return self._shown(known), known.record.seq
 
     # ---- rewards
 
@@ -159,6 +163,12 @@ class Agent:
 
         With `again="add"`, every reward counts but those whose `key` came before.
         """
+        seq, news = self._paid(id, reward, at, key)
+        self._desk.flush(seq)
+        self._afterwards()
+        return news
+
+    def _paid(self, id: str, reward: float, at: Any, key: str | None) -> tuple[int, bool]:
         value = _checked(reward)
         with self._lock:
             self._ready()
@@ -166,9 +176,26 @@ class Agent:
             if key is not None:
                 key = f"{OURS}{known.record.seq}/{key}"
             record, news = self._desk.reward(id, known, value, at, key)
-        self._desk.flush(record.seq)
-        self._afterwards()
-        return news
+            return record.seq, news
+
+    # ---- for servers: many steps, one commit
+
+    def choose_ahead(self, asked: Sequence[Request]) -> list[Decision]:
+        """Make decisions that are safe only when `commit` has returned: nobody may be told of them before. If one
+        cannot be made, none is. A request whose id was used for another one is a `ConflictError`."""
+        with self._lock:
+            self._ready()
+            return [self._shown(known) for known in self._desk.decide_all(asked)]
+
+    def reward_ahead(
+        self, id: str, reward: float, *, at: float | datetime | str | None = None, key: str | None = None
+    ) -> bool:
+        """Like `reward`, but safe only when `commit` has returned."""
+        return self._paid(id, reward, at, key)[1]
+
+    def commit(self) -> None:
+        """Return when everything so far is safe; any thread may call it while others take steps."""
+        self._desk.flush()
 
     # ---- arms
 
@@ -266,6 +293,12 @@ class Agent:
             self._desk.flush()
             return question(Insight(self._desk.mind, self._desk.ledger))
 
+    def state(self) -> State:
+        """Where it stands: what was chosen at its making, its arms, and how much has happened."""
+        with self._lock:
+            self._ready()
+            return state_of(self._desk)
+
     # ---- logs of others
 
     def learn_from(self, path: str | os.PathLike[str]) -> int:
@@ -353,6 +386,24 @@ class Agent:
                 return False
         self.save()
         return False
+
+    def slice(self) -> bool:
+        """One slice of upkeep, if one is pending; True while there is more."""
+        with self._lock:
+            self._ready()
+            if self._desk.mind.learning.pending:
+                self._desk.slice()
+            return self._desk.mind.learning.pending
+
+    @property
+    def has_work(self) -> bool:
+        """Whether a slice of upkeep is pending."""
+        return self._desk.mind.learning.pending
+
+    @property
+    def snapshot_is_due(self) -> bool:
+        """Whether so many records came since the last snapshot that it is time for another."""
+        return self._snapshot_is_due()
 
     def save(self) -> None:
         """Take a snapshot now, so that a restart need not repeat what came before."""

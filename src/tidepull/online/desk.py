@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
-from tidepull.errors import ExpiredError, InputError, LedgerError, RewardError
+from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
 from tidepull.online.clock import Clock
 from tidepull.online.decisions import Decisions, Known
 from tidepull.online.guess import plain_context, require_same_kind
@@ -20,6 +22,17 @@ from tidepull.online.mind import Asked, Mind, recalled
 from tidepull.online.records import Kind, Record, pack_reward, unpack_reward
 from tidepull.online.settings import Settings
 from tidepull.types import Snapshot
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller asks of `Desk.decide_all`: the arguments of `Agent.choose`."""
+
+    context: Mapping[str, Any] | None = None
+    arms: Sequence[str] | None = None
+    subject: str | None = None
+    at: float | str | None = None
+    id: str | None = None
 
 
 class Desk:
@@ -100,6 +113,73 @@ class Desk:
                 self._next_due = min(self._next_due, asked.at + self.settings.reward_within)
             return self.decisions.remember(Known(record, choice))
 
+    def decide_all(self, requests: Sequence[Request]) -> list[Known]:
+        """Make decisions, all of them or none; the same id again, with the same request, is the same decision again."""
+        by_id: dict[str, Request] = {}
+        prepared: list[Known | Asked] = []
+        for n, request in enumerate(requests):
+            try:
+                if request.id is not None and by_id.setdefault(request.id, request) != request:
+                    raise ConflictError(f"id {request.id!r} is in this batch twice, with different requests")
+                prepared.append(self._prepared(request))
+            except InputError as error:
+                raise type(error)(f"decisions[{n}]: {error}") if len(requests) > 1 else error from None
+        self._require_fitting([one.cleaned for one in prepared if isinstance(one, Asked)])
+        return [self._made(request, one) for request, one in zip(requests, prepared, strict=True)]
+
+    def _prepared(self, request: Request) -> Known | Asked:
+        """A decision that was made already, or one to make."""
+        known = None if request.id is None else self.decisions.named(request.id)
+        if known is None:
+            return self.asked(request.context, request.arms, request.subject, request.at)
+        self._require_same(request, known)
+        return known
+
+    def _made(self, request: Request, prepared: Known | Asked) -> Known:
+        if isinstance(prepared, Known):
+            return prepared
+        again = None if request.id is None else self.decisions.named(request.id)
+        return again or self.decide(prepared, request.id)
+
+    def _require_fitting(self, contexts: Sequence[Mapping[str, Any]]) -> None:
+        """While the schema is guessed, contexts of one batch must also fit each other."""
+        if self.mind.learning.schema is None:
+            for n, context in enumerate(contexts):
+                require_same_kind(contexts[:n], context)
+
+    def _require_same(self, request: Request, known: Known) -> None:
+        """An id stands for one request; what the ledger does not know any more is not compared."""
+        record = known.record
+        other = []
+        if record.context is not None and not self._same_context(request.context, json.loads(record.context)):
+            other.append("context")
+        if record.subject != (None if request.subject is None else self.hash(request.subject)):
+            other.append("subject")
+        if request.at is not None and self.clock.read(request.at) != record.at:
+            other.append("at")
+        if not self._same_arms(request.arms, known):
+            other.append("arms")
+        if other:
+            raise ConflictError(
+                f"id {request.id!r} was used for a decision with another {' and '.join(other)}: "
+                "repeat the same request, or take a new id"
+            )
+
+    def _same_context(self, context: Any, stored: dict[str, Any]) -> bool:
+        """As it was cleaned then: by the schema, or before there was one."""
+        if plain_context(context) == stored:
+            return True
+        schema = self.mind.learning.schema
+        return schema is not None and self._hidden(schema.clean(context)) == stored
+
+    def _same_arms(self, arms: Any, known: Known) -> bool:
+        then = known.choice.available
+        if arms is None:
+            changed = any(record.seq > known.record.seq for record in self.ledger.of_kind(Kind.ARMS))
+            return changed or bool((self.mind.arms.available()[: len(then)] == then).all())
+        places = {self.mind.arms.place(label) for label in arms}
+        return places == {place for place in range(len(then)) if then[place]}
+
     # ---- rewards
 
     def reward(self, id: str, known: Known, value: float, at: Any, key: str | None) -> tuple[Record, bool]:
@@ -135,7 +215,7 @@ class Desk:
             return latest
         if again == "replace":
             return None
-        raise RewardError(
+        raise OtherRewardError(
             f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} is another; "
             "make the agent with again='add' or 'replace' if rewards may change"
         )

@@ -1,0 +1,98 @@
+"""`tidepull serve` and `tidepull token`: the decision service and who may ask it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import typer
+
+from tidepull.cli.console import print_table, say
+from tidepull.errors import InputError, MissingExtraError
+
+if TYPE_CHECKING:
+    from tidepull.online.service.auth import Token
+
+token_app = typer.Typer(help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True)
+_TOKENS = typer.Option(
+    Path("agents/tokens.json"), "--tokens", metavar="FILE", help="The tokens file; it holds hashes."
+)
+
+
+def serve(
+    db: str = typer.Option("agents", "--db", metavar="DIR", help="The directory of the agents' files."),
+    host: str = typer.Option("127.0.0.1", "--host", help="The address to listen on."),
+    port: int = typer.Option(8000, "--port", min=0, max=65535, help="The port (0: any that is free)."),
+    tokens: Path = typer.Option(
+        None, "--tokens", metavar="FILE", help="Hashed tokens (default: tokens.json in the directory)."
+    ),
+    insecure: bool = typer.Option(False, "--insecure", help="Let anybody in; on loopback only."),
+    quiet: bool = typer.Option(False, "--quiet", help="No access log."),
+    requests: float = typer.Option(
+        10_000.0, "--requests", min=1, help="Requests a second that one token may make."
+    ),
+    agents: int = typer.Option(1000, "--agents", min=1, help="Agents that may be made."),
+) -> None:
+    """Serve decisions over HTTP: many named agents, tokens, metrics (extra `serve`)."""
+    try:
+        from tidepull.online.service.limits import Limits
+        from tidepull.online.service.server import Choices, prepare
+        from tidepull.online.service.server import serve as run
+    except ModuleNotFoundError:
+        raise MissingExtraError("tidepull serve", "serve") from None
+    limits = Limits(requests=requests, agents=agents)
+    choices = Choices(db, host, port, tokens, insecure, quiet, limits)
+    run(prepare(choices), host, port, lambda url: say(f"listening on {url}; agents in {db}"))
+
+
+@token_app.command()
+def new(
+    agent: list[str] = typer.Option(
+        ..., "--agent", help="The agent that it is for ('*': all); may be repeated."
+    ),
+    scope: list[str] = typer.Option(
+        ..., "--scope", help="read, decide or admin (everything); may be repeated."
+    ),
+    days: float = typer.Option(None, "--days", min=0, help="Valid for so many days (default: for ever)."),
+    note: str = typer.Option("", "--note", help="What it is for."),
+    tokens: Path = _TOKENS,
+) -> None:
+    """Make a token: it is printed once, and only its hash is kept."""
+    from tidepull.online.service.auth import Scope, new_token, write_tokens
+
+    for given in scope:
+        if given not in set(Scope):
+            raise InputError(f"--scope must be read, decide or admin, got {given!r}")
+    known = _read(tokens) if tokens.exists() else {}
+    clear, token = new_token(tuple(agent), tuple(scope), days=days, note=note)
+    write_tokens(tokens, {**known, token.id: token})
+    say(f"token {token.id} written to {tokens}; this is the only time that it is shown:")
+    print(clear)
+
+
+@token_app.command("list")
+def list_tokens(tokens: Path = _TOKENS) -> None:
+    """The tokens of a file: ids, agents and scopes."""
+    rows = [
+        [token.id, ", ".join(token.agents), ", ".join(token.scopes), token.made, token.note]
+        for token in _read(tokens).values()
+    ]
+    print_table(str(tokens), ["id", "agents", "scopes", "made", "note"], rows)
+
+
+@token_app.command()
+def revoke(id: str = typer.Argument(help="The token's id."), tokens: Path = _TOKENS) -> None:
+    """Make a token invalid, at once, also for services that run."""
+    from tidepull.online.service.auth import write_tokens
+
+    known = _read(tokens)
+    if known.pop(id, None) is None:
+        raise InputError(f"there is no token {id!r} in {tokens}; `tidepull token list` shows them")
+    write_tokens(tokens, known)
+    say(f"token {id} revoked")
+
+
+def _read(path: Path) -> dict[str, Token]:
+    from tidepull.online.service.auth import read_tokens
+
+    return read_tokens(path)

@@ -1,0 +1,1 @@
+"""The decision service: many named agents behind HTTP (extra `serve`)."""

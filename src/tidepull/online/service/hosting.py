@@ -1,0 +1,224 @@
+"""Many named agents in one directory: each a file, opened when it is asked for, closed when nobody asks any more."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tidepull.errors import WrongStoreError
+from tidepull.files import explained
+from tidepull.online.agent import Agent
+from tidepull.online.service.messages import NAME
+from tidepull.online.service.metrics import Metrics
+from tidepull.online.service.problems import HttpError
+from tidepull.online.service.turns import Turns
+from tidepull.online.service.warming import warm
+
+T = TypeVar("T")
+_NAME = re.compile(NAME)
+IDLE = 900.0
+"""Seconds after which an agent that nobody asks is closed."""
+
+MOST_OPEN = 256
+
+
+class Directory:
+    """Agents as files of a directory."""
+
+    remote = False
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        with explained("make", root):
+            root.mkdir(parents=True, exist_ok=True)
+
+    def names(self) -> list[str]:
+        """All agents, sorted."""
+        with explained("read", self.root):
+            return sorted(path.stem for path in self.root.glob("*.db") if _NAME.match(path.stem))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is one of that name."""
+        return self._path(name).is_file()
+
+    def open(self, name: str, **given: Any) -> Agent:
+        """The agent of that name, made if something is given."""
+        return Agent(self._path(name), upkeep="manual", **given)
+
+    def remove(self, name: str) -> None:
+        """Delete its files for good."""
+        for ending in ("", "-wal", "-shm", ".lock"):
+            with explained("delete", self.root), suppress(FileNotFoundError):
+                self._path(name).with_name(f"{name}.db{ending}").unlink()
+
+    def _path(self, name: str) -> Path:
+        return self.root / f"{name}.db"
+
+
+class Hosted:
+    """An agent that is open."""
+
+    def __init__(self, name: str, agent: Agent, turns: Turns, executor: ThreadPoolExecutor) -> None:
+        self.name = name
+        self.agent = agent
+        self.turns = turns
+        self.touched = time.monotonic()
+        self.saving = False
+        self._executor = executor
+        self._users = 0
+
+    @property
+    def idle(self) -> bool:
+        """Whether nobody is waiting for it."""
+        return self._users == 0 and not self.saving and self.turns.idle
+
+    async def elsewhere(self, question: Callable[[Agent], T]) -> T:
+        """Let a thread ask the agent something that takes long."""
+        self._users += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self._executor, question, self.agent)
+        finally:
+            self._users -= 1
+
+
+class Hosting:
+    """Finds, makes, opens, closes and deletes agents; only the event loop may call it."""
+
+    def __init__(self, store: Directory, metrics: Metrics, most: int) -> None:
+        self._store = store
+        self._metrics = metrics
+        self._most = most
+        self._open: dict[str, Hosted] = {}
+        self._doors: dict[str, asyncio.Lock] = {}
+        self.executor = ThreadPoolExecutor(4, thread_name_prefix="tidepull-serve")
+
+    @property
+    def opened(self) -> list[Hosted]:
+        """Those in memory."""
+        return list(self._open.values())
+
+    async def names(self) -> list[str]:
+        """All agents, sorted."""
+        return await self._elsewhere(self._store.names)
+
+    def is_open(self, name: str) -> bool:
+        """Whether an agent is in memory."""
+        return name in self._open
+
+    async def get(self, name: str) -> Hosted:
+        """The agent of that name; a 404 if there is none."""
+        hosted = self._open.get(name)
+        if hosted is None:
+            hosted = await self._opened(name)
+        hosted.touched = time.monotonic()
+        return hosted
+
+    async def make(self, name: str, given: dict[str, Any]) -> Hosted:
+        """A new agent; a 409 if there is one of that name."""
+        async with self._door(name):
+            if name in self._open or await self._elsewhere(lambda: self._is_made(name)):
+                raise HttpError(
+                    409, f"There is an agent '{name}' already: delete it first, or choose another name."
+                )
+            if len(await self.names()) >= self._most:
+                raise HttpError(
+                    409, f"There are {self._most} agents already, which is the most that this service takes."
+                )
+            return await self._load(name, given)
+
+    async def delete(self, name: str) -> None:
+        """Delete an agent for good; a 404 if there is none."""
+        await self.get(name)
+        async with self._door(name):
+            await self._let_go(name, save=False)
+            await self._elsewhere(lambda: self._store.remove(name))
+            with suppress(KeyError):
+                self._metrics.forget(name)
+
+    async def close_idle(self, idle: float = IDLE) -> None:
+        """Close what nobody asked for a while, and what is too much."""
+        now = time.monotonic()
+        by_age = sorted(self._open.values(), key=lambda hosted: hosted.touched)
+        for place, hosted in enumerate(by_age):
+            old = now - hosted.touched > idle or place < len(by_age) - MOST_OPEN
+            if old and hosted.idle:
+                async with self._door(hosted.name):
+                    if hosted.idle and self._open.get(hosted.name) is hosted:
+                        await self._let_go(hosted.name)
+
+    async def close(self) -> None:
+        """Snapshot and close everything."""
+        for name in list(self._open):
+            async with self._door(name):
+                await self._let_go(name)
+        self.executor.shutdown(wait=True)
+
+    async def _opened(self, name: str) -> Hosted:
+        if not _NAME.match(name) or not await self._elsewhere(lambda: self._store.exists(name)):
+            raise _unknown(name)
+        async with self._door(name):
+            if name in self._open:
+                return self._open[name]
+            try:
+                return await self._load(name, {})
+            except WrongStoreError:
+                raise _unknown(name) from None
+
+    async def _load(self, name: str, given: dict[str, Any]) -> Hosted:
+        agent = await self._elsewhere(lambda: _warmed(self._store.open(name, **given)))
+        turns = Turns(agent, self._metrics, self.executor, remote=self._store.remote)
+        self._open[name] = Hosted(name, agent, turns, self.executor)
+        self._metrics.open_agents.set(len(self._open))
+        return self._open[name]
+
+    def _is_made(self, name: str) -> bool:
+        """A file of an agent whose making was cut off is none yet."""
+        if not self._store.exists(name):
+            return False
+        try:
+            self._store.open(name).close()
+        except WrongStoreError:
+            return False
+        return True
+
+    async def _let_go(self, name: str, *, save: bool = True) -> None:
+        hosted = self._open.pop(name, None)
+        if hosted is None:
+            return
+        while not hosted.idle:
+            await asyncio.sleep(0.001)
+        self._metrics.open_agents.set(len(self._open))
+        await self._elsewhere(lambda: _closed(hosted.agent, save))
+
+    def _door(self, name: str) -> asyncio.Lock:
+        return self._doors.setdefault(name, asyncio.Lock())
+
+    async def _elsewhere(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self.executor, work)
+
+
+def _warmed(agent: Agent) -> Agent:
+    try:
+        warm(agent)
+    except BaseException:
+        agent.close()
+        raise
+    return agent
+
+
+def _closed(agent: Agent, save: bool) -> None:
+    try:
+        if save and agent.state().records > agent.state().saved:
+            agent.save()
+    finally:
+        agent.close()
+
+
+def _unknown(name: str) -> HttpError:
+    return HttpError(404, f"There is no agent {name[:64]!r}.")

@@ -1,0 +1,84 @@
+"""What Prometheus may know: how often, how long, how many."""
+
+from __future__ import annotations
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+
+_FAST = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
+_GROUP = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Metrics:
+    """The numbers of one service."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        self._requests = Counter(
+            "tidepull_requests_total",
+            "Requests by what was asked and what was answered.",
+            ["operation", "status"],
+            registry=self.registry,
+        )
+        self._seconds = Histogram(
+            "tidepull_request_seconds",
+            "From request to answer.",
+            ["operation"],
+            buckets=_FAST,
+            registry=self.registry,
+        )
+        self._decisions = Counter(
+            "tidepull_decisions_total", "Decisions that were made.", ["agent"], registry=self.registry
+        )
+        self._rewards = Counter(
+            "tidepull_rewards_total", "Rewards that were news.", ["agent"], registry=self.registry
+        )
+        self._commits = Histogram(
+            "tidepull_commit_seconds", "How long a commit took.", buckets=_FAST, registry=self.registry
+        )
+        self._groups = Histogram(
+            "tidepull_commit_requests",
+            "Requests that shared a commit.",
+            buckets=_GROUP,
+            registry=self.registry,
+        )
+        self.slices = Counter("tidepull_upkeep_slices_total", "Slices of upkeep.", registry=self.registry)
+        self.slice_seconds = Histogram(
+            "tidepull_upkeep_slice_seconds",
+            "How long a slice of upkeep took.",
+            buckets=_FAST,
+            registry=self.registry,
+        )
+        self.snapshots = Counter(
+            "tidepull_snapshots_total", "Snapshots that were taken.", registry=self.registry
+        )
+        self.open_agents = Gauge("tidepull_open_agents", "Agents in memory.", registry=self.registry)
+        self.tokens_sound = Gauge(
+            "tidepull_tokens_file_sound", "Whether the tokens file could be read.", registry=self.registry
+        )
+
+    def answered(self, operation: str, status: int, seconds: float) -> None:
+        """A request came to its end."""
+        self._requests.labels(operation, status).inc()
+        self._seconds.labels(operation).observe(seconds)
+
+    def committed(self, seconds: float, requests: int) -> None:
+        """A commit that so many requests waited for."""
+        self._commits.observe(seconds)
+        self._groups.observe(requests)
+
+    def decided(self, agent: str, count: int = 1) -> None:
+        """Decisions were made."""
+        self._decisions.labels(agent).inc(count)
+
+    def rewarded(self, agent: str, count: int = 1) -> None:
+        """Rewards came."""
+        self._rewards.labels(agent).inc(count)
+
+    def forget(self, agent: str) -> None:
+        """An agent is gone."""
+        for counter in (self._decisions, self._rewards):
+            counter.remove(agent)
+
+    def text(self) -> bytes:
+        """As Prometheus reads it."""
+        return generate_latest(self.registry)

@@ -1,0 +1,83 @@
+"""What decisions were worth."""
+
+from __future__ import annotations
+
+from tidepull.errors import InputError
+from tidepull.online.service.auth import Scope
+from tidepull.online.service.hosting import Hosted
+from tidepull.online.service.messages import RewardAnswer, RewardBatch, RewardBody, RewardsTaken, RewardTaken
+from tidepull.online.service.operation import Call, Operation
+from tidepull.online.service.problems import HttpError, problem_of
+
+
+async def reward(call: Call) -> RewardTaken:
+    """Take a reward; it is safe when this returns."""
+    body: RewardBody = call.body
+    hosted = await call.agent()
+    news = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key)
+    await hosted.turns.committed()
+    call.service.metrics.rewarded(call.name, int(news))
+    call.service.taken(hosted)
+    return RewardTaken(id=body.id, news=news)
+
+
+async def rewards(call: Call) -> RewardsTaken:
+    """Take many, each for itself."""
+    bodies: list[RewardBody] = call.body.rewards
+    if len(bodies) > call.service.limits.batch:
+        raise HttpError(
+            422, f"A batch has at most {call.service.limits.batch:,} rewards, this one has {len(bodies):,}."
+        )
+    hosted = await call.agent()
+    answers = [_taken(hosted, body) for body in bodies]
+    await hosted.turns.committed()
+    taken = sum(answer.status == 200 for answer in answers)
+    call.service.metrics.rewarded(call.name, sum(answer.news for answer in answers))
+    call.service.taken(hosted)
+    return RewardsTaken(taken=taken, refused=len(answers) - taken, rewards=answers)
+
+
+def _taken(hosted: Hosted, body: RewardBody) -> RewardAnswer:
+    try:
+        news = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key)
+    except InputError as error:
+        problem = problem_of(error)
+        assert problem is not None
+        return RewardAnswer(id=body.id, status=problem.status, detail=problem.detail)
+    return RewardAnswer(id=body.id, status=200, news=news)
+
+
+OPERATIONS = [
+    Operation(
+        "POST",
+        "/v1/agents/{name}/reward",
+        "reward",
+        "Say what a decision was worth: now, tomorrow, twice, or never.",
+        reward,
+        Scope.DECIDE,
+        RewardTaken,
+        RewardBody,
+        problems=(409, 410),
+        example={"id": "17-5f0c2d1e", "reward": 1.0},
+        answered={"id": "17-5f0c2d1e", "news": True},
+    ),
+    Operation(
+        "POST",
+        "/v1/agents/{name}/rewards",
+        "rewards",
+        "Many rewards in one commit; each is taken or refused for itself.",
+        rewards,
+        Scope.DECIDE,
+        RewardsTaken,
+        RewardBatch,
+        example={"rewards": [{"id": "17-5f0c2d1e", "reward": 1.0}, {"id": "visit 18", "reward": 0}]},
+        answered={
+            "taken": 1,
+            "refused": 1,
+            "rewards": [
+                {"id": "17-5f0c2d1e", "status": 200, "news": True},
+                {"id": "visit 18", "status": 404, "detail": "there is no decision 'visit 18' of this agent."},
+            ],
+        },
+    ),
+]

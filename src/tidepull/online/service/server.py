@@ -1,0 +1,167 @@
+"""Running a service: sockets, signals, and a stop that finishes what was accepted."""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import logging
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tidepull.errors import InputError, ParameterError
+from tidepull.online.service.app import Door, make_app
+from tidepull.online.service.auth import Tokens
+from tidepull.online.service.hosting import Directory
+from tidepull.online.service.journal import Journal
+from tidepull.online.service.limits import Limits
+from tidepull.online.service.service import Service
+
+TOKENS, AUDIT = "tokens.json", "audit.jsonl"
+PATIENCE = 10
+"""Seconds that the head of a request may take to come."""
+
+GRACE = 30
+"""Seconds that a stop waits for requests that were accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What can be chosen when a service is started."""
+
+    db: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    tokens: Path | None = None
+    insecure: bool = False
+    quiet: bool = False
+    limits: Limits = field(default_factory=Limits)
+
+
+def prepare(choices: Choices) -> Door:
+    """The application; everything that can be wrong with the choices is said here."""
+    if "://" in choices.db:
+        raise ParameterError(f"--db must be a directory, got {choices.db!r}")
+    store = Directory(Path(choices.db))
+    path = None if choices.insecure else (choices.tokens or store.root / TOKENS)
+    if choices.insecure:
+        if choices.tokens is not None:
+            raise ParameterError("--insecure and --tokens contradict each other: give one of them")
+        if not is_loopback(choices.host):
+            raise ParameterError(
+                "--insecure lets anybody in, so it is for loopback only: use --host 127.0.0.1, or tokens"
+            )
+    elif path is not None and not path.is_file():
+        raise InputError(
+            f"there is no tokens file {path}: make a token with `tidepull token new --tokens {path} "
+            "--agent '*' --scope admin`, or try things out with --insecure"
+        )
+    journal = Journal(None if choices.quiet else sys.stderr, store.root / AUDIT)
+    return make_app(Service(store, Tokens(path), choices.limits, journal))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(app: Door, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; then finish what was accepted, take snapshots, and return."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=Impatient,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE,
+        h11_max_incomplete_event_size=65536,
+        lifespan="on",
+    )
+    server = Server(config, ready)
+    server.run()
+    if not server.started:
+        raise InputError(f"the service could not start on {host}:{port}: is the port taken?")
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's server, but for signals: one that stops it is not raised again, so that the exit code is 0."""
+
+    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None] | None) -> None:
+        super().__init__(config)
+        self._ready = ready
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGTERM and SIGINT."""
+        handlers = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for sig, handler in handlers.items():
+                signal.signal(sig, handler)
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Say where it listens."""
+        await super().startup(sockets)
+        if self.started and self._ready is not None:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            self._ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+
+
+class Impatient(HttpToolsProtocol):
+    """Closes connections whose first request, or next one once it has begun, does not come in time."""
+
+    _deadline: Any = None
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Something came."""
+        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
+            self._wait()
+        super().data_received(data)
+
+    def on_headers_complete(self) -> None:
+        """The head is there."""
+        self._rest()
+        super().on_headers_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is there any more."""
+        self._rest()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._deadline = self.loop.call_later(PATIENCE, self._give_up)
+
+    def _rest(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing():
+            self.transport.write(
+                b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
+            )
+            self.transport.close()

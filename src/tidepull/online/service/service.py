@@ -1,0 +1,113 @@
+"""All parts of one running service, and the work that it does between requests."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tidepull.errors import TidepullError
+from tidepull.online.service.auth import Tokens
+from tidepull.online.service.hosting import Directory, Hosted, Hosting
+from tidepull.online.service.journal import Journal
+from tidepull.online.service.limits import Limits, Rates
+from tidepull.online.service.metrics import Metrics
+
+_LOG = logging.getLogger("tidepull.serve")
+QUIET = 0.002
+"""Seconds without a request after which the loop counts as idle."""
+
+SHARE = 4.0
+"""While requests keep coming, a slice of upkeep is followed by a rest so many times as long."""
+
+LONGEST_REST = 0.05
+
+
+@dataclass
+class Service:
+    """Agents, tokens, limits, numbers and logs."""
+
+    store: Directory
+    tokens: Tokens
+    limits: Limits
+    journal: Journal
+    metrics: Metrics = field(default_factory=Metrics)
+    status: Literal["ok", "starting", "stopping"] = "starting"
+
+    def __post_init__(self) -> None:
+        self.rates = Rates(self.limits.requests)
+        self.last_request = 0.0
+        self._work = asyncio.Event()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    async def start(self) -> None:
+        """Begin; the event loop runs."""
+        self.hosting = Hosting(self.store, self.metrics, self.limits.agents)
+        self._tasks = [asyncio.create_task(self._upkeep()), asyncio.create_task(self._housekeeping())]
+        self.status = "ok"
+
+    async def stop(self) -> None:
+        """Snapshot and close all agents; nobody asks any more."""
+        self.status = "stopping"
+        for task in self._tasks:
+            task.cancel()
+        for task in self._tasks:
+            with suppress(asyncio.CancelledError):
+                await task
+        await self.hosting.close()
+        self.journal.close()
+
+    def taken(self, hosted: Hosted) -> None:
+        """Steps were taken: there may be something to do in quiet moments."""
+        if hosted.agent.has_work or hosted.agent.snapshot_is_due:
+            self._work.set()
+
+    async def _upkeep(self) -> None:
+        """A slice at a time: at once while nobody asks, else with rests in between."""
+        while True:
+            await self._work.wait()
+            self._work.clear()
+            busy = True
+            while busy:
+                busy = False
+                for hosted in self.hosting.opened:
+                    if hosted.agent.snapshot_is_due and not hosted.saving:
+                        await self._snapshot(hosted)
+                    if hosted.agent.has_work:
+                        busy = True
+                        await self._rest(self._slice(hosted))
+
+    def _slice(self, hosted: Hosted) -> float:
+        started = time.perf_counter()
+        try:
+            hosted.agent.slice()
+        except TidepullError as error:
+            _LOG.warning("upkeep of agent %s failed: %s", hosted.name, error)
+        took = time.perf_counter() - started
+        self.metrics.slices.inc()
+        self.metrics.slice_seconds.observe(took)
+        return took
+
+    async def _rest(self, took: float) -> None:
+        quiet = time.monotonic() - self.last_request > QUIET
+        await asyncio.sleep(0 if quiet else min(LONGEST_REST, SHARE * took))
+
+    async def _snapshot(self, hosted: Hosted) -> None:
+        hosted.saving = True
+        try:
+            await hosted.elsewhere(lambda agent: agent.save())
+            self.metrics.snapshots.inc()
+        except TidepullError as error:
+            _LOG.warning("a snapshot of agent %s failed: %s", hosted.name, error)
+        finally:
+            hosted.saving = False
+
+    async def _housekeeping(self) -> None:
+        while True:
+            await asyncio.sleep(1.0)
+            self.journal.flush()
+            self.metrics.tokens_sound.set(self.tokens.sound)
+            await self.hosting.close_idle()

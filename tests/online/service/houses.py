@@ -1,0 +1,94 @@
+"""A service without sockets, to be asked in tests."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tidepull.online.service.app import make_app
+from tidepull.online.service.auth import Tokens, new_token, write_tokens
+from tidepull.online.service.hosting import Directory
+from tidepull.online.service.journal import Journal
+from tidepull.online.service.limits import Limits
+from tidepull.online.service.service import Service
+
+SHOP: dict[str, Any] = {
+    "name": "shop",
+    "arms": ["blue", "green", "red"],
+    "context": {"device": ["phone", "desktop"], "age": "number"},
+    "policy": "bernoulli-ts",
+    "seed": 7,
+}
+
+
+class House:
+    """A service in a directory; `ask` is one request, by default with a token that may do everything."""
+
+    def __init__(self, root: Path, *, insecure: bool = False, limits: Limits | None = None) -> None:
+        self.root = root
+        self.limits = limits or Limits()
+        self.tokens_file = root / "tokens.json"
+        self.clear: dict[str, str] = {}
+        self._kept: dict[str, Any] = {}
+        self.insecure = insecure
+        self.admin = "" if insecure else self.token("*", "admin")
+        self._runner = asyncio.Runner()
+        self.open()
+
+    def open(self) -> None:
+        tokens = Tokens(None if self.insecure else self.tokens_file)
+        self._access = (self.root / "access.jsonl").open("a")
+        journal = Journal(self._access, self.root / "audit.jsonl")
+        self.service = Service(Directory(self.root), tokens, self.limits, journal)
+        self.app = make_app(self.service)
+        self._runner.run(self.service.start())
+        transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
+        self._client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+
+    def token(self, agents: str, *scopes: str, **given: Any) -> str:
+        """A new token in clear."""
+        clear, token = new_token((agents,), scopes, **given)
+        self._kept[token.id] = token
+        write_tokens(self.tokens_file, self._kept)
+        return clear
+
+    def revoke(self, clear: str) -> None:
+        del self._kept[clear.split("_")[1]]
+        write_tokens(self.tokens_file, self._kept)
+
+    def run(self, work: Any) -> Any:
+        return self._runner.run(work)
+
+    async def asked(self, method: str, path: str, body: Any = None, **given: Any) -> httpx.Response:
+        headers = {**given.pop("headers", {})}
+        token = given.pop("token", self.admin)
+        if token:
+            headers.setdefault("authorization", f"Bearer {token}")
+        if body is not None:
+            given["content"] = body if isinstance(body, bytes) else json.dumps(body)
+            headers.setdefault("content-type", "application/json")
+        return await self._client.request(method, path, headers=headers, **given)
+
+    def ask(self, method: str, path: str, body: Any = None, **given: Any) -> httpx.Response:
+        return self.run(self.asked(method, path, body, **given))  # type: ignore[no-any-return]
+
+    def make(self, **given: Any) -> None:
+        answer = self.ask("POST", "/v1/agents", {**SHOP, **given})
+        assert answer.status_code == 201, answer.text
+
+    def lines(self, name: str) -> list[dict[str, Any]]:
+        self.service.journal.flush()
+        return [json.loads(line) for line in (self.root / name).read_text().splitlines()]
+
+    def stop(self) -> None:
+        self.run(self._client.aclose())
+        self.run(self.service.stop())
+        self._access.close()
+
+    def close(self) -> None:
+        self.stop()
+        self._runner.close()
