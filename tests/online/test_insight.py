@@ -15,7 +15,9 @@ from tests.online.worlds import SHOP, START, serve, visit
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError
 from tidepull.online.agent import Agent
-from tidepull.online.when import hours_of, next_change, spans
+from tidepull.online.clock import Clock
+from tidepull.online.late import LateShares
+from tidepull.online.when import next_change, spans
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
 
@@ -81,7 +83,7 @@ def test_hours_that_go_over_midnight_are_one_span() -> None:
     assert spans(np.zeros((2, 24), int)) == [(0, "at all hours")]
     change = next_change(best, datetime(2026, 6, 1, 21, 30, tzinfo=UTC))
     assert change == (datetime(2026, 6, 1, 22, tzinfo=UTC), 0, 1)
-    unknown = hours_of([], [], 2)
+    unknown = LateShares(Clock()).hours(2)
     assert spans(unknown.best) == []
     assert next_change(unknown.best, datetime(2026, 6, 1, tzinfo=UTC)) is None
 

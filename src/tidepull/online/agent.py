@@ -33,6 +33,7 @@ from tidepull.online.explain import Report
 from tidepull.online.insight import Insight
 from tidepull.online.ledger import Ledger, MemoryLedger
 from tidepull.online.lift import Lift
+from tidepull.online.log import LogReader
 from tidepull.online.making import settings_in
 from tidepull.online.records import Group, Kind
 from tidepull.online.settings import Settings
@@ -292,6 +293,23 @@ class Agent:
             self._ready()
             self._desk.flush()
             return question(Insight(self._desk.mind, self._desk.ledger))
+
+    def aside(self, reader: LogReader | None = None) -> Insight:
+        """A view that can be questioned while the agent goes on, by another thread; a `reader` that was used before
+        reads only what is new."""
+        with self._lock:
+            self._ready()
+            insight = Insight(self._desk.mind, self._desk.ledger, reader)
+            insight.told()
+            return insight
+
+    def reader(self) -> LogReader:
+        """For `aside`; one thread at a time may use it."""
+        return LogReader(self.settings, self._desk.clock)
+
+    def rows_aside(self, insight: Insight) -> Iterator[dict[str, Any]]:
+        """Every decision as `export` writes it, from a view."""
+        return self._rows(insight)
 
     def state(self) -> State:
         """Where it stands: what was chosen at its making, its arms, and how much has happened."""

@@ -16,9 +16,9 @@ STARVED, RECENT = 0.005, 1000
 OUTSIDE = 0.05
 
 
-def alarms(log: Log, labels: dict[int, str], learning: Learning, now: float) -> list[str]:
+def alarms(log: Log, labels: dict[int, str], now: float) -> list[str]:
     """One sentence each; none is good news. `labels` are those of the arms that can be chosen."""
-    return [*_silence(log, now), *_starved(log, labels), *_drift(learning)]
+    return [*_silence(log, now), *_starved(log, labels)]
 
 
 def _silence(log: Log, now: float) -> list[str]:
@@ -55,7 +55,8 @@ def _starved(log: Log, labels: dict[int, str]) -> list[str]:
     ]
 
 
-def _drift(learning: Learning) -> list[str]:
+def drift(learning: Learning) -> list[str]:
+    """Fields whose values are not what they used to be."""
     said = []
     for name, field in (learning.schema.fields if learning.schema is not None else {}).items():
         seen = learning.seen[name]

@@ -7,12 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-import numpy as np
-
 from tidepull.online.lift import Lift
-
-CHANCES = 200
-"""Late decisions over which "now" is averaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +66,3 @@ def in_words(moment: datetime, now: datetime) -> str:
     if moment.date() == now.date():
         return f"at {hour}"
     return f"on {moment:%A} at {hour}"
-
-
-def mean_shares(shares: list[np.ndarray[Any, Any]], labels: dict[int, str]) -> dict[str, float]:
-    """Each arm's mean share of late draws."""
-    if not shares:
-        return {}
-    mean = np.mean(shares, axis=0)
-    return {label: float(mean[place]) for place, label in labels.items()}

@@ -3,37 +3,57 @@
 from __future__ import annotations
 
 import json
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from tidepull.online.alarms import alarms
-from tidepull.online.explain import CHANCES, Report, beliefs_of, in_words, mean_shares
+from tidepull.online.alarms import alarms, drift
+from tidepull.online.explain import Report, beliefs_of, in_words
 from tidepull.online.ledger import Ledger
 from tidepull.online.lift import Lift, lift_of
-from tidepull.online.log import Log, read_log, shares_of
+from tidepull.online.log import Log, LogReader
 from tidepull.online.mind import Mind
 from tidepull.online.records import Kind
-from tidepull.online.when import Hours, hours_of, next_change, spans
+from tidepull.online.when import Hours, next_change, spans
+from tidepull.types import FloatArray
 
-WEEKS = 4 * 7 * 86_400.0
-"""How far back "when" looks, in seconds."""
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What only the mind itself can say, so that the rest can be said while it goes on."""
+
+    beliefs: list[str]
+    drift: list[str]
 
 
 class Insight:
-    """A view of an agent at one moment."""
+    """A view of an agent at one moment. Only `told` looks at what changes while the agent works: call it while nobody
+    takes a step. Everything else reads what is safe in the ledger."""
 
-    def __init__(self, mind: Mind, ledger: Ledger) -> None:
+    def __init__(self, mind: Mind, ledger: Ledger, reader: LogReader | None = None) -> None:
         self.mind = mind
         self._ledger = ledger
+        self._reader = reader or LogReader(mind.settings, mind.clock)
+        self._told: Told | None = None
         self.clock = mind.clock
+        self.room = mind.arms.room
         self.labels = {place: arm.label for place, arm in enumerate(mind.arms)}
         self.open = {place: arm.label for place, arm in enumerate(mind.arms) if not arm.retired}
+        self._frozen, self._guessing = mind.frozen, mind.learning.policy is None
+
+    def told(self) -> Told:
+        """What the policy believes, and which fields drift."""
+        if self._told is None:
+            policy = None if self.mind.learning.policy is None else self.mind.learning.policy.inner
+            beliefs = beliefs_of(policy, self.labels, self.mind.settings.calendar)
+            self._told = Told(beliefs, drift(self.mind.learning))
+        return self._told
 
     def log(self) -> Log:
         """Every decision."""
-        return read_log(self._ledger, self.mind.settings)
+        return self._reader.read(self._ledger)
 
     def lift(self, since: float | None = None, level: float = 0.95) -> Lift:
         """The gain over the control."""
@@ -42,42 +62,38 @@ class Insight:
 
     def report(self) -> Report:
         """What it believes, in words."""
-        log, mind = self.log(), self.mind
+        log = self.log()
         if not len(log):
             nothing = lift_of(log)
             return Report("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
         now = float(log.at[-1])
-        moments, shares = self._late_shares(log, now)
-        hours = hours_of(moments, shares, mind.arms.room)
-        policy = None if mind.learning.policy is None else mind.learning.policy.inner
+        hours = self._reader.late.hours(self.room)
+        told = self.told()
         return Report(
             self._status(log),
-            mean_shares(shares[-CHANCES:], self.open),
+            self.chances(),
             self._when(hours),
             self._next(hours, self.clock.datetime(now)),
-            beliefs_of(policy, self.labels, mind.settings.calendar),
+            told.beliefs,
             self._changes(),
             lift_of(log),
-            alarms(log, self.open, mind.learning, now),
+            [*alarms(log, self.open, now), *told.drift],
         )
 
-    def _late_shares(self, log: Log, now: float) -> tuple[list[datetime], list[np.ndarray[Any, Any]]]:
-        late = log.seq[log.at >= now - WEEKS]
-        pairs = list(shares_of(self._ledger, int(late[0]) - 1, self.mind.arms.room))
-        return [self.clock.datetime(at) for at, _ in pairs], [row for _, row in pairs]
+    def chances(self) -> dict[str, float]:
+        """Each arm's chance to be best now, after the log was read."""
+        now = self._reader.late.now(self.room)
+        return {} if now is None else {label: float(now[place]) for place, label in self.open.items()}
 
-    def hours(self) -> Hours:
-        """Shares by hour over the last four weeks."""
-        log = self.log()
-        return hours_of(*self._late_shares(log, float(log.at[-1])), self.mind.arms.room)
+    def week(self) -> FloatArray:
+        """Each arm's mean share in every hour of every weekday, after the log was read."""
+        return self._reader.late.week(self.room)
 
     def _status(self, log: Log) -> str:
         paid = int((~np.isnan(log.reward)).sum())
         first = self.clock.datetime(float(log.at[0]))
-        frozen = " It is frozen: it decides and does not learn." if self.mind.frozen else ""
-        guessing = (
-            " It is still guessing what contexts look like." if self.mind.learning.policy is None else ""
-        )
+        frozen = " It is frozen: it decides and does not learn." if self._frozen else ""
+        guessing = " It is still guessing what contexts look like." if self._guessing else ""
         return (
             f"{len(log):,} decisions since {first:%d %B %Y}, {paid:,} with a reward "
             f"({np.nanmean(log.reward) if paid else 0:.3g} on average).{frozen}{guessing}"
@@ -95,14 +111,15 @@ class Insight:
         new, old = self.labels.get(after), self.labels.get(before)
         return f"Next change {in_words(moment, now)}: {new} takes over from {old}."
 
-    def _changes(self, most: int = 10) -> list[str]:
-        """Arms, freezes, rollbacks and notes, latest last."""
+    def changes(self, most: int) -> list[tuple[float, str]]:
+        """Arms, freezes, rollbacks and notes: when, and in words, latest last."""
         kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE)
         records = [record for kind in kinds for record in self._ledger.of_kind(kind)]
         records.sort(key=lambda record: record.seq)
-        return [
-            f"{self.clock.datetime(record.at):%d %B %Y %H:%M}: {_said(record)}" for record in records[-most:]
-        ]
+        return [(record.at, _said(record)) for record in records[-most:]]
+
+    def _changes(self, most: int = 10) -> list[str]:
+        return [f"{self.clock.datetime(at):%d %B %Y %H:%M}: {words}" for at, words in self.changes(most)]
 
 
 def _said(record: Any) -> str:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from array import array
+from bisect import bisect_left
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from tidepull.online.clock import Clock
+from tidepull.online.late import LateShares
 from tidepull.online.ledger import Ledger
 from tidepull.online.records import Choice, Group, Kind, Record, unpack_reward
 from tidepull.online.settings import Settings
@@ -40,32 +43,52 @@ class Log:
         return Log(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
-def read_log(ledger: Ledger, settings: Settings) -> Log:
-    """All decisions that a ledger has, and what each was worth in the end."""
-    rows: list[tuple[int, float, int, int, float]] = []
-    place: dict[int, int] = {}
-    subjects: dict[bytes, int] = {}
-    subject: list[int] = []
-    reward: list[float] = []
-    paid: list[float] = []
-    for record in ledger.tail(0):
-        if record.kind is Kind.DECISION:
-            arm, group, chance = Choice.head(record.body)
-            place[record.seq] = len(rows)
-            rows.append((record.seq, record.at, arm, group, chance))
-            reward.append(np.nan)
-            paid.append(np.nan)
-            known = record.subject
-            subject.append(-len(rows) if known is None else subjects.setdefault(known, len(subjects)))
-        elif record.ref in place and record.body and record.kind in (Kind.REWARD, Kind.DUE):
-            n = place[record.ref]
-            reward[n], paid[n] = _worth(record, reward[n], settings), record.at
-    columns = list(zip(*rows, strict=True)) or [(), (), (), (), ()]
-    return Log(
-        np.array(columns[0], np.int64), np.array(columns[1], float), np.array(columns[2], np.int64),
-        np.array(columns[3], np.int64), np.array(columns[4], float), np.array(reward, float), np.array(paid, float),
-        np.array(subject, np.int64),
-    )  # fmt: skip
+class LogReader:
+    """Reads a ledger into columns, and goes on where it stopped when it reads again."""
+
+    def __init__(self, settings: Settings, clock: Clock) -> None:
+        self._settings = settings
+        self._upto = 0
+        self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject")}
+        self._real = {name: array("d") for name in ("at", "propensity", "reward", "paid_at")}
+        self._subjects: dict[bytes, int] = {}
+        self.late = LateShares(clock)
+
+    def read(self, ledger: Ledger) -> Log:
+        """All decisions that a ledger has by now, and what each was worth in the end."""
+        for record in ledger.tail(self._upto):
+            self._upto = record.seq
+            if record.kind is Kind.DECISION:
+                self._decided(record)
+            elif record.ref is not None and record.body and record.kind in (Kind.REWARD, Kind.DUE):
+                self._paid(record, record.ref)
+        columns: dict[str, Any] = {name: np.array(column, np.int64) for name, column in self._whole.items()}
+        return Log(**columns, **{name: np.array(column, float) for name, column in self._real.items()})
+
+    def _decided(self, record: Record) -> None:
+        arm, group, chance = Choice.head(record.body)
+        whole, real = self._whole, self._real
+        whole["seq"].append(record.seq)
+        whole["arm"].append(arm)
+        whole["group"].append(group)
+        known = record.subject
+        whole["subject"].append(
+            -len(whole["seq"]) if known is None else self._subjects.setdefault(known, len(self._subjects))
+        )
+        real["at"].append(record.at)
+        real["propensity"].append(chance)
+        real["reward"].append(np.nan)
+        real["paid_at"].append(np.nan)
+        if group in (Group.POLICY, Group.CONTROL):
+            self.late.add(record.at, Choice.counts_in(record.body))
+
+    def _paid(self, record: Record, decision: int) -> None:
+        seqs = self._whole["seq"]
+        n = bisect_left(seqs, decision)
+        if n < len(seqs) and seqs[n] == decision:
+            reward = self._real["reward"]
+            reward[n] = _worth(record, reward[n], self._settings)
+            self._real["paid_at"][n] = record.at
 
 
 def _worth(record: Record, before: float, settings: Settings) -> float:
@@ -73,14 +96,3 @@ def _worth(record: Record, before: float, settings: Settings) -> float:
     value = unpack_reward(record.body)
     adds = record.kind is Kind.REWARD and settings.again == "add" and not np.isnan(before)
     return before + value if adds else value
-
-
-def shares_of(ledger: Ledger, after: int, room: int) -> Iterator[tuple[float, FloatArray]]:
-    """When each decision of the policy after record `after` was made, and each arm's share of its draws."""
-    for record in ledger.tail(after):
-        if record.kind is Kind.DECISION:
-            choice = Choice.unpack(record.body)
-            if choice.group in (Group.POLICY, Group.CONTROL):
-                shares = np.zeros(room)
-                shares[: len(choice.counts)] = choice.counts / 65535
-                yield record.at, shares

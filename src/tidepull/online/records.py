@@ -89,6 +89,15 @@ class Choice:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
         return arm, group, propensity
 
+    @staticmethod
+    def counts_in(data: bytes) -> IntArray:
+        """How often each arm came out best, from bytes."""
+        try:
+            *_, n_arms, n_counts = _HEAD.unpack_from(data)
+            return np.frombuffer(data, "<u2", n_counts, _HEAD.size + (n_arms + 7) // 8).astype(np.int64)
+        except (struct.error, ValueError) as error:
+            raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+
     @classmethod
     def unpack(cls, data: bytes) -> Choice:
         """From bytes."""

@@ -38,7 +38,7 @@ def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]
         zip(log.seq.tolist(), zip(log.reward.tolist(), log.paid_at.tolist(), strict=True), strict=True)
     )
     labels = insight.labels
-    for record in ledger.tail(0):
+    for record in ledger.tail(0, int(log.seq[-1]) if len(log) else 0):  # others may have come meanwhile
         if record.kind is not Kind.DECISION:
             continue
         choice = Choice.unpack(record.body)

@@ -25,17 +25,6 @@ class Hours:
         return np.where(known, np.argmax(np.nan_to_num(self.shares), axis=2), -1)
 
 
-def hours_of(moments: list[datetime], shares: list[FloatArray], room: int) -> Hours:
-    """Means by hour, of weekdays and weekends apart."""
-    totals, counts = np.zeros((2, 24, room)), np.zeros((2, 24, 1))
-    for moment, row in zip(moments, shares, strict=True):
-        day, hour = int(moment.weekday() >= 5), moment.hour
-        totals[day, hour] += row
-        counts[day, hour] += 1
-    with np.errstate(invalid="ignore"):
-        return Hours(np.where(counts > 0, totals / counts, np.nan))
-
-
 def spans(best: FloatArray) -> list[tuple[int, str]]:
     """Every arm that is best at some hour, most hours first, and when: "from 18:00 to 23:00 on weekdays".
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import time
 
 import httpx
@@ -135,3 +136,86 @@ def test_arms_freeze_and_rollback_do_what_they_say(shop: House) -> None:
         "delete_agent",
         "create_agent",
     ]
+
+
+def served(house: House, count: int) -> None:
+    """Visits every half hour, each with a reward a minute later; blue pays most."""
+    for n in range(count):
+        at = 1_782_900_000.0 + 1800 * n
+        made = choose(house, n, at=at).json()
+        reward = {"id": made["id"], "reward": int(made["arm"] == "blue"), "at": at + 60}
+        assert house.ask("POST", "/v1/agents/shop/reward", reward).json()["news"]
+
+
+def test_history_counts_every_decision_and_reward_once(shop: House) -> None:
+    served(shop, 50)
+    choose(shop, 50, at=1_782_900_000.0 + 1800 * 50)
+    answer = shop.ask("GET", "/v1/agents/shop/history?bins=7").json()
+    assert len(answer["starts"]) == 7
+    assert sum(sum(line["decisions"]) for line in answer["arms"].values()) == 51
+    assert sum(sum(line["rewarded"]) for line in answer["groups"].values()) == 50
+    assert set(answer["arms"]["blue"]["mean"]) <= {1.0, None}
+    part = shop.ask(
+        "GET", f"/v1/agents/shop/history?since=1782900000&until={1_782_900_000 + 1800 * 9}"
+    ).json()
+    assert sum(sum(line["decisions"]) for line in part["arms"].values()) == 10
+    shop.ask("POST", "/v1/agents/shop/freeze")
+    assert (
+        shop.ask("GET", "/v1/agents/shop/history?until=2999-01-01").json()["changes"][0]["words"] == "frozen"
+    )
+
+
+def test_what_was_read_before_is_read_on_and_not_again(shop: House) -> None:
+    served(shop, 20)
+    first = shop.ask("GET", "/v1/agents/shop/explain").json()
+    for n in range(20, 30):
+        choose(shop, n, at=1_782_900_000.0 + 1800 * n)
+    again = shop.ask("GET", "/v1/agents/shop/explain").json()
+    with Agent(shop.root / "shop.db", read_only=True) as reader:
+        assert again["words"] == str(reader.explain())
+    assert first["status"].startswith("20 decisions")
+    waiting = shop.ask("GET", "/v1/agents/shop/waiting").json()
+    assert (waiting["decisions"], waiting["rewarded"], waiting["pending"]) == (30, 20, 10)
+    assert waiting["delay_median"] == 60.0
+
+
+def test_heatmap_has_the_best_arm_of_every_hour_that_was_seen(shop: House) -> None:
+    served(shop, 60)
+    answer = shop.ask("GET", "/v1/agents/shop/heatmap").json()
+    assert [len(row) for row in answer["best"]] == [24] * 7
+    assert answer["best"][2][10] in ("blue", "green", "red")  # a Wednesday at 10:00, when it began
+    assert answer["best"][5][10] is None
+    seen = sum(cell is not None for row in answer["best"] for cell in row)
+    assert seen == 30
+    for best, share, margin in zip(answer["best"], answer["share"], answer["margin"], strict=True):
+        assert all(
+            (arm is None) == (s is None) == (m is None) for arm, s, m in zip(best, share, margin, strict=True)
+        )
+
+
+def test_lift_grows_over_time_when_points_are_asked_for(shop: House) -> None:
+    served(shop, 40)
+    answer = shop.ask("GET", "/v1/agents/shop/lift?points=4&level=0.9").json()
+    assert len(answer["history"]) == 4
+    assert answer["level"] == 0.9
+    assert answer["history"][-1]["gain"] == answer["gain"]
+
+
+def test_export_has_every_decision_with_its_context(shop: House) -> None:
+    served(shop, 5)
+    answer = shop.ask("GET", "/v1/agents/shop/export")
+    rows = [json.loads(line) for line in answer.text.splitlines()]
+    assert [row["id"] for row in rows] == [f"visit {n}" for n in range(5)]
+    assert rows[3]["context"] == {"device": "phone", "age": 23.0}
+    assert answer.headers["content-disposition"] == 'attachment; filename="shop.jsonl"'
+    assert shop.ask("GET", "/v1/agents/shop/export?format=csv").text.count("\n") == 6
+
+
+def test_service_says_how_it_is_doing(shop: House) -> None:
+    served(shop, 3)
+    answer = shop.ask("GET", "/v1/service").json()
+    assert answer["operations"]["choose"]["count"] == 3
+    assert answer["operations"]["choose"]["p50"] > 0
+    assert answer["commits"]["count"] == 6
+    text = shop.ask("GET", "/metrics").text
+    assert 'tidepull_decisions_total{agent="shop"} 3.0' in text

@@ -14,6 +14,8 @@ from typing import Any, TypeVar
 from tidepull.errors import WrongStoreError
 from tidepull.files import explained
 from tidepull.online.agent import Agent
+from tidepull.online.insight import Insight
+from tidepull.online.service.books import Books
 from tidepull.online.service.messages import NAME
 from tidepull.online.service.metrics import Metrics
 from tidepull.online.service.problems import HttpError
@@ -72,11 +74,16 @@ class Hosted:
         self.saving = False
         self._executor = executor
         self._users = 0
+        self._books = Books(agent)
 
     @property
     def idle(self) -> bool:
         """Whether nobody is waiting for it."""
         return self._users == 0 and not self.saving and self.turns.idle
+
+    async def look(self, question: Callable[[Insight], T]) -> T:
+        """Let a thread look into it, while it decides."""
+        return await self.elsewhere(lambda _: self._books.ask(question))
 
     async def elsewhere(self, question: Callable[[Agent], T]) -> T:
         """Let a thread ask the agent something that takes long."""

@@ -200,6 +200,18 @@ class StateShown(Struct, kw_only=True):
     upkeep_pending: bool
 
 
+class LiftPoint(Struct, kw_only=True):
+    """The gain over the control by all decisions until then."""
+
+    until: float
+    gain: float | None
+    low: float | None
+    high: float | None
+    relative: float | None
+    relative_low: float | None
+    relative_high: float | None
+
+
 class LiftShown(Struct, kw_only=True):
     """The gain over the control; null where it cannot be told yet. `words` says it in a sentence."""
 
@@ -217,6 +229,7 @@ class LiftShown(Struct, kw_only=True):
     n_policy: int
     n_control: int
     blocks: int
+    history: list[LiftPoint] = []
 
 
 class ReportShown(Struct, kw_only=True):
@@ -270,3 +283,79 @@ class Deleted(Struct, kw_only=True):
     """The agent that is gone."""
 
     name: str
+
+
+class Line(Struct, kw_only=True):
+    """For each bin: decisions, those with a reward, its mean and the ends of the mean's 95% interval."""
+
+    decisions: list[int]
+    rewarded: list[int]
+    mean: list[float | None]
+    low: list[float | None]
+    high: list[float | None]
+
+
+class Change(Struct, kw_only=True):
+    """Something that changed, and when."""
+
+    at: float
+    words: str
+
+
+class HistoryShown(Struct, kw_only=True):
+    """Decisions and rewards in bins of `seconds`, by arm and by who chose; bins begin at `starts`."""
+
+    since: float
+    until: float
+    seconds: float
+    starts: list[float]
+    arms: dict[str, Line]
+    groups: dict[str, Line]
+    changes: list[Change]
+
+
+class WaitingShown(Struct, kw_only=True):
+    """How rewards come. `delay_median` and `delay_late` (95%) are in seconds; `alarms` are sentences."""
+
+    decisions: int
+    rewarded: int
+    pending: int
+    expired: int
+    delay_median: float | None
+    delay_late: float | None
+    last_decision: float | None
+    last_reward: float | None
+    alarms: list[str]
+
+
+class HeatmapShown(Struct, kw_only=True):
+    """For every weekday (from Monday) and hour over four weeks: the best arm, its share of the policy's draws, and by
+    how much it leads; null where nothing was decided."""
+
+    weekdays: list[str]
+    arms: list[str]
+    best: list[list[str | None]]
+    share: list[list[float | None]]
+    margin: list[list[float | None]]
+
+
+class Speed(Struct, kw_only=True):
+    """How often, and how long in milliseconds (upper ends of bins)."""
+
+    count: int
+    p50: float | None
+    p99: float | None
+
+
+class ServiceShown(Struct, kw_only=True):
+    """How the service is doing since it was started."""
+
+    version: str
+    status: str
+    seconds: float
+    open_agents: int
+    upkeep_slices: int
+    snapshots: int
+    commits: Speed
+    slices: Speed
+    operations: dict[str, Speed]

@@ -79,6 +79,31 @@ class Metrics:
         for counter in (self._decisions, self._rewards):
             counter.remove(agent)
 
+    def total(self, name: str) -> int:
+        """The value of a counter without labels."""
+        return int(self.registry.get_sample_value(name) or 0)
+
+    def speed(
+        self, name: str, labels: dict[str, str] | None = None
+    ) -> tuple[int, float | None, float | None]:
+        """How often something was timed; half of it, and 99%, took at most so many milliseconds (None: longer than the
+        last bin)."""
+        given = labels or {}
+        count = int(self.registry.get_sample_value(f"{name}_count", given) or 0)
+        ends: list[float | None] = [None, None]
+        for place, share in enumerate((0.5, 0.99)):
+            for end in _FAST:
+                below = self.registry.get_sample_value(f"{name}_bucket", {**given, "le": str(end)}) or 0
+                if count and below >= share * count:
+                    ends[place] = 1000 * end
+                    break
+        return count, ends[0], ends[1]
+
+    def operations(self) -> list[str]:
+        """What was asked so far."""
+        metric = next(iter(self._seconds.collect()))
+        return sorted({sample.labels["operation"] for sample in metric.samples})
+
     def text(self) -> bytes:
         """As Prometheus reads it."""
         return generate_latest(self.registry)

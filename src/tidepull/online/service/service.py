@@ -40,6 +40,7 @@ class Service:
     def __post_init__(self) -> None:
         self.rates = Rates(self.limits.requests)
         self.last_request = 0.0
+        self.started = time.monotonic()
         self._work = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 

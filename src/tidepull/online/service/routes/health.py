@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import time
+
 import msgspec
 
+from tidepull import __version__
 from tidepull.online.service.auth import Scope, require
-from tidepull.online.service.messages import Health
+from tidepull.online.service.messages import Health, ServiceShown, Speed
 from tidepull.online.service.openapi import document
 from tidepull.online.service.operation import Call, Operation, Raw
 from tidepull.online.service.problems import HttpError
@@ -23,6 +26,29 @@ async def readyz(call: Call) -> Health:
     return Health(status="ok")
 
 
+async def service(call: Call) -> ServiceShown:
+    """How the service is doing."""
+    numbers = call.service.metrics
+    return ServiceShown(
+        version=__version__,
+        status=call.service.status,
+        seconds=round(time.monotonic() - call.service.started, 1),
+        open_agents=len(call.service.hosting.opened),
+        upkeep_slices=numbers.total("tidepull_upkeep_slices_total"),
+        snapshots=numbers.total("tidepull_snapshots_total"),
+        commits=_speed(numbers.speed("tidepull_commit_seconds")),
+        slices=_speed(numbers.speed("tidepull_upkeep_slice_seconds")),
+        operations={
+            name: _speed(numbers.speed("tidepull_request_seconds", {"operation": name}))
+            for name in numbers.operations()
+        },
+    )
+
+
+def _speed(found: tuple[int, float | None, float | None]) -> Speed:
+    return Speed(count=found[0], p50=found[1], p99=found[2])
+
+
 async def metrics(call: Call) -> Raw:
     """Numbers for Prometheus."""
     require(call.token, Scope.READ, None)
@@ -36,6 +62,7 @@ async def openapi(_: Call) -> Raw:
     return Raw(msgspec.json.encode(document(OPERATIONS)), b"application/json")
 
 
+_SPEED = {"count": 17, "p50": 0.5, "p99": 2.0}
 OPERATIONS = [
     Operation(
         "GET",
@@ -77,5 +104,25 @@ OPERATIONS = [
         "any",
         dict,
         answered={"openapi": "3.1.0"},
+    ),
+    Operation(
+        "GET",
+        "/v1/service",
+        "service",
+        "How the service is doing: speed, upkeep, commits.",
+        service,
+        "any",
+        ServiceShown,
+        answered={
+            "version": "0.1.0",
+            "status": "ok",
+            "seconds": 3600.0,
+            "open_agents": 1,
+            "upkeep_slices": 120,
+            "snapshots": 1,
+            "commits": _SPEED,
+            "slices": _SPEED,
+            "operations": {"choose": _SPEED},
+        },
     ),
 ]
