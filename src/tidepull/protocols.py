@@ -11,7 +11,7 @@ from typing import Any, Protocol, Self, TypeAlias, runtime_checkable
 
 import numpy as np
 
-from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Snapshot
+from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Snapshot, Structure
 
 Accept: TypeAlias = Callable[[FloatArray, FloatArray], None]
 """Is shown features and rewards of the known rounds under a trained network before that is adopted; what it
@@ -73,6 +73,14 @@ class AsksProblem(Protocol):
 
     def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
         """The same with the problem's own values, for so many rounds and vectors of that length."""
+
+
+@runtime_checkable
+class HasStructure(Protocol):
+    """A problem that can tell how its coming round hangs together with others, but for the values."""
+
+    def structure(self) -> Structure:
+        """The structure of the coming round; only the loop asks."""
 
 
 @runtime_checkable
@@ -165,6 +173,14 @@ class Privileged(Protocol):
 
     def choose_knowing(self, context: Context, means: FloatArray) -> int:
         """The arm to play, given every arm's true expected reward."""
+
+
+@runtime_checkable
+class Told(Protocol):
+    """A policy that the loop tells the structure of every round, but no value (only the specialist)."""
+
+    def choose_told(self, context: Context, structure: Structure) -> int:
+        """The arm to play, given which rounds pay alike."""
 
 
 @runtime_checkable

@@ -74,3 +74,20 @@ class Event:
     arm: int
     reward: float
     decided: int | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Structure:
+    """What somebody who knows how a world changes, but none of its values, knows of the coming round.
+
+    The expected reward of arm k is w . vectors[k], with the w of groups[k]: rounds in which the same group holds pay
+    alike, whatever lies between them. `noise` is the standard deviation of rewards (None: they are 0 or 1), `mean` and
+    `std` what to expect of a w at first, number by number, `step` how far each number walks in a round.
+    """
+
+    groups: IntArray
+    vectors: FloatArray
+    noise: float | None
+    mean: FloatArray
+    std: FloatArray
+    step: float = 0.0

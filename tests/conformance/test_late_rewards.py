@@ -12,8 +12,9 @@ from tidepull import snapshots
 from tidepull.bench.delay import Delay, late_by
 from tidepull.bench.trial import Trial, play
 from tidepull.policies.guard import Guarded
+from tidepull.policies.specialist import steady
 from tidepull.seeds import Streams
-from tidepull.types import Context, Event, FloatArray, ProblemShape
+from tidepull.types import Context, Event, FloatArray, ProblemShape, Structure
 
 ROUNDS = 90
 DELAYS: dict[str, Delay] = {
@@ -38,6 +39,9 @@ class Coins:
 
     def means(self) -> FloatArray:
         return np.linspace(0.2, 0.8, self.n_arms)
+
+    def structure(self) -> Structure:
+        return steady(self.context(), self.n_arms)
 
     def step(self, arm: int) -> float:
         self._t += 1

@@ -42,7 +42,7 @@ def test_kinds_take_turns_when_any_is_asked_for() -> None:
 
 def test_means_stay_between_zero_and_one_and_seasons_repeat() -> None:
     for kind in ("stationary", "flip", "irregular", "sine", "seasons", "walk"):
-        means = drifting_means(kind, 4, np.random.default_rng(1))
+        means = drifting_means(kind, 4, np.random.default_rng(1)).rows
         assert means.shape == (LONGEST, 4)
         assert means.min() >= 0
         assert means.max() <= 1

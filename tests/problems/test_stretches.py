@@ -75,16 +75,16 @@ def test_wrong_parameters_are_refused_with_a_sentence() -> None:
 def test_drawn_stretches_are_few_or_many_or_return() -> None:
     changes = {}
     for kind in ("few-changes", "many-changes"):
-        means = [drifting_means(kind, 4, np.random.default_rng(seed)) for seed in range(12)]
+        means = [drifting_means(kind, 4, np.random.default_rng(seed)).rows for seed in range(12)]
         assert {m.shape for m in means} == {(LONGEST, 4)}
         changes[kind] = [np.diff(m, axis=0).any(axis=1).sum() * 5000 / LONGEST for m in means]
         at_once = {int((np.diff(m, axis=0) != 0).sum(axis=1).max()) for m in means}
         assert at_once == {1, 4}
     assert 3 < np.mean(changes["few-changes"]) < 9
     assert 20 < np.mean(changes["many-changes"]) < 60
-    rows = drifting_means("returning", 4, np.random.default_rng(0))
+    rows = drifting_means("returning", 4, np.random.default_rng(0)).rows
     assert 2 <= len(np.unique(rows, axis=0)) <= 5
-    vectors = drifting_vectors("many-changes", 3, np.random.default_rng(0))
+    vectors = drifting_vectors("many-changes", 3, np.random.default_rng(0)).rows
     assert np.linalg.norm(vectors, axis=1) == pytest.approx(np.ones(LONGEST))
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidepull.parameters import NoParameters
-from tidepull.policies import linear_ts, linear_ucb, presets, simple, thompson, tide, ucb
+from tidepull.policies import linear_ts, linear_ucb, presets, simple, specialist, thompson, tide, ucb
 from tidepull.registry import Entry, policies
 
 __all__ = ["policies"]
@@ -13,6 +13,14 @@ policies.add(Entry("fixed", "one arm for ever", simple.FixedParameters, simple.F
 policies.add(
     Entry(
         "oracle", "the best arm by the true means (the loop's privilege)", NoParameters, simple.OraclePolicy
+    )
+)
+policies.add(
+    Entry(
+        "specialist",
+        "told which rounds pay alike, with only the values to learn (the loop's privilege)",
+        NoParameters,
+        specialist.Specialist,
     )
 )
 policies.add(Entry("ucb", "UCB1: mean plus confidence width", ucb.UcbParameters, ucb.ucb))

@@ -20,10 +20,10 @@ from tidepull.parameters import Parameters
 from tidepull.policies.checks import Checks
 from tidepull.policies.rounds import Rounds
 from tidepull.policies.seal import Seal
-from tidepull.protocols import HasDiagnostics, HasUpkeep, Pick, Policy, Privileged
+from tidepull.protocols import HasDiagnostics, HasUpkeep, Pick, Policy, Privileged, Told
 from tidepull.registry import Entry
 from tidepull.seeds import Streams
-from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot, Structure
 
 _LOG = logging.getLogger("tidepull")
 
@@ -176,9 +176,30 @@ class GuardedOracle(Guarded):
         return arm
 
 
+class GuardedSpecialist(Guarded):
+    """The guard of a policy that is told the structure."""
+
+    def choose_told(self, context: Context, structure: Structure) -> int:
+        """The arm to play, given which rounds pay alike; a new round begins."""
+        arm: int = self._alone(lambda: self._choose_told(context, structure))
+        return arm
+
+    def _choose_told(self, context: Context, structure: Structure) -> int:
+        assert isinstance(self._inner, Told)
+        arm = self._inner.choose_told(self._checks.context(context), structure)
+        self._rounds.begin()
+        return arm
+
+
 def guarded(entry: Entry[Policy], parameters: Parameters, shape: ProblemShape, streams: Streams) -> Guarded:
     """The policy of that entry, built and put behind its guard."""
     build = partial(entry.build, parameters, shape, streams)
     inner = build()
-    guard = GuardedOracle if isinstance(inner, Privileged) else Guarded
+    guard = (
+        GuardedOracle
+        if isinstance(inner, Privileged)
+        else GuardedSpecialist
+        if isinstance(inner, Told)
+        else Guarded
+    )
     return guard(build, inner, Checks(shape), Seal(entry.id, entry.version, parameters, shape))

@@ -10,8 +10,9 @@ from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import Drift
 from tidepull.problems.rewards import Reward
+from tidepull.problems.structures import Names, levels, noise_of, waves
 from tidepull.seeds import Streams
-from tidepull.types import Context, FloatArray
+from tidepull.types import Context, FloatArray, Structure
 
 
 class DriftingArms:
@@ -21,6 +22,7 @@ class DriftingArms:
         self.drift = drift
         self.n_arms = len(drift(0))
         self.reward = reward
+        self._names = Names()
         self._begin(0)
 
     def context(self) -> Context:
@@ -36,6 +38,15 @@ class DriftingArms:
         reward = self.reward(self._means, arm)
         self._begin(self._t + 1)
         return reward
+
+    def structure(self) -> Structure:
+        """Waves of known period and phase, levels that walk, or levels that hold again whenever they come back."""
+        noise, moving = noise_of(self.reward), getattr(self.drift, "waves", None)
+        if moving is not None:
+            return waves(moving(self._t), noise)
+        step = getattr(self.drift, "step", 0.0)
+        same = [None] * self.n_arms if step else self._means.tolist()
+        return levels(self._names.of(enumerate(same)), noise, step)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k."""

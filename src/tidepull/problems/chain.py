@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tidepull.parameters import parameter
 from tidepull.problems.one_best import OneBestArm
 from tidepull.problems.rewards import GaussianReward
+from tidepull.problems.structures import levels
 from tidepull.seeds import Streams
-from tidepull.types import Context, FloatArray
+from tidepull.types import Context, FloatArray, Structure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,6 +48,10 @@ class CircularMarkovChain:
         if arm == self._best:
             self._best = (self._best + 1) % self.n_arms
         return reward
+
+    def structure(self) -> Structure:
+        """Whose turn it is; what an arm pays in its turn and out of turn is to be learnt."""
+        return levels((np.arange(self.n_arms) == self._best).astype(np.int64), self._reward.noise_std)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: all but one in K miss, wherever the chain stands."""

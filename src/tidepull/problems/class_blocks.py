@@ -13,8 +13,9 @@ from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import read_only
 from tidepull.problems.rewards import BernoulliReward
+from tidepull.problems.structures import levels
 from tidepull.seeds import Streams
-from tidepull.types import Context, FloatArray
+from tidepull.types import Context, FloatArray, Structure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,6 +65,10 @@ class ClassBlocks:
         self._t += 1
         self._begin()
         return reward
+
+    def structure(self) -> Structure:
+        """Which class it is; what each arm pays then is to be learnt."""
+        return levels(np.arange(self.n_arms) + self.n_arms * self._label, None)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: `sure` but for one arm of n in every round."""

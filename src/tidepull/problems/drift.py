@@ -104,6 +104,10 @@ class Sine:
         angle = 2 * math.pi * (math.fmod(t, self.period) / self.period + np.arange(self.n_arms) / self.n_arms)
         return _locked(0.5 + np.sin(angle) / 2)
 
+    def waves(self, t: int) -> FloatArray:
+        """A level and the one sine, for every arm with its own phase."""
+        return np.stack([np.ones(self.n_arms), 2 * self(t) - 1], axis=1)
+
     def variation(self, horizon: int) -> float:
         """Summed round by round."""
         values = np.array([self(t) for t in range(horizon + 1)])
@@ -124,6 +128,11 @@ class Rotation:
     def variation(self, horizon: int) -> float:
         """The chord 2 |sin(pi f)| in every round."""
         return horizon * 2 * abs(math.sin(math.pi / self.period))
+
+    def turned(self, features: FloatArray, t: int) -> FloatArray:
+        """w(t) . x = w(0) . (x turned back by the same angle), for every row x."""
+        c, s = self(t)
+        return np.asarray(features @ np.array([[c, -s], [s, c]]))
 
     def arc_length(self, horizon: int) -> float:
         """The same along the circle, 2 pi f in every round; never shorter than the chords."""

@@ -20,8 +20,9 @@ from tidepull.problems.drift import Constant, Drift, Flip, Rotation, read_only
 from tidepull.problems.order_statistics import expected_maximum
 from tidepull.problems.regimes import FlipsRegularly, Oscillates
 from tidepull.problems.rewards import GaussianReward
+from tidepull.problems.structures import Names, weights
 from tidepull.seeds import Streams
-from tidepull.types import Context, FloatArray
+from tidepull.types import Context, FloatArray, Structure
 
 Pools: TypeAlias = Sequence[tuple[FloatArray, int]]
 
@@ -74,6 +75,7 @@ class LinearProblem:
         self.remark = remark
         self.reward = GaussianReward(noise_std, streams.generator("noise"))
         self._contexts = streams.generator("contexts")
+        self._names = Names()
         self._begin(0)
         self.n_arms = len(self._features)
 
@@ -90,6 +92,16 @@ class LinearProblem:
         reward = self.reward(self._means, arm)
         self._begin(self._t + 1)
         return reward
+
+    def structure(self) -> Structure:
+        """Weights that turn as is known, that walk, or that hold again whenever they come back."""
+        noise, one = self.reward.noise_std, np.zeros(self.n_arms, np.int64)
+        turned = getattr(self.drift, "turned", None)
+        if turned is not None:
+            return weights(one, turned(self._features, self._t), noise)
+        step = getattr(self.drift, "step", 0.0)
+        ruling = one if step else one + self._names.of([self.drift(self._t).tobytes()])[0]
+        return weights(ruling, self._features, noise, step)
 
     def variation_budget(self, horizon: int) -> float:
         """B_T = sum of ||w_{t+1} - w_t|| over the T rounds of the horizon."""

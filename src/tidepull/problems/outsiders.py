@@ -6,7 +6,8 @@ import numpy as np
 
 from tidepull.problems.drift import read_only
 from tidepull.problems.rewards import Reward
-from tidepull.types import Context, FloatArray
+from tidepull.problems.structures import levels, noise_of
+from tidepull.types import Context, FloatArray, Structure
 
 
 class ParityMachine:
@@ -36,6 +37,11 @@ class ParityMachine:
         self._successes += int(arm == int(np.argmax(means)))
         return reward
 
+    def structure(self) -> Structure:
+        """Which state it is in; every arm has a level in each."""
+        groups = np.arange(self.n_arms) + self.n_arms * (self._successes // 2 % 2)
+        return levels(groups, noise_of(self._reward))
+
 
 class TwoStepChain:
     """One arm pays; when it is played, the next one to pay depends on the last two that did.
@@ -64,3 +70,7 @@ class TwoStepChain:
         if arm == self._now:
             self._before, self._now = self._now, int(self._successor[self._before, self._now])
         return reward
+
+    def structure(self) -> Structure:
+        """Whose turn it is; what an arm pays in its turn and out of turn is to be learnt."""
+        return levels((np.arange(self.n_arms) == self._now).astype(np.int64), noise_of(self._reward))

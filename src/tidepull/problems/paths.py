@@ -10,7 +10,8 @@ from tidepull.errors import ProblemError
 from tidepull.problems.drift import read_only
 from tidepull.problems.random_drifts import LONGEST, log_uniform, reflected
 from tidepull.problems.rewards import Reward
-from tidepull.types import Context, FloatArray, IntArray
+from tidepull.problems.structures import levels, noise_of
+from tidepull.types import Context, FloatArray, IntArray, Structure
 
 
 class Landscape(NamedTuple):
@@ -57,7 +58,7 @@ class LabelledPath:
         self.n_arms = rules.shape[1]
         self._readings, self._best = read_only(readings), rules[phases, labels]
         self._rows = [read_only(row) for row in np.eye(self.n_arms)]
-        self._reward = reward
+        self._reward, self._labels, self._phases = reward, labels, phases
         self._t = 0
 
     def context(self) -> Context:
@@ -75,6 +76,11 @@ class LabelledPath:
         reward = self._reward(self.means(), arm)
         self._t += 1
         return reward
+
+    def structure(self) -> Structure:
+        """Which label it is, and which of the two rules holds; what each arm pays then is to be learnt."""
+        state = int(self._labels[self._t]) + self.n_arms * int(self._phases[self._t])
+        return levels(np.arange(self.n_arms) + self.n_arms * state, noise_of(self._reward))
 
     def _check_round(self) -> None:
         if self._t >= len(self._best):

@@ -22,6 +22,8 @@ class Tabulated:
     """A vector for each round, one row each."""
 
     rows: FloatArray
+    step: float = 0.0
+    """How far each number walks in a round; 0 where they stay, jump or swing."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", read_only(self.rows))
@@ -39,6 +41,30 @@ class Tabulated:
         return float(np.linalg.norm(moves, axis=1).sum())
 
 
+@dataclass(frozen=True, eq=False)
+class Swinging(Tabulated):
+    """Means that swing: rows = centre + the sum of reach x sine over the `sines`, one column for each arm."""
+
+    sines: tuple[FloatArray, ...] = ()
+
+    def waves(self, t: int) -> FloatArray:
+        """A level and every sine, a row for each arm."""
+        return np.stack([np.ones(self.rows.shape[1]), *(sine[t] for sine in self.sines)], axis=1)
+
+
+@dataclass(frozen=True, eq=False)
+class Turning(Tabulated):
+    """Vectors that turn in a plane: w(t) = cos(angle) u + sin(angle) v."""
+
+    angles: FloatArray | None = None
+
+    def turned(self, features: FloatArray, t: int) -> FloatArray:
+        """w(t) . x = (u, v) . (cos(angle) x, sin(angle) x), for every row x."""
+        assert self.angles is not None
+        angle = float(self.angles[t])
+        return np.concatenate([np.cos(angle) * features, np.sin(angle) * features], axis=1)
+
+
 def log_uniform(rng: np.random.Generator, low: float, high: float) -> float:
     """A number whose logarithm is uniform."""
     return float(np.exp(rng.uniform(np.log(low), np.log(high))))
@@ -54,45 +80,49 @@ def phases_of(kind: str, rng: np.random.Generator) -> IntArray:
     return np.cumsum(rng.random(LONGEST) < 1 / mean) % 2
 
 
-def drifting_means(kind: str, n: int, rng: np.random.Generator) -> FloatArray:
+def drifting_means(kind: str, n: int, rng: np.random.Generator) -> Tabulated:
     """Expected rewards of n arms in [0, 1] over the rounds (rows)."""
     t = np.arange(LONGEST)[:, None]
     if kind == "stationary":
-        return np.broadcast_to(rng.random(n), (LONGEST, n))
+        return Tabulated(np.broadcast_to(rng.random(n), (LONGEST, n)))
     if kind in ("flip", "irregular"):
         regimes = rng.random((2, n))
-        return regimes[phases_of(kind, rng)]
+        return Tabulated(regimes[phases_of(kind, rng)])
     if kind == "sine":
-        return _sine(t, n, rng)
+        rows, sine = _sine(t, n, rng)
+        return Swinging(rows, sines=(sine,))
     if kind == "seasons":
-        return (_sine(t, n, rng) + _sine(t, n, rng)) / 2
+        (first, one), (second, other) = _sine(t, n, rng), _sine(t, n, rng)
+        return Swinging((first + second) / 2, sines=(one, other))
     if kind in STRETCHES:
-        return _stretches(kind, lambda m, alone: redrawn(n, m - 1, not alone, rng), rng)
+        return Tabulated(_stretches(kind, lambda m, alone: redrawn(n, m - 1, not alone, rng), rng))
     if kind == "walk":
         step = log_uniform(rng, 0.005, 0.05)
-        return reflected(rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0))
+        rows = reflected(rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0))
+        return Tabulated(rows, step)
     raise ProblemError(f"there is no drift '{kind}'")
 
 
-def drifting_vectors(kind: str, dim: int, rng: np.random.Generator) -> FloatArray:
+def drifting_vectors(kind: str, dim: int, rng: np.random.Generator) -> Tabulated:
     """Unit weight vectors over the rounds (rows)."""
     pair = rng.standard_normal((2, dim))
     pair[1] -= pair[1] @ pair[0] / (pair[0] @ pair[0]) * pair[0]
     first, second = pair / np.linalg.norm(pair, axis=1, keepdims=True)
     if kind == "stationary":
-        return np.broadcast_to(first, (LONGEST, dim))
+        return Tabulated(np.broadcast_to(first, (LONGEST, dim)))
     if kind in ("flip", "irregular"):
         other = -first if rng.random() < 0.5 else second
-        return np.asarray(np.stack([first, other])[phases_of(kind, rng)])
+        return Tabulated(np.stack([first, other])[phases_of(kind, rng)])
     if kind == "sine":
         angle = 2 * np.pi * (np.arange(LONGEST)[:, None] / log_uniform(rng, 8, 1000) + rng.random())
-        return np.asarray(np.cos(angle) * first + np.sin(angle) * second)
+        return Turning(np.cos(angle) * first + np.sin(angle) * second, angles=angle[:, 0])
     if kind in STRETCHES:
-        return _stretches(kind, lambda m, _: unit_rows(m, dim, rng), rng)
+        return Tabulated(_stretches(kind, lambda m, _: unit_rows(m, dim, rng), rng))
     if kind == "walk":
         steps = rng.standard_normal((LONGEST, dim)) / np.sqrt(dim)
-        path = first + log_uniform(rng, 0.003, 0.03) * np.cumsum(steps, axis=0)
-        return np.asarray(path / np.linalg.norm(path, axis=1, keepdims=True))
+        step = log_uniform(rng, 0.003, 0.03)
+        path = first + step * np.cumsum(steps, axis=0)
+        return Tabulated(path / np.linalg.norm(path, axis=1, keepdims=True), step / np.sqrt(dim))
     raise ProblemError(f"there is no drift '{kind}' for vectors")
 
 
@@ -117,11 +147,13 @@ def unit_rows(n: int, dim: int, rng: np.random.Generator) -> FloatArray:
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
-def _sine(t: IntArray, n: int, rng: np.random.Generator) -> FloatArray:
+def _sine(t: IntArray, n: int, rng: np.random.Generator) -> tuple[FloatArray, FloatArray]:
+    """Means that swing about a centre of their own, and the sine by itself."""
     period = log_uniform(rng, 8, 400)
     centre, phase = rng.uniform(0.3, 0.7, n), rng.random(n)
     reach = np.minimum(centre, 1 - centre) * rng.uniform(0.5, 1.0, n)
-    return np.asarray(centre + reach * np.sin(2 * np.pi * (t / period + phase)))
+    sine = np.sin(2 * np.pi * (t / period + phase))
+    return np.asarray(centre + reach * sine), np.asarray(sine)
 
 
 def reflected(values: FloatArray) -> FloatArray:

@@ -20,16 +20,16 @@ from tidepull.problems.outsiders import ParityMachine, TwoStepChain
 from tidepull.problems.paths import LabelledPath, random_landscape
 from tidepull.problems.random_drifts import (
     LONGEST,
-    Tabulated,
     drifting_means,
     drifting_vectors,
     log_uniform,
     phases_of,
 )
 from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward
+from tidepull.problems.structures import levels
 from tidepull.protocols import Problem
 from tidepull.seeds import Streams
-from tidepull.types import Context, FloatArray, IntArray
+from tidepull.types import Context, FloatArray, IntArray, Structure
 
 Kind = Literal[
     "any", "arms-stationary", "arms-flip", "arms-irregular", "arms-sine", "arms-seasons", "arms-walk", "arms-chain",
@@ -75,7 +75,7 @@ def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     reward = (
         BernoulliReward(noise) if rng.random() < 0.5 else GaussianReward(log_uniform(rng, 0.03, 0.5), noise)
     )
-    return DriftingArms(Tabulated(drifting_means(drift, n_arms, rng)), reward)
+    return DriftingArms(drifting_means(drift, n_arms, rng), reward)
 
 
 def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
@@ -83,7 +83,7 @@ def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     pool = unit_vectors(1000, dim, rng)
     return LinearProblem(
         sampler=PoolSampler([(pool, int(rng.integers(3, 25)))]),
-        drift=Tabulated(drifting_vectors(drift, dim, rng)),
+        drift=drifting_vectors(drift, dim, rng),
         noise_std=log_uniform(rng, 0.02, 0.3),
         streams=streams,
     )
@@ -159,6 +159,11 @@ class NoisyLabels:
         reward = self._reward(self.means(), arm)
         self._begin(self._t + 1)
         return reward
+
+    def structure(self) -> Structure:
+        """Which label it is, and which of the two rules holds; what each arm pays then is to be learnt."""
+        state = self._label + self.n_arms * int(self._phases[self._t])
+        return levels(np.arange(self.n_arms) + self.n_arms * state, self._reward.noise_std)
 
     def _begin(self, t: int) -> None:
         self._t = t

@@ -17,8 +17,9 @@ import numpy as np
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.rewards import GaussianReward
+from tidepull.problems.structures import weights
 from tidepull.seeds import Streams
-from tidepull.types import Context, FloatArray
+from tidepull.types import Context, FloatArray, Structure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +76,12 @@ class SteadyContexts:
         self._begin()
         return reward
 
+    def structure(self) -> Structure:
+        """Weights that never change, of every arm or of all; also the directions in which contexts vary are known."""
+        groups = np.zeros(self.n_arms, np.int64) if self._shared else np.arange(self.n_arms)
+        inner = np.broadcast_to(self._inner, (self.n_arms, self._rank))
+        return weights(groups, inner, self._reward.noise_std)
+
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k over the contexts."""
         means = [(inner @ self._weights.T).ravel() for inner in itertools.islice(self._drawn(), horizon)]
@@ -87,7 +94,7 @@ class SteadyContexts:
             yield rng.standard_normal((self.n_arms if self._shared else 1, self._rank))
 
     def _begin(self) -> None:
-        inner = next(self._contexts)
+        inner = self._inner = next(self._contexts)
         self._seen = inner if self._spread is None else inner @ self._spread
         self._means: FloatArray = (inner @ self._weights.T).ravel()
         self._seen.flags.writeable = self._means.flags.writeable = False

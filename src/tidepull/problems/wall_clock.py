@@ -12,8 +12,9 @@ import numpy as np
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import read_only
 from tidepull.problems.rewards import BernoulliReward
+from tidepull.problems.structures import waves
 from tidepull.seeds import Streams
-from tidepull.types import Context, FloatArray
+from tidepull.types import Context, FloatArray, Structure
 
 DAY, WEEK = 86_400.0, 604_800.0
 MONDAY = 1_767_571_200.0  # 5 January 2026, 00:00
@@ -61,6 +62,12 @@ class WallClockArms:
         reward = self._reward(self._means, arm)
         self._advance()
         return reward
+
+    def structure(self) -> Structure:
+        """A daily wave whose peak is known, and the weekend, for every arm."""
+        hour, weekend = self._time % DAY / 3600, 1.0 if _is_weekend(self._time) else -1.0
+        swing = np.cos(2 * np.pi * (hour - self._peak) / 24)
+        return waves(np.stack([np.ones(self.n_arms), swing, np.full(self.n_arms, weekend)], axis=1), None)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k p_k - mean_k p_k over the visits."""

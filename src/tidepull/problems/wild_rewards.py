@@ -8,8 +8,9 @@ import numpy as np
 
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.rewards import GaussianReward
+from tidepull.problems.structures import levels
 from tidepull.seeds import Streams
-from tidepull.types import Context, FloatArray
+from tidepull.types import Context, FloatArray, Structure
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +49,12 @@ class WildRewards:
     def means(self) -> FloatArray:
         """What arms pay but for noise, which is symmetric."""
         return self._at(self._t)
+
+    def structure(self) -> Structure:
+        """Which phase it is; every arm has a level in each. Wild rewards are not announced."""
+        half = self._parameters.half_period
+        phase = (self._t // half) % 2 if half else 0
+        return levels(np.arange(self.n_arms) + self.n_arms * phase, self._parameters.noise_std)
 
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k."""

@@ -1,0 +1,150 @@
+"""The specialist who knows how a world changes, and has only its values to learn: what a policy that must find the
+structure out can at best come near to.
+
+The expected reward of arm k is w_g . x with g = groups[k], x = vectors[k] (`types.Structure`). Each w_g is drawn from
+its posterior once in a round, and the arm with the largest w_g . x is played (Thompson sampling):
+
+    rewards of 0 and 1, a number for each group     w_g ~ Beta(1 + successes, 1 + failures)
+    else                                            w_g ~ N(m, P), a Kalman filter with the known noise s^2 and step q:
+                                                    P <- P + q^2 I in every round;
+                                                    K = P x / (x . P x + s^2), m <- m + K (r - x . m), P <- P - K (P x)'
+
+where rewards of 0 and 1 on vectors are given s^2 = p (1 - p) at the predicted p, at least 0.05. A reward that lies
+eight standard deviations off is nobody's value and is not learnt from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.parameters import NoParameters
+from tidepull.policies.choice import best_arm
+from tidepull.seeds import Streams
+from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot, Structure
+
+_ABSURD = 8.0
+_PATIENCE = 10_000
+"""Rounds for which a reward is waited for."""
+
+
+@dataclass(slots=True)
+class _Value:
+    """What is believed of one w: its mean and covariance, when that was, and how many successes and failures."""
+
+    mean: FloatArray
+    spread: FloatArray
+    round: int
+    wins: float = 0.0
+    losses: float = 0.0
+
+
+class Specialist:
+    """Thompson sampling on a structure that it is told before every choice; told nothing, it thinks all is steady."""
+
+    def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:
+        self._n_arms = shape.n_arms
+        self._rng = streams.generator("posterior")
+        self._round = 0
+        self._values: dict[int, _Value] = {}
+        self._open: dict[int, Structure] = {}
+
+    def choose(self, context: Context) -> int:
+        """As if nothing changed but for what is seen."""
+        return self.choose_told(context, steady(context, self._n_arms))
+
+    def choose_told(self, context: Context, structure: Structure) -> int:
+        """The best arm under one draw of every value that holds now."""
+        drawn = {int(group): self._draw(int(group), structure) for group in np.unique(structure.groups)}
+        scores = [drawn[int(g)] @ x for g, x in zip(structure.groups, structure.vectors, strict=True)]
+        self._open[self._round] = structure
+        self._open.pop(self._round - _PATIENCE, None)
+        self._round += 1
+        return best_arm(np.array(scores), context.available, self._rng)
+
+    def learn(self, event: Event) -> None:
+        """The value that held in that round learns the reward."""
+        number = self._round - 1 if event.decided is None else event.decided
+        told = self._open.pop(number, None) or steady(event.context, self._n_arms)
+        value, x = self._at(int(told.groups[event.arm]), told), told.vectors[event.arm]
+        if told.noise is None:
+            value.wins, value.losses = value.wins + event.reward, value.losses + 1 - event.reward
+        said = float(x @ value.mean)
+        noise = max(0.05, said * (1 - said)) if told.noise is None else told.noise**2
+        seen = value.spread @ x
+        if (event.reward - said) ** 2 > _ABSURD**2 * (float(x @ seen) + noise):
+            return
+        gain = seen / (x @ seen + noise + 1e-12)
+        value.mean = value.mean + gain * (event.reward - said)
+        value.spread = value.spread - np.outer(gain, seen)
+
+    def _draw(self, group: int, told: Structure) -> FloatArray:
+        value = self._at(group, told)
+        if told.noise is None and told.step == 0 and len(value.mean) == 1:
+            return self._rng.beta(1 + value.wins, 1 + value.losses, size=1)
+        size = len(value.mean)
+        lower = np.linalg.cholesky(value.spread + 1e-12 * np.eye(size))
+        return np.asarray(value.mean + lower @ self._rng.standard_normal(size))
+
+    def _at(self, group: int, told: Structure) -> _Value:
+        """What is believed now; a value that walks is less well known with every round."""
+        value = self._values.get(group)
+        if value is None:
+            value = _Value(np.array(told.mean), np.diag(np.square(told.std)), self._round)
+            self._values[group] = value
+        if told.step:
+            value.spread = value.spread + (self._round - value.round) * told.step**2 * np.eye(len(value.mean))
+        value.round = self._round
+        return value
+
+    def snapshot(self) -> Snapshot:
+        """Every value, what was told of open rounds, and the generator's position."""
+        return {
+            "kind": "specialist",
+            "round": self._round,
+            "values": {
+                str(group): {
+                    "mean": v.mean,
+                    "spread": v.spread,
+                    "round": v.round,
+                    "counts": [v.wins, v.losses],
+                }
+                for group, v in self._values.items()
+            },
+            "open": {str(number): _packed(told) for number, told in self._open.items()},
+            "generator": generator_state(self._rng),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        check_kind(snapshot, "specialist")
+        self._round = read(snapshot, "round")
+        self._values = {
+            int(group): _Value(np.array(v["mean"]), np.array(v["spread"]), v["round"], *v["counts"])
+            for group, v in read(snapshot, "values").items()
+        }
+        self._open = {int(number): _unpacked(told) for number, told in read(snapshot, "open").items()}
+        restore_generator(self._rng, read(snapshot, "generator"))
+
+
+def steady(context: Context, n_arms: int) -> Structure:
+    """A world in which nothing changes: weights of arms' vectors, or every arm's own on what is seen."""
+    if context.arm_features is not None:
+        size = context.arm_features.shape[1]
+        return Structure(np.zeros(n_arms, np.int64), context.arm_features, 0.1, np.zeros(size), np.ones(size))
+    seen = np.ones(1) if context.observation is None else np.append(1.0, context.observation)
+    vectors = np.tile(seen, (n_arms, 1))
+    return Structure(np.arange(n_arms), vectors, 0.5, np.zeros(len(seen)), np.ones(len(seen)))
+
+
+def _packed(told: Structure) -> Snapshot:
+    return {
+        "groups": np.array(told.groups), "vectors": np.array(told.vectors), "noise": told.noise, "step": told.step,
+        "mean": np.array(told.mean), "std": np.array(told.std),
+    }  # fmt: skip
+
+
+def _unpacked(kept: Snapshot) -> Structure:
+    return Structure(kept["groups"], kept["vectors"], kept["noise"], kept["mean"], kept["std"], kept["step"])
