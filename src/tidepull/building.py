@@ -35,6 +35,8 @@ def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> 
     """The policy itself when given an object, else built from its id on its own stream, behind its guard."""
     if is_named(policy):
         entry, parameters = policies.resolve(policy)
+        if entry.guest is not None:
+            entry.guest.require(entry.id)
         return guarded(entry, parameters, shape, Streams(seed).child("policy"))
     _require(policy, "policy", ("choose", "learn"))
     return cast(Learner, policy)

@@ -1,4 +1,4 @@
-"""`tidepull list problems|policies|suites`: every id, what it is, and what can be set."""
+"""`tidepull list problems|policies|guests|suites`: every id, what it is, and what can be set."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from tidepull.bench.suites.suite import own_suites, read_table
 from tidepull.cli.console import out, print_json
+from tidepull.errors import ParameterError
 from tidepull.parameters import ParameterDoc, describe
 from tidepull.policies import policies
 from tidepull.problems import problems
@@ -21,29 +22,49 @@ class Listed(StrEnum):
 
     problems = "problems"
     policies = "policies"
+    guests = "guests"
     suites = "suites"
 
 
 def list_registered(
-    kind: Listed = typer.Argument(help="What to list."),
+    kind: Listed = typer.Argument(help="What to list; guests are policies of other libraries."),
+    all_: bool = typer.Option(False, "--all", help="With policies: guests as well."),
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
-    """List every problem or policy with its parameters, or the suites that come with tidepull."""
+    """List every problem, policy or guest with its parameters, or the suites that come with tidepull."""
     if kind is Listed.suites:
         _list_suites(json=json)
         return
-    entries: list[Entry[Any]] = list(problems if kind is Listed.problems else policies)
+    entries = _entries(kind, guests=all_)
     if json:
         print_json([_as_json(entry, kind) for entry in entries])
         return
     for entry in entries:
-        out.print(f"[bold cyan]{entry.id}[/]  {entry.description}", soft_wrap=True)
+        out.print(f"[bold cyan]{entry.id}[/]  {escape(entry.description + _needed(entry))}", soft_wrap=True)
         for doc in _documented(entry):
             limits = f" \\[{doc.range}]" if doc.range else ""
             out.print(
                 f"    [green]{doc.name}[/] = {doc.default}  [dim]{doc.description} ({doc.kind}{limits})[/]",
                 soft_wrap=True,
             )
+
+
+def _entries(kind: Listed, *, guests: bool) -> list[Entry[Any]]:
+    if guests and kind is not Listed.policies:
+        raise ParameterError("--all shows guests beside policies: tidepull list policies --all")
+    if kind is Listed.problems:
+        return list(problems)
+    if kind is Listed.guests:
+        return [*policies.guests()]
+    return [*policies, *(policies.guests() if guests else ())]
+
+
+def _needed(entry: Entry[Any]) -> str:
+    guest = entry.guest
+    if guest is None:
+        return ""
+    missing = f"is not installed: pip install 'tidepull[{guest.extra}]'"
+    return f" ({guest.name} {guest.version or missing})"
 
 
 def _list_suites(*, json: bool) -> None:
@@ -66,6 +87,8 @@ def _as_json(entry: Entry[Any], kind: Listed) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": entry.id, "description": entry.description}
     if kind is Listed.problems:
         shown["horizon"] = entry.horizon
+    if entry.guest is not None:
+        shown |= {"package": entry.guest.name, "extra": entry.guest.extra, "installed": entry.guest.version}
     shown["parameters"] = [
         {"name": d.name, "kind": d.kind, "default": d.default, "description": d.description, "range": d.range}
         for d in _documented(entry)

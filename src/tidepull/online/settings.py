@@ -39,7 +39,12 @@ class Settings:
     retain: float | None = None
 
     def __post_init__(self) -> None:
-        policies.resolve((self.policy, self.parameters))
+        entry, _ = policies.resolve((self.policy, self.parameters))
+        if entry.guest is not None:
+            raise ParameterError(
+                f"policy: {self.policy} has no snapshots, because its state lies inside {entry.guest.name}, so an "
+                "agent could not restore it; choose one of tidepull's own (tidepull list policies)"
+            )
         if self.policy == "oracle":
             raise ParameterError("policy: the oracle needs the truth, which an agent has not got")
         Clock(self.zone)

@@ -1,4 +1,6 @@
-"""What trials need before they can run, data files and extras, found out by building each of their worlds once."""
+"""What trials need before they can run, data files and extras, found out by building each of their worlds once.
+
+A guest's package is only looked for, not imported."""
 
 from __future__ import annotations
 
@@ -8,6 +10,7 @@ from tidepull.bench.suites.modules import load_modules
 from tidepull.bench.suites.spec import TrialSpec, canonical
 from tidepull.building import build_problem
 from tidepull.errors import DataError, MissingExtraError
+from tidepull.policies import policies
 
 
 def lacking(specs: Iterable[TrialSpec]) -> dict[str, list[TrialSpec]]:
@@ -18,9 +21,15 @@ def lacking(specs: Iterable[TrialSpec]) -> dict[str, list[TrialSpec]]:
         world = (spec.problem, canonical(spec.problem_parameters), spec.modules)
         if world not in worlds:
             worlds[world] = _missing(spec)
-        if worlds[world]:
-            found.setdefault(worlds[world], []).append(spec)
+        if reason := worlds[world] or _absent(spec):
+            found.setdefault(reason, []).append(spec)
     return found
+
+
+def _absent(spec: TrialSpec) -> str:
+    """Empty unless the policy is a guest whose package is not here."""
+    guest = policies.entry(spec.policy).guest
+    return "" if guest is None or guest.installed else str(MissingExtraError(spec.policy, guest.extra))
 
 
 def _missing(spec: TrialSpec) -> str:

@@ -80,14 +80,16 @@ class TrialSpec:
             **({} if self.delay_text == AT_ONCE else {"delay": self.delay_text}),
         }
 
-    def _versions(self) -> dict[str, int]:
-        """Versions of the problem and the policy, where they are not the first."""
+    def _versions(self) -> dict[str, int | str]:
+        """Versions of the problem and the policy, where they are not the first, and of a guest's package."""
         load_modules(self.modules)
+        policy = registry.policies.entry(self.policy)
         versions = {
             "problem_version": registry.problems.entry(self.problem).version,
-            "policy_version": registry.policies.entry(self.policy).version,
+            "policy_version": policy.version,
         }
-        return {name: version for name, version in versions.items() if version > 1}
+        package = {} if policy.guest is None else {policy.guest.name: policy.guest.version}
+        return {name: version for name, version in versions.items() if version > 1} | package
 
     @property
     def resolved_parameters(self) -> tuple[str, str]:

@@ -1,0 +1,145 @@
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tidepull import Agent, Context, Event, ProblemShape
+from tidepull.bench.running.executors import LocalProcesses
+from tidepull.bench.suites.needs import lacking
+from tidepull.bench.suites.spec import TrialSpec
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_policy
+from tidepull.errors import MissingExtraError, ParameterError, SnapshotError, UnknownIdError
+from tidepull.extras import Package
+from tidepull.policies import policies
+
+GUESTS = policies.guests()
+IDS = [entry.id for entry in GUESTS]
+HERE = [entry.id for entry in GUESTS if entry.guest is not None and entry.guest.installed]
+each_guest = pytest.mark.parametrize("id", HERE)
+
+
+def global_state() -> list[Any]:
+    return [random.getstate(), str(np.random.get_state()), np.geterr()]  # noqa: NPY002
+
+
+def spec(id: str, **others: Any) -> TrialSpec:
+    return TrialSpec(problem="flipping-bernoulli", policy=id, horizon=20, seed=0, **others)
+
+
+@pytest.fixture
+def absent(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The id of a guest whose package is not installed."""
+    entry = policies.entry("vw-bag")
+    gone = replace(entry, guest=Package("no_such_package", "vw"))
+    monkeypatch.setitem(policies._guests, "vw-bag", gone)
+    return "vw-bag"
+
+
+def test_guests_have_prefixes_of_the_table_and_are_no_residents() -> None:
+    assert {id.partition("-")[0] for id in IDS} == set(policies._modules)
+    assert not set(IDS) & set(policies.ids())
+
+
+def test_no_guest_is_imported_before_it_is_asked_for() -> None:
+    code = (
+        "import sys; from tidepull.policies import policies; policies.entry('tide')\n"
+        "assert not [name for name in sys.modules if 'neighbours' in name], sys.modules\n"
+        "policies.entry('vw-bag')\n"
+        "assert 'tidepull.neighbours.guests.vowpal_wabbit' in sys.modules\n"
+        "assert 'vowpalwabbit' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_an_unknown_guest_is_answered_with_the_nearest() -> None:
+    with pytest.raises(UnknownIdError, match="did you mean 'vw-squarecb'"):
+        policies.entry("vw-squarcb")
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_parameters_of_guests_are_checked_without_their_package(id: str) -> None:
+    entry, parameters = policies.resolve(id)
+    assert entry.parse(parameters.to_mapping()) == parameters
+    with pytest.raises(ParameterError, match=f"{id}: there is no parameter 'no-such'"):
+        policies.resolve((id, {"no-such": 1}))
+
+
+@each_guest
+def test_a_guest_plays_the_same_arms_under_the_same_seed_and_touches_no_global_generator(id: str) -> None:
+    before = global_state()
+    first, again, other = (run_trial("flipping-bernoulli", id, horizon=60, seed=seed) for seed in (1, 1, 2))
+    after = global_state()
+    assert first.arms.tolist() == again.arms.tolist()
+    assert len(set(first.arms.tolist())) > 1
+    assert first.arms.tolist() != other.arms.tolist()
+    assert before == after
+
+
+@each_guest
+def test_a_guest_keeps_to_the_arms_that_are_available(id: str) -> None:
+    policy = build_policy((id, horizon(id)), ProblemShape(4), seed=0)
+    context = Context(available=np.array([False, True, False, True]))
+    arms = []
+    for _ in range(25):
+        arms.append(policy.choose(context))
+        policy.learn(Event(context, arms[-1], float(arms[-1] == 3)))
+    assert set(arms) <= {1, 3}
+
+
+@each_guest
+def test_rewards_of_a_guest_may_be_late_or_missing_and_events_may_come_from_a_log(id: str) -> None:
+    trial = run_trial("flipping-bernoulli", id, horizon=40, seed=0, delay="geometric:3:0.2")
+    assert len(trial.arms) == 40
+    policy = build_policy((id, horizon(id)), ProblemShape(3), seed=0)
+    for k in range(6):
+        policy.learn(Event(Context(), k % 3, 1.0))
+    assert policy.choose(Context()) in range(3)
+
+
+@each_guest
+def test_a_guest_says_that_it_has_no_snapshots(id: str) -> None:
+    policy = build_policy((id, horizon(id)), ProblemShape(3), seed=0)
+    with pytest.raises(SnapshotError, match=f"{id} has no snapshots: its state lies inside"):
+        policy.snapshot()
+
+
+@pytest.mark.parametrize("id", IDS)
+def test_an_agent_refuses_a_guest_when_it_is_made(id: str) -> None:
+    with pytest.raises(ParameterError, match=f"policy: {id} has no snapshots"):
+        Agent.memory(arms=["a", "b"], policy=id)
+
+
+def test_a_missing_package_is_named_before_trials_start(absent: str) -> None:
+    sentence = f"{absent} needs the extra 'vw': pip install 'tidepull\\[vw\\]'"
+    with pytest.raises(MissingExtraError, match=sentence):
+        run_trial("flipping-bernoulli", absent, horizon=5)
+    found = lacking([spec(absent), spec("random")])
+    assert [lost[0].policy for lost in found.values()] == [absent]
+    assert "pip install 'tidepull[vw]'" in next(iter(found))
+
+
+def test_the_version_of_a_guests_package_is_part_of_a_trials_identity(absent: str) -> None:
+    assert spec("vw-cover").content["vowpalwabbit"] == Package("vowpalwabbit", "vw").version
+    assert spec("vw-cover").hash != spec(absent).hash
+    assert "no_such_package" not in spec("random").content
+
+
+@pytest.mark.skipif(not HERE, reason="no guest's package is installed")
+def test_worker_processes_find_guests_by_their_ids() -> None:
+    (result,) = LocalProcesses(1).run([spec(HERE[-1])])
+    assert result.error == ""
+    assert result.trial is not None
+    assert result.trial.arms.tolist() == run_trial("flipping-bernoulli", HERE[-1], horizon=20).arms.tolist()
+
+
+def horizon(id: str) -> dict[str, Any]:
+    """Guests that want to know how long a trial is, told so."""
+    known = policies.entry(id).parameters.__dataclass_fields__
+    return {"horizon": 100} if "horizon" in known else {}
