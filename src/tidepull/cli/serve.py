@@ -28,6 +28,9 @@ def serve(
     ),
     insecure: bool = typer.Option(False, "--insecure", help="Let anybody in; on loopback only."),
     quiet: bool = typer.Option(False, "--quiet", help="No access log."),
+    log: Path = typer.Option(
+        None, "--log", metavar="FILE", help="The access log, JSON lines (default: stderr)."
+    ),
     requests: float = typer.Option(
         10_000.0, "--requests", min=1, help="Requests a second that one token may make."
     ),
@@ -41,7 +44,7 @@ def serve(
     except ModuleNotFoundError:
         raise MissingExtraError("tidepull serve", "serve") from None
     limits = Limits(requests=requests, agents=agents)
-    choices = Choices(db, host, port, tokens, insecure, quiet, limits)
+    choices = Choices(db, host, port, tokens, insecure, quiet, log, limits)
     run(prepare(choices), host, port, lambda url: say(f"listening on {url}; agents in {db}"))
 
 

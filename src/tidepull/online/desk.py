@@ -287,7 +287,10 @@ class Desk:
     def _last_before(self, to: Any) -> int:
         if isinstance(to, str) and self.decisions.number(to) is not None:
             return self.decisions.find(to).record.seq
-        moment = self.clock.read(to)
+        try:
+            moment = self.clock.read(to)
+        except InputError as error:
+            raise InputError(f"rollback: to is no decision of this agent and no moment ({error})") from None
         return max((record.seq for record in self.ledger.tail(0) if record.at <= moment), default=0)
 
     # ---- work

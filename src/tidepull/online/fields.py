@@ -273,7 +273,10 @@ def field_of(given: Any, name: str) -> Field:
         return given
     if isinstance(given, dict) and given.get("kind") in KINDS:
         values = {key: value for key, value in given.items() if key != "kind"}
-        return KINDS[given["kind"]](**values)
+        try:
+            return KINDS[given["kind"]](**values)
+        except (TypeError, FieldError) as error:
+            raise ParameterError(f"context: field '{name}' cannot be made of {given!r} ({error})") from None
     by_type = {float: Number, int: Number, str: Category, bool: Boolean, datetime: Timestamp, date: Timestamp}
     if isinstance(given, type) and given in by_type:
         made: Field = by_type[given]()
@@ -295,7 +298,10 @@ def finite_number(value: Any) -> float | None:
     """A float of a sensible size, None for NaN."""
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
         raise FieldError(f"must be a number, got {value!r}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
     if math.isnan(number):
         return None
     if abs(number) > _LARGEST:

@@ -103,11 +103,11 @@ class Mind:
 
     def learn(self, seq: int, choice: Choice, decided_at: float, reward: float) -> bool:
         """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was taken back."""
+        learns = not self.frozen and not any(after < seq <= upto for after, upto in self.erased)
+        if learns:
+            self.learning.learn(choice, decided_at, reward)
         self.rewards += 1
-        if self.frozen or any(after < seq <= upto for after, upto in self.erased):
-            return False
-        self.learning.learn(choice, decided_at, reward)
-        return True
+        return learns
 
     def slice(self) -> bool:
         """One slice of upkeep, counted; True while more is pending."""

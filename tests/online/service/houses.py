@@ -47,7 +47,7 @@ class House:
         self.app = make_app(self.service)
         self._runner.run(self.service.start())
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
-        self._client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+        self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
     def token(self, agents: str, *scopes: str, **given: Any) -> str:
         """A new token in clear."""
@@ -71,7 +71,7 @@ class House:
         if body is not None:
             given["content"] = body if isinstance(body, bytes) else json.dumps(body)
             headers.setdefault("content-type", "application/json")
-        return await self._client.request(method, path, headers=headers, **given)
+        return await self.client.request(method, path, headers=headers, **given)
 
     def ask(self, method: str, path: str, body: Any = None, **given: Any) -> httpx.Response:
         return self.run(self.asked(method, path, body, **given))  # type: ignore[no-any-return]
@@ -85,7 +85,7 @@ class House:
         return [json.loads(line) for line in (self.root / name).read_text().splitlines()]
 
     def stop(self) -> None:
-        self.run(self._client.aclose())
+        self.run(self.client.aclose())
         self.run(self.service.stop())
         self._access.close()
 

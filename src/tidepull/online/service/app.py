@@ -87,6 +87,8 @@ class Door:
             await send(message)
 
         try:
+            if len(headers) != len(scope["headers"]):
+                _require_once(scope["headers"])
             if self.service.tokens.insecure and not _LOOPBACK.match(headers.get(b"host", b"localhost")):
                 raise HttpError(
                     421,
@@ -187,6 +189,14 @@ class Resource:
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise HttpError(415, "A compressed body is not taken: send it as it is.")
         return await read_body(receive, headers.get(b"content-length"), self._service.limits)
+
+
+def _require_once(headers: list[tuple[bytes, bytes]]) -> None:
+    """Headers that decide something must not contradict themselves."""
+    names = [name for name, _ in headers]
+    for name in (b"authorization", b"content-type", b"content-encoding", b"idempotency-key", b"host"):
+        if names.count(name) > 1:
+            raise HttpError(400, f"The header {name.decode()} came more than once.")
 
 
 _NOBODY = Token("", "", (), ())

@@ -49,9 +49,19 @@ class Directory:
         """Whether there is one of that name."""
         return self._path(name).is_file()
 
-    def open(self, name: str, **given: Any) -> Agent:
-        """The agent of that name, made if something is given."""
-        return Agent(self._path(name), upkeep="manual", **given)
+    def open(self, name: str) -> Agent:
+        """The agent of that name."""
+        return Agent(self._path(name), upkeep="manual")
+
+    def make(self, name: str, given: dict[str, Any]) -> None:
+        """A new agent, whole or not at all: under another name until all is written."""
+        self.remove(f".{name}")
+        try:
+            Agent(self._path(f".{name}"), upkeep="manual", **given).close()
+            with explained("write", self.root):
+                self._path(f".{name}").replace(self._path(name))
+        finally:
+            self.remove(f".{name}")
 
     def remove(self, name: str) -> None:
         """Delete its files for good."""
@@ -129,7 +139,7 @@ class Hosting:
     async def make(self, name: str, given: dict[str, Any]) -> Hosted:
         """A new agent; a 409 if there is one of that name."""
         async with self._door(name):
-            if name in self._open or await self._elsewhere(lambda: self._is_made(name)):
+            if name in self._open or await self._elsewhere(lambda: self._store.exists(name)):
                 raise HttpError(
                     409, f"There is an agent '{name}' already: delete it first, or choose another name."
                 )
@@ -137,7 +147,8 @@ class Hosting:
                 raise HttpError(
                     409, f"There are {self._most} agents already, which is the most that this service takes."
                 )
-            return await self._load(name, given)
+            await self._elsewhere(lambda: self._store.make(name, given))
+            return await self._load(name)
 
     async def delete(self, name: str) -> None:
         """Delete an agent for good; a 404 if there is none."""
@@ -173,26 +184,16 @@ class Hosting:
             if name in self._open:
                 return self._open[name]
             try:
-                return await self._load(name, {})
+                return await self._load(name)
             except WrongStoreError:
                 raise _unknown(name) from None
 
-    async def _load(self, name: str, given: dict[str, Any]) -> Hosted:
-        agent = await self._elsewhere(lambda: _warmed(self._store.open(name, **given)))
+    async def _load(self, name: str) -> Hosted:
+        agent = await self._elsewhere(lambda: _warmed(self._store.open(name)))
         turns = Turns(agent, self._metrics, self.executor, remote=self._store.remote)
         self._open[name] = Hosted(name, agent, turns, self.executor)
         self._metrics.open_agents.set(len(self._open))
         return self._open[name]
-
-    def _is_made(self, name: str) -> bool:
-        """A file of an agent whose making was cut off is none yet."""
-        if not self._store.exists(name):
-            return False
-        try:
-            self._store.open(name).close()
-        except WrongStoreError:
-            return False
-        return True
 
     async def _let_go(self, name: str, *, save: bool = True) -> None:
         hosted = self._open.pop(name, None)

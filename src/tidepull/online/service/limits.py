@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,13 +15,12 @@ MOST_FIELDS, MOST_TEXT, MOST_TAGS, MOST_NAME = 256, 1000, 256, 200
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bytes of a body, items of a batch, agents, requests a second for each token, seconds for a body to come."""
+    """Bytes of a body, items of a batch, agents, requests a second for each token."""
 
     body: int = 1_000_000
     batch: int = 1000
     agents: int = 1000
     requests: float = 10_000.0
-    patience: float = 10.0
 
 
 class Rates:
@@ -50,35 +48,21 @@ class Rates:
 
 
 async def read_body(receive: Callable[[], Any], declared: bytes | None, limits: Limits) -> bytes:
-    """The body of a request; too large is a 413 and too slow a 408."""
+    """The body of a request; too large is a 413. How long it may take is the connection's business (`server.py`)."""
     if declared is not None and (not declared.isdigit() or int(declared) > limits.body):
         raise _too_large(limits)
-    message = await _next(receive, limits)
-    body: bytes = message.get("body", b"")
-    if not message.get("more_body"):
-        if len(body) > limits.body:
-            raise _too_large(limits)
-        return body
-    parts, size = [body], len(body)
-    while message.get("more_body"):
-        message = await _next(receive, limits)
-        size += len(message.get("body", b""))
+    parts: list[bytes] = []
+    size, more = 0, True
+    while more:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise ConnectionResetError
+        body, more = message.get("body", b""), message.get("more_body", False)
+        size += len(body)
         if size > limits.body:
             raise _too_large(limits)
-        parts.append(message.get("body", b""))
-    return b"".join(parts)
-
-
-async def _next(receive: Callable[[], Any], limits: Limits) -> Any:
-    try:
-        message = await asyncio.wait_for(receive(), limits.patience)
-    except TimeoutError:
-        raise HttpError(
-            408, f"The body did not come within {limits.patience:g} seconds.", {"connection": "close"}
-        ) from None
-    if message["type"] == "http.disconnect":
-        raise ConnectionResetError
-    return message
+        parts.append(body)
+    return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
 def _too_large(limits: Limits) -> HttpError:

@@ -10,22 +10,28 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
+import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidepull.errors import InputError, ParameterError
+from tidepull.files import explained
 from tidepull.online.service.app import Door, make_app
 from tidepull.online.service.auth import Tokens
 from tidepull.online.service.hosting import Directory
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits
+from tidepull.online.service.problems import HttpError
 from tidepull.online.service.service import Service
 
 TOKENS, AUDIT = "tokens.json", "audit.jsonl"
 PATIENCE = 10
-"""Seconds that the head of a request may take to come."""
+"""Seconds that a request may take to come."""
+
+LONGEST_HEAD = 65_536
+"""Bytes that the head of a request may have."""
 
 GRACE = 30
 """Seconds that a stop waits for requests that were accepted."""
@@ -41,6 +47,7 @@ class Choices:
     tokens: Path | None = None
     insecure: bool = False
     quiet: bool = False
+    log: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -62,8 +69,15 @@ def prepare(choices: Choices) -> Door:
             f"there is no tokens file {path}: make a token with `tidepull token new --tokens {path} "
             "--agent '*' --scope admin`, or try things out with --insecure"
         )
-    journal = Journal(None if choices.quiet else sys.stderr, store.root / AUDIT)
+    journal = Journal(None if choices.quiet else _access(choices.log), store.root / AUDIT)
     return make_app(Service(store, Tokens(path), choices.limits, journal))
+
+
+def _access(path: Path | None) -> TextIO:
+    if path is None:
+        return sys.stderr
+    with explained("write", path):
+        return path.open("a")
 
 
 def is_loopback(host: str) -> bool:
@@ -125,9 +139,10 @@ class Server(uvicorn.Server):
 
 
 class Impatient(HttpToolsProtocol):
-    """Closes connections whose first request, or next one once it has begun, does not come in time."""
+    """Ends connections on which a request was begun and does not come to its end in time."""
 
     _deadline: Any = None
+    _head = 0  # bytes of a request's head that came so far; -1: it is complete
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait."""
@@ -135,15 +150,26 @@ class Impatient(HttpToolsProtocol):
         self._wait()
 
     def data_received(self, data: bytes) -> None:
-        """Something came."""
-        if self._deadline is None and (self.cycle is None or self.cycle.response_complete):
+        """Something came; a request that it begins must come to its end."""
+        if self._deadline is None:
             self._wait()
         super().data_received(data)
+        if self._head >= 0 and self.parser is not None:
+            self._head += len(data)
+            if self._head > LONGEST_HEAD and not self.transport.is_closing():
+                self.transport.write(TOO_LONG)
+                self.transport.close()
 
     def on_headers_complete(self) -> None:
         """The head is there."""
-        self._rest()
+        self._head = -1
         super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """All of a request is there."""
+        self._rest()
+        self._head = 0
+        super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nobody is there any more."""
@@ -161,7 +187,22 @@ class Impatient(HttpToolsProtocol):
     def _give_up(self) -> None:
         self._deadline = None
         if not self.transport.is_closing():
-            self.transport.write(
-                b"HTTP/1.1 408 Request Timeout\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
-            )
+            if self.cycle is None or not self.cycle.response_started:
+                self.transport.write(TOO_SLOW)
             self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is not HTTP gets the same form of answer as everything else."""
+        self.transport.write(_plain(HttpError(400, "This is not a request as HTTP has them.")))
+        self.transport.close()
+
+
+def _plain(problem: HttpError) -> bytes:
+    """An answer without the application, after which the connection is closed."""
+    body = msgspec.json.encode(problem.body())
+    head = f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: application/problem+json\r\n"
+    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
+
+
+TOO_SLOW = _plain(HttpError(408, f"The request did not come to its end within {PATIENCE} seconds."))
+TOO_LONG = _plain(HttpError(431, f"The head of the request is longer than {LONGEST_HEAD:,} bytes."))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-
 from tidepull.online.agent import Decision
 from tidepull.online.desk import Request
 from tidepull.online.service.auth import Scope
@@ -58,7 +56,13 @@ def _request(body: ChooseBody, key: str | None) -> Request:
 
 
 def _made(decision: Decision) -> DecisionMade:
-    return DecisionMade(**asdict(decision))
+    return DecisionMade(
+        id=decision.id,
+        arm=decision.arm,
+        propensity=decision.propensity,
+        group=decision.group,  # type: ignore[arg-type]
+        at=decision.at,
+    )
 
 
 _ASKED = {"context": {"device": "phone", "age": 31}, "id": "visit 17"}

@@ -1,0 +1,145 @@
+"""`tidepull serve` is killed (SIGKILL) under load, again and again, and its ledger is audited each time.
+
+    python -m benchmarks.service_kills [--kills 100]
+
+Six connections make named decisions, repeat some of them, and pay rewards. What was answered must be in the ledger as
+it was answered, once; whatever is repeated after the restart gets the same answer. Writes results/service_kills.csv.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import csv
+import json
+import os
+import random
+import signal
+import tempfile
+import threading
+import time
+from collections import Counter
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from benchmarks.machine import describe
+from benchmarks.wire import Connection, request
+from tidepull.online.agent import Agent
+from tidepull.online.records import Choice, Kind, unpack_reward
+
+OUT = Path(__file__).parents[1] / "results" / "service_kills.csv"
+
+
+class Shop:
+    """Callers and what they were told."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[str, str, Any]] = []
+        self._next = 0
+        self._rng = random.Random(0)
+
+    async def busy(self, port: int, token: str, connections: int) -> None:
+        """Ask until nobody answers any more."""
+        await asyncio.gather(*(self._caller(port, token) for _ in range(connections)))
+
+    async def _caller(self, port: int, token: str) -> None:
+        try:
+            connection = await Connection.to(port)
+        except OSError:
+            return
+        with suppress(OSError, asyncio.IncompleteReadError):
+            while True:
+                await self._visit(connection, token)
+        connection.close()
+
+    async def _visit(self, connection: Connection, token: str) -> None:
+        n, self._next = self._next, self._next + 1
+        if n and self._rng.random() < 0.2:  # somebody was not sure that he was heard
+            n = self._rng.randrange(max(0, n - 300), n)
+        body: dict[str, Any] = {"id": f"visit {n}", "context": {"age": 20 + n % 50, "device": "phone"}}
+        made = await self._ask(connection, request("/v1/agents/shop/choose", body, token))
+        self.told.append(("decided", f"visit {n}", made))
+        if n % 7:
+            body = {"id": f"visit {n}", "reward": n % 2}
+            await self._ask(connection, request("/v1/agents/shop/reward", body, token))
+            self.told.append(("paid", f"visit {n}", float(n % 2)))
+
+    async def _ask(self, connection: Connection, data: bytes) -> Any:
+        status, answer = await connection.ask(data)
+        if status != 200:
+            raise RuntimeError(f"status {status}: {answer!r}")
+        return json.loads(answer)
+
+    def wait_and_kill(self, pid: int, wanted: int, wait: float) -> None:
+        """Kill when so much was told and a little later."""
+        end = time.monotonic() + 60
+        while len(self.told) < wanted and time.monotonic() < end:
+            time.sleep(0.001)
+        time.sleep(wait)
+        os.kill(pid, signal.SIGKILL)
+
+
+def audited(path: Path, shop: Shop) -> list[str]:
+    """What of all that was told is not in the ledger, or is there otherwise, or twice."""
+    with Agent(path, read_only=True) as agent:
+        records = list(agent._desk.ledger.tail(0))
+        labels = [label for label, _ in agent.state().arms]
+        differences = agent._desk.mind.differences
+        ids = {record.name: agent._desk.decisions.id(record.seq) for record in records}
+    decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
+    paid = {record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD}
+    faults = [f"{differences} decisions came out otherwise when repeated"] if differences else []
+    if len(decisions) != sum(record.kind is Kind.DECISION for record in records):
+        faults.append("a decision is there twice")
+    rewards = Counter(record.ref for record in records if record.kind is Kind.REWARD)
+    faults += [f"decision {ref} was paid {count} times" for ref, count in rewards.items() if count > 1]
+    for what, name, said in shop.told:
+        record = decisions.get(name)
+        if record is None:
+            faults.append(f"{name} is lost")
+        elif what == "paid":
+            if paid.get(record.seq) != said:
+                faults.append(f"the reward of {name} is lost or another")
+        else:
+            arm, _, propensity = Choice.head(record.body)
+            found = {"id": ids[name], "arm": labels[arm], "propensity": propensity, "at": record.at}
+            if any(said[field] != value for field, value in found.items()):
+                faults.append(f"{name} was told {said}, the ledger has {found}")
+    return faults
+
+
+def main() -> None:
+    from tests.online.service.houses import SHOP
+    from tests.online.service.running import running
+
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--policy", default="bernoulli-ts")
+    given = parser.parse_args()
+    rng, shop, rows = random.Random(1), Shop(), []
+    with tempfile.TemporaryDirectory() as folder:
+        for kill in range(given.kills):
+            with running(Path(folder)) as service:
+                if kill == 0:
+                    assert service.ask("POST", "/v1/agents", {**SHOP, "policy": given.policy})[0] == 201
+                wanted = len(shop.told) + rng.randrange(50, 400)
+                killer = threading.Thread(
+                    target=shop.wait_and_kill, args=(service.pid, wanted, rng.random() * 0.02)
+                )
+                killer.start()
+                asyncio.run(shop.busy(service.port, service.token, 6))
+                killer.join()
+            faults = audited(Path(folder) / "shop.db", shop)
+            rows.append({"kill": kill + 1, "told": len(shop.told), "faults": len(faults)})
+            print(rows[-1], *faults[:3], flush=True)
+    with OUT.open("w", newline="") as handle:
+        handle.write(f"# {describe()}; {given.policy}\n")
+        writer = csv.DictWriter(handle, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    print(f"{given.kills} kills, {len(shop.told)} answers, {sum(row['faults'] for row in rows)} faults")
+
+
+if __name__ == "__main__":
+    main()

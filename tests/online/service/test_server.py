@@ -1,0 +1,132 @@
+"""A real server: what comes over the wire, how it stops, and what is left when it is killed under load."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import random
+import signal
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.service_kills import Shop, audited
+from tests.online.service.attacks import WIRE
+from tests.online.service.houses import SHOP
+from tests.online.service.running import Running, running
+from tidepull.online.agent import Agent
+
+
+@pytest.fixture(scope="module")
+def impatient(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    with running(tmp_path_factory.mktemp("impatient"), patience=0.3) as service:
+        assert service.ask("POST", "/v1/agents", SHOP)[0] == 201
+        yield service
+
+
+@pytest.mark.parametrize(("what", "data", "status", "says"), WIRE, ids=[row[0] for row in WIRE])
+def test_what_is_no_request_gets_a_problem_and_is_closed(
+    impatient: Running, what: str, data: bytes, status: int, says: str
+) -> None:
+    data = data.replace(b"TOKEN", impatient.token.encode())
+    if status == 404:
+        data = data.replace(b"\r\n\r\n", b"\r\nconnection: close\r\n\r\n")
+    head, _, body = impatient.say(data).partition(b"\r\n\r\n")
+    assert head.startswith(f"HTTP/1.1 {status} ".encode()), (what, head)
+    assert b"application/problem+json" in head
+    problem = json.loads(body)
+    assert problem["status"] == status
+    assert says in problem["detail"]
+    assert impatient.ask("GET", "/healthz") == (200, {"status": "ok"})
+
+
+def test_slow_client_does_not_hold_up_others(impatient: Running) -> None:
+    slow = [socket.create_connection(("127.0.0.1", impatient.port)) for _ in range(50)]
+    try:
+        for connection in slow:
+            connection.sendall(b"POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\ncontent-le")
+        started = time.perf_counter()
+        assert impatient.ask("POST", "/v1/agents/shop/choose", {})[0] == 200
+        assert time.perf_counter() - started < 5
+    finally:
+        for connection in slow:
+            connection.close()
+
+
+def test_client_that_hangs_up_leaves_a_decision_that_can_be_asked_for_again(impatient: Running) -> None:
+    body = json.dumps({"id": "hung up", "context": {"age": 3}}).encode()
+    head = (
+        f"POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {impatient.token}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
+        connection.sendall(head.encode() + body)
+    first = impatient.ask("POST", "/v1/agents/shop/choose", {"id": "hung up", "context": {"age": 3}})
+    assert first[0] == 200
+    assert impatient.ask("POST", "/v1/agents/shop/choose", {"id": "hung up", "context": {"age": 3}}) == first
+
+
+def test_sigterm_finishes_what_was_accepted_and_exits_with_0(tmp_path: Path) -> None:
+    with running(tmp_path) as service:
+        assert service.ask("POST", "/v1/agents", SHOP)[0] == 201
+        answered: list[str] = []
+        failed: list[Any] = []
+
+        def call(k: int) -> None:
+            for n in range(1000):
+                try:
+                    status, made = service.ask("POST", "/v1/agents/shop/choose", {"id": f"{k}/{n}"})
+                except OSError:
+                    return
+                except Exception as error:
+                    failed.append(error)
+                    return
+                assert status == 200
+                answered.append(made["id"])
+
+        threads = [threading.Thread(target=call, args=(k,)) for k in range(4)]
+        for thread in threads:
+            thread.start()
+        while len(answered) < 40:
+            time.sleep(0.005)
+        slow: list[int] = []
+        body = {**SHOP, "name": "slow", "policy": "tide"}
+        making = threading.Thread(target=lambda: slow.append(service.ask("POST", "/v1/agents", body)[0]))
+        making.start()
+        time.sleep(0.1)
+        assert not slow  # it is under way
+        assert service.end(signal.SIGTERM) == 0
+        for thread in (*threads, making):
+            thread.join()
+        assert slow == [201]
+    with Agent(tmp_path / "shop.db", read_only=True) as agent:
+        state = agent.state()
+        assert state.saved == state.records  # a snapshot was taken at the end
+        assert state.decisions >= len(answered)
+        known = agent._desk.decisions
+        assert all(known.find(id) for id in answered)
+    assert not failed
+
+
+def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed_under_load(tmp_path: Path) -> None:
+    rng, shop = random.Random(3), Shop()
+    for _ in range(3):
+        with running(tmp_path) as service:
+            if not shop.told:
+                assert service.ask("POST", "/v1/agents", SHOP)[0] == 201
+            wanted = len(shop.told) + rng.randrange(60, 200)
+            killer = threading.Thread(
+                target=shop.wait_and_kill, args=(service.pid, wanted, rng.random() * 0.01)
+            )
+            killer.start()
+            asyncio.run(shop.busy(service.port, service.token, 6))
+            killer.join()
+            service.process.join()
+            assert service.process.exitcode == -signal.SIGKILL
+        assert audited(tmp_path / "shop.db", shop) == []
+    assert len(shop.told) > 150
