@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -29,7 +31,7 @@ def test_every_estimator_equals_its_sum_written_out() -> None:
     n = 300
     p, pi = rng.uniform(0.02, 1, n), rng.uniform(0, 1, n)
     r, q, qpi = rng.normal(size=n), rng.normal(size=n), rng.normal(size=n)
-    rows = Rows(pi / p, r, q, qpi, np.zeros(n), 5.0)
+    rows = Rows(pi / p, r, q, qpi, np.zeros(n), np.zeros(n), 5.0)
     expected = dict.fromkeys(ESTIMATORS, 0.0)
     total = 0.0
     for i in range(n):
@@ -58,7 +60,9 @@ def test_weights_and_models_of_a_backtest_equal_a_direct_computation() -> None:
         here = np.zeros(400, bool)
         here[80 * fold : 80 * (fold + 1)] = True
         X, r, arm = full[~here], log.reward[~here], log.arm[~here]
-        b = np.linalg.solve(X.T @ X + np.eye(5), X.T @ r)
+        weight = 1 / SHARES[log.arm]
+        C = np.diag(weight[~here] * weight.sum() / (weight**2).sum())
+        b = np.linalg.solve(X.T @ C @ X + np.eye(5), X.T @ C @ r)
         expected = np.zeros((80, 3))
         for a in range(3):
             mine = arm == a
@@ -71,18 +75,33 @@ def test_weights_and_models_of_a_backtest_equal_a_direct_computation() -> None:
     assert uncovered == 0.0
 
 
-def test_the_pull_of_a_row_is_how_much_its_reward_moves_the_direct_method(
+def test_the_pull_of_a_row_is_how_much_its_reward_moves_an_estimate_by_way_of_the_model(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(models, "FOLDS", 1)
     log = drawn(4, 60, MEANS, SHARES, context=True)
+    chances = np.random.default_rng(5).uniform(0.05, 0.9, 60)
+    log = replace(log, propensity=chances)
     target = logs.Target("pi", always_pi)
-    rows, _ = rows_of(log, target, RewardModel(log), 10.0)
+    rows, _ = rows_of(log, target, RewardModel(log), 2.0)
+    light = np.where(rows.weight <= 2.0, rows.weight, 0.0)
+    assert 0 < (light > 0).sum() < 60
     for i in (0, 17, 59):
         log.reward[i] += 1.0
-        moved, _ = rows_of(log, target, RewardModel(log), 10.0)
+        moved, _ = rows_of(log, target, RewardModel(log), 2.0)
         log.reward[i] -= 1.0
-        assert 60 * (moved.policy.mean() - rows.policy.mean()) == pytest.approx(rows.pull[i], abs=1e-8)
+        shift, chosen = moved.policy - rows.policy, moved.chosen - rows.chosen
+        assert 60 * shift.mean() == pytest.approx(rows.pull[i], abs=1e-8)
+        assert 60 * (shift - light * chosen).mean() == pytest.approx(rows.switch_pull[i], abs=1e-8)
+
+
+def test_the_direct_method_stands_for_the_average_arm_after_greedy_logging() -> None:
+    means, shares = np.array([0.8, 0.2, 0.2]), np.array([0.98, 0.01, 0.01])
+    found = []
+    for seed in range(40):
+        log = drawn(seed, 600, means, shares)
+        found.append(logs.backtest(log, ["arm:1"], estimators=["dm"]).of("arm:1", "dm").value)
+    assert np.mean(found) < 0.42
 
 
 def test_block_sums_go_round_and_intervals_follow_the_dependence_of_neighbours() -> None:

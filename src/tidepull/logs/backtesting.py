@@ -190,7 +190,7 @@ def rows_of(log: Log, target: Target, model: RewardModel, clip: float) -> tuple[
     weight, chosen, policy = (np.empty(len(log)) for _ in range(3))
     shown = np.bincount(log.arm, minlength=log.n_arms) > 0
     uncovered = 0.0
-    mean_own = np.zeros((log.n_arms, model.own))
+    asked, kept = _Asked(log.n_arms, model), _Asked(log.n_arms, model)
     for rows, x in model.features.chunks():
         shares = _checked(target.shares(log, rows), rows, log, target.name)
         expected = model.rewards(rows, x)
@@ -200,9 +200,26 @@ def rows_of(log: Log, target: Target, model: RewardModel, clip: float) -> tuple[
         chosen[rows] = expected[each, arm]
         policy[rows] = (shares * expected).sum(axis=1)
         uncovered += float(shares[:, ~shown].sum())
-        mean_own += shares.T @ np.column_stack([np.ones(len(x)), x])[:, : model.own] / len(log)
-    pull = model.pull(log, mean_own)
-    return Rows(weight, log.reward, chosen, policy, pull, clip), uncovered / len(log)
+        full = np.column_stack([np.ones(len(x)), x])
+        asked.add(shares, full)
+        light = np.where(weight[rows] <= clip, weight[rows], 0.0)
+        left = shares.copy()
+        left[each, arm] -= light
+        kept.add(left, full)
+    pulls = (model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, kept))
+    return Rows(weight, log.reward, chosen, policy, *pulls, clip), uncovered / len(log)
+
+
+class _Asked:
+    """Sums of what the model is asked for: shares of arms times features."""
+
+    def __init__(self, n_arms: int, model: RewardModel) -> None:
+        self.own = np.zeros((n_arms, model.own))
+        self.all = np.zeros(1 + model.features.dim)
+
+    def add(self, shares: FloatArray, full: FloatArray) -> None:
+        self.own += shares.T @ full[:, : self.own.shape[1]]
+        self.all += shares.sum(axis=1) @ full
 
 
 def _checked(shares: Any, rows: slice, log: Log, name: str) -> FloatArray:

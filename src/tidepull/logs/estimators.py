@@ -26,7 +26,8 @@ from tidepull.types import FloatArray
 class Rows:
     """All that the estimators need of a policy on a log, row by row; `clip` is c.
 
-    `chosen` is q(x, a), `policy` q(x, pi), and `pull` how much a row's reward moves the direct method (times rows).
+    `chosen` is q(x, a), `policy` q(x, pi), `pull` how much a row's reward moves the direct method (times rows), and
+    `switch_pull` how much it moves `switch-dr` by way of the model.
     """
 
     weight: FloatArray
@@ -34,6 +35,7 @@ class Rows:
     chosen: FloatArray
     policy: FloatArray
     pull: FloatArray
+    switch_pull: FloatArray
     clip: float
 
 
@@ -67,7 +69,8 @@ def _direct(rows: Rows) -> Scores:
 
 def _switch_dr(rows: Rows) -> Scores:
     weight = np.where(rows.weight <= rows.clip, rows.weight, 0.0)
-    return _mean(rows.policy + weight * (rows.reward - rows.chosen))
+    missed = rows.reward - rows.chosen
+    return Scores(rows.policy + weight * missed, np.ones(len(weight)), rows.switch_pull * missed)
 
 
 ESTIMATORS: Mapping[str, Callable[[Rows], Scores]] = MappingProxyType(
