@@ -46,3 +46,18 @@ def test_backtest_needs_propensities_or_the_word_that_arms_were_as_likely(tmp_pa
     assert isinstance(done.exception, DataError)
     assert "--uniform" in str(done.exception)
     assert backtest(tmp_path / "log.csv", "--uniform").exit_code == 0
+
+
+def test_backtest_takes_parameters_of_policies_and_names_those_that_are_wrong(tmp_path: Path) -> None:
+    writing.csv(tmp_path / "log.csv", writing.rows(200))
+    words = (tmp_path / "log.csv", "--context", "none", "--json", "--policies")
+    done = backtest(*words, "ucb,d-ucb:discount=0.9:xi=0.1")
+    found = {one["policy"] for one in json.loads(done.stdout)["estimates"]}
+    assert found == {"logged", "ucb", "d-ucb:discount=0.9:xi=0.1"}
+    for policy, sentence in (
+        ("d-ucb:discount", "write parameters as id:name=value"),
+        ("d-ucb:discount=0.9:discount=0.8", "discount is given twice"),
+        ("d-ucb:discount=2", "discount"),
+        ("d-ucb:speed=2", "speed"),
+    ):
+        assert sentence in str(backtest(*words, policy).exception)

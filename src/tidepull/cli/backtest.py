@@ -10,34 +10,37 @@ from typing import Any
 import typer
 from rich.markup import escape
 
+from tidepull.cli import log_options as options
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.errors import ParameterError
-from tidepull.logs import Backtest, Estimate, Log, read
+from tidepull.cli.settings import policy_of
+from tidepull.logs import Backtest, Estimate, Log
 from tidepull.logs import backtest as judge
 from tidepull.logs.backtesting import CLIP
 from tidepull.logs.estimators import ESTIMATORS
-from tidepull.logs.reading import FORMATS
+from tidepull.registry import Named
 
 
 def backtest(
-    log: Path = typer.Argument(metavar="LOG", help="A file of decisions; its format is guessed."),
+    log: Path = options.LOG,
     policies: str = typer.Option(
-        "random", help="Ids as tide,ucb (see: tidepull list policies), random, or arm:LABEL for one arm."
+        "random",
+        help="Ids as tide,ucb (see: tidepull list policies), with parameters as d-ucb:discount=0.99:xi=0.1; random, or "
+        "arm:LABEL for one arm.",
     ),
     estimators: str = typer.Option(
         "snips,dm,dr", help=f"For policies that do not learn: {', '.join(ESTIMATORS)}."
     ),
     by: str = typer.Option("", help="Also by day, hour or weekday; several with commas."),
-    format: str = typer.Option(None, help=f"One of {', '.join(FORMATS)}."),
-    arm: str = typer.Option(None, help="Column of the arm."),
-    reward: str = typer.Option(None, help="Column of the reward."),
-    time: str = typer.Option(None, help="Column of the time."),
-    propensity: str = typer.Option(None, help="Column of the chance that the arm had."),
-    context: str = typer.Option(None, help="Columns of the context, with commas; none for no context."),
-    uniform: bool = typer.Option(False, "--uniform", help="Every arm was equally likely when it was logged."),
-    zone: str = typer.Option("UTC", help="Time zone of hours and weekdays, as Europe/Berlin."),
-    most_bad: float = typer.Option(0.1, help="Share of bad rows beyond which the log is refused."),
-    last: int = typer.Option(None, min=1, help="Only so many of the latest decisions."),
+    format: str = options.FORMAT,
+    arm: str = options.ARM,
+    reward: str = options.REWARD,
+    time: str = options.TIME,
+    propensity: str = options.PROPENSITY,
+    context: str = options.CONTEXT,
+    uniform: bool = options.UNIFORM,
+    zone: str = options.ZONE,
+    most_bad: float = options.MOST_BAD,
+    last: int = options.LAST,
     clip: float = typer.Option(
         CLIP, help="Weights beyond it are clipped (clipped), or left to the model (switch-dr)."
     ),
@@ -48,18 +51,15 @@ def backtest(
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """Say what other policies would have earned on a log, with 95% intervals and when not to believe them."""
-    known = read(
-        log, format=format, arm=arm, reward=reward, time=time, propensity=propensity,
-        context=None if context is None else [] if context == "none" else _names(context),
-        zone=zone, most_bad=most_bad,
+    known = options.read_log(
+        log, format=format, arm=arm, reward=reward, time=time, propensity=propensity, context=context, uniform=uniform,
+        zone=zone, most_bad=most_bad, last=last,
     )  # fmt: skip
-    known = known.with_uniform_propensities() if uniform else known
-    known = known if last is None else known.where(slice(max(0, len(known) - last), None))
     found = judge(
         known,
-        _names(policies),
-        estimators=_names(estimators),
-        by=_names(by),
+        [_policy(name) for name in options.names(policies)],
+        estimators=options.names(estimators),
+        by=options.names(by),
         clip=clip,
         block=block,
         seed=seed,
@@ -70,11 +70,8 @@ def backtest(
         _show(known, found)
 
 
-def _names(text: str) -> list[str]:
-    names = [name.strip() for name in text.split(",") if name.strip()]
-    if text and not names:
-        raise ParameterError(f"give names with commas between them, got {text!r}")
-    return names
+def _policy(text: str) -> Named:
+    return text if text == "random" or text.startswith("arm:") else policy_of(text)
 
 
 def _plain(log: Log, found: Backtest) -> dict[str, Any]:

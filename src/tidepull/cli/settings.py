@@ -45,6 +45,27 @@ def split_settings(problem: str, policy: str, assignments: list[str]) -> tuple[N
     return (problem, for_problem), (policy, for_policy)
 
 
+def policy_of(text: str) -> Named:
+    """A policy with its parameters in one word.
+
+    >>> policy_of("d-ucb:discount=0.99:xi=0.1")
+    ('d-ucb', {'discount': 0.99, 'xi': 0.1})
+    """
+    id, *assignments = text.split(":")
+    values: dict[str, Any] = {}
+    for assignment in assignments:
+        name, equals, value = assignment.partition("=")
+        if not equals or not name.strip():
+            raise ParameterError(
+                f"{text}: write parameters as id:name=value, several with colons between them"
+            )
+        if name.strip() in values:
+            raise ParameterError(f"{text}: {name.strip()} is given twice; say it once")
+        values[name.strip()] = _value(value)
+    policies.resolve((id, values))
+    return (id, values) if values else id
+
+
 def _names(parameters: type[Parameters]) -> set[str]:
     return {f.name for f in fields(parameters)}
 

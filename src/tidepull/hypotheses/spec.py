@@ -49,6 +49,14 @@ class Spec(NamedTuple):
             width += 2 * int(offset) if shape == HARMONICS else 0
         return width * (1 if self.times == NO_NOTE else 2)
 
+    @property
+    def longest_period(self) -> float:
+        """The longest period of its clocks; 0 where there is none."""
+        clocks = zip(self.shapes, self.periods, strict=True)
+        return max(
+            period * (2 if shape == SQUARE else 1) if shape != NO_CLOCK else 0.0 for shape, period in clocks
+        )
+
     def noted_cells(self, n_arms: int) -> int:
         """How many regimes the notes can tell apart."""
         if self.cell_by == NO_NOTE:

@@ -1,10 +1,23 @@
-"""Logs of decisions: reading them, and what another policy would have earned on them."""
+"""Logs of decisions: reading them, whether time matters in them, and what another policy would have earned."""
 
 from __future__ import annotations
 
 from tidepull.logs.backtesting import Backtest, Estimate, backtest
+from tidepull.logs.diagnosis import Diagnosis, diagnose
 from tidepull.logs.log import Log
 from tidepull.logs.reading import read
 from tidepull.logs.targets import Target, always, as_logged, uniform
 
-__all__ = ["Backtest", "Estimate", "Log", "Target", "always", "as_logged", "backtest", "read", "uniform"]
+__all__ = [
+    "Backtest",
+    "Diagnosis",
+    "Estimate",
+    "Log",
+    "Target",
+    "always",
+    "as_logged",
+    "backtest",
+    "diagnose",
+    "read",
+    "uniform",
+]

@@ -206,8 +206,8 @@ def rows_of(log: Log, target: Target, model: RewardModel, clip: float) -> tuple[
         left = shares.copy()
         left[each, arm] -= light
         kept.add(left, full)
-    pulls = (model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, kept))
-    return Rows(weight, log.reward, chosen, policy, *pulls, clip), uncovered / len(log)
+    pull, switch_pull = (model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, kept))
+    return Rows(weight, log.reward, chosen, policy, pull, switch_pull, clip), uncovered / len(log)
 
 
 class _Asked:
@@ -234,7 +234,8 @@ def _checked(shares: Any, rows: slice, log: Log, name: str) -> FloatArray:
 
 def _name(policy: Named | Learner) -> str:
     if is_named(policy):
-        return policy if isinstance(policy, str) else policy[0]
+        id, values = (policy, {}) if isinstance(policy, str) else policy
+        return ":".join([id, *(f"{name}={value}" for name, value in values.items())])
     return type(policy).__name__
 
 

@@ -38,6 +38,7 @@ class Batch:
     propensity: Any = None
     paid_at: Any = None
     available: Sequence[Sequence[Any] | None] | None = None
+    id: Any = None
     context: Mapping[str, Any] = field(default_factory=dict)
     faults: Sequence[tuple[int, str]] = ()
 
@@ -58,6 +59,7 @@ class Builder:
         }
         self._series: dict[str, Series] = {}
         self._available: list[tuple[int, list[int]]] = []
+        self._ids: list[IntArray] = []
         self._rows = 0
         self._dates = False
         self._reasons: Counter[str] = Counter()
@@ -100,6 +102,7 @@ class Builder:
             missing: FloatArray = np.full(len(keep), np.nan)
             parts.append(columns.get(name, missing)[keep])
         self._add_available(batch, keep)
+        self._add_ids(batch, keep)
         for name, cells in batch.context.items():
             self._series.setdefault(name, Series(name)).add(cells, self._rows, keep)
         self._rows += int(keep.sum())
@@ -117,6 +120,15 @@ class Builder:
                         f"{self._source}: line {batch.lines[n]} offers an arm beside the given ones: {offered}"
                     )
                 self._available.append((int(places[n]), codes))
+
+    def _add_ids(self, batch: Batch, keep: BoolArray) -> None:
+        """Numbers that are the same where ids are: with 64 bits two others meet once in a billion logs of 100,000."""
+        if batch.id is None:
+            self._ids.append(np.zeros(int(keep.sum()), np.int64))
+            return
+        cells = listed(batch.id)
+        made = [0 if cell is None or cell == "" else hash(str(cell)) or 1 for cell in cells]
+        self._ids.append(np.array(made, np.int64)[keep])
 
     def _refuse(self, keep: BoolArray, bad: BoolArray, lines: Sequence[int], reason: str, cells: Any) -> None:
         """Rows that were fine until now and are not."""
@@ -154,7 +166,7 @@ class Builder:
         log = Log(
             arms, arm, np.full(self._rows, np.nan) if reward is None else reward, columns["time"],
             columns["propensity"], columns["paid_at"], self._mask(arms), context, dated, self._zone,
-            Reading(self._source, format, dict(roles), bad),
+            Reading(self._source, format, dict(roles), bad), self._id(),
         )  # fmt: skip
         return _remarked(log, said_of_all)
 
@@ -207,6 +219,11 @@ class Builder:
                 f"{self._source}: times run from {times.min():g} to {times.max():g}, beyond the calendar; use one unit"
             )
         return True
+
+    def _id(self) -> IntArray | None:
+        made: IntArray = np.concatenate(self._ids)
+        self._ids.clear()
+        return made if made.any() else None
 
     def _mask(self, arms: tuple[str, ...]) -> BoolArray | None:
         """Which arms were on offer; None where it was always all of them."""

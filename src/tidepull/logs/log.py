@@ -49,7 +49,8 @@ class Log:
 
     `reward` is NaN where none has come, `propensity` the chance that the logged arm had when it was chosen, `time`
     and `paid_at` (when the reward came) are seconds since 1970 where `dated`, else plain numbers, `available`
-    has a column for every arm. What the source has not got is None.
+    has a column for every arm, `id` tells decisions apart (numbers made of their ids; 0 where one has none). What the
+    source has not got is None.
     """
 
     arms: tuple[str, ...]
@@ -63,6 +64,7 @@ class Log:
     dated: bool
     zone: str
     reading: Reading
+    id: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.arm)

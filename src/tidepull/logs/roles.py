@@ -26,6 +26,7 @@ NAMES = {
     "propensity": ("propensity", "propensity_score", "pscore", "probability", "prob", "chance"),
     "paid_at": ("rewarded_at", "paid_at", "reward_time"),
     "available": ("available",),
+    "id": ("decision_id", "event_id", "eventid", "id"),
 }
 """Names of columns for every part, the likeliest first."""
 
@@ -53,6 +54,7 @@ class Asked:
     propensity: str | None = None
     paid_at: str | None = None
     available: str | None = None
+    id: str | None = None
     context: Sequence[str] | None = None
 
 
@@ -67,6 +69,7 @@ class Roles:
     propensity: str | None
     paid_at: str | None
     available: str | None
+    id: str | None
     context: tuple[str, ...]
     nested: str | None
     limited: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -118,7 +119,7 @@ def dated(axes: Any) -> None:
     """Few and short dates along the x axis."""
     from matplotlib import dates
 
-    locator: Any = dates.AutoDateLocator(maxticks=7)  # type: ignore[no-untyped-call]
+    locator: Any = dates.AutoDateLocator(minticks=3, maxticks=7)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
 
@@ -174,6 +175,16 @@ def pyplot() -> Any:
     import matplotlib.pyplot as plt
 
     return plt
+
+
+def svg(figure: Any) -> str:
+    """The figure as the text of an SVG in which words are words, for pages; it is forgotten then."""
+    text = io.StringIO()
+    plt = pyplot()
+    with plt.rc_context({"svg.fonttype": "none"}):
+        figure.savefig(text, format="svg", metadata={"Date": None}, transparent=True)
+    plt.close(figure)
+    return text.getvalue()
 
 
 def save(figure: Any, paths: Sequence[Path]) -> None:

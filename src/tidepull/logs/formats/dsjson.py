@@ -40,6 +40,7 @@ def row(given: Mapping[str, Any]) -> Row:
         reward=None if cost is None else -float(cost),
         time=given.get("Timestamp"),
         propensity=chance,
+        id=given.get("EventId"),
         available=[label_at(actions, n) for n in range(len(actions))],
         context=flattened({name: value for name, value in shared.items() if not name.startswith("_")}),
     )

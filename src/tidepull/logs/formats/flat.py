@@ -29,6 +29,7 @@ def batch_of(columns: Mapping[str, Any], roles: Roles, lines: Sequence[int]) -> 
         propensity=_of(columns, roles.propensity),
         paid_at=_of(columns, roles.paid_at),
         available=available,
+        id=_of(columns, roles.id),
         context=context,
     )
     return _without(made, bad, faults) if bad else made
@@ -115,6 +116,7 @@ def _without(batch: Batch, bad: set[int], faults: list[tuple[int, str]]) -> Batc
         propensity=some(batch.propensity),
         paid_at=some(batch.paid_at),
         available=some(batch.available),
+        id=some(batch.id),
         context={name: some(cells) for name, cells in batch.context.items()},
         faults=faults,
     )

@@ -53,5 +53,6 @@ def _row(given: Mapping[str, Any], paid: dict[str, tuple[float | None, Any]]) ->
         propensity=record.get("propensity"),
         paid_at=at,
         available=names,
+        id=record["decision_id"],
         context=flattened(context) if isinstance(context, Mapping) else {},
     )

@@ -27,6 +27,7 @@ class Row:
     paid_at: Any = None
     available: Sequence[str] | None = None
     context: Mapping[str, Any] = field(default_factory=dict)
+    id: Any = None
 
 
 def collected(found: Iterable[tuple[int, Row | str]]) -> Iterator[Batch]:
@@ -87,6 +88,7 @@ def _batch(lines: list[int], rows: list[Row], faults: list[tuple[int, str]]) -> 
         propensity=column("propensity"),
         paid_at=column("paid_at"),
         available=column("available"),
+        id=column("id"),
         context=rows_as_columns([row.context for row in rows]),
         faults=faults,
     )

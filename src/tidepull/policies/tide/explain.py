@@ -14,11 +14,13 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """One hypothesis and how likely it is."""
+    """One hypothesis and how likely it is. `period` is its longest, in rounds or, of the clock's families, in the
+    user's time; 0 where nothing repeats."""
 
     words: str
     family: str
     weight: float
+    period: float = 0.0
 
     def __str__(self) -> str:
         return f"{self.words}: {self.weight:.0%}"

@@ -283,15 +283,17 @@ class Tide:
     def explain(self, most: int = 5) -> Explanation:
         """The leading hypotheses in words, and the weights of families over the rounds."""
         totals: dict[tuple[str, str], float] = {}
+        periods: dict[tuple[str, str], float] = {}
         weights = np.exp(self._mixture.log_weights)
         for m in np.argsort(-weights, kind="stable")[:200]:
             if m < self._bank.size and not self._bank.arrays.active[m]:
                 continue
             key = self._words(int(m))
+            periods.setdefault(key, self._period(int(m)))
             totals[key] = totals.get(key, 0.0) + float(weights[m])
         ranked = sorted(totals.items(), key=lambda item: -item[1])[:most]
         rounds, table = self._history.table()
-        beliefs = tuple(Belief(words, family, weight) for (words, family), weight in ranked)
+        beliefs = tuple(Belief(*key, weight, periods[key]) for key, weight in ranked)
         return Explanation(beliefs, rounds, self._mixture.families, table, self._told(weights), self._hours())
 
     def _hours(self) -> tuple[HourSpan, ...]:
@@ -424,6 +426,9 @@ class Tide:
         # Without the calendar nobody says that the clock runs in seconds.
         words = getattr(hypothesis, "spoken", hypothesis.words) if self._seconds else hypothesis.words
         return words, hypothesis.family
+
+    def _period(self, m: int) -> float:
+        return self._bank.spec(m).longest_period if m < self._bank.size else 0.0
 
     def _drawn_beside(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
         """A draw from who sits beside the bank: the filters, then the network."""

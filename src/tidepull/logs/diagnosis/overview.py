@@ -1,0 +1,192 @@
+"""How much, when and by whom: arms over time, rewards over time with intervals, gaps, copies and propensities."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.logs.diagnosis.structure import when
+from tidepull.logs.log import Log
+from tidepull.types import FloatArray, IntArray
+
+SLICES = 40
+"""Stretches of time in pictures, at most."""
+_PER_SLICE = 50
+_Z = 1.959964
+
+
+@dataclass(frozen=True, slots=True)
+class ArmLine:
+    """One arm: decisions, their share, rewards, mean reward with its 95% interval, least and mean propensity, and how
+    often 1/p says it should be there (`balance`: 1 where propensities are right) with its standard error."""
+
+    arm: str
+    decisions: int
+    share: float
+    rewards: int
+    mean: float
+    low: float
+    high: float
+    least_propensity: float
+    mean_propensity: float
+    balance: float
+    balance_error: float
+
+
+@dataclass(frozen=True, slots=True)
+class Gap:
+    """A stretch without decisions: after which row, from when, how many seconds, and how many usual steps that is."""
+
+    row: int
+    when: str
+    length: float
+    times_usual: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class OverTime:
+    """Equal stretches of time (of rows, where there are no times): where each begins, decisions by arm (rows are
+    stretches), mean rewards with 95% intervals, NaN where an arm has none."""
+
+    starts: FloatArray
+    decisions: IntArray
+    mean: FloatArray
+    low: FloatArray
+    high: FloatArray
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Overview:
+    """`copies` are rows whose id came before (None where the log has no ids), `alike` rows that equal an earlier
+    one in all columns."""
+
+    arms: tuple[ArmLine, ...]
+    over_time: OverTime
+    gaps: tuple[Gap, ...]
+    copies: int | None
+    alike: int
+
+
+def overview_of(log: Log) -> Overview:
+    """All of it."""
+    return Overview(_arms(log), over_time(log), _gaps(log), _copies(log), _alike(log))
+
+
+def _arms(log: Log) -> tuple[ArmLine, ...]:
+    counts = np.bincount(log.arm, minlength=log.n_arms)
+    n, mean, low, high = mean_of(log.reward, log.arm, log.n_arms)
+    least, usual = np.full(log.n_arms, np.nan), np.full(log.n_arms, np.nan)
+    balance, error = np.full(log.n_arms, np.nan), np.full(log.n_arms, np.nan)
+    if log.propensity is not None:
+        for arm in range(log.n_arms):
+            chances = log.propensity[log.arm == arm]
+            chances = chances[~np.isnan(chances)]
+            if len(chances):
+                least[arm], usual[arm] = chances.min(), chances.mean()
+        balance, error = balances(log)
+    return tuple(
+        ArmLine(
+            log.arms[a], int(counts[a]), float(counts[a] / len(log)), int(n[a]), float(mean[a]),
+            float(low[a]), float(high[a]), float(least[a]), float(usual[a]),
+            float(balance[a]), float(error[a]),
+        )
+        for a in range(log.n_arms)
+    )  # fmt: skip
+
+
+def balances(log: Log) -> tuple[FloatArray, FloatArray]:
+    """For each arm the mean of 1/p over its decisions, counted as 0 elsewhere: 1 where propensities are right (the
+    share of decisions in which it was on offer, where that varies, is divided out). And its standard error."""
+    assert log.propensity is not None
+    known = ~np.isnan(log.propensity)
+    weight = 1 / log.propensity[known]
+    arm = log.arm[known]
+    offered = np.full(log.n_arms, float(known.sum()))
+    if log.available is not None:
+        offered = np.maximum(log.available[known].sum(axis=0).astype(float), 1.0)
+    mean = np.bincount(arm, weights=weight, minlength=log.n_arms) / offered
+    # under right propensities the variance of 1[a]/p is E[1/p - 1]; that over the arm's own rows is E[1[a](1/p - 1)/p]
+    variance = np.bincount(arm, weights=weight * (weight - 1), minlength=log.n_arms) / offered
+    return mean, np.sqrt(variance / offered)
+
+
+def mean_of(
+    reward: FloatArray, cell: IntArray, cells: int
+) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
+    """Number and mean of rewards by cell, with a 95% interval; NaN where there are none. Rewards of 0 and 1 have
+    Wilson's interval, since few clicks are skew."""
+    paid = ~np.isnan(reward)
+    y, place = reward[paid], cell[paid]
+    n = np.bincount(place, minlength=cells)
+    safe = np.maximum(n, 1)
+    mean = np.where(n > 0, np.bincount(place, weights=y, minlength=cells) / safe, np.nan)
+    if len(y) and ((y == 0) | (y == 1)).all():
+        wide = 1 + _Z**2 / safe
+        centre = (mean + _Z**2 / (2 * safe)) / wide
+        half = _Z / wide * np.sqrt(mean * (1 - mean) / safe + _Z**2 / (4 * safe**2))
+        return n, mean, np.clip(centre - half, 0.0, mean), np.clip(centre + half, mean, 1.0)
+    square = np.bincount(place, weights=y**2, minlength=cells) / safe
+    variance = np.maximum(square - np.nan_to_num(mean) ** 2, 0) * safe / np.maximum(n - 1, 1)
+    half = np.where(n > 1, _Z * np.sqrt(variance / safe), np.nan)
+    return n, mean, mean - half, mean + half
+
+
+def over_time(log: Log) -> OverTime:
+    """Up to forty stretches with fifty decisions each or more on average."""
+    count = int(np.clip(len(log) // _PER_SLICE, 1, SLICES))
+    along = np.arange(len(log), dtype=float) if log.time is None else log.time
+    first, last = float(along[0]), float(along[-1])
+    width = (last - first) / count or 1.0
+    place = np.minimum(((along - first) / width).astype(np.int64), count - 1)
+    cells = count * log.n_arms
+    cell = place * log.n_arms + log.arm
+    decisions = np.bincount(cell, minlength=cells).reshape(count, -1)
+    _, mean, low, high = mean_of(log.reward, cell, cells)
+    shape = (count, log.n_arms)
+    starts = first + width * np.arange(count)
+    return OverTime(starts, decisions, mean.reshape(shape), low.reshape(shape), high.reshape(shape))
+
+
+def _gaps(log: Log, most: int = 10) -> tuple[Gap, ...]:
+    """Steps that are more than a hundred times the usual one, and longer than an hour where times are dates."""
+    if log.time is None or len(log) < 3:
+        return ()
+    steps = np.diff(log.time)
+    busy = float(np.mean(steps))
+    usual = float(np.median(steps)) or busy
+    if usual <= 0:
+        return ()
+    long = np.flatnonzero((steps > 100 * usual) & (steps > 20 * busy) & (steps > (3600 if log.dated else 0)))
+    longest = long[np.argsort(-steps[long], kind="stable")[:most]]
+    return tuple(
+        Gap(int(row), when(log, int(row)), float(steps[row]), float(steps[row]) / usual)
+        for row in np.sort(longest)
+    )
+
+
+def _copies(log: Log) -> int | None:
+    if log.id is None:
+        return None
+    known = log.id[log.id != 0]
+    return len(known) - len(np.unique(known))
+
+
+def _alike(log: Log) -> int:
+    """Rows that equal an earlier one in time, arm, reward, propensity and context."""
+    if log.time is None:
+        return 0
+    mixed = np.zeros(len(log), np.uint64)
+    columns = [
+        log.arm,
+        log.reward,
+        log.time,
+        log.propensity,
+        *(column.values for column in log.context.values()),
+    ]
+    for column in columns:
+        if column is not None:
+            bits = np.nan_to_num(np.asarray(column, float), nan=-1.5).view(np.uint64)
+            mixed = (mixed ^ bits) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+    return len(log) - len(np.unique(mixed))
