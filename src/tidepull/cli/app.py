@@ -33,7 +33,9 @@ class Commands(LazyGroup):
         "agent": Entry("agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE),
         "serve": Entry("serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics.", _DECIDE),
         "token": Entry("serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE),
-        "diagnose": Entry("diagnose:diagnose", "Whether time matters in a log, how, and what follows.", _LOGS),
+        "diagnose": Entry(
+            "diagnose:diagnose", "Whether time matters in a log, how, and what follows.", _LOGS
+        ),
         "backtest": Entry("backtest:backtest", "What other policies would have earned on a log.", _LOGS),
         "store": Entry("store:store_app", "Look after a directory of results.", _CARE),
         "data": Entry("data:app", "Prepare data for the problems that need it.", _CARE),
