@@ -13,11 +13,11 @@ from tidepull.types import Context, FloatArray
 
 pytest.importorskip("gymnasium")
 
-import gymnasium  # noqa: E402
-from gymnasium import spaces  # noqa: E402
-from gymnasium.utils.env_checker import check_env  # noqa: E402
+import gymnasium
+from gymnasium import spaces
+from gymnasium.utils.env_checker import check_env
 
-from tidepull.neighbours.gymnasium import BanditEnv, GymnasiumProblem, register  # noqa: E402
+from tidepull.neighbours.gymnasium import BanditEnv, GymnasiumProblem, register
 
 
 def make(id: str, **given: Any) -> Any:
