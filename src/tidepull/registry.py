@@ -25,6 +25,7 @@ Named: TypeAlias = str | tuple[str, Mapping[str, Any]]
 
 _GUESTS = "tidepull.neighbours.guests."
 GUESTS = {
+    "river": _GUESTS + "river",
     "vw": _GUESTS + "vowpal_wabbit",
 }
 """What ids of guests begin with, up to the first hyphen, and the module that welcomes them."""
