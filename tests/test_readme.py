@@ -19,13 +19,14 @@ from tidepull.problems import problems
 
 README = (Path(__file__).parents[1] / "README.md").read_text()
 WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
-         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty")  # fmt: skip
+         "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
+         "twenty-one")  # fmt: skip
 BLOCKS = README.split("```")[1::2]
 COMMANDS = [line for block in BLOCKS for line in re.findall(r"(?m)^tidepull .*?(?=\s*(?:#.*)?$)", block)]
 
 
 def test_readme_counts_the_problems_policies_and_contenders_of_the_demo_rightly() -> None:
-    found = re.search(r"tidepull list problems +# (\w+) worlds", README)
+    found = re.search(r"tidepull list problems +# ([\w-]+) worlds", README)
     assert found is not None
     assert found[1] == WORDS[len(problems.ids())]
     found = re.search(r"tidepull list policies +# (\w+) ways", README)

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.problems.buildable import buildable
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_problem, shape_of
 from tidepull.errors import ParameterError
@@ -38,7 +39,7 @@ def make(id: str, seed: int = 0) -> Problem:
     data = os.environ.get("TIDEPULL_DATA")
     if id == "wall-following" and not (data and (Path(data) / "sensor_readings_24.data").exists()):
         pytest.skip("wall-following needs sensor_readings_24.data in TIDEPULL_DATA")
-    return build_problem(id, seed=seed)
+    return build_problem(buildable(id), seed=seed)
 
 
 def observe(problem: Problem, arms: list[int]) -> list[tuple[FloatArray, ...]]:

@@ -37,6 +37,7 @@ class Commands(LazyGroup):
             "diagnose:diagnose", "Whether time matters in a log, how, and what follows.", _LOGS
         ),
         "backtest": Entry("backtest:backtest", "What other policies would have earned on a log.", _LOGS),
+        "model": Entry("model:model", "Fit a world to a log, to play policies in it.", _LOGS),
         "store": Entry("store:store_app", "Look after a directory of results.", _CARE),
         "data": Entry("data:app", "Prepare data for the problems that need it.", _CARE),
         "reproduce": Entry("reproduce:reproduce", "Play and report the paper's experiments.", _PAPER),

@@ -7,6 +7,7 @@ from tidepull.logs.diagnosis import Diagnosis, diagnose
 from tidepull.logs.log import Log
 from tidepull.logs.reading import read
 from tidepull.logs.targets import Target, always, as_logged, uniform
+from tidepull.logs.world import simulator
 
 __all__ = [
     "Backtest",
@@ -19,5 +20,6 @@ __all__ = [
     "backtest",
     "diagnose",
     "read",
+    "simulator",
     "uniform",
 ]

@@ -7,6 +7,7 @@ from tidepull.problems import (
     chain,
     class_blocks,
     classification,
+    from_log,
     gaussian,
     linear,
     random_worlds,
@@ -194,5 +195,15 @@ problems.add(
         wild_rewards.WildRewardsParameters,
         wild_rewards.WildRewards,
         horizon=2000,
+    )
+)
+problems.add(
+    Entry(
+        "from-log",
+        "a model of your own log: its rows, with arms' means by context and time as far as the log tells",
+        from_log.FromLogParameters,
+        from_log.from_log,
+        horizon=5000,
+        data=from_log.files,
     )
 )
