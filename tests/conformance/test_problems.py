@@ -152,5 +152,5 @@ def test_problem_parameters_are_refused_by_name_when_unknown_or_of_the_wrong_kin
 def test_oracle_has_no_regret_and_random_has_some(id: str) -> None:
     problem = make(id)
     shape_of(problem)
-    assert run_trial(id, "oracle", horizon=200, seed=1).regret[-1] == 0
-    assert run_trial(id, "random", horizon=200, seed=1).regret[-1] > 0
+    assert run_trial(buildable(id), "oracle", horizon=200, seed=1).regret[-1] == 0
+    assert run_trial(buildable(id), "random", horizon=200, seed=1).regret[-1] > 0
