@@ -25,6 +25,7 @@ Named: TypeAlias = str | tuple[str, Mapping[str, Any]]
 
 _GUESTS = "tidepull.neighbours.guests."
 GUESTS = {
+    "mabwiser": _GUESTS + "mabwiser",
     "river": _GUESTS + "river",
     "vw": _GUESTS + "vowpal_wabbit",
 }
