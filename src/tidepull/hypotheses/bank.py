@@ -174,8 +174,14 @@ class HypothesisBank:
     def observe(self, moment: Moment, arm: int, x: FloatArray, y: float, binary: bool) -> FloatArray:
         """Log likelihood of a standardised reward under every slot, each of which then learns it."""
         scores = np.empty(self.size)
-        kernels.observe(self.arrays, moment.t, moment.row(arm), arm, x, y, binary, scores)
+        self.score(moment.t, moment.row(arm), arm, x, y, binary, scores)
         return scores
+
+    def score(
+        self, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
+    ) -> None:
+        """The same for a row of notes, into the first numbers of `scores`."""
+        kernels.observe(self.arrays, t, notes, arm, x, y, binary, scores)
 
     def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Pieces[FloatArray]:
         """Slot m lives through a window of past rounds from row `start` on; log likelihoods round by round."""

@@ -372,6 +372,32 @@ def shared_outlook(
 
 
 @compiled
+def any_nan(scores: FloatArray) -> bool:
+    """Whether somebody said nothing."""
+    for score in scores:
+        if math.isnan(score):
+            return True
+    return False
+
+
+@compiled
+def pick(log_weights: FloatArray, place: float) -> int:
+    """The first hypothesis up to which more than a share `place` (from 0 to 1) of all weight lies."""
+    total, last = 0.0, 0
+    for m in range(log_weights.shape[0]):
+        weight = math.exp(log_weights[m])
+        if weight > 0.0:
+            total += weight
+            last = m
+    below = 0.0
+    for m in range(last):
+        below += math.exp(log_weights[m])
+        if below > place * total:
+            return m
+    return last
+
+
+@compiled
 def reweigh(log_weights: FloatArray, scores: FloatArray, prior: FloatArray, share: float) -> float:
     """Bayes' rule, then fixed share; returns the mixture's log likelihood of the round.
 

@@ -65,6 +65,8 @@ class NetworkHypothesis:
         )
         self._head.assign(0, Stationary(contextual=True).spec())
         self._nothing = blank(0, n_arms)
+        self._codes = np.eye(0 if self._shared else n_arms)
+        self._without = Context()
         self._open: _Open | None = None
         self._resting = False  # between a change of units or features and the head that fits them
         self.trainings = 0
@@ -85,7 +87,7 @@ class NetworkHypothesis:
     def proposed(self, arm: int) -> None:
         """The arm that was chosen in the round that began last."""
         assert self._open is not None
-        self._open = self._open._replace(arm=arm)
+        self._open = _Open(self._open.t, self._open.X, arm)
 
     def draw(self, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
         """One posterior draw of every arm's expected reward in the round that began last."""
@@ -107,8 +109,10 @@ class NetworkHypothesis:
             self._encoder.forget(self._window)
         if not self.awake:
             return math.nan
-        row = self._beside(np.repeat(features[None, :], self._n_arms, axis=0), X)[arm]
-        return float(self._head.observe(self._nothing, arm, row, y, binary)[0])
+        row = np.concatenate([features, X[arm] if self._shared else self._codes[arm]], dtype=float)
+        score = np.empty(1)
+        self._head.score(0, self._nothing.notes, arm, row, y, binary, score)
+        return float(score[0])
 
     def training_is_due(self, count: int, weight: float) -> bool:
         """Every 32 rewards up to 2,048, then half as often with every doubling; four times as rarely while
@@ -192,16 +196,16 @@ class NetworkHypothesis:
         features, _ = self._encoder.encode_history()
         place = np.searchsorted(numbers, window.t)
         kept = np.isin(window.t, numbers)
-        beside = window.x[kept] if self._shared else np.eye(self._n_arms)[window.arm[kept]]
+        beside = window.x[kept] if self._shared else self._codes[window.arm[kept]]
         x = np.concatenate([features[place[kept]].astype(float), beside], axis=1)
         notes = np.zeros((len(x), len(columns())))
         return Window(window.t[kept], notes, window.arm[kept], x, window.y[kept])
 
     def _context(self, X: FloatArray) -> Context:
         if not self._z:
-            return Context()
+            return self._without
         return Context(arm_features=X[:, 1:]) if self._shared else Context(observation=X[0, 1:])
 
     def _beside(self, features: FloatArray, X: FloatArray) -> FloatArray:
-        own = X if self._shared else np.eye(self._n_arms)
+        own = X if self._shared else self._codes
         return np.concatenate([features.astype(float), own], axis=1)

@@ -72,16 +72,21 @@ class Moment(NamedTuple):
 
     def standardised(self, centre: float, spread: float) -> Moment:
         """The same with rewards in the units that kernels read (as `standardised` does for many)."""
-        notes: FloatArray = self.notes.copy()
-        for i in _rewards:
-            y = (float(notes[i]) - centre) / spread
-            notes[i] = 0.0 if math.isnan(y) else min(max(y, -3.0), 3.0)
-        return Moment(self.t, notes, self.each, self.time)
+        return Moment(self.t, in_units(self.notes, centre, spread), self.each, self.time)
 
 
 def blank(t: int, n_arms: int, time: float = math.nan) -> Moment:
     """Round t with nothing noted yet."""
     return Moment(t, np.zeros(len(_columns)), np.zeros((len(_columns), n_arms)), time)
+
+
+def in_units(row: FloatArray, centre: float, spread: float) -> FloatArray:
+    """One row of notes in the units that kernels read, as `standardised` does for many."""
+    made: FloatArray = row.copy()
+    for i in _rewards:
+        y = (float(made[i]) - centre) / spread
+        made[i] = 0.0 if math.isnan(y) else min(max(y, -3.0), 3.0)
+    return made
 
 
 def standardised(notes: FloatArray, centre: float, spread: float) -> FloatArray:

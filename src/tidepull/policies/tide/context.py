@@ -29,10 +29,13 @@ class ContextMap:
         self.dim = 1 + min(self.raw_dim, longest)
         self._mean = np.zeros(self.raw_dim)
         self._map = np.zeros((self.dim - 1, self.raw_dim))
+        self._plain = np.ones((1 if self.raw_dim else shape.n_arms, 1))
 
     def raw(self, context: Context) -> FloatArray:
         """What is seen of each arm (one row for all where arms have no vectors); a copy."""
         shape, parts = self._shape, []
+        if not self.raw_dim:
+            return np.empty((1, 0))
         if context.arm_features is not None and shape.arm_dim:
             parts.append(np.asarray(context.arm_features, float))
         if context.observation is not None and shape.observation_dim:
@@ -43,6 +46,13 @@ class ContextMap:
     def __call__(self, raw: FloatArray) -> FloatArray:
         """(1, z) of every row."""
         return np.concatenate([np.ones((len(raw), 1)), (raw - self._mean) @ self._map.T], axis=1)
+
+    def rows(self, raw: FloatArray) -> FloatArray:
+        """(1, z) of every arm; to be read only."""
+        if not self.raw_dim:
+            return self._plain
+        X = self(raw)
+        return X if self.shared else np.repeat(X, self._shape.n_arms, axis=0)
 
     def fitted(self, raw: FloatArray) -> ContextMap:
         """A new map from rows seen so far."""

@@ -38,8 +38,8 @@ class Mixture:
 
     def reweigh(self, scores: FloatArray) -> float:
         """Take in how well everybody predicted a reward; returns the mixture's own log likelihood of it."""
-        asleep = np.isnan(scores)
-        if asleep.any():  # who said nothing is taken to have predicted as the others did together
+        if kernels.any_nan(scores):  # who said nothing is taken to have predicted as the others did together
+            asleep = np.isnan(scores)
             awake = self.log_weights[~asleep]
             scores[asleep] = np.logaddexp.reduce(awake + scores[~asleep]) - np.logaddexp.reduce(awake)
         if self._uniform:
@@ -74,6 +74,8 @@ class Mixture:
         """A hypothesis by its weight, within the camp that `earnings` choose; with the chance `explore` by its weight
         within a family drawn uniformly. Slots that are `resting` cannot be asked now."""
         exploring = rng.random() < explore
+        if not exploring and earnings is None and not len(resting):
+            return int(kernels.pick(self.log_weights, rng.random()))
         chances = self._within_random_family(rng) if exploring else np.exp(self.log_weights)
         if len(resting):
             chances[resting] = 0.0

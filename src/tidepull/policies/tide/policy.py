@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,7 +26,7 @@ from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Filter, Layout, Told, Window
 from tidepull.hypotheses.network import NetworkHypothesis
-from tidepull.hypotheses.notes import Memory, Moment, blank
+from tidepull.hypotheses.notes import Memory, Moment, blank, in_units
 from tidepull.hypotheses.slices import STEPS, Pieces
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.choice import best_shares
@@ -56,6 +56,16 @@ _WORTH_TELLING = 0.02
 class _Part(Protocol):
     def snapshot(self) -> Snapshot: ...
     def restore(self, snapshot: Snapshot) -> None: ...
+
+
+class _Looked(NamedTuple):
+    """What was made of the context of the latest round."""
+
+    t: int
+    context: Context
+    contexts: ContextMap
+    raw: FloatArray
+    X: FloatArray
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -160,6 +170,7 @@ class Tide:
         self._seconds = "calendar" in families
         self._too_late = 0
         self._seen: FloatArray = np.empty((1, 0))
+        self._looked: _Looked | None = None
         self._agenda: list[tuple[str, int]] = []
         self._work: Pieces[None] | None = None
 
@@ -197,8 +208,17 @@ class Tide:
         raw = self._contexts.raw(context)
         if self._recent.count == 0 and self._contexts.shared:
             self._contexts = self._contexts.fitted(raw)
-        X = self._rows(raw)
+        X = self._contexts.rows(raw)
+        self._looked = _Looked(self._t, context, self._contexts, raw, X)
         return raw, X, self._begin(X, context.time)
+
+    def _looked_at(self, context: Context, t: int) -> tuple[FloatArray, FloatArray]:
+        """What is seen, and its rows; as they were when the round was decided, if that was the latest."""
+        looked = self._looked
+        if looked is not None and (looked.t, looked.context, looked.contexts) == (t, context, self._contexts):
+            return looked.raw, looked.X
+        raw = self._contexts.raw(context)
+        return raw, self._contexts.rows(raw)
 
     def _camps(self) -> Earnings | None:
         """What camps earned, where that counts: predictions say most of it where rewards are more than 0 and 1."""
@@ -229,28 +249,27 @@ class Tide:
 
     def learn(self, event: Event) -> None:
         """Every hypothesis is scored on the reward, then learns it; weights follow Bayes' rule."""
-        raw, arm, reward = self._contexts.raw(event.context), event.arm, event.reward
-        X = self._rows(raw)
-        t = decided_round(event)
+        arm, reward, t = event.arm, event.reward, decided_round(event)
+        raw, X = self._looked_at(event.context, t)
         known = self._known(t, arm, X, event.context.time)
         if not self._wild.takes(arm, reward):
             return
         units, stale = self._scale.units, not self._scale.fits(reward)
         y, binary = self._scale.standardise(reward), units.binary and not stale
-        scores = self._bank.observe(self._standard(known.moment), arm, X[arm], y, binary)
-        if self._filters:
-            told = [filter.observe(t, arm, X[arm], y, binary) for filter in self._filters]
-            scores = np.append(scores, told)
+        notes, x, scores = known.moment.row(arm), X[arm], np.empty(len(self._mixture.prior))
+        self._bank.score(t, in_units(notes, units.centre, units.spread), arm, x, y, binary, scores)
+        for i, filter in enumerate(self._filters, self._bank.size):
+            scores[i] = filter.observe(t, arm, x, y, binary)
         by_network = math.nan
         if self._network is not None:
-            scores = np.append(scores, self._network.observe(t, arm, known.arm, X, y, binary))
-            by_network = scores[-1] - (0.0 if binary else math.log(units.spread))
+            by_network = scores[-1] = self._network.observe(t, arm, known.arm, X, y, binary)
+            by_network -= 0.0 if binary else math.log(units.spread)
         before = self._mixture.evidence
         self._mixture.reweigh(scores)
         if self._earnings is not None:
             self._earnings.add(t, y)
         self._recent.append(
-            t=t, notes=known.moment.row(arm), came=known.came, arm=arm, x=X[arm], reward=reward,
+            t=t, notes=notes, came=known.came, arm=arm, x=x, reward=reward,
             raw=raw[arm if self._contexts.shared else 0], evidence=before, network=by_network,
         )  # fmt: skip
         self._scale.add(0 if self._contexts.shared else arm, reward)
@@ -356,7 +375,7 @@ class Tide:
         self._agenda = [(str(name), int(count)) for name, count in snapshot["agenda"]]
         if not {name for name, _ in self._agenda} <= {"rebuild", "train", "births", "record"}:
             raise SnapshotError("the snapshot has work on its agenda that tide does not know")
-        self._work = None
+        self._work = self._looked = None
         self._t, self._too_late = int(snapshot["t"]), int(snapshot["too_late"])
         self._latest = float(snapshot["latest"])
         self._seen = np.array(snapshot["seen"], float)
@@ -402,11 +421,6 @@ class Tide:
 
     def _standard(self, moment: Moment) -> Moment:
         return moment.standardised(self._scale.units.centre, self._scale.units.spread)
-
-    def _rows(self, raw: FloatArray) -> FloatArray:
-        """The context vector (1, z) of every arm."""
-        X = self._contexts(raw)
-        return X if self._contexts.shared else np.repeat(X, self._n_arms, axis=0)
 
     def _resting(self, time: float) -> IntArray:
         """Slots that nobody may ask now: the network's while it sleeps, clocks' while no time is given."""
