@@ -66,9 +66,11 @@ EVERY: list[Hypothesis] = [
 N_ARMS, Q = 3, 4
 
 
-def make(hypotheses: list[Hypothesis], shared: bool = False, **settings: float) -> HypothesisBank:
-    specs = [h.spec() for h in hypotheses]
-    bank = HypothesisBank(Layout(N_ARMS, Q, shared), [[s] for s in specs], NoisePrior(**settings))
+def make(
+    hypotheses: list[Hypothesis], shared: bool = False, inverse: bool = False, **settings: float
+) -> HypothesisBank:
+    specs, prior = [h.spec() for h in hypotheses], NoisePrior(**settings)
+    bank = HypothesisBank(Layout(N_ARMS, Q, shared), [[s] for s in specs], prior, inverse=inverse)
     for m, spec in enumerate(specs):
         bank.assign(m, spec)
     return bank
@@ -107,14 +109,15 @@ def test_hypothesis_survives_the_way_through_numbers(hypothesis: Hypothesis) -> 
     assert hypothesis_of(hypothesis.spec()) == hypothesis
 
 
+@pytest.mark.parametrize("inverse", [False, True], ids=["roots", "inverses"])
 @pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize("hypothesis", EVERY, ids=lambda h: h.words)
 def test_bank_equals_the_posterior_worked_out_from_the_whole_history(
-    hypothesis: Hypothesis, shared: bool
+    hypothesis: Hypothesis, shared: bool, inverse: bool
 ) -> None:
     """Lam, eta from weighted sums over all rounds; a, b from the recursion on exact one-step errors."""
     spec, prior = hypothesis.spec(), NoisePrior()
-    bank = make([hypothesis], shared)
+    bank = make([hypothesis], shared, inverse)
     ridge = float(bank.arrays.ridge[0])
     a, b = prior.a0, prior.b0
     seen: list[tuple[int, int, FloatArray, float]] = []
@@ -185,10 +188,11 @@ def test_every_hypothesis_gives_probabilities_of_binary_rewards_that_add_up_to_o
                 each.observe(*earlier[:3], math.copysign(1.0, y), binary=True)
 
 
+@pytest.mark.parametrize("inverse", [False, True], ids=["roots", "inverses"])
 @pytest.mark.parametrize("shared", [False, True])
-def test_draws_have_the_mean_and_spread_of_the_posterior(shared: bool) -> None:
+def test_draws_have_the_mean_and_spread_of_the_posterior(shared: bool, inverse: bool) -> None:
     hypothesis = Fourier(9.0, contextual=True)
-    bank = make([hypothesis], shared)
+    bank = make([hypothesis], shared, inverse)
     for moment, arm, x, y in rounds(60):
         bank.observe(moment, arm, x, y, binary=False)
     X = np.random.default_rng(3).normal(size=(N_ARMS, Q))
@@ -249,7 +253,8 @@ def _long_run(bank: Bank, n: int, noise: FloatArray) -> float:
     return least
 
 
-def test_bank_stays_positive_definite_for_a_million_rounds() -> None:
+@pytest.mark.parametrize("inverse", [False, True], ids=["roots", "inverses"])
+def test_bank_stays_positive_definite_for_a_million_rounds(inverse: bool) -> None:
     hypotheses: list[Hypothesis] = [
         Stationary(contextual=True),
         Discounted(0.5, contextual=True),
@@ -258,7 +263,7 @@ def test_bank_stays_positive_definite_for_a_million_rounds() -> None:
         Fourier(20.0, 0.99),
         Square(10.0, contextual=True),
     ]
-    bank = make(hypotheses)
+    bank = make(hypotheses, inverse=inverse)
     assert _long_run(bank.arrays, 1_000_000, np.random.default_rng(7).normal(size=1009)) > 0
     arrays = bank.arrays
     for m in range(len(hypotheses)):
@@ -266,6 +271,9 @@ def test_bank_stays_positive_definite_for_a_million_rounds() -> None:
         block = arrays.mat[start : start + d * d].reshape(d, d)
         if arrays.root[m]:
             assert (np.diag(block) > 0).all()
+        elif arrays.inverse[m]:
+            assert np.array_equal(block, block.T)
+            assert np.linalg.eigvalsh(block).min() > 0
         else:
             full = np.triu(block) + np.triu(block, 1).T + arrays.ridge[m] * np.eye(d)
             assert np.linalg.eigvalsh(full).min() > 0.5 * arrays.ridge[m]

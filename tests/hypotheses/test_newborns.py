@@ -33,6 +33,10 @@ class Given:
     window: Window
     rounds: Rounds
     heavy: list[Hypothesis] = field(default_factory=list)
+    thrifty: bool = False
+
+    def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
+        return seek.rhythms(self.window, self.rounds, self.layout, count, quick=self.thrifty)
 
     def heaviest(self) -> list[Hypothesis]:
         return self.heavy
@@ -159,6 +163,41 @@ def test_second_season_of_a_wave_is_no_sum() -> None:
     assert isinstance(pairs[0].second, Fourier)
     assert pairs[0].second.period == pytest.approx(31.0, rel=0.02)
     assert born("seasons", past(swing)) == []
+
+
+def test_thrifty_search_tries_what_may_matter_and_nothing_else() -> None:
+    for swing, family, best in (
+        (sine(23.7, 150), "fourier", Fourier),
+        (wave(7.0, 3.0, 150), "square", Square),
+    ):
+        for contextual in (False, True):
+            search = past(swing, contextual=contextual)
+            usual = [each.hypothesis for each in born(family, search)]
+            search.thrifty = True
+            found = [each.hypothesis for each in born(family, search)]
+            assert 0 < len(found) < len(usual)
+            assert all(isinstance(hypothesis, best) for hypothesis in found)
+            periods = [usual[0].spec().periods[0], found[0].spec().periods[0]]
+            assert periods[1] == pytest.approx(periods[0], rel=0.02)
+            if family == "fourier":
+                quiet = past(np.zeros(800), contextual=contextual)
+                quiet.thrifty = True
+                assert len(born(family, quiet)) <= 2
+
+
+def test_thrifty_search_bears_a_period_that_is_longer_than_the_window() -> None:
+    search = past(sine(23.7, 30), contextual=True, heavy=[Fourier(2048.0, contextual=True)])
+    search.thrifty = True
+    assert all(isinstance(each.hypothesis, Fourier) for each in born("fourier", search))
+
+
+def test_thrifty_search_finds_the_second_season_in_what_the_first_leaves() -> None:
+    swing = 3 * sine(40.0, 240) + wave(7.0, 0.0, 240)
+    search = past(swing, heavy=[Fourier(40.0, 0.99)])
+    search.thrifty = True
+    found = [each.hypothesis for each in born("seasons", search)]
+    assert Seasons(Fourier(40.0), Square(7.0, 0.0)) in found
+    assert len(found) < 6
 
 
 def test_grids_of_a_scan_cover_what_rounds_can_tell_apart() -> None:

@@ -7,8 +7,12 @@ import math
 import numpy as np
 import pytest
 
-from tidepull.hypotheses.family import Rounds
+from tidepull.hypotheses import seek
+from tidepull.hypotheses.family import Layout, Rounds, Window
+from tidepull.hypotheses.moments import Moments
 from tidepull.hypotheses.scan import contextual_square_evidence, sine_evidence, square_evidence
+from tidepull.hypotheses.slices import finished
+from tidepull.hypotheses.spectrum import sine_spectrum, square_table
 from tidepull.types import FloatArray, IntArray
 
 N_ARMS = 3
@@ -89,3 +93,47 @@ def test_evidence_with_contexts_says_what_each_wave_cost() -> None:
     with pytest.raises(StopIteration) as end:
         next(work)
     assert np.isfinite(end.value.value).all()
+
+
+@pytest.mark.parametrize(("t0", "n"), [(0, 25), (17, 26)])
+def test_spectrum_has_the_evidence_of_every_sine(t0: int, n: int) -> None:
+    rounds = given(t0, 3, n)
+    frequencies, evidence = finished(sine_spectrum(rounds, 3))
+    np.testing.assert_allclose(frequencies[:-1], seek.frequencies(n)[: len(frequencies) - 1])
+    np.testing.assert_allclose(evidence, sine_evidence(frequencies, rounds, N_ARMS))
+
+
+@pytest.mark.parametrize("t0", [0, 17])
+def test_table_has_the_evidence_of_every_square_wave(t0: int) -> None:
+    rounds = given(t0, 4, 60)
+    halves, offsets = (
+        np.append(a, b) for a, b in zip(seek.squares(60), ([2.5, 0.6, 90], [1.5, 0.2, 7]), strict=True)
+    )
+    np.testing.assert_allclose(
+        finished(square_table(halves, offsets, rounds)), square_evidence(halves, offsets, rounds, N_ARMS)
+    )
+
+
+def test_evidence_that_nothing_changes_is_that_of_the_rounds_whose_reward_came() -> None:
+    rounds = given(5, 5)
+    told = rounds.arm >= 0
+    expected = dense(np.ones((int(told.sum()), 1)), rounds.arm[told], rounds.y[told], int(told.sum()))
+    assert seek.plain_evidence(rounds) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_moments_have_the_evidence_of_seasons_with_contexts(shared: bool) -> None:
+    rng = np.random.default_rng(6)
+    n, arm, t = 40, rng.integers(N_ARMS, size=40), 9 + np.arange(40)
+    x, y = rng.normal(size=(n, 3)), rng.normal(size=n)
+    moments = Moments(Window(t, np.zeros((n, 1)), arm, x, y), Layout(N_ARMS, 3, shared), 0.1)
+    block = np.zeros(n, np.int64) if shared else arm
+    assert finished(moments.plain()) == pytest.approx(dense(x, block, y, n))
+    halves, offsets = np.array([4.0, 7.3]), np.array([1.5, 0.2])
+    expected = [dense(x, 2 * block + phases(t, h, o), y, n) for h, o in zip(halves, offsets, strict=True)]
+    np.testing.assert_allclose(finished(moments.squares(halves, offsets)), expected)
+    periods = np.array([5.5, 21.0])
+    turns = [2 * np.pi * t / period for period in periods]
+    tau = [np.column_stack([np.ones(n), np.cos(turn), np.sin(turn)]) for turn in turns]
+    rows = [np.einsum("ni,nj->nij", each, x).reshape(n, -1) for each in tau]
+    np.testing.assert_allclose(finished(moments.sines(periods)), [dense(phi, block, y, n) for phi in rows])

@@ -36,6 +36,19 @@ def test_beliefs_equal_the_sum_over_all_paths_when_nothing_is_learnt(monkeypatch
         np.testing.assert_allclose(filtered.beliefs, totals / totals.sum(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("n_arms", [1, 2, 7])
+def test_compiled_filter_equals_the_plain_one(n_arms: int) -> None:
+    rng, plain, compiled = np.random.default_rng(0), TurnFilter(n_arms), TurnFilter(n_arms, compiled=True)
+    for t in range(200):
+        arm = int(rng.integers(n_arms))
+        success, moves = bool(arm == t // 5 % n_arms), 1 + (t % 11 == 0)
+        plain.add(arm, success, moves)
+        compiled.add(arm, success, moves)
+        np.testing.assert_allclose(compiled.beliefs, plain.beliefs, rtol=1e-9)
+    for name, kept in plain.snapshot().items():
+        np.testing.assert_allclose(compiled.snapshot()[name], kept, rtol=1e-9)
+
+
 def test_filter_learns_whose_turn_comes_next() -> None:
     """Three arms take turns of four rounds in the order 0, 2, 1; asking for the likeliest arm soon pays."""
     order, filtered = (0, 2, 1), TurnFilter(3)

@@ -63,6 +63,7 @@ class RecurrentEncoder:
         self._shared = np.empty(4 * settings.units[1], dtype)
         self._shared_for: float | None = None
         self._row = np.empty(n_inputs, dtype)
+        self._unread = np.zeros(settings.units[2], dtype)
         self._adopt_network()
 
     @property
@@ -106,8 +107,7 @@ class RecurrentEncoder:
         """
         observation, described = self._reader.chosen(context, arm)
         previous, heard = self._previous
-        row, split = self._row, 1 + len(observation)
-        row[0], row[1:split], row[split:] = previous, observation, described
+        row = self._input(previous, observation, described)
         gates = self._arm_gates[arm : arm + 1]
         if self._reader.shape.arm_dim:
             gates = described[None] @ self._arm_gates
@@ -117,6 +117,18 @@ class RecurrentEncoder:
         self._history.append(row, features, heard)
         self._opened = self._shared_for = None
         return features
+
+    def note(self, context: Context, arm: int) -> None:
+        """`decide` without reading: the round is part of the history, its features and the state are not known until
+        the next training."""
+        previous, heard = self._previous
+        self._history.append(self._input(previous, *self._reader.chosen(context, arm)), self._unread, heard)
+        self._opened = self._shared_for = None
+
+    def _input(self, previous: float, observation: FloatArray, described: FloatArray) -> FloatArray:
+        row, split = self._row, 1 + len(observation)
+        row[0], row[1:split], row[split:] = previous, observation, described
+        return row
 
     def pay(self, number: int, reward: float) -> FloatArray:
         """The reward of a round has come; returns the round's features under the present network (a copy)."""

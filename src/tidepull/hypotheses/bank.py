@@ -63,8 +63,16 @@ class NoisePrior:
 class HypothesisBank:
     """Conjugate models of many hypotheses; each of `slots` lists the specs it must have room for."""
 
-    def __init__(self, layout: Layout, slots: Sequence[Sequence[Spec]], prior: NoisePrior) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        slots: Sequence[Sequence[Spec]],
+        prior: NoisePrior,
+        *,
+        inverse: bool = False,
+    ) -> None:
         self.layout = layout
+        self._inverse = inverse  # what large blocks are kept as: inverses, or roots as in version 4
         self.prior = prior
         self.size = len(slots)
         blocks = [max(layout.blocks(s) for s in room) for room in slots]
@@ -87,6 +95,7 @@ class HypothesisBank:
             reads=np.full(n, NO_NOTE),
             dim=np.ones(n, np.int64),
             root=np.zeros(n, bool),
+            inverse=np.zeros(n, bool),
             block_at=_starts(blocks),
             vec_at=_starts(vectors),
             mat_at=_starts(matrices),
@@ -119,7 +128,8 @@ class HypothesisBank:
         bank.times[m], bank.beside[m] = spec.times, spec.beside
         bank.discount[m], bank.contextual[m], bank.reads[m] = spec.discount, spec.contextual, spec.reads
         bank.dim[m] = dim
-        bank.root[m] = dim > _LARGEST_REFACTORED and spec.discount == 1
+        large = dim > _LARGEST_REFACTORED and spec.discount == 1
+        bank.root[m], bank.inverse[m] = large and not self._inverse, large and self._inverse
 
     def reset(self, m: int) -> None:
         """Slot m forgets all it learnt; its hypothesis and its ridge stay."""
@@ -129,10 +139,10 @@ class HypothesisBank:
         bank.vec[bank.vec_at[m] : bank.vec_at[m] + vectors] = 0.0
         mat = bank.mat[bank.mat_at[m] : bank.mat_at[m] + matrices]
         mat[:] = 0.0
-        if bank.root[m]:
+        if bank.root[m] or bank.inverse[m]:
             d = int(bank.dim[m])
             whole = mat[: matrices // (d * d) * d * d].reshape(-1, d * d)
-            whole[:, :: d + 1] = np.sqrt(bank.ridge[m])
+            whole[:, :: d + 1] = 1 / bank.ridge[m] if bank.inverse[m] else np.sqrt(bank.ridge[m])
 
     def spec(self, m: int) -> Spec:
         """The hypothesis in slot m."""
@@ -159,7 +169,8 @@ class HypothesisBank:
     def refresh_ridges(self) -> None:
         """The same for all slots that are kept as moments, which need not live through anything again."""
         bank = self.arrays
-        bank.ridge[:] = np.where(bank.root, bank.ridge, self._ridges(bank.b / bank.a))
+        kept = bank.root | bank.inverse
+        bank.ridge[:] = np.where(kept, bank.ridge, self._ridges(bank.b / bank.a))
 
     def assumed_noise(self, m: int) -> float:
         """s2 = lam0 tau^2, from which the ridge of slot m was made."""
@@ -186,7 +197,7 @@ class HypothesisBank:
     def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Pieces[FloatArray]:
         """Slot m lives through a window of past rounds from row `start` on; log likelihoods round by round."""
         scores = np.zeros(len(window.t))
-        steps = _STEPS_OF_A_ROUND + int(self.arrays.dim[m]) ** 2
+        steps = _STEPS_OF_A_ROUND + int(self.arrays.dim[m]) ** 2 // (4 if self.arrays.inverse[m] else 1)
         for first, stop, spent in ranges(len(window.t) - start, steps):
             kernels.replay(self.arrays, m, window, start + first, start + stop, binary, scores)
             yield spent

@@ -89,8 +89,15 @@ class Search(Protocol):
     def rounds(self) -> Rounds:
         """The same for scans."""
 
+    @property
+    def thrifty(self) -> bool:
+        """Whether to look in the cheaper ways of version 5, which find the same but for rounding."""
+
     def heaviest(self) -> list[Hypothesis]:
         """The two heaviest of the pool, however light they are."""
+
+    def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
+        """The strongest rhythms in the products of reward and context: periods, and offsets of square waves."""
 
     def knows(self, hypothesis: Hypothesis) -> bool:
         """Whether just this one is in the pool already."""
@@ -166,7 +173,7 @@ class Filter(Protocol):
 class Family:
     """A way in which rewards may depend on time. `version` is raised whenever the family comes to say
     something else; `optional` families take part only when asked for, `timed` ones only where the user's time
-    is given."""
+    is given. `quick_memory` rounds otherwise than `memory`, and is that of version 5."""
 
     name: str
     words: str
@@ -179,6 +186,7 @@ class Family:
     named: Callable[[Spec], Hypothesis] | None = None
     newborns: Callable[[Search], Newborns] | None = None
     memory: Callable[[int], Memory] | None = None
+    quick_memory: Callable[[int], Memory] | None = None
     filters: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
 
 

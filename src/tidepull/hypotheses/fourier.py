@@ -9,6 +9,7 @@ import numpy as np
 
 from tidepull.hypotheses import seek
 from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
+from tidepull.hypotheses.moments import Moments
 from tidepull.hypotheses.notes import Moment
 from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import ADDED_SINE, SINE, Hypothesis, Spec
@@ -69,21 +70,27 @@ def _pools(layout: Layout, contextual: bool) -> list[Pool]:
 
 
 def _newborns(search: Search) -> Newborns:
-    return _with_context(search) if search.contextual else _without_context(search)
+    if not search.contextual:
+        return _without_context(search)
+    return _quick_with_context(search) if search.thrifty else _with_context(search)
 
 
 def _without_context(search: Search) -> Newborns:
     """The highest peaks of the evidence over all frequencies."""
     n = len(search.window.t)
-    for period in (yield from seek.best_sines(search.rounds, search.layout.n_arms, 3)):
+    for period in (yield from _sines(search)):
         yield Newborn(Fourier(period), n / 3)
         yield Newborn(Fourier(period, DRIFTING), n)
+
+
+def _sines(search: Search) -> Pieces[list[float]]:
+    return seek.best_sines(search.rounds, search.layout.n_arms, 3, quick=search.thrifty)
 
 
 def _with_context(search: Search) -> Newborns:
     """Rhythms, and the heaviest of the pool with its period climbed to the top."""
     n, layout = len(search.window.t), search.layout
-    for period, _ in (yield from seek.rhythms(search.window, search.rounds, layout, 3)):
+    for period, _ in (yield from search.rhythms(3)):
         yield Newborn(Fourier(period, 1.0, contextual=True), n / 3)
     dim = layout.dim(Fourier(3.0, contextual=True).spec())
     tries = max(2, _PRODUCTS_PER_SEARCH // (n * dim * dim))
@@ -93,6 +100,26 @@ def _with_context(search: Search) -> Newborns:
         yield Newborn(best, float(n))
         if dim <= _LARGEST_DRIFTING:
             yield Newborn(Fourier(best.period, DRIFTING, contextual=True), float(n))
+
+
+def _quick_with_context(search: Search) -> Newborns:
+    """The same proposals; the two of most evidence are climbed to the top, and those worth a try are born."""
+    moments = Moments(search.window, search.layout, search.ridge(Fourier(3.0, contextual=True)))
+    n, proposed = moments.n, [period for period, _ in (yield from search.rhythms(3))]
+    proposed += [h.period for h in search.heaviest() if isinstance(h, Fourier)]
+    plain = yield from moments.plain()
+    worth = seek.worth_a_try(plain)
+    evidence = yield from moments.sines(np.array(proposed))
+    best = -math.inf
+    for i in np.argsort(-evidence, kind="stable")[:2]:
+        if not seek.worth_climbing(evidence[i], plain):
+            break
+        period, reached = yield from seek.climb_sine(proposed[i], float(evidence[i]), n, moments.sines)
+        best = max(best, reached)
+        if worth(reached, best):
+            yield Newborn(Fourier(period, 1.0, contextual=True), float(n))
+            if search.layout.dim(Fourier(3.0, contextual=True).spec()) <= _LARGEST_DRIFTING:
+                yield Newborn(Fourier(period, DRIFTING, contextual=True), float(n))
 
 
 def _climb(sine: Fourier, search: Search, tries: int) -> Pieces[Fourier]:

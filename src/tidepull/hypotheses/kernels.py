@@ -13,9 +13,11 @@ cancellation, so b > 0 for ever. h is the same for all hypotheses: whoever forgo
 seem to predict better wherever the noise shrinks as choices improve. A block at rest for n rounds decays
 by g^n when it is next touched; a reward that comes late counts from the round of its decision.
 
-A block is kept in one of two forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
+A block is kept in one of three forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
 so that discounts are exact; for small blocks and for g < 1. *Root* (U, z) with U'U = Lam and U'z = eta: a
-Givens rotation adds a row; rounding cannot make U'U indefinite; for large blocks with g = 1.
+Givens rotation adds a row; rounding cannot make U'U indefinite; for large blocks with g = 1. *Inverse* (P, mu) with
+P = Lam^-1 and mu = P eta: adding a row takes a product and an outer product, P <- P - v v' / (1 + phi.v), v = P phi,
+which run at the width of the processor; in place of roots in version 5.
 """
 
 from __future__ import annotations
@@ -58,7 +60,8 @@ class Bank(NamedTuple):
     contextual: BoolArray  # x whole, or its leading 1 alone
     reads: IntArray  # the column that the clocks show, or -1: the round
     dim: IntArray  # length of phi
-    root: BoolArray  # form of the blocks
+    root: BoolArray  # form of the blocks: root,
+    inverse: BoolArray  # or inverse, or (neither) moments
     block_at: IntArray  # index of the slot's first block in `stamp`
     vec_at: IntArray  # ... of its first number in `vec`
     mat_at: IntArray  # ... and in `mat`
@@ -66,8 +69,8 @@ class Bank(NamedTuple):
     a: FloatArray
     b: FloatArray
     stamp: IntArray  # (blocks) the round to which a block's discount has been applied
-    vec: FloatArray  # eta or z of every block
-    mat: FloatArray  # A or U of every block, by rows
+    vec: FloatArray  # eta, z or mu of every block
+    mat: FloatArray  # A, U or P of every block, by rows
     settings: FloatArray  # (a0, b0, h, blocks per cell)
 
 
@@ -169,6 +172,55 @@ def _open(
 
 
 @inlined
+def _weigh(bank: Bank, m: int, block: int, phi: FloatArray, v: FloatArray) -> tuple[float, float]:
+    """v <- P phi of a block that is kept as an inverse: the mean phi.mu and the leverage phi.v."""
+    d = bank.dim[m]
+    at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
+    mean, leverage = 0.0, 0.0
+    for i in range(d):
+        total = 0.0
+        for j in range(d):
+            total += bank.mat[at + i * d + j] * phi[j]
+        v[i] = total
+        mean += phi[i] * bank.vec[vat + i]
+        leverage += phi[i] * total
+    return mean, max(leverage, 0.0)
+
+
+@inlined
+def _learn_inverse(bank: Bank, m: int, block: int, v: FloatArray, e: float, leverage: float) -> None:
+    """P <- P - v v' / (1 + leverage) and mu <- mu + v e / (1 + leverage); v is used up."""
+    d = bank.dim[m]
+    at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
+    root = 1 / math.sqrt(1 + leverage)
+    for i in range(d):
+        bank.vec[vat + i] += v[i] * (e / (1 + leverage))
+        v[i] *= root
+    for i in range(d):
+        u = v[i]
+        for j in range(d):
+            bank.mat[at + i * d + j] -= u * v[j]  # u * v[j] is v[j] * u, so P stays symmetric
+
+
+@inlined
+def _draw_weights(
+    bank: Bank, m: int, block: int, noise: FloatArray, U: FloatArray, errors: FloatArray
+) -> None:
+    """errors <- U' noise with U'U = P: what a draw of the weights is away from their mean, for s2 = 1."""
+    d = bank.dim[m]
+    at = bank.mat_at[m] + block * d * d
+    largest = 0.0
+    for i in range(d):
+        largest = max(largest, bank.mat[at + i * d + i])
+    factor(bank.mat[at : at + d * d], 1e-15 * largest, 1.0, d, U)
+    for j in range(d):
+        errors[j] = 0.0
+    for i in range(d):
+        for j in range(i, d):
+            errors[j] += noise[i] * U[i, j]
+
+
+@inlined
 def observe_one(
     bank: Bank,
     m: int,
@@ -195,9 +247,12 @@ def observe_one(
     _spread(tau, width, x, bank.contextual[m], phi)
     if bank.beside[m] >= 0:
         phi[d - 1] = notes[bank.beside[m]]
-    for i in range(d):
-        v[i] = phi[i]
-    mean, leverage = _open(bank, m, block, t, U, z, v)
+    if bank.inverse[m]:
+        mean, leverage = _weigh(bank, m, block, phi, v)
+    else:
+        for i in range(d):
+            v[i] = phi[i]
+        mean, leverage = _open(bank, m, block, t, U, z, v)
     e = y - mean
     at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
     if not binary:
@@ -211,6 +266,8 @@ def observe_one(
         score = log_binary(y, 0.5 * (1 + mean), leverage)
     if bank.root[m]:
         add_row(bank.mat[at : at + d * d], bank.vec[vat : vat + d], phi, y, d)
+    elif bank.inverse[m]:
+        _learn_inverse(bank, m, block, v, e, leverage)
     else:
         _add_moments(bank, m, block, t, phi, y)
     h = bank.settings[2]
@@ -303,7 +360,10 @@ def outlook(
         _spread(tau, width, X[k], bank.contextual[m], phi)
         if bank.beside[m] >= 0:
             phi[d - 1] = each[bank.beside[m], k]
-        means[k], leverages[k] = _open(bank, m, cell * n_arms + k, t, U, z, phi)
+        if bank.inverse[m]:
+            means[k], leverages[k] = _weigh(bank, m, cell * n_arms + k, phi, z)
+        else:
+            means[k], leverages[k] = _open(bank, m, cell * n_arms + k, t, U, z, phi)
 
 
 @compiled
@@ -329,6 +389,17 @@ def shared_draw(
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
     cell, width = locate(bank, m, t, notes, tau)
+    if bank.inverse[m]:
+        _draw_weights(bank, m, cell, noise, U, z)
+        for i in range(d):
+            z[i] += bank.vec[bank.vec_at[m] + cell * d + i]
+        for k in range(draws.shape[0]):
+            _spread(tau, width, X[k], bank.contextual[m], phi)
+            total = 0.0
+            for i in range(d):
+                total += phi[i] * z[i]
+            draws[k] = total
+        return
     for k in range(draws.shape[0]):
         _spread(tau, width, X[k], bank.contextual[m], phi)
         if k == 0 or bank.root[m]:
@@ -357,6 +428,17 @@ def shared_outlook(
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
     cell, width = locate(bank, m, t, notes, tau)
+    if bank.inverse[m]:
+        v = np.empty(d)
+        _draw_weights(bank, m, cell, noise, U, z)
+        for k in range(means.shape[0]):
+            _spread(tau, width, X[k], bank.contextual[m], phi)
+            means[k], leverages[k] = _weigh(bank, m, cell, phi, v)
+            error = 0.0
+            for i in range(d):
+                error += phi[i] * z[i]
+            errors[k] = error
+        return
     for k in range(means.shape[0]):
         _spread(tau, width, X[k], bank.contextual[m], phi)
         if k == 0 or bank.root[m]:
@@ -374,24 +456,26 @@ def shared_outlook(
 @compiled
 def any_nan(scores: FloatArray) -> bool:
     """Whether somebody said nothing."""
+    found = False
     for score in scores:
-        if math.isnan(score):
-            return True
-    return False
+        found |= math.isnan(score)
+    return found
 
 
 @compiled
-def pick(log_weights: FloatArray, place: float) -> int:
-    """The first hypothesis up to which more than a share `place` (from 0 to 1) of all weight lies."""
+def pick(log_weights: FloatArray, resting: IntArray, place: float) -> int:
+    """The first hypothesis up to which more than a share `place` (from 0 to 1) of the weight of all that do not rest
+    lies."""
+    weights = np.exp(log_weights)
+    weights[resting] = 0.0
     total, last = 0.0, 0
-    for m in range(log_weights.shape[0]):
-        weight = math.exp(log_weights[m])
-        if weight > 0.0:
-            total += weight
+    for m in range(weights.shape[0]):
+        total += weights[m]
+        if weights[m] > 0.0:
             last = m
     below = 0.0
     for m in range(last):
-        below += math.exp(log_weights[m])
+        below += weights[m]
         if below > place * total:
             return m
     return last

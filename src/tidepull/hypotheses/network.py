@@ -31,6 +31,7 @@ FAMILY = Family(
 )
 
 _EPOCHS, _FIRST_TRAINING = 16, 32
+_ALWAYS_AWAKE, _AWAKE, _LIGHT = 512, 128, 1e-4
 _UNITS, _LEARNING_RATE = (32, 32, 32), 0.01
 _LARGEST = 1e6
 """A standardised reward beyond this size is all the same to a network of single precision."""
@@ -51,7 +52,9 @@ class NetworkHypothesis:
     """Encoder and head. Rewards come standardised, contexts as (1, z) for each arm; rounds are numbered from 0
     without gaps."""
 
-    def __init__(self, layout: Layout, window: int, rng: np.random.Generator) -> None:
+    def __init__(
+        self, layout: Layout, window: int, rng: np.random.Generator, *, inverse: bool = False
+    ) -> None:
         self._window = window
         z, n_arms = layout.context_dim - 1, layout.n_arms
         self._shared, self._n_arms, self._z = layout.shared, n_arms, z
@@ -62,6 +65,7 @@ class NetworkHypothesis:
             Layout(n_arms, self._encoder.dim + beside, shared=True),
             [[Stationary(contextual=True).spec()]],
             NoisePrior(most_noise=2.0, boldness=1.0),
+            inverse=inverse,
         )
         self._head.assign(0, Stationary(contextual=True).spec())
         self._nothing = blank(0, n_arms)
@@ -69,13 +73,23 @@ class NetworkHypothesis:
         self._without = Context()
         self._open: _Open | None = None
         self._resting = False  # between a change of units or features and the head that fits them
+        self.dozing = False
         self.trainings = 0
         self.failures = 0
 
     @property
     def awake(self) -> bool:
         """Whether it has been trained and may be asked."""
-        return self.trainings > 0 and not self._resting
+        return self.trainings > 0 and not self._resting and not self.dozing
+
+    def look_around(self, count: int, weight: float) -> None:
+        """After so many rewards: doze while hardly anything is expected of it, but for a while at every power of two.
+        Whoever dozes notes what happens, and reads and learns it at the training with which it wakes."""
+        since = count - (1 << (count.bit_length() - 1))
+        dozing = count > _ALWAYS_AWAKE and weight < _LIGHT and since >= _AWAKE
+        if self.dozing and not dozing:
+            self._resting = True
+        self.dozing = dozing
 
     def begin(self, t: int, X: FloatArray) -> None:
         """Round t is to be decided; what comes from now on is not part of its input."""
@@ -120,7 +134,7 @@ class NetworkHypothesis:
         if count < _FIRST_TRAINING:
             return False
         interval = 32 << max(0, (count - 1).bit_length() - 11)
-        return count % (interval if weight > 1e-4 or count <= 512 else 4 * interval) == 0
+        return count % (interval if weight > _LIGHT or count <= _ALWAYS_AWAKE else 4 * interval) == 0
 
     def training(self, lessons: Lessons, binary: bool) -> Pieces[None]:
         """Some epochs on the window; then the head learns the window under the new features."""
@@ -173,6 +187,7 @@ class NetworkHypothesis:
             "trainings": self.trainings,
             "failures": self.failures,
             "resting": self._resting,
+            **({"dozing": True} if self.dozing else {}),
             "open": None if self._open is None else {**self._open._asdict(), "X": self._open.X.copy()},
         }
 
@@ -181,14 +196,17 @@ class NetworkHypothesis:
         self._encoder.restore(snapshot["encoder"])
         self._head.restore(snapshot["head"])
         self.trainings, self.failures = int(snapshot["trainings"]), int(snapshot["failures"])
-        self._resting = bool(snapshot["resting"])
+        self._resting, self.dozing = bool(snapshot["resting"]), bool(snapshot.get("dozing", False))
         is_open = snapshot["open"]
         self._open = None
         if is_open is not None:
             self._open = _Open(int(is_open["t"]), np.array(is_open["X"]), int(is_open["arm"]))
 
     def _read(self, X: FloatArray, arm: int) -> None:
-        self._encoder.decide(self._context(X), arm)
+        if self.dozing:
+            self._encoder.note(self._context(X), arm)
+        else:
+            self._encoder.decide(self._context(X), arm)
 
     def _lesson(self, window: Window) -> Window:
         """The window with the network's features for context vectors, as far as both remember."""

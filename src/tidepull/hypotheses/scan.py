@@ -22,7 +22,7 @@ from tidepull.hypotheses.family import Rounds
 from tidepull.hypotheses.slices import Pieces
 from tidepull.types import FloatArray, IntArray
 
-_RIDGE, _A0, _B0 = 0.1, 1.0, 0.1
+RIDGE, A0, B0 = 0.1, 1.0, 0.1
 _STEPS_OF_A_CELL = 12_000
 
 
@@ -103,15 +103,15 @@ def _scan_sines(
 @compiled
 def solve3(row: FloatArray) -> tuple[float, float]:
     """eta' Lam^-1 eta and log |Lam| - 3 log lam0 of one block of three features."""
-    u00 = math.sqrt(row[0] + _RIDGE)
+    u00 = math.sqrt(row[0] + RIDGE)
     u01, u02 = row[1] / u00, row[2] / u00
-    u11 = math.sqrt(max(row[3] + _RIDGE - u01 * u01, 0.5 * _RIDGE))
+    u11 = math.sqrt(max(row[3] + RIDGE - u01 * u01, 0.5 * RIDGE))
     u12 = (row[4] - u01 * u02) / u11
-    u22 = math.sqrt(max(row[5] + _RIDGE - u02 * u02 - u12 * u12, 0.5 * _RIDGE))
+    u22 = math.sqrt(max(row[5] + RIDGE - u02 * u02 - u12 * u12, 0.5 * RIDGE))
     z0 = row[6] / u00
     z1 = (row[7] - u01 * z0) / u11
     z2 = (row[8] - u02 * z0 - u12 * z1) / u22
-    return z0 * z0 + z1 * z1 + z2 * z2, 2 * math.log(u00 * u11 * u22) - 3 * math.log(_RIDGE)
+    return z0 * z0 + z1 * z1 + z2 * z2, 2 * math.log(u00 * u11 * u22) - 3 * math.log(RIDGE)
 
 
 @compiled
@@ -142,8 +142,8 @@ def _scan_squares(
                 row[1] += y[i]
         explained, volume = 0.0, 0.0
         for k in range(2 * n_arms):
-            explained += sums[k, 1] ** 2 / (sums[k, 0] + _RIDGE)
-            volume += math.log((sums[k, 0] + _RIDGE) / _RIDGE)
+            explained += sums[k, 1] ** 2 / (sums[k, 0] + RIDGE)
+            volume += math.log((sums[k, 0] + RIDGE) / RIDGE)
         evidence[f] = log_evidence(y, told, explained, volume)
 
 
@@ -153,6 +153,6 @@ def log_evidence(y: FloatArray, told: int, explained: float, volume: float) -> f
     total = 0.0
     for i in range(y.shape[0]):
         total += float(y[i]) * float(y[i])
-    b = _B0 + 0.5 * max(total - explained, 0.0)
-    evidence: float = -(_A0 + 0.5 * told) * math.log(b) - 0.5 * volume
+    b = B0 + 0.5 * max(total - explained, 0.0)
+    evidence: float = -(A0 + 0.5 * told) * math.log(b) - 0.5 * volume
     return evidence

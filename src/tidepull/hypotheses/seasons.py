@@ -13,7 +13,7 @@ from tidepull.hypotheses.notes import Moment, blank
 from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.hypotheses.spec import ADDED_SINE, SQUARE, Hypothesis, Spec
 from tidepull.hypotheses.square import Square
-from tidepull.types import FloatArray
+from tidepull.types import FloatArray, IntArray
 
 _STEPS_OF_LOCATE = 1500
 
@@ -71,15 +71,33 @@ def _newborns(search: Search) -> Newborns:
     assert isinstance(first, Fourier | Square)
     first = Fourier(first.period) if isinstance(first, Fourier) else Square(first.half_period, first.offset)
     n, n_arms = len(search.window.t), search.layout.n_arms
-    rest = yield from _residuals(first, search.rounds, n_arms)
+    residuals = _quick_residuals if search.thrifty else _residuals
+    rest = yield from residuals(first, search.rounds, n_arms)
     left = search.rounds._replace(y=rest)
     others: list[Fourier | Square] = []
-    others += [Fourier(period) for period in (yield from seek.best_sines(left, n_arms, 2))]
-    others += [Square(half, offset) for half, offset in (yield from seek.best_squares(left, n_arms, 2))]
+    others += [
+        Fourier(period) for period in (yield from seek.best_sines(left, n_arms, 2, quick=search.thrifty))
+    ]
+    found = yield from seek.best_squares(left, n_arms, 2, quick=search.thrifty)
+    others += [Square(half, offset) for half, offset in found]
     for second in others:
         if isinstance(first, Fourier) and isinstance(second, Fourier):
             yield Newborn(Seasons(first, second, added=True), 0.25 * n**2)
         yield Newborn(Seasons(first, second), 0.25 * n**2)  # both were looked for
+
+
+def _quick_residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pieces[FloatArray]:
+    """`_residuals` with all rounds located at once."""
+    t = rounds.t0 + np.arange(len(rounds.y))
+    if isinstance(first, Square):
+        cell = np.floor((t + first.offset) / first.half_period).astype(np.int64) % 2
+        rest = _left_over(np.ones((len(t), 1)), cell, rounds, n_arms)
+    else:
+        angle = 2 * np.pi * (t / first.period % 1.0)
+        tau = np.stack([np.ones(len(t)), np.cos(angle), np.sin(angle)], axis=1)
+        rest = _left_over(tau, np.zeros(len(t), np.int64), rounds, n_arms)
+    yield 100 * len(t)
+    return rest
 
 
 def _residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pieces[FloatArray]:
@@ -90,7 +108,11 @@ def _residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pieces[F
         located += [first.locate(nothing._replace(t=rounds.t0 + i), n_arms) for i in range(start, stop)]
         yield spent
     tau = np.array([features for _, features in located])
-    block = np.array([cell for cell, _ in located]) * n_arms + rounds.arm
+    return _left_over(tau, np.array([cell for cell, _ in located]), rounds, n_arms)
+
+
+def _left_over(tau: FloatArray, cell: IntArray, rounds: Rounds, n_arms: int) -> FloatArray:
+    block = cell * n_arms + rounds.arm
     rest = rounds.y.copy()
     for b in np.unique(block[rounds.arm >= 0]):
         rows = (block == b) & (rounds.arm >= 0)

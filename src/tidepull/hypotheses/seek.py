@@ -4,18 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import TypeAlias
 
 import numpy as np
+import scipy.fft
 
 from tidepull.hypotheses.family import Layout, Rounds, Window
-from tidepull.hypotheses.scan import sine_evidence, square_evidence
+from tidepull.hypotheses.scan import RIDGE, log_evidence, sine_evidence, square_evidence
 from tidepull.hypotheses.slices import Pieces, ranges
+from tidepull.hypotheses.spectrum import sine_spectrum, square_table
 from tidepull.types import FloatArray
 
 Score: TypeAlias = Callable[[FloatArray, FloatArray], Pieces[FloatArray]]
 """The evidence of square waves (half periods, offsets)."""
 
+MOST_RHYTHMS = 12
+_BEHIND_NOTHING, _BEHIND_THE_BEST, _FROM_BELOW = 6.0, 12.0, 40.0
+"""Nats of evidence by which a candidate may be behind "nothing changes" and behind the best one, and still be tried:
+with the prior of one of many candidates it weighs less than a millionth then. The last: how much a climb may gain."""
 _SHORTEST = 3.0
 _OVERSAMPLING = 3
 _STEPS_OF_FFT = 10
@@ -28,10 +35,13 @@ def frequencies(n: int) -> FloatArray:
     return np.arange(lowest, 1 / _SHORTEST, step)
 
 
+@lru_cache(maxsize=4)
 def squares(n: int) -> tuple[FloatArray, FloatArray]:
     """Half periods and offsets: every whole half period up to 96, then 3% apart; up to 12 offsets each."""
     table = np.array([(h, h * i / min(h, 12)) for h in _half_periods(n) for i in range(min(h, 12))])
-    return table[:, 0].copy(), table[:, 1].copy()
+    halves, offsets = table.T.copy()
+    halves.flags.writeable = offsets.flags.writeable = False
+    return halves, offsets
 
 
 def _half_periods(n: int) -> list[int]:
@@ -40,18 +50,24 @@ def _half_periods(n: int) -> list[int]:
     return whole + [round(h) for h in longer if n / 2 > 97]
 
 
-def best_sines(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[float]]:
+def best_sines(rounds: Rounds, n_arms: int, count: int, *, quick: bool = False) -> Pieces[list[float]]:
     """Periods at the highest peaks of the evidence over all frequencies, each climbed to its top."""
-    grid = frequencies(len(rounds.y))
+    grid: FloatArray = frequencies(len(rounds.y))
     if len(grid) < 3:
         return []
-    evidence = np.empty(len(grid))
-    for start, stop, spent in ranges(len(grid), len(rounds.y)):
-        evidence[start:stop] = sine_evidence(grid[start:stop], rounds, n_arms)
-        yield spent
+    evidence: FloatArray = np.empty(len(grid))
+    if quick:
+        grid, evidence = yield from sine_spectrum(rounds, _OVERSAMPLING)
+    else:
+        for start, stop, spent in ranges(len(grid), len(rounds.y)):
+            evidence[start:stop] = sine_evidence(grid[start:stop], rounds, n_arms)
+            yield spent
+    worth = worth_a_try(plain_evidence(rounds) if quick else -math.inf)
     padded = np.concatenate([[-np.inf], evidence, [-np.inf]])
     peaks = np.flatnonzero((evidence >= padded[:-2]) & (evidence > padded[2:]))
     peaks = peaks[np.argsort(-evidence[peaks], kind="stable")][:count]
+    if quick:
+        peaks = peaks[[worth(evidence[peak], evidence[peaks[0]]) for peak in peaks]] if len(peaks) else peaks
     found = []
     for peak in peaks:
         centre, width = grid[peak], grid[1] - grid[0]
@@ -65,15 +81,23 @@ def best_sines(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[float]]:
     return found
 
 
-def best_squares(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[tuple[float, float]]]:
+def best_squares(
+    rounds: Rounds, n_arms: int, count: int, *, quick: bool = False
+) -> Pieces[list[tuple[float, float]]]:
     """The best pairs of half period and offset with distinct half periods, each improved by small moves."""
     halves, offsets = squares(len(rounds.y))
-    evidence = np.empty(len(halves))
-    for start, stop, spent in ranges(len(halves), len(rounds.y)):
-        evidence[start:stop] = square_evidence(halves[start:stop], offsets[start:stop], rounds, n_arms)
-        yield spent
+    evidence: FloatArray = np.empty(len(halves))
+    if quick:
+        evidence = yield from square_table(halves, offsets, rounds)
+    else:
+        for start, stop, spent in ranges(len(halves), len(rounds.y)):
+            evidence[start:stop] = square_evidence(halves[start:stop], offsets[start:stop], rounds, n_arms)
+            yield spent
     chosen: list[tuple[float, float]] = []
+    worth = worth_a_try(plain_evidence(rounds) if quick else -math.inf)
     for i in np.argsort(-evidence, kind="stable"):
+        if quick and not worth(evidence[i], evidence.max()):
+            break
         if any(abs(math.log(half / halves[i])) < 0.05 for half, _ in chosen):
             continue
         chosen.append((float(halves[i]), float(offsets[i])))
@@ -102,10 +126,12 @@ def neighbours(half: float, offset: float, centre: float, step: float) -> list[t
     return [(float(h), float(o % (2 * h))) for h, o in moves]
 
 
-def climb(half: float, offset: float, centre: float, score: Score) -> Pieces[tuple[float, float]]:
-    """Small moves as long as they raise the score of (half period, offset)."""
+def climb(
+    half: float, offset: float, centre: float, score: Score, step: float | None = None
+) -> Pieces[tuple[float, float]]:
+    """Small moves as long as they raise the score of (half period, offset), the first by `step` rounds."""
     best = float((yield from score(np.array([half]), np.array([offset])))[0])
-    step = max(1.0, half / 8)
+    step = max(1.0, half / 8) if step is None else step
     while step >= 0.125:
         options = neighbours(half, offset, centre, step)
         values = yield from score(np.array([h for h, _ in options]), np.array([o for _, o in options]))
@@ -117,7 +143,46 @@ def climb(half: float, offset: float, centre: float, score: Score) -> Pieces[tup
     return half, offset
 
 
-def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Pieces[list[tuple[float, float]]]:
+def worth_a_try(plain: float) -> Callable[[float, float], bool]:
+    """Whether a candidate of that evidence can matter beside the best one and beside no season at all (`plain`)."""
+    return lambda evidence, best: evidence > max(plain - _BEHIND_NOTHING, best - _BEHIND_THE_BEST)
+
+
+def worth_climbing(evidence: float, plain: float) -> bool:
+    """Whether small moves may make something of a candidate."""
+    return evidence > plain - _FROM_BELOW
+
+
+def plain_evidence(rounds: Rounds) -> float:
+    """The evidence that nothing changes, as `scan.py` has that of seasons."""
+    told = rounds.arm >= 0
+    count = np.bincount(rounds.arm[told])
+    paid = np.bincount(rounds.arm[told], weights=rounds.y[told])
+    explained, volume = float(np.sum(paid**2 / (count + RIDGE))), float(np.sum(np.log1p(count / RIDGE)))
+    return float(log_evidence(rounds.y, int(told.sum()), explained, volume))
+
+
+def climb_sine(
+    period: float, evidence: float, n: int, score: Callable[[FloatArray], Pieces[FloatArray]]
+) -> Pieces[tuple[float, float]]:
+    """Move a frequency uphill, by steps from a third of 1/n down to a thousandth; the period and its evidence."""
+    f, best, step = 1 / period, evidence, 0.3 / n
+    for _ in range(8):
+        near = np.array([g for g in (f - step, f + step) if g > 0.25 / n])
+        if not len(near):  # slower than the window can tell
+            break
+        found = yield from score(1 / near)
+        top = int(np.argmax(found))
+        if found[top] > best:
+            f, best = float(near[top]), float(found[top])
+        else:
+            step /= 2.5
+    return 1 / f, best
+
+
+def rhythms(
+    window: Window, rounds: Rounds, layout: Layout, count: int, *, quick: bool = False
+) -> Pieces[list[tuple[float, float]]]:
     """What swings in the products of reward and context (of each arm apart, unless arms share)."""
     span = len(rounds.y)
     row = window.t - rounds.t0
@@ -127,10 +192,12 @@ def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Piece
     moments = np.zeros((span, (1 if layout.shared else layout.n_arms) * width))
     first = np.zeros(len(row), np.int64) if layout.shared else window.arm[kept] * width
     moments[row[:, None], first[:, None] + np.arange(width)] = products
-    return (yield from spectral(moments, rounds.t0, count))
+    return (yield from spectral(moments, rounds.t0, count, quick=quick))
 
 
-def spectral(moments: FloatArray, t0: int, count: int) -> Pieces[list[tuple[float, float]]]:
+def spectral(
+    moments: FloatArray, t0: int, count: int, *, quick: bool = False
+) -> Pieces[list[tuple[float, float]]]:
     """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates): periods, and the offsets of square
     waves of these periods.
 
@@ -142,8 +209,12 @@ def spectral(moments: FloatArray, t0: int, count: int) -> Pieces[list[tuple[floa
     frequency = np.arange(2 * n + 1) / (4 * n)
     power = np.zeros(len(frequency))
     for start, stop, spent in ranges(moments.shape[1], n * _STEPS_OF_FFT):
-        spectrum = np.fft.rfft(centred[:, start:stop], n=4 * n, axis=0)
-        power += np.sum(np.abs(spectrum) ** 2, axis=1)
+        if quick:  # in single precision, which is enough to find a peak
+            spectrum = scipy.fft.rfft(centred[:, start:stop].T.astype(np.float32), n=4 * n, axis=1)
+            power += np.sum(spectrum.real**2 + spectrum.imag**2, axis=0)
+        else:
+            spectrum = np.fft.rfft(centred[:, start:stop], n=4 * n, axis=0)
+            power += np.sum(np.abs(spectrum) ** 2, axis=1)
         yield spent
     power[(frequency < 1 / n) | (frequency > 1 / _SHORTEST)] = 0.0
     found: list[tuple[float, float]] = []

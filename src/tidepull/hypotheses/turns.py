@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
+from tidepull.hypotheses import turning
 from tidepull.hypotheses.family import Family, Layout, Pool, fixed
 from tidepull.hypotheses.notes import Moment, Past, column
 from tidepull.hypotheses.slices import Pieces
@@ -60,7 +62,8 @@ class TurnFilter:
     explain everything: there is a chain for each of three answers, weighed by how well they predicted.
     """
 
-    def __init__(self, n_arms: int) -> None:
+    def __init__(self, n_arms: int, *, compiled: bool = False) -> None:
+        self._compiled = compiled
         self._moves0 = np.full((n_arms, n_arms), _LEAVES / max(n_arms - 1, 1))
         np.fill_diagonal(self._moves0, _STAYS)
         self._right = np.array(_RIGHT)
@@ -90,6 +93,13 @@ class TurnFilter:
         for _ in range(min(moves, _FARTHEST) - 1):  # rounds of which no reward has come
             self._now = np.einsum("ci,cij->cj", self._now, self._chances())
         told = self._right if success else 1 - self._right
+        if self._compiled:
+            self.beliefs = np.empty_like(self.beliefs)
+            turning.take_in(
+                arm, told, self._now, self._moves, self._moves0, self._evidence, self._clear, _MEMORY, _CLEAR,
+                self.beliefs,
+            )  # fmt: skip
+            return
         likelihood = np.repeat(1 - told[:, None], self._now.shape[1], axis=1)
         likelihood[:, arm] = told
         joint = self._now[:, :, None] * self._chances() * likelihood[:, None, :]
@@ -135,8 +145,8 @@ class TurnsMemory:
     """The filter in the order of decisions: a reward that comes after that of a later round tells the filter
     nothing (it speaks of a turn that may be over), and rounds without a reward yet are moves without news."""
 
-    def __init__(self, n_arms: int) -> None:
-        self._filter = TurnFilter(n_arms)
+    def __init__(self, n_arms: int, *, compiled: bool = False) -> None:
+        self._filter = TurnFilter(n_arms, compiled=compiled)
         self._latest = -1
 
     def look(self, moment: Moment) -> None:
@@ -191,4 +201,5 @@ FAMILY = Family(
     pools=_pools,
     named=lambda spec: Turns(spec.contextual),
     memory=TurnsMemory,
+    quick_memory=partial(TurnsMemory, compiled=True),
 )

@@ -23,6 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull.hypotheses import seek
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Layout, Newborn, Pool, Rounds, Window
@@ -35,6 +36,7 @@ from tidepull.policies.tide.window import RecentRounds, one_by_one
 from tidepull.types import FloatArray, Snapshot
 
 _SHORTEST_WINDOW = 24
+_SAME = 0.005
 
 
 def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
@@ -104,10 +106,23 @@ class _Hunt:
     def contextual(self) -> bool:
         return self.births.slots.pools[self.pool].contextual
 
+    @property
+    def thrifty(self) -> bool:
+        return self.births.thrifty
+
     def heaviest(self) -> list[Hypothesis]:
         slots, log_weights = self.births.slots.of[self.pool], self.births.mixture.log_weights
         order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
         return [self._named(int(m)) for m in order[:2] if self.births.bank.arrays.active[m]]
+
+    def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
+        if not self.thrifty:
+            return (yield from seek.rhythms(self.window, self.rounds, self.layout, count))
+        if not self.births.heard:  # whoever asks first listens for all
+            self.births.heard = yield from seek.rhythms(
+                self.window, self.rounds, self.layout, seek.MOST_RHYTHMS, quick=True
+            )
+        return self.births.heard[:count]
 
     def knows(self, hypothesis: Hypothesis) -> bool:
         bank, spec = self.births.bank, hypothesis.spec()
@@ -138,8 +153,18 @@ class _Hunt:
 class Births:
     """Looks for newborns in every pool that has room, and lets those live that deserve it."""
 
-    def __init__(self, bank: HypothesisBank, slots: Slots, mixture: Mixture, recent: RecentRounds) -> None:
+    def __init__(
+        self,
+        bank: HypothesisBank,
+        slots: Slots,
+        mixture: Mixture,
+        recent: RecentRounds,
+        *,
+        thrifty: bool = False,
+    ) -> None:
         self.bank, self.slots, self.mixture = bank, slots, mixture
+        self.thrifty = thrifty
+        self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
         self._recent = recent
         self._noise = 1.0
         # Of the search under way: the gain in log evidence over the window, log evidence and what rewards had
@@ -154,6 +179,7 @@ class Births:
             return
         self._gain = self.mixture.evidence - recent.evidence_before(recent.start)
         self._evidence, self._learnt, self._added = self.mixture.evidence, self.mixture.learnt, 0.0
+        self.heard = []
         begins = recent.start
         window = recent.window(units)
         rounds = one_by_one(window)
@@ -203,6 +229,17 @@ class Births:
         kin = np.flatnonzero(alike) + slots.start
         return int(kin[np.argmax(self.mixture.log_weights[kin])]) if len(kin) else None
 
+    def _is_known(self, i: int, spec: Spec, n: int) -> bool:
+        """Whether somebody in the pool differs by less than a hundredth of a peak from what is to be tried."""
+        bank, of = self.bank.arrays, self.slots.of[i]
+        for m in np.flatnonzero(bank.active[of.start : of.stop]) + of.start:
+            other = self.bank.spec(int(m))
+            if other._replace(periods=spec.periods) == spec and all(
+                abs(1 / p - 1 / q) < _SAME / n for p, q in zip(other.periods, spec.periods, strict=True)
+            ):
+                return True
+        return False
+
     def _total(self, scores: FloatArray, since: int) -> float:
         """The log likelihood of rewards from the n-th on; who could not say (NaN) is taken to have predicted as
         the others did together."""
@@ -219,6 +256,8 @@ class Births:
         """Live through the window and what came since; then take a place, if the weight deserves one."""
         bank, slots = self.bank, self.slots.of[i]
         spec = newborn.hypothesis.spec()
+        if self.thrifty and self._is_known(i, spec, len(window.t)):
+            return
         cradle = self.settle(i, spec)
         scores = yield from bank.live(cradle, window, units.binary)
         likelihood = self._total(scores, upto - len(scores))

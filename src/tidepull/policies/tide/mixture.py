@@ -49,6 +49,16 @@ class Mixture:
         self.learnt += gain
         return gain
 
+    def rest(self, m: int) -> None:
+        """Slot m says nothing for a while: nothing is given back to its prior, so that its weight stays."""
+        self.prior[m] = 0.0
+        self.prior /= self.prior.sum()
+
+    def rise(self, m: int, prior: float) -> None:
+        """Slot m has a prior again."""
+        self.prior *= (1.0 - prior) / self.prior.sum()
+        self.prior[m] = prior
+
     def twin(self) -> Mixture:
         """A copy to work on while this one goes on deciding."""
         twin = copy.copy(self)
@@ -74,8 +84,8 @@ class Mixture:
         """A hypothesis by its weight, within the camp that `earnings` choose; with the chance `explore` by its weight
         within a family drawn uniformly. Slots that are `resting` cannot be asked now."""
         exploring = rng.random() < explore
-        if not exploring and earnings is None and not len(resting):
-            return int(kernels.pick(self.log_weights, rng.random()))
+        if not exploring and earnings is None:
+            return int(kernels.pick(self.log_weights, resting, rng.random()))
         chances = self._within_random_family(rng) if exploring else np.exp(self.log_weights)
         if len(resting):
             chances[resting] = 0.0

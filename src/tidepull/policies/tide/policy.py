@@ -95,6 +95,9 @@ class TideParameters(Parameters):
         ge=0,
         le=0.2,
     )
+    version: int = parameter(
+        4, "4: as frozen; 5: in the making, several times as quick", ge=4, le=5, added=True
+    )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
 
     def families(self) -> list[str]:
@@ -127,17 +130,20 @@ class Tide:
     def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
         families = parameters.families()
         self.parameters = parameters
+        self._thrifty = parameters.version >= 5
         self._n_arms = shape.n_arms
         self._rng = streams.generator("choices")
         self._contexts = ContextMap(shape)
         layout = Layout(shape.n_arms, self._contexts.dim, self._contexts.shared)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
-        self._bank = HypothesisBank(layout, rooms, NoisePrior(boldest=parameters.boldest))
+        prior = NoisePrior(boldest=parameters.boldest)
+        self._bank = HypothesisBank(layout, rooms, prior, inverse=self._thrifty)
         self._network: NetworkHypothesis | None = None
         if "network" in families:
             half = min(1024, parameters.window // 2)
-            self._network = NetworkHypothesis(layout, half, streams.generator("network"))
+            stream = streams.generator("network")
+            self._network = NetworkHypothesis(layout, half, stream, inverse=self._thrifty)
         self._filters = _filters(layout, families, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
         slots = Slots(self._bank, kept, beside + ["network"] * (self._network is not None))
@@ -145,6 +151,7 @@ class Tide:
             slots.initial_prior(), slots.family_of, slots.families, parameters.share,
             uniform=parameters.uniform_weights,
         )  # fmt: skip
+        self._prior_of_network = float(self._mixture.prior[-1])
         self._scale = RewardScale(1 if self._contexts.shared else shape.n_arms)
         self._earnings: Earnings | None = None
         if parameters.earnings and self._contexts.dim > 1 and not self._contexts.shared:
@@ -155,10 +162,12 @@ class Tide:
         self._recent = RecentRounds(
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
         )
-        self._births = Births(self._bank, slots, self._mixture, self._recent)
+        self._births = Births(self._bank, slots, self._mixture, self._recent, thrifty=self._thrifty)
         self._memories: dict[str, Memory] = {}
         for name in dict.fromkeys(pool.family for pool in kept):
             memory = FAMILIES[name].memory
+            if self._thrifty:
+                memory = FAMILIES[name].quick_memory or memory
             if memory is not None:
                 self._memories[name] = memory(shape.n_arms)
         timed = [i for i, name in enumerate(slots.families) if FAMILIES[name].timed]
@@ -471,7 +480,10 @@ class Tide:
             for filter in self._filters:
                 filter.refresh_ridge()
         if self._network is not None and count % 32 == 0:
-            self._put_on_agenda("train", count)
+            if self._thrifty:
+                self._look_around(self._network, count)
+            if not self._network.dozing:
+                self._put_on_agenda("train", count)
         if self.parameters.births and _birth_is_due(count):
             self._put_on_agenda("births", count)
         if self._history.due(count):
@@ -479,6 +491,15 @@ class Tide:
                 self._put_on_agenda("record", count)
             else:
                 self._history.record(count, self.family_weights())
+
+    def _look_around(self, network: NetworkHypothesis, count: int) -> None:
+        """Let the network doze, or wake."""
+        dozed, slot = network.dozing, len(self._mixture.prior) - 1
+        network.look_around(count, math.exp(self._mixture.log_weights[slot]))
+        if network.dozing and not dozed:
+            self._mixture.rest(slot)
+        elif dozed and not network.dozing:
+            self._mixture.rise(slot, self._prior_of_network)
 
     def _tame(self) -> bool:
         """Put the first rewards onto the bounds that are known now; whether some lay beyond."""
