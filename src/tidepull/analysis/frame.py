@@ -20,7 +20,7 @@ from tidepull.bench.trial import Trial
 from tidepull.errors import WrongStoreError
 from tidepull.types import FloatArray
 
-NOT_A_CONTENDER = ("oracle",)
+NOT_A_CONTENDER = ("oracle", "specialist")
 """Policies that know the truth; they are shown and never win."""
 
 

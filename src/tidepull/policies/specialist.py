@@ -85,6 +85,8 @@ class Specialist:
         if told.noise is None and told.step == 0 and len(value.mean) == 1:
             return self._rng.beta(1 + value.wins, 1 + value.losses, size=1)
         size = len(value.mean)
+        if size == 1:
+            return np.asarray(value.mean + np.sqrt(value.spread[0]) * self._rng.standard_normal())
         lower = np.linalg.cholesky(value.spread + 1e-12 * np.eye(size))
         return np.asarray(value.mean + lower @ self._rng.standard_normal(size))
 

@@ -43,7 +43,8 @@ class DriftingArms:
         """Waves of known period and phase, levels that walk, or levels that hold again whenever they come back."""
         noise, moving = noise_of(self.reward), getattr(self.drift, "waves", None)
         if moving is not None:
-            return waves(moving(self._t), noise)
+            stretch = getattr(self.drift, "stretch", None)
+            return waves(moving(self._t), noise, 0 if stretch is None else int(stretch[self._t]))
         step = getattr(self.drift, "step", 0.0)
         same = [None] * self.n_arms if step else self._means.tolist()
         return levels(self._names.of(enumerate(same)), noise, step)

@@ -53,6 +53,13 @@ class Swinging(Tabulated):
 
 
 @dataclass(frozen=True, eq=False)
+class SwingingStretches(Swinging):
+    """Means that swing, and after unannounced rounds swing about other centres; `stretch` numbers them."""
+
+    stretch: IntArray | None = None
+
+
+@dataclass(frozen=True, eq=False)
 class Turning(Tabulated):
     """Vectors that turn in a plane: w(t) = cos(angle) u + sin(angle) v."""
 
@@ -94,6 +101,8 @@ def drifting_means(kind: str, n: int, rng: np.random.Generator) -> Tabulated:
     if kind == "seasons":
         (first, one), (second, other) = _sine(t, n, rng), _sine(t, n, rng)
         return Swinging((first + second) / 2, sines=(one, other))
+    if kind == "mixed":
+        return _mixed(t, n, rng)
     if kind in STRETCHES:
         return Tabulated(_stretches(kind, lambda m, alone: redrawn(n, m - 1, not alone, rng), rng))
     if kind == "walk":
@@ -139,6 +148,15 @@ def _stretches(kind: str, values: Callable[[int, bool], FloatArray], rng: np.ran
         starts = np.concatenate([[0], starts[starts > 0]])
         rows = values(len(starts), bool(rng.random() < 0.5))
     return np.asarray(np.repeat(rows, np.diff(np.append(starts, LONGEST)), axis=0))
+
+
+def _mixed(t: IntArray, n: int, rng: np.random.Generator) -> SwingingStretches:
+    """A season about centres that are drawn anew once in about 700 rounds."""
+    sine = np.sin(2 * np.pi * (t / log_uniform(rng, 8, 200) + rng.random(n)))
+    stretch: IntArray = np.cumsum(rng.random(LONGEST) < 1 / 700, dtype=np.int64)
+    centre = rng.uniform(0.3, 0.7, (int(stretch[-1]) + 1, n))
+    reach = 0.3 * rng.uniform(0.5, 1.0, n)
+    return SwingingStretches(centre[stretch] + reach * sine, sines=(sine,), stretch=stretch)
 
 
 def unit_rows(n: int, dim: int, rng: np.random.Generator) -> FloatArray:

@@ -14,7 +14,7 @@ import numpy as np
 
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.arms import DriftingArms
-from tidepull.problems.drift import read_only
+from tidepull.problems.drift import Constant, read_only
 from tidepull.problems.linear import LinearProblem, PoolSampler, unit_vectors
 from tidepull.problems.outsiders import ParityMachine, TwoStepChain
 from tidepull.problems.paths import LabelledPath, random_landscape
@@ -25,8 +25,10 @@ from tidepull.problems.random_drifts import (
     log_uniform,
     phases_of,
 )
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward
+from tidepull.problems.rewards import BernoulliReward, GaussianReward, HeavyReward, Reward
+from tidepull.problems.rotting import RottingArms
 from tidepull.problems.structures import levels
+from tidepull.problems.wall_clock import WallClockArms, WallClockParameters
 from tidepull.protocols import Problem
 from tidepull.seeds import Streams
 from tidepull.types import Context, FloatArray, IntArray, Structure
@@ -39,11 +41,10 @@ Kind = Literal[
     "paths-stationary", "paths-flip", "paths-irregular",
     "arms-few-changes", "arms-many-changes", "arms-returning",
     "vectors-few-changes", "vectors-many-changes", "vectors-returning",
+    "arms-mixed", "arms-rotting", "arms-heavy", "arms-many", "arms-clock", "vectors-wide", "labels-wide",
 ]  # fmt: skip
 KINDS = tuple(kind for kind in get_args(Kind) if kind != "any")
-DRAWN = tuple(
-    kind for kind in KINDS if not kind.startswith("outside") and not kind.endswith(("changes", "returning"))
-)
+DRAWN = tuple(kind for kind in KINDS[: KINDS.index("arms-few-changes")] if not kind.startswith("outside"))
 """Those that take turns when any is asked for; kinds that came later must not renumber the worlds."""
 
 
@@ -53,13 +54,15 @@ class RandomWorldParameters(Parameters):
 
     world: int = parameter(0, "number of the world", ge=0)
     kind: Kind = parameter("any", "kind of world (any: by turns of the world's number)")
+    by_seed: bool = parameter(False, "every trial has a world of its own: its number is the seed", added=True)
 
 
 def random_world(parameters: RandomWorldParameters, streams: Streams) -> Problem:
     """The world of that number, with noise and contexts from the streams."""
-    kind = DRAWN[parameters.world % len(DRAWN)] if parameters.kind == "any" else parameters.kind
+    world = streams.seed if parameters.by_seed else parameters.world
+    kind = DRAWN[world % len(DRAWN)] if parameters.kind == "any" else parameters.kind
     shape, drift = kind.split("-", 1)
-    rng = Streams(parameters.world).child("world").generator(kind)
+    rng = Streams(world).child("world").generator(kind)
     return _BUILDERS[shape](drift, rng, streams)
 
 
@@ -72,14 +75,52 @@ def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
         successor[order] = np.roll(order, -1)
         return TwoStepChain(np.tile(successor, (n_arms, 1)), reward)
     noise = streams.generator("noise")
+    if drift in _PECULIAR:
+        return _PECULIAR[drift](rng, streams)
     reward = (
         BernoulliReward(noise) if rng.random() < 0.5 else GaussianReward(log_uniform(rng, 0.03, 0.5), noise)
     )
     return DriftingArms(drifting_means(drift, n_arms, rng), reward)
 
 
+def _heavy(rng: np.random.Generator, streams: Streams) -> Problem:
+    reward = HeavyReward(log_uniform(rng, 0.03, 0.3), 0.02, streams.generator("noise"))
+    return DriftingArms(drifting_means("flip", int(rng.integers(2, 11)), rng), reward)
+
+
+def _many(rng: np.random.Generator, streams: Streams) -> Problem:
+    n_arms = int(rng.integers(200, 1001))
+    return DriftingArms(Constant(0.9 * rng.random(n_arms)), GaussianReward(0.1, streams.generator("noise")))
+
+
+def _rotting(rng: np.random.Generator, streams: Streams) -> Problem:
+    n_arms = int(rng.integers(3, 9))
+    fresh, depth = rng.uniform(0.3, 1.0, n_arms), rng.uniform(0.3, 0.9, n_arms)
+    reward = GaussianReward(log_uniform(rng, 0.03, 0.3), streams.generator("noise"))
+    return RottingArms(fresh, depth, log_uniform(rng, 5, 60), reward)
+
+
+def _clock(rng: np.random.Generator, streams: Streams) -> Problem:
+    drawn = WallClockParameters(
+        n_arms=int(rng.integers(2, 9)),
+        per_day=log_uniform(rng, 50, 300),
+        daily=float(rng.uniform(0.1, 0.3)),
+        weekly=float(rng.uniform(0.0, 0.15)),
+    )
+    return WallClockArms(drawn, streams, rng)
+
+
+_PECULIAR: dict[str, Callable[[np.random.Generator, Streams], Problem]] = {
+    "heavy": _heavy,
+    "many": _many,
+    "rotting": _rotting,
+    "clock": _clock,
+}
+
+
 def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
-    dim = int(log_uniform(rng, 2, 60))
+    dim = int(log_uniform(rng, 2, 60)) if drift != "wide" else int(rng.integers(100, 201))
+    drift = "stationary" if drift == "wide" else drift
     pool = unit_vectors(1000, dim, rng)
     return LinearProblem(
         sampler=PoolSampler([(pool, int(rng.integers(3, 25)))]),
@@ -90,7 +131,9 @@ def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
 
 
 def _labels(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
-    n_arms, dim = int(rng.integers(2, 7)), int(log_uniform(rng, 3, 60))
+    wide = drift == "wide"
+    n_arms, dim = int(rng.integers(2, 7)), int(rng.integers(100, 201) if wide else log_uniform(rng, 3, 60))
+    drift = "stationary" if wide else drift
     stays = 0.95 if drift == "slow" else 0.0
     phases = np.zeros(LONGEST, np.int64) if drift in ("stationary", "slow") else phases_of(drift, rng)
     return NoisyLabels(

@@ -33,6 +33,20 @@ class GaussianReward:
         return float(means[arm] + self.noise_std * noise[arm])
 
 
+class HeavyReward(GaussianReward):
+    """Gaussian rewards of which a share has Student noise of 2 degrees of freedom and unit scale instead."""
+
+    def __init__(self, noise_std: float, share: float, rng: np.random.Generator) -> None:
+        super().__init__(noise_std, rng)
+        self._share = share
+
+    def __call__(self, means: FloatArray, arm: int) -> float:
+        """The mean of the arm plus its own noise of this round, sometimes from far away."""
+        ordinary = super().__call__(means, arm)
+        far, tails = self._rng.random() < self._share, self._rng.standard_t(2, len(means))
+        return float(means[arm] + tails[arm]) if far else ordinary
+
+
 class BernoulliReward:
     """1 with the probability `mean`, else 0."""
 

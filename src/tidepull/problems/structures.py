@@ -42,11 +42,11 @@ def levels(groups: IntArray, noise: float | None, step: float = 0.0) -> Structur
     return Structure(groups, np.ones((len(groups), 1)), noise, np.array([0.5]), np.array([0.3]), step)
 
 
-def waves(vectors: FloatArray, noise: float | None) -> Structure:
-    """For each arm a level and the heights of its waves."""
+def waves(vectors: FloatArray, noise: float | None, stretch: int = 0) -> Structure:
+    """For each arm a level and the heights of its waves, other ones in each stretch."""
     n_arms, size = vectors.shape
     mean = np.append(0.5, np.zeros(size - 1))
-    return Structure(np.arange(n_arms), vectors, noise, mean, np.full(size, 0.3))
+    return Structure(np.arange(n_arms) + n_arms * stretch, vectors, noise, mean, np.full(size, 0.3))
 
 
 def weights(groups: IntArray, vectors: FloatArray, noise: float, step: float = 0.0) -> Structure:

@@ -38,10 +38,12 @@ class WallClockArms:
     Rounds come one by one after exponential times, faster by day (a cosine with its peak at 16:00) and on weekdays.
     """
 
-    def __init__(self, parameters: WallClockParameters, streams: Streams) -> None:
+    def __init__(
+        self, parameters: WallClockParameters, streams: Streams, arms: np.random.Generator | None = None
+    ) -> None:
         self.n_arms = parameters.n_arms
         self._p = parameters
-        world = streams.generator("arms")
+        world = streams.generator("arms") if arms is None else arms
         self._peak = world.uniform(0, 24, parameters.n_arms)
         self._tilt = world.uniform(-1, 1, parameters.n_arms)
         self._streams = streams
