@@ -13,10 +13,20 @@ from tidepull.problems.paths import LabelledPath, random_landscape
 from tidepull.problems.random_drifts import LONGEST, Tabulated, drifting_means, phases_of
 from tidepull.problems.random_worlds import KINDS
 from tidepull.problems.rewards import GaussianReward
+from tidepull.problems.wall_clock import WallClockArms
 
 
 def silent() -> GaussianReward:
     return GaussianReward(0.0, np.random.default_rng(0))
+
+
+def test_every_seed_has_a_world_of_its_own_when_asked_to() -> None:
+    named = ("random-world", {"kind": "arms-stationary", "by_seed": True})
+    for seed in (3, 4):
+        numbered = ("random-world", {"kind": "arms-stationary", "world": seed})
+        assert np.array_equal(
+            build_problem(named, seed=seed).means(), build_problem(numbered, seed=seed).means()
+        )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -25,7 +35,9 @@ def test_world_is_decided_by_its_number_and_noise_by_the_seed(kind: str) -> None
     one, two = build_problem(named, seed=1), build_problem(named, seed=2)
     other = build_problem(("random-world", {"world": 4, "kind": kind}), seed=1)
     assert shape_of(one) == shape_of(two)
-    if kind.startswith("arms"):
+    if isinstance(one, WallClockArms) and isinstance(two, WallClockArms):
+        assert np.array_equal(one.at(1e9), two.at(1e9))  # visitors come at times of their own
+    elif kind.startswith("arms"):
         assert np.array_equal(one.means(), two.means())
     assert shape_of(one) != shape_of(other) or not np.array_equal(one.means(), other.means())
     trial = run_trial(named, "random", horizon=50, seed=1)

@@ -30,6 +30,7 @@ class Commands(LazyGroup):
         "select": Entry("select:select", "Choose the best setting for each problem and a default.", _TRY),
         "compare": Entry("compare:compare", "The regrets of A beside those of B, with intervals.", _TRY),
         "report": Entry("report:report", "One HTML page of a store, with figures and tables.", _TRY),
+        "benchmark": Entry("benchmark:benchmark", "Tideline: every kind of world, with a leaderboard.", _TRY),
         "agent": Entry("agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE),
         "serve": Entry("serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics.", _DECIDE),
         "token": Entry("serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE),

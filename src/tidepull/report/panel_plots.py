@@ -39,7 +39,13 @@ def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequ
     save(figure, paths)
 
 
-def profile_figure(panel: Panel, *, title: str, paths: Sequence[Path]) -> None:
+def profile_figure(
+    panel: Panel,
+    *,
+    title: str,
+    paths: Sequence[Path],
+    scale: str = "regret as a share of random's (0 oracle, 1 random)",
+) -> None:
     """Share of trials whose normalised regret is at most x: further up and left is better."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
@@ -48,9 +54,7 @@ def profile_figure(panel: Panel, *, title: str, paths: Sequence[Path]) -> None:
         axes.fill_between(
             panel.thresholds, profile.low, profile.high, color=colour(profile.policy), alpha=0.15, lw=0
         )
-    axes.set(
-        title=title, xlabel="regret as a share of random's (0 oracle, 1 random)", ylabel="share of trials"
-    )
+    axes.set(title=title, xlabel=scale, ylabel="share of trials")
     axes.set_xlim(0, float(panel.thresholds[-1]))
     axes.set_ylim(0, 1.02)
     tidy(axes)

@@ -1,0 +1,108 @@
+"""`tidepull benchmark`: play what is missing of Tideline, then show the leaderboard; the same command continues."""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+from typing import Literal
+
+import tomli_w
+import typer
+
+from tidepull.analysis.frame import load_frame
+from tidepull.analysis.tideline import Tideline, tideline
+from tidepull.bench.store.store import Store
+from tidepull.bench.suites.suite import find_suite
+from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.readiness import PARTIAL
+from tidepull.cli.sweep import sweep
+from tidepull.errors import InputError, WrongStoreError
+from tidepull.report.leaderboard import kinds_table, overall_table, write_leaderboard
+from tidepull.report.tables import Table
+
+
+def benchmark(
+    quick: bool = typer.Option(False, "--quick", help="One small world of every kind, two seeds."),
+    policy: list[str] = typer.Option(
+        [], metavar="ID", help="Also play this policy, of tidepull or of --module; may be given again."
+    ),
+    module: list[Path] = typer.Option(
+        [], metavar="FILE", help="A Python file of yours that registers policies; may be given again."
+    ),
+    out: Path = typer.Option(None, help="The store (out/tideline or out/tideline-quick if not given)."),
+    workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
+    play: bool = typer.Option(
+        True, "--play/--no-play", help="Play what is missing, or only show what there is."
+    ),
+    partial: bool = typer.Option(False, "--partial", help=PARTIAL),
+    on: Literal["local", "here", "ray"] = typer.Option(
+        "local", help="Local processes, this process, or a Ray cluster."
+    ),
+    address: str = typer.Option(None, help="Of the Ray cluster (the one that runs on this machine)."),
+    docs: Path = typer.Option(None, help="Also write the page into this folder (such as docs/tideline)."),
+    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+) -> None:
+    """Tideline: every kind of world, between the specialist who knows its structure and random arms."""
+    name = "tideline-quick" if quick else "tideline"
+    directory = out or Path("out") / name
+    if play:
+        suite = name
+        if policy or module:
+            suite = str(with_policies(name, policy, module, directory))
+        sweep(
+            suite, out=directory, workers=workers, only=[], dry_run=False, known=[], retry_failed=False,
+            partial=partial, on=on, address=address, json=False,
+        )  # fmt: skip
+    if not directory.exists():
+        raise WrongStoreError(f"there is no store {directory}; leave out --no-play to play Tideline into it")
+    frame = load_frame([Store.open(directory)])
+    line = tideline(frame)
+    if not line.standings:
+        raise InputError(
+            f"{directory} has no trials between the two lines yet: specialist and random must play"
+        )
+    command = f"tidepull benchmark{' --quick' if quick else ''}"
+    page = write_leaderboard(frame, line, directory / "leaderboard", command=command)
+    if docs is not None:
+        write_leaderboard(frame, line, docs, command=command)
+    _show(line, json=json)
+    say(f"the page: {page}")
+
+
+def with_policies(name: str, policies: list[str], modules: list[Path], directory: Path) -> Path:
+    """The suite with more policies, written beside its results."""
+    table = tomllib.loads(find_suite(name).read_text())
+    known = {one["name"] for one in table["policies"]}
+    table["policies"] += [{"name": id} for id in policies if id not in known]
+    table["modules"] = [*table.get("modules", []), *(str(path.resolve()) for path in modules)]
+    Store.create(directory)
+    path = directory / f"{name}.toml"
+    path.write_text(tomli_w.dumps(table))
+    return path
+
+
+def _show(line: Tideline, *, json: bool) -> None:
+    if json:
+        print_json(
+            [
+                {
+                    "policy": one.policy,
+                    "score": one.overall.iqm,
+                    "low": one.overall.low,
+                    "high": one.overall.high,
+                }
+                | {"worlds": one.worlds, "milliseconds": one.milliseconds, "chosen_from": one.chosen_from}
+                | {"kinds": dict(one.by_kind)}
+                for one in line.standings
+            ]
+        )
+        return
+    for table in (overall_table(line), kinds_table(line)):
+        _print(table)
+
+
+def _print(table: Table) -> None:
+    numbers = [i for i in range(len(table.columns)) if table.numeric(i)]
+    print_table(
+        table.title, table.columns, [[cell.text for cell in row] for row in table.rows], right=numbers
+    )
