@@ -94,7 +94,7 @@ def _responses(operation: Operation) -> dict[str, Any]:
     said = {
         str(operation.status): {
             "description": operation.summary,
-            "content": {operation.content_type: content},
+            "content": dict.fromkeys(operation.content_types, content),
         }
     }
     for status in sorted(_statuses(operation)):

@@ -63,7 +63,7 @@ class Operation:
     problems: tuple[int, ...] = ()
     example: Any = None
     answered: Any = None
-    content_type: str = "application/json"
+    content_types: tuple[str, ...] = ("application/json",)
     parameters: tuple[dict[str, Any], ...] = field(default=())
 
     @property

@@ -143,6 +143,7 @@ class Impatient(HttpToolsProtocol):
 
     _deadline: Any = None
     _head = 0  # bytes of a request's head that came so far; -1: it is complete
+    _ended = False  # whether a request came to its end in what was received last
 
     def connection_made(self, transport: Any) -> None:
         """Begin to wait."""
@@ -153,8 +154,11 @@ class Impatient(HttpToolsProtocol):
         """Something came; a request that it begins must come to its end."""
         if self._deadline is None:
             self._wait()
+        self._ended = False
         super().data_received(data)
-        if self._head >= 0 and self.parser is not None:
+        if self._ended:
+            self._head = 0
+        elif self._head >= 0 and self.parser is not None:
             self._head += len(data)
             if self._head > LONGEST_HEAD and not self.transport.is_closing():
                 self.transport.write(TOO_LONG)
@@ -168,7 +172,7 @@ class Impatient(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """All of a request is there."""
         self._rest()
-        self._head = 0
+        self._ended = True
         super().on_message_complete()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -65,7 +65,7 @@ def _made(decision: Decision) -> DecisionMade:
     )
 
 
-_ASKED = {"context": {"device": "phone", "age": 31}, "id": "visit 17"}
+_ASKED = {"context": {"device": "phone", "age": 31}}
 _ANSWERED = {
     "id": "17-5f0c2d1e",
     "arm": "green",
@@ -108,7 +108,12 @@ OPERATIONS = [
         DecisionsMade,
         ChooseBatch,
         problems=(409,),
-        example={"decisions": [_ASKED, {"context": {"device": "desktop"}, "subject": "user 42"}]},
+        example={
+            "decisions": [
+                {**_ASKED, "id": "visit 17"},
+                {"context": {"device": "desktop"}, "subject": "user 42"},
+            ]
+        },
         answered={"decisions": [_ANSWERED, {**_ANSWERED, "id": "18-0b6e9a44", "group": "control"}]},
     ),
 ]

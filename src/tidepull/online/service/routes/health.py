@@ -92,7 +92,7 @@ OPERATIONS = [
         "Numbers for Prometheus (a read token for all agents).",
         metrics,
         "any",
-        content_type="text/plain",
+        content_types=("text/plain",),
         answered='tidepull_decisions_total{agent="shop"} 17.0\n',
     ),
     Operation(

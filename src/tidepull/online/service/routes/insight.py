@@ -282,7 +282,7 @@ OPERATIONS = [
         export,
         Scope.ADMIN,
         query=ExportQuery,
-        content_type="application/jsonl",
+        content_types=("application/jsonl", "text/csv", "application/vnd.apache.parquet"),
         answered='{"id": "17-5f0c2d1e", "arm": "green"}\n',
     ),
 ]
