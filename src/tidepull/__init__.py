@@ -16,12 +16,16 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tidepull.bench.trial import Trial, run_trial
     from tidepull.errors import TidepullError
-    from tidepull.online.agent import Agent, Decision
+    from tidepull.online.agent import Agent
+    from tidepull.online.answers import Decision
+    from tidepull.online.client import AsyncClient, Client
     from tidepull.seeds import Streams
     from tidepull.types import Context, Event, ProblemShape
 
 __all__ = [
     "Agent",
+    "AsyncClient",
+    "Client",
     "Context",
     "Decision",
     "Event",
@@ -35,8 +39,10 @@ __all__ = [
 
 _HOMES = {
     "Agent": "tidepull.online.agent",
+    "AsyncClient": "tidepull.online.client",
+    "Client": "tidepull.online.client",
     "Context": "tidepull.types",
-    "Decision": "tidepull.online.agent",
+    "Decision": "tidepull.online.answers",
     "Event": "tidepull.types",
     "ProblemShape": "tidepull.types",
     "Streams": "tidepull.seeds",

@@ -23,6 +23,7 @@ TidepullError
 │   ├── WrongStoreError       no store is there, or not what was asked for (the caller's mistake: exit code 2)
 │   └── LedgerError           an agent's ledger could not be written or read, or is damaged
 │       └── HeldError             another process holds the agent (exit code 2)
+├── ServiceError          a service that refused a request, or cannot be reached
 └── MissingExtraError     an optional dependency is not installed
 """
 
@@ -127,6 +128,16 @@ class HeldError(LedgerError):
     """Another process holds the agent."""
 
     exit_code = 2
+
+
+class ServiceError(TidepullError):
+    """A service that refused a request (`status` is HTTP's), or cannot be reached (0); `request` is the id under which
+    its logs have it."""
+
+    def __init__(self, status: int, detail: str, request: str | None = None) -> None:
+        super().__init__(detail)
+        self.status, self.detail, self.request = status, detail, request
+        self.exit_code = 2 if 400 <= status < 500 else 1
 
 
 class MissingExtraError(TidepullError):

@@ -37,6 +37,7 @@ class Commands(LazyGroup):
         "diagnose": Entry(
             "diagnose:diagnose", "Whether time matters in a log, how, and what follows.", _LOGS
         ),
+        "client": Entry("client:client_app", "Ask a running service from a shell.", _DECIDE),
         "backtest": Entry("backtest:backtest", "What other policies would have earned on a log.", _LOGS),
         "model": Entry("model:model", "Fit a world to a log, to play policies in it.", _LOGS),
         "store": Entry("store:store_app", "Look after a directory of results.", _CARE),

@@ -11,7 +11,7 @@ import os
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
@@ -24,6 +24,7 @@ from tidepull.errors import (
     RewardError,
 )
 from tidepull.online import table
+from tidepull.online.answers import Decision
 from tidepull.online.arms import features_of, label_of
 from tidepull.online.check import Condition, checked
 from tidepull.online.clock import Clock
@@ -46,18 +47,6 @@ from tidepull.registry import Named
 T = TypeVar("T")
 
 _LARGEST = 1e15
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """An arm that was chosen. `propensity` is the exact chance that it had, given its group ("policy", "control",
-    "guessing"); `at` is in seconds since 1970."""
-
-    id: str
-    arm: str
-    propensity: float
-    group: str
-    at: float
 
 
 class Agent:

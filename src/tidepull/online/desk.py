@@ -185,6 +185,9 @@ class Desk:
     def reward(self, id: str, known: Known, value: float, at: Any, key: str | None) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
         moment = self._stamp(at)
+        key = (
+            key if self.settings.again == "add" else None
+        )  # elsewhere the value itself says whether it is news
         earlier = self._repeated(id, known, value, key)
         if earlier is not None:
             return earlier, False

@@ -57,5 +57,7 @@ def _fuzz(target: Running, operation: Any, mode: Any, examples: int, sent: dict[
         sent[operation.label] = sent.get(operation.label, 0) + 1
         case.call_and_validate(base_url=target.url, excluded_checks=[positive_data_acceptance])
 
-    with suppress(*([] if mode.is_positive else [Unsatisfiable])):  # nothing can be wrong where nothing is sent
+    with suppress(
+        *([] if mode.is_positive else [Unsatisfiable])
+    ):  # nothing can be wrong where nothing is sent
         answered()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidepull.online.agent import Decision
+from tidepull.online.answers import Decision
 from tidepull.online.desk import Request
 from tidepull.online.service.auth import Scope
 from tidepull.online.service.messages import ChooseBatch, ChooseBody, DecisionMade, DecisionsMade

@@ -1,0 +1,227 @@
+"""`tidepull client ...`: ask a running service from a shell."""
+
+from __future__ import annotations
+
+import json as js
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from tidepull.cli.console import print_json, say
+from tidepull.errors import InputError
+
+if TYPE_CHECKING:
+    from tidepull.online.client import Client, RemoteAgent
+
+client_app = typer.Typer(help="Ask a running service (tidepull serve).", no_args_is_help=True)
+_AGENT = typer.Argument(metavar="AGENT", help="The agent's name.")
+_LABEL = typer.Argument(help="The arm.")
+
+
+@client_app.callback()
+def _service(
+    context: typer.Context,
+    url: str = typer.Option(
+        "http://127.0.0.1:8000", "--url", envvar="TIDEPULL_URL", help="Where it listens."
+    ),
+    token_file: Path = typer.Option(
+        None, "--token-file", help="A file with the token; without it, the variable TIDEPULL_TOKEN."
+    ),
+) -> None:
+    from os import environ
+
+    token = environ.get("TIDEPULL_TOKEN")
+    if token_file is not None:
+        if not token_file.is_file():
+            raise InputError(f"--token-file: there is no file {token_file}")
+        token = token_file.read_text().strip()
+    context.obj = url, token
+
+
+def _client(context: typer.Context) -> Client:
+    from tidepull.online.client import Client
+
+    url, token = context.obj
+    client = Client(url, token=token)
+    context.call_on_close(client.close)
+    return client
+
+
+def _agent(context: typer.Context, name: str) -> RemoteAgent:
+    return _client(context).agent(name)
+
+
+@client_app.command()
+def agents(context: typer.Context) -> None:
+    """The agents that the token is for."""
+    for name in _client(context).agents():
+        print(name)
+
+
+@client_app.command()
+def create(
+    context: typer.Context,
+    agent: str = _AGENT,
+    arm: list[str] = typer.Option(..., "--arm", help="An arm; give it several times."),
+    fields: str = typer.Option(
+        None,
+        "--fields",
+        help="""The context's fields, as '{"age": "number", "device": ["phone", "desktop"]}'.""",
+    ),
+    policy: str = typer.Option(None, "--policy", help="The policy (default: tide)."),
+    settings: str = typer.Option(None, "--settings", help="""Further settings, as '{"control": 0.1}'."""),
+) -> None:
+    """Make an agent."""
+    more = _object(settings, "--settings")
+    _client(context).create(
+        agent, arms=arm, context=_object(fields, "--fields"), policy=policy, **(more or {})
+    )
+    say(f"agent {agent} made")
+
+
+@client_app.command()
+def choose(
+    context: typer.Context,
+    agent: str = _AGENT,
+    about: str = typer.Option(None, "--context", help="""The context, as '{"age": 31}'."""),
+    arm: list[str] = typer.Option(None, "--arm", help="Choose among these only."),
+    subject: str = typer.Option(None, "--subject", help="Whom it concerns."),
+    id: str = typer.Option(None, "--id", help="Its name; the same again is the same decision."),
+) -> None:
+    """Make a decision, as JSON."""
+    made = _agent(context, agent).choose(
+        _object(about, "--context"), arms=arm or None, subject=subject, id=id
+    )
+    print_json(asdict(made))
+
+
+@client_app.command()
+def reward(
+    context: typer.Context,
+    agent: str = _AGENT,
+    id: str = typer.Argument(help="The decision's id."),
+    value: float = typer.Argument(help="What it was worth."),
+) -> None:
+    """Say what a decision was worth."""
+    news = _agent(context, agent).reward(id, value)
+    say("taken" if news else "known already")
+
+
+@client_app.command()
+def explain(context: typer.Context, agent: str = _AGENT) -> None:
+    """What it believes, in plain words."""
+    print(_agent(context, agent).explain())
+
+
+@client_app.command()
+def lift(
+    context: typer.Context,
+    agent: str = _AGENT,
+    since: str = typer.Option(None, "--since", help="Only decisions since then."),
+) -> None:
+    """The gain in reward over the control group."""
+    print(_agent(context, agent).lift(since=since))
+
+
+@client_app.command()
+def state(context: typer.Context, agent: str = _AGENT) -> None:
+    """Where it stands, as JSON."""
+    print_json(_agent(context, agent).state())
+
+
+@client_app.command()
+def history(
+    context: typer.Context,
+    agent: str = _AGENT,
+    since: str = typer.Option(None, "--since"),
+    until: str = typer.Option(None, "--until"),
+    bins: int = typer.Option(24, "--bins", min=1, max=1000),
+) -> None:
+    """Decisions and rewards over time, as JSON."""
+    print_json(_agent(context, agent).history(since=since, until=until, bins=bins))
+
+
+@client_app.command()
+def add(context: typer.Context, agent: str = _AGENT, label: str = _LABEL) -> None:
+    """A new arm, or a retired one again."""
+    say("arms: " + ", ".join(_agent(context, agent).add(label)))
+
+
+@client_app.command()
+def retire(context: typer.Context, agent: str = _AGENT, label: str = _LABEL) -> None:
+    """An arm is not chosen any more."""
+    say("arms: " + ", ".join(_agent(context, agent).retire(label)))
+
+
+@client_app.command()
+def rename(
+    context: typer.Context,
+    agent: str = _AGENT,
+    label: str = _LABEL,
+    to: str = typer.Argument(help="Its new name."),
+) -> None:
+    """An arm has another name."""
+    say("arms: " + ", ".join(_agent(context, agent).rename(label, to)))
+
+
+@client_app.command()
+def freeze(context: typer.Context, agent: str = _AGENT) -> None:
+    """Stop learning; decisions go on."""
+    _agent(context, agent).freeze()
+    say(f"agent {agent} is frozen")
+
+
+@client_app.command()
+def unfreeze(context: typer.Context, agent: str = _AGENT) -> None:
+    """Learn again."""
+    _agent(context, agent).unfreeze()
+    say(f"agent {agent} learns")
+
+
+@client_app.command()
+def rollback(
+    context: typer.Context,
+    agent: str = _AGENT,
+    to: str = typer.Argument(help="A moment, or a decision's id."),
+) -> None:
+    """Forget what was learnt since."""
+    _agent(context, agent).rollback(to)
+    say(f"agent {agent} is back at {to}")
+
+
+@client_app.command()
+def export(
+    context: typer.Context,
+    agent: str = _AGENT,
+    to: Path = typer.Argument(help="A .jsonl, .csv or .parquet file."),
+) -> None:
+    """Every decision into a file."""
+    _agent(context, agent).export(to)
+    say(f"{to} written")
+
+
+@client_app.command()
+def delete(
+    context: typer.Context,
+    agent: str = _AGENT,
+    yes: bool = typer.Option(False, "--yes", help="Really; there is no way back."),
+) -> None:
+    """Delete an agent and all it knows."""
+    if not yes:
+        raise InputError(f"this deletes {agent} and all it knows, for good: say --yes")
+    _agent(context, agent).delete()
+    say(f"agent {agent} is gone")
+
+
+def _object(text: str | None, option: str) -> dict[str, Any] | None:
+    if text is None:
+        return None
+    try:
+        found = js.loads(text)
+    except ValueError as error:
+        raise InputError(f"{option} must be JSON ({error})") from None
+    if not isinstance(found, dict):
+        raise InputError(f"{option} must be a JSON object, got {text!r}")
+    return found
