@@ -77,6 +77,9 @@ class Ledger(Protocol):
         """Let go of everything; what was not flushed is flushed."""
 
 
+PAGES = (64, 512, 2000)
+"""Records of the first page that `tail` reads from a store, of the second, and of all further ones: most want few."""
+
 KEPT = 4
 """Snapshots that are kept whatever their age; beyond them, one for each doubling of the distance from the newest."""
 

@@ -1,7 +1,6 @@
 """A ledger in one SQLite file: written ahead, synced in full, many threads in one commit, one writing process.
 
-Records wait in a list until a thread needs one of them to be safe. The first such thread writes all that wait in one
-transaction; those that come meanwhile wait for the next one.
+Records wait in a list until a thread needs one of them to be safe (`waiting.py`).
 """
 
 from __future__ import annotations
@@ -11,14 +10,16 @@ import threading
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from tidepull.errors import LedgerError, WrongStoreError
 from tidepull.files import temporary_name
 from tidepull.online.holding import Hold
-from tidepull.online.ledger import thinned
+from tidepull.online.ledger import PAGES, thinned
 from tidepull.online.records import Kind, Record
+from tidepull.online.waiting import Waiting
 
 VERSION = 1
 """Version of the tables; raised with a step in `_MIGRATIONS` when they change."""
@@ -39,7 +40,6 @@ CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, at REAL NOT NULL, checksum INTE
 """
 _COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
 _INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-_PAGE = 2000
 
 
 class SqliteLedger:
@@ -63,49 +63,27 @@ class SqliteLedger:
         except BaseException:
             self.close()
             raise
-        self._waiting: list[Record] = []
-        self._mutex = threading.Lock()  # guards `_waiting`, `_safe`, `_failed`
-        self._commit = threading.Lock()  # held by the thread that writes
         self._reading = threading.Lock()
-        self._failed: str | None = None
         self._contexts_from = 0  # no decision before it has a context any more
-        self._lost: list[tuple[int, int]] = []  # spans (after, upto] of records that could not be written
-        self._last = self._safe = int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
+        last = int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
+        self._waiting = Waiting(last, self._write, str(path))
 
     @property
     def last(self) -> int:
         """The number of the last record that was appended."""
-        return self._last
+        return self._waiting.last
 
     def append(self, record: Record) -> None:
         """Take a record."""
-        with self._mutex:
-            if self._failed is not None:
-                raise LedgerError(self._failed)
-            self._last = record.seq
-            self._waiting.append(record)
+        self._waiting.append(record)
 
     def flush(self, seq: int) -> None:
         """Return when record `seq` is on disk."""
-        if seq <= self._safe and not self._lost:
-            return
-        with self._commit:
-            with self._mutex:
-                if any(after < seq <= upto for after, upto in self._lost):
-                    raise LedgerError(self._failed or f"cannot write to {self.path}: it failed before")
-                if seq <= self._safe:
-                    return
-                waiting, self._waiting = self._waiting, []
-            try:
-                with self._explained("write to"):
-                    self._insert(waiting)
-            except BaseException as error:
-                with self._mutex:
-                    self._failed = str(error)
-                    self._lost.append((waiting[0].seq - 1, self._last))
-                    self._waiting = []
-                raise
-            self._safe = waiting[-1].seq
+        self._waiting.flush(seq)
+
+    def _write(self, waiting: list[Record]) -> None:
+        with self._explained("write to"):
+            self._insert(waiting)
 
     def _insert(self, waiting: list[Record]) -> None:
         try:
@@ -133,12 +111,12 @@ class SqliteLedger:
     def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
         """Records in order, as far as they are on disk."""
         upto = 2**62 if upto is None else upto
-        while True:
+        for page in chain(PAGES, repeat(PAGES[-1])):
             rows = self._all(
-                f"SELECT {{}} FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT {_PAGE}", after, upto
+                "SELECT {} FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", after, upto, page
             )
             yield from map(_record, rows)
-            if len(rows) < _PAGE:
+            if len(rows) < page:
                 return
             after = rows[-1][-1]
 
@@ -149,19 +127,18 @@ class SqliteLedger:
 
     def recover(self) -> None:
         """Take records again; the numbers of lost ones are not used a second time."""
-        with self._commit, self._mutex:
-            self._failed = None
+        self._waiting.recover()
 
     def drop_snapshots(self, after: int) -> None:
         """Without later ones."""
-        with self._commit, self._explained("write to"), self._transaction():
+        with self._waiting.lock, self._explained("write to"), self._transaction():
             self._writer.execute("DELETE FROM snapshots WHERE seq > ?", (after,))
 
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot, after everything before it is safe."""
         self.flush(seq)
         packed = zlib.compress(data, 1)
-        with self._commit, self._explained("write to"), self._transaction():
+        with self._waiting.lock, self._explained("write to"), self._transaction():
             self._writer.execute(
                 "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (seq, at, zlib.crc32(packed), packed)
             )
@@ -186,14 +163,15 @@ class SqliteLedger:
 
     def write(self, values: Mapping[str, str]) -> None:
         """Keep texts."""
-        with self._commit, self._explained("write to"), self._transaction():
+        with self._waiting.lock, self._explained("write to"), self._transaction():
             self._writer.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items()))
 
     def close(self) -> None:
         """Write what waits, close the file and let others have it."""
         try:
-            if self._hold is not None and getattr(self, "_waiting", None):
-                self.flush(self._last)
+            waiting: Waiting | None = getattr(self, "_waiting", None)
+            if self._hold is not None and waiting is not None and not waiting.empty:
+                self.flush(waiting.last)
         finally:
             for name in ("_reader", "_writer"):  # who closes last moves the log into the file
                 if (connection := getattr(self, name, None)) is not None:
@@ -237,7 +215,7 @@ class SqliteLedger:
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the log."""
         which = "kind = 1 AND (seq <= ? OR subject = ?)"
-        with self._commit, self._explained("write to"):
+        with self._waiting.lock, self._explained("write to"):
             self._writer.execute("PRAGMA secure_delete = ON")
             with self._transaction():
                 write = self._writer.execute
@@ -255,7 +233,7 @@ class SqliteLedger:
 
     def drop_contexts(self, upto: int, before: float) -> None:
         """Forget contexts."""
-        with self._commit, self._explained("write to"), self._transaction():
+        with self._waiting.lock, self._explained("write to"), self._transaction():
             self._writer.execute(
                 "UPDATE records SET context = NULL "
                 "WHERE kind = 1 AND seq >= ? AND seq <= ? AND at < ? AND context IS NOT NULL",
