@@ -26,14 +26,14 @@ VISITS = 200
 
 def one_thread(folder: Path, rng: random.Random, kills: int, policy: str) -> dict[str, object]:
     """A shop that is killed again and again until all visitors are served; then it must decide like its twin."""
-    path, killed = folder / "shop.db", 0
+    path, said, killed = folder / "shop.db", folder / "told", 0
     while killed < kills:
-        process = start(path, policy, 0, VISITS, 1)
-        if not kill_after(process, path, len(told(path)) + rng.randrange(5, 60), rng.random() * 0.004):
+        process = start(path, said, policy, 0, VISITS, 1)
+        if not kill_after(process, said, len(told(said)) + rng.randrange(5, 60), rng.random() * 0.004):
             break
         killed += 1
-    kill_after(start(path, policy, 0, VISITS, 1), path, 10**9, 0.0)
-    audit(path)
+    kill_after(start(path, said, policy, 0, VISITS, 1), said, 10**9, 0.0)
+    audit(path, said)
     twin = Agent.memory(**{**SHOP, "policy": policy}, upkeep="inline")
     serve(twin, 0, VISITS, late=0)
     with Agent(path, upkeep="inline") as agent:
@@ -42,27 +42,27 @@ def one_thread(folder: Path, rng: random.Random, kills: int, policy: str) -> dic
         "threads": 1,
         "policy": policy,
         "kills": killed,
-        "acknowledged": _acknowledged(path),
+        "acknowledged": _acknowledged(said),
         "like_its_twin": same,
     }
 
 
 def four_threads(folder: Path, rng: random.Random, kills: int) -> dict[str, object]:
     """A shop of four threads; every life ends with a kill."""
-    path, killed = folder / "shop.db", 0
+    path, said, killed = folder / "shop.db", folder / "told", 0
     for life in range(kills):
-        process = start(path, "bernoulli-ts", 600 * life, 600 * (life + 1), 4)
-        lines = len(told(path)) + rng.randrange(20, 700)
-        killed += kill_after(process, path, lines, rng.random() * 0.004)
-        audit(path)
-    acknowledged = _acknowledged(path)
+        process = start(path, said, "bernoulli-ts", 600 * life, 600 * (life + 1), 4)
+        lines = len(told(said)) + rng.randrange(20, 700)
+        killed += kill_after(process, said, lines, rng.random() * 0.004)
+        audit(path, said)
+    acknowledged = _acknowledged(said)
     return {
         "threads": 4, "policy": "bernoulli-ts", "kills": killed, "acknowledged": acknowledged, "like_its_twin": "",
     }  # fmt: skip
 
 
-def _acknowledged(path: Path) -> int:
-    return sum(words[0] in ("decided", "paid") for words in told(path))
+def _acknowledged(said: Path) -> int:
+    return sum(words[0] in ("decided", "paid") for words in told(said))
 
 
 def main() -> None:

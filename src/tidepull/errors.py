@@ -22,7 +22,8 @@ TidepullError
 ├── StoreError            results could not be written or read (full disk, no permission)
 │   ├── WrongStoreError       no store is there, or not what was asked for (the caller's mistake: exit code 2)
 │   └── LedgerError           an agent's ledger could not be written or read, or is damaged
-│       └── HeldError             another process holds the agent (exit code 2)
+│       ├── HeldError             another process holds the agent (exit code 2)
+│       └── UnreachableError      the server of an agent's database cannot be reached now; the next call tries again
 ├── ServiceError          a service that refused a request, or cannot be reached
 └── MissingExtraError     an optional dependency is not installed
 """
@@ -128,6 +129,10 @@ class HeldError(LedgerError):
     """Another process holds the agent."""
 
     exit_code = 2
+
+
+class UnreachableError(LedgerError):
+    """The server of an agent's database cannot be reached now; the next call tries again."""
 
 
 class ServiceError(TidepullError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import multiprocessing
 import random
-import sqlite3
 import time
 from collections import Counter
 from multiprocessing.process import BaseProcess
@@ -23,22 +22,23 @@ PROCESSES.set_forkserver_preload(["tests.online.victim"])
 KILLED = -9
 
 
-def start(path: Path, policy: str, first: int, last: int, threads: int) -> BaseProcess:
-    process = PROCESSES.Process(target=victim.main, args=(str(path), policy, first, last, threads))
+def start(place: str | Path, said: Path, policy: str, first: int, last: int, threads: int) -> BaseProcess:
+    process = PROCESSES.Process(
+        target=victim.main, args=(str(place), str(said), policy, first, last, threads)
+    )
     process.start()
     return process
 
 
-def told(path: Path) -> list[list[str]]:
-    said = Path(f"{path}.told")
+def told(said: Path) -> list[list[str]]:
     whole = said.read_text() if said.exists() else ""
     return [line.split() for line in whole[: whole.rfind("\n") + 1].splitlines()]
 
 
-def kill_after(process: BaseProcess, path: Path, lines: int, wait: float) -> bool:
+def kill_after(process: BaseProcess, said: Path, lines: int, wait: float) -> bool:
     """Kill when it has said so many lines and a little later; False if it came to its end before."""
     while process.is_alive():
-        if len(told(path)) >= lines:
+        if len(told(said)) >= lines:
             time.sleep(wait)
             process.kill()
             break
@@ -48,9 +48,9 @@ def kill_after(process: BaseProcess, path: Path, lines: int, wait: float) -> boo
     return process.exitcode == KILLED
 
 
-def audit(path: Path) -> None:
+def audit(place: str | Path, said: Path) -> None:
     """What callers were told is in the ledger, once."""
-    with Agent(path, read_only=True) as agent:
+    with Agent(place, read_only=True) as agent:
         records = list(agent._desk.ledger.tail(0))
         assert agent._desk.mind.differences == 0
         labels = [arm.label for arm in agent._desk.mind.arms]
@@ -59,7 +59,7 @@ def audit(path: Path) -> None:
     paid = {record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD}
     assert len(decisions) == sum(record.kind is Kind.DECISION for record in records)
     assert not rewards or max(rewards.values()) == 1
-    for words in told(path):
+    for words in told(said):
         if words[0] == "decided":
             record = decisions[f"visit {words[1]}"]
             choice = Choice.unpack(record.body)
@@ -75,36 +75,43 @@ def audit(path: Path) -> None:
 def test_killed_agent_decides_like_one_that_was_never_killed(
     tmp_path: Path, policy: str, last: int, kills: int
 ) -> None:
-    path = tmp_path / "shop.db"
+    die_and_decide(tmp_path / "shop.db", tmp_path / "told", policy, last, kills)
+
+
+def test_killed_agent_in_a_database_decides_like_one_that_was_never_killed(
+    database: str, tmp_path: Path
+) -> None:
+    die_and_decide(database, tmp_path / "told", "lin-ts", 90, 3)
+
+
+def die_and_decide(place: str | Path, file: Path, policy: str, last: int, kills: int) -> None:
     rng = random.Random(policy)
-    said = 0
+    lines = 0
     for _ in range(kills):
-        process = start(path, policy, 0, last, 1)
-        said += rng.randrange(20, 2 * last * 2 // (kills + 1))
-        if not kill_after(process, path, said, rng.random() * 0.003):
+        process = start(place, file, policy, 0, last, 1)
+        lines += rng.randrange(20, 2 * last * 2 // (kills + 1))
+        if not kill_after(process, file, lines, rng.random() * 0.003):
             break
-        said = len(told(path))
-    assert not kill_after(start(path, policy, 0, last, 1), path, 10**9, 0.0)
-    audit(path)
-    with Agent(path, upkeep="inline") as agent:
+        lines = len(told(file))
+    assert not kill_after(start(place, file, policy, 0, last, 1), file, 10**9, 0.0)
+    audit(place, file)
+    with Agent(place, upkeep="inline") as agent:
         twin = Agent.memory(**{**SHOP, "policy": policy}, upkeep="inline")
         serve(twin, 0, last, late=0)
         assert serve(agent, last, last + 20) == serve(twin, last, last + 20)
 
 
-def test_nothing_is_lost_or_doubled_when_many_threads_are_killed(tmp_path: Path) -> None:
-    path = tmp_path / "shop.db"
-    rng = random.Random(5)
-    for life in range(5):
-        process = start(path, "bernoulli-ts", 400 * life, 400 * (life + 1), 4)
-        kill_after(process, path, len(told(path)) + rng.randrange(50, 500), rng.random() * 0.003)
-        audit(path)
-    with Agent(path, read_only=True) as agent:
+def test_nothing_is_lost_or_doubled_when_many_threads_are_killed(place: str, tmp_path: Path) -> None:
+    rng, said = random.Random(5), tmp_path / "told"
+    lives = 3 if place.startswith("postgresql") else 5
+    for life in range(lives):
+        process = start(place, said, "bernoulli-ts", 400 * life, 400 * (life + 1), 4)
+        kill_after(process, said, len(told(said)) + rng.randrange(50, 500), rng.random() * 0.003)
+        audit(place, said)
+    with Agent(place) as agent:
         assert agent._desk.ledger.snapshots()
         from_snapshot = agent._desk.mind.snapshot()
-    with sqlite3.connect(path) as connection:
-        connection.execute("DELETE FROM snapshots")
-    connection.close()
-    with Agent(path, read_only=True) as agent:
+        agent._desk.ledger.drop_snapshots(0)
+    with Agent(place, read_only=True) as agent:
         assert agent._desk.mind.differences == 0
         assert str(agent._desk.mind.snapshot()) == str(from_snapshot)

@@ -6,15 +6,20 @@ import shutil
 import tempfile
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from tests.online.worlds import SHOP, START, visit
+from tests.postgres import Server
 from tests.properties.quick import QUICK
 from tidepull.errors import ArmError, RewardError
 from tidepull.online.agent import Agent
+from tidepull.online.ledger import MemoryLedger
+from tidepull.online.places import ledger_at
 from tidepull.online.records import Kind, Record
 from tidepull.online.sqlite import SqliteLedger
 
@@ -22,12 +27,17 @@ FEW = settings(QUICK, max_examples=12, stateful_step_count=25)
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """A list is the model. What was flushed is there after the file is opened again; what was not may be gone."""
+    """A list is the model. What was flushed is there after the ledger is opened again; what was not may be gone."""
+
+    def opened(self) -> Any:
+        raise NotImplementedError
+
+    def crash(self) -> None:
+        raise NotImplementedError
 
     def __init__(self) -> None:
         super().__init__()
-        self.folder = Path(tempfile.mkdtemp())
-        self.ledger = SqliteLedger(self.folder / "a.db")
+        self.ledger: Any = self.opened()
         self.model: list[Record] = []
         self.safe = 0
         self.saved: dict[int, bytes] = {}
@@ -56,10 +66,8 @@ class LedgerMachine(RuleBasedStateMachine):
 
     @rule()
     def die(self) -> None:
-        self.ledger._writer.close()
-        assert self.ledger._hold is not None
-        self.ledger._hold.release()
-        self.ledger = SqliteLedger(self.folder / "a.db")
+        self.crash()
+        self.ledger = self.opened()
         self.model = self.model[: self.safe]
 
     @invariant()
@@ -79,7 +87,50 @@ class LedgerMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         self.ledger.close()
+
+
+class SqliteMachine(LedgerMachine):
+    def opened(self) -> SqliteLedger:
+        self.folder = getattr(self, "folder", None) or Path(tempfile.mkdtemp())
+        return SqliteLedger(self.folder / "a.db")
+
+    def crash(self) -> None:
+        self.ledger._writer.close()
+        self.ledger._hold.release()
+
+    def teardown(self) -> None:
+        super().teardown()
         shutil.rmtree(self.folder)
+
+
+class MemoryMachine(LedgerMachine):
+    """It has no file to open again, and is always safe."""
+
+    def opened(self) -> MemoryLedger:
+        return MemoryLedger()
+
+    @rule()
+    def die(self) -> None:
+        self.safe = len(self.model)
+
+    @invariant()
+    def same(self) -> None:
+        self.safe = len(self.model)
+        super().same()
+
+
+class PostgresMachine(LedgerMachine):
+    """Another agent of one database each time."""
+
+    server: Server
+
+    def opened(self) -> Any:
+        self.name = getattr(self, "name", None) or uuid4().hex
+        return ledger_at(self.server.url(self.name, tail="&lease=0.2"))[0]
+
+    def crash(self) -> None:
+        self.ledger._leases._held.clear()
+        self.ledger._leases.close()
 
 
 class AgentMachine(RuleBasedStateMachine):
@@ -154,7 +205,16 @@ class AgentMachine(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-TestLedger = LedgerMachine.TestCase
-TestLedger.settings = FEW
+@pytest.fixture
+def for_machines(postgres: Server) -> None:
+    PostgresMachine.server = postgres
+
+
+TestSqliteLedger = SqliteMachine.TestCase
+TestSqliteLedger.settings = FEW
+TestMemoryLedger = MemoryMachine.TestCase
+TestMemoryLedger.settings = FEW
+TestPostgresLedger = pytest.mark.usefixtures("for_machines")(PostgresMachine.TestCase)
+TestPostgresLedger.settings = settings(FEW, max_examples=6, stateful_step_count=15)
 TestAgent = AgentMachine.TestCase
 TestAgent.settings = FEW

@@ -12,10 +12,10 @@ from tests.online.worlds import SHOP, START, visit, worth
 from tidepull.online.agent import Agent
 
 
-def main(path: str, policy: str, first: int, last: int, n_threads: int) -> None:
+def main(place: str, said_in: str, policy: str, first: int, last: int, n_threads: int) -> None:
     mode = "inline" if n_threads == 1 else "thread"
-    agent = Agent(path, **{**SHOP, "policy": policy}, upkeep=mode, snapshot_every=60)  # type: ignore[arg-type]
-    said = os.open(path + ".told", os.O_WRONLY | os.O_CREAT | os.O_APPEND)
+    agent = Agent(place, **{**SHOP, "policy": policy}, upkeep=mode, snapshot_every=60)  # type: ignore[arg-type]
+    said = os.open(said_in, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def tell(*words: object) -> None:
         os.write(said, (" ".join(map(str, words)) + "\n").encode())

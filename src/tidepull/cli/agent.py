@@ -24,7 +24,11 @@ _TO = typer.Argument(metavar="TO", help="The file to write; its ending says the 
 
 @agent_app.callback()
 def _file(
-    context: typer.Context, file: Path = typer.Argument(metavar="FILE", help="The agent's file, as shop.db.")
+    context: typer.Context,
+    file: str = typer.Argument(
+        metavar="FILE",
+        help="The agent's file, as shop.db, or its URL, as postgresql://user@host/db?agent=shop.",
+    ),
 ) -> None:
     log = logging.getLogger("tidepull")
     context.call_on_close(partial(log.setLevel, log.level))
@@ -68,13 +72,13 @@ def history(
 ) -> None:
     """The latest decisions and what they were worth."""
     with _opened(context) as agent:
-        rows = agent.history("rows")[-last:]
+        rows, title = agent.history("rows")[-last:], agent.where
     if json:
         print_json(rows)
         return
     columns = ["id", "at", "arm", "group", "propensity", "reward"]
     cells = [["" if row[name] is None else f"{row[name]}" for name in columns] for row in rows]
-    print_table(str(context.obj), columns, cells, right=(4, 5))
+    print_table(title, columns, cells, right=(4, 5))
 
 
 @agent_app.command()

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
 from tidepull import snapshots
 from tidepull.errors import (
@@ -32,17 +32,19 @@ from tidepull.online.decisions import OURS, Known
 from tidepull.online.desk import Desk, Request
 from tidepull.online.explain import Report
 from tidepull.online.insight import Insight
-from tidepull.online.ledger import Ledger, MemoryLedger
 from tidepull.online.lift import Lift
 from tidepull.online.log import LogReader
 from tidepull.online.making import settings_in
+from tidepull.online.places import ledger_at
 from tidepull.online.records import Group, Kind
 from tidepull.online.settings import Settings
-from tidepull.online.sqlite import SqliteLedger
 from tidepull.online.state import State, state_of
 from tidepull.online.upkeep import Background
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
+
+if TYPE_CHECKING:
+    from tidepull.online.postgres import Place
 
 T = TypeVar("T")
 
@@ -60,7 +62,7 @@ class Agent:
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | None,
+        path: str | os.PathLike[str] | Place | None,
         *,
         arms: Iterable[str] | Mapping[str, Any] | None = None,
         context: Mapping[str, Any] | None = None,
@@ -99,9 +101,8 @@ class Agent:
         self._owner = os.getpid()
         self._closed = False
         self._every, self._mode = snapshot_every, upkeep
-        self._where = "memory" if path is None else str(path)
         self._background = Background(self)
-        ledger = _ledger_at(path, read_only)
+        ledger, self._where = ledger_at(path, read_only=read_only)
         try:
             settings, salt = settings_in(ledger, given, self._where)
             clock = Clock(settings.zone, now)
@@ -473,15 +474,14 @@ class Agent:
         return Decision(self._desk.decisions.id(record.seq), label, choice.propensity, group, record.at)
 
     @property
+    def where(self) -> str:
+        """What its place is called, without any password."""
+        return self._where
+
+    @property
     def settings(self) -> Settings:
         """What was chosen when the agent was made."""
         return self._desk.settings
-
-
-def _ledger_at(path: str | os.PathLike[str] | None, read_only: bool) -> Ledger:
-    if path is None:
-        return MemoryLedger()
-    return SqliteLedger(Path(path), read_only=read_only)
 
 
 def _checked(reward: Any) -> float:
