@@ -110,6 +110,18 @@ def test_agent_that_was_never_made_leaves_nothing(leases: list[Leases], database
     assert place_of(database).agent not in leases[0].agents()
 
 
+def test_agent_that_is_deleted_is_gone_and_others_stay(leases: list[Leases], database: str) -> None:
+    for place in (database, f"{database}-2"):
+        with Agent(place, **SHOP, upkeep="inline") as agent:
+            serve(agent, 0, 5)
+            agent.save()
+    leases[0].delete(leases[0].acquire(place_of(database).agent))
+    with pytest.raises(WrongStoreError, match="there is no agent at"):
+        Agent(database, read_only=True)
+    with Agent(f"{database}-2", read_only=True) as agent:
+        assert agent._desk.mind.decisions == 5
+
+
 # ---- fences
 
 

@@ -174,6 +174,17 @@ class Leases:
         rows = self.database.rows(_OWNER, agent)
         return _owner(*rows[0]) if rows else None
 
+    def delete(self, lease: Lease) -> None:
+        """Delete an agent that one holds, for good."""
+        tables = ("records WHERE agent", "snapshots WHERE agent", "texts WHERE agent", "agents WHERE id")
+        with self.database.connection("write to") as connection, connection.transaction():
+            mine = "SELECT FROM tidepull_agents WHERE id = %s AND epoch = %s FOR UPDATE"
+            if connection.execute(mine, (lease.id, lease.epoch)).fetchone() is None:
+                raise self._refusal(lease.agent)
+            for table in tables:
+                connection.execute(f"DELETE FROM tidepull_{table} = %s".encode(), (lease.id,))
+        self.release(lease)
+
     def agents(self) -> list[str]:
         """All agents of the database."""
         return [row[0] for row in self.database.rows("SELECT name FROM tidepull_agents ORDER BY name")]
@@ -181,7 +192,7 @@ class Leases:
     # ---- inside
 
     def _take(self, lease: Lease) -> None:
-        deadline = time.monotonic() + lease.length
+        deadline = time.monotonic() + lease.length + 1.0
         waits = True
         while waits and time.monotonic() < deadline:
             with self._mutex:
