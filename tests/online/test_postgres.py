@@ -222,7 +222,7 @@ def test_server_that_is_killed_under_load_loses_and_doubles_nothing(caplog: pyte
                 acknowledged.append((decision.id, decision.arm, worth(n, decision.arm)))
                 n += 4
 
-        clients = [threading.Thread(target=client, args=(k,)) for k in range(4)]
+        clients = [threading.Thread(target=client, args=(k,), daemon=True) for k in range(4)]
         for one in clients:
             one.start()
         for _ in range(2):

@@ -54,8 +54,10 @@ class LedgerMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.model)
     @rule(data=st.data())
     def flush(self, data: st.DataObject) -> None:
-        self.ledger.flush(data.draw(st.integers(1, len(self.model))))
-        self.safe = len(self.model)  # all that wait go together
+        seq = data.draw(st.integers(1, len(self.model)))
+        self.ledger.flush(seq)
+        if seq > self.safe:
+            self.safe = len(self.model)  # all that wait go together
 
     @precondition(lambda self: self.model)
     @rule(data=st.binary(max_size=50))

@@ -471,7 +471,7 @@ class Agent:
         choice, record = known.choice, known.record
         label = self._desk.mind.arms.label(choice.arm)
         group = Group(choice.group).name.lower()
-        return Decision(self._desk.decisions.id(record.seq), label, choice.propensity, group, record.at)
+        return Decision(self._desk.decisions.shown(known), label, choice.propensity, group, record.at)
 
     @property
     def where(self) -> str:

@@ -150,18 +150,26 @@ class Database:
 
     def _migrate(self) -> None:
         """All steps or none; whoever else wants to do so waits, and finds it done."""
-        with self.connection("make tables in") as connection, connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (LOCKS,))
-            there = connection.execute("SELECT to_regclass('tidepull_meta')::text").fetchone()
-            if there is None or there[0] is None:
-                connection.execute(_TABLES)
-                connection.execute("INSERT INTO tidepull_meta VALUES ('version', %s)", (str(VERSION),))
-                return
-            found = connection.execute("SELECT value FROM tidepull_meta WHERE key = 'version'").fetchone()
-            assert found is not None
-            for old in range(int(found[0]), VERSION):
-                connection.execute(MIGRATIONS[old].encode())
-            connection.execute("UPDATE tidepull_meta SET value = %s WHERE key = 'version'", (str(VERSION),))
+        with self.connection("make tables in") as connection:
+            # Before the transaction: one that has begun may not see tables that were made since.
+            connection.execute("SELECT pg_advisory_lock(%s, 0)", (LOCKS,))
+            try:
+                with connection.transaction():
+                    self._make_or_change(connection)
+            finally:
+                connection.execute("SELECT pg_advisory_unlock(%s, 0)", (LOCKS,))
+
+    def _make_or_change(self, connection: Connection) -> None:
+        there = connection.execute("SELECT to_regclass('tidepull_meta')::text").fetchone()
+        if there is None or there[0] is None:
+            connection.execute(_TABLES)
+            connection.execute("INSERT INTO tidepull_meta VALUES ('version', %s)", (str(VERSION),))
+            return
+        found = connection.execute("SELECT value FROM tidepull_meta WHERE key = 'version'").fetchone()
+        assert found is not None
+        for old in range(int(found[0]), VERSION):
+            connection.execute(MIGRATIONS[old].encode())
+        connection.execute("UPDATE tidepull_meta SET value = %s WHERE key = 'version'", (str(VERSION),))
 
     @contextmanager
     def explained(self, verb: str) -> Iterator[None]:

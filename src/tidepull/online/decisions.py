@@ -26,6 +26,7 @@ class Known:
     choice: Choice
     paid: list[Record] = field(default_factory=list)
     over: bool = False
+    id: str | None = None
 
 
 class Decisions:
@@ -36,6 +37,15 @@ class Decisions:
         self._salt = salt
         self._known: OrderedDict[int, Known] = OrderedDict()
         self._names: dict[str, int] = {}
+        self._ids: dict[str, Known] = {}  # of those whose id was shown
+
+    def shown(self, known: Known) -> str:
+        """The id of a decision that its caller is about to see."""
+        if known.id is None:
+            known.id = self.id(known.record.seq)
+            if known.record.seq in self._known:
+                self._ids[known.id] = known
+        return known.id
 
     def id(self, seq: int) -> str:
         """The id of the decision of that number."""
@@ -51,6 +61,8 @@ class Decisions:
         """The decision of an id; an error that names it where there is none, or where it was archived."""
         if not isinstance(id, str):
             raise DecisionError(f"a decision id is text, got {id!r}")
+        if (shown := self._ids.get(id)) is not None:
+            return shown
         number = self.number(id)
         known = self.named(id) if number is None else self._load(number)
         if known is None:
@@ -90,6 +102,8 @@ class Decisions:
             self._names[known.record.name] = known.record.seq
         if len(self._known) > REMEMBERED:
             _, old = self._known.popitem(last=False)
+            if old.id is not None:
+                self._ids.pop(old.id, None)
             if old.record.name is not None:
                 self._names.pop(old.record.name, None)
         return known
@@ -98,6 +112,7 @@ class Decisions:
         """Forget what is in memory; everything must be on disk."""
         self._known.clear()
         self._names.clear()
+        self._ids.clear()
 
     def _load(self, seq: int) -> Known | None:
         if seq in self._known:

@@ -35,6 +35,9 @@ class Request:
     id: str | None = None
 
 
+_AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
+
+
 class Desk:
     """State, ledger and steps of one agent; not for two threads at once, but for `flush`."""
 
@@ -48,6 +51,7 @@ class Desk:
         self._salt = salt
         self._where = where
         self._next_due = -math.inf
+        self._around = _Step(self)
         self.unsure = False
         self.recall()
 
@@ -105,7 +109,7 @@ class Desk:
         with self._step():
             self._pay_due(asked.at)
             choice = self.mind.decide(asked)
-            text = json.dumps(asked.cleaned, separators=(",", ":")).encode()
+            text = _AS_JSON(asked.cleaned).encode()
             record = self._append(
                 Kind.DECISION, asked.at, body=choice.pack(), context=text, subject=asked.subject, name=name
             )
@@ -326,8 +330,8 @@ class Desk:
     def _hidden(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Private fields as salted hashes."""
         schema = self.mind.learning.schema
-        for name, kind in (schema.fields if schema is not None else {}).items():
-            if kind.private and name in cleaned:
+        for name in schema.private if schema is not None else ():
+            if name in cleaned:
                 value = cleaned[name]
                 several = isinstance(value, list)
                 hashes = sorted(self.hash(text).hex() for text in (value if several else [value]))
@@ -361,7 +365,7 @@ class Desk:
     def _step(self) -> _Step:
         if self.read_only:
             raise LedgerError(f"{self._where} was opened with read_only=True: nothing can be changed")
-        return _Step(self)
+        return self._around
 
 
 class _Step:

@@ -115,6 +115,8 @@ class Learning:
         self._unsure = True
 
     def _mask(self, choice: Choice) -> BoolArray:
+        if len(choice.available) == self._arms.room:
+            return choice.available
         available: BoolArray = np.zeros(self._arms.room, bool)
         available[: len(choice.available)] = choice.available
         return available

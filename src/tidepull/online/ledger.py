@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from typing import Protocol
 
 from tidepull.online.records import Kind, Record
@@ -205,7 +204,7 @@ class MemoryLedger:
         """Forget contexts."""
         self._texts["whole"] = "no"
         self._records = [
-            replace(record, context=None) if record.seq <= upto and record.at < before else record
+            record._replace(context=None) if record.seq <= upto and record.at < before else record
             for record in self._records
         ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import struct
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
 
@@ -40,8 +41,7 @@ class Group(IntEnum):
     IMPORTED = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Record:
+class Record(NamedTuple):
     """One line of a ledger. `ref` is the decision that it is about, `context` JSON, `subject` a salted hash, `name` the
     caller's own id of a decision."""
 

@@ -34,6 +34,7 @@ class Schema:
         self.fields: dict[str, Field] = {name: field_of(kind, name) for name, kind in given.items()}
         self.guessed = guessed
         self.clock = clock
+        self.private = [name for name, field in self.fields.items() if field.private]
         self.width = sum(field.width for field in self.fields.values())
         self._zeros = {name: [0.0] * field.width for name, field in self.fields.items()}
         for name, field in self.fields.items():

@@ -102,12 +102,37 @@ def frame(table: Iterator[dict[str, Any]], kind: str) -> Any:
     try:
         module = __import__(kind)
     except ModuleNotFoundError:
-        raise MissingExtraError(f"history as a {kind} table", kind) from None
-    made = module.DataFrame(flat)
-    if kind == "pandas" and len(made):
-        for column in ("at", "rewarded_at"):
-            made[column] = module.to_datetime(made[column], utc=True)
-    return made
+        raise MissingExtraError(f"history as a {kind} table", "tables") from None
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    columns = {name: [row.get(name) for row in flat] for name in names}
+    return _pandas(module, columns) if kind == "pandas" else _polars(module, columns)
+
+
+_MOMENTS = ("at", "rewarded_at")
+
+
+def _pandas(pandas: Any, columns: dict[str, list[Any]]) -> Any:
+    moments: dict[str, Any] = {
+        name: pandas.to_datetime(columns[name], utc=True, format="ISO8601")
+        for name in _MOMENTS
+        if name in columns
+    }
+    return pandas.DataFrame({**columns, **moments})
+
+
+def _polars(polars: Any, columns: dict[str, list[Any]]) -> Any:
+    """What is missing at first and a number later is a number: all rows say what a column is."""
+    moments: dict[str, Any] = {
+        name: polars.Series(name, columns[name], dtype=polars.String).str.to_datetime(time_zone="UTC")
+        for name in _MOMENTS
+        if name in columns
+    }
+    numbers: dict[str, Any] = {
+        name: polars.Series(name, columns[name], dtype=polars.Float64)
+        for name in ("propensity", "reward")
+        if name in columns
+    }
+    return polars.DataFrame({**columns, **numbers, **moments}, strict=False)
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
