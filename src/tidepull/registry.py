@@ -27,6 +27,7 @@ _GUESTS = "tidepull.neighbours.guests."
 GUESTS = {
     "mabwiser": _GUESTS + "mabwiser",
     "river": _GUESTS + "river",
+    "smpy": _GUESTS + "smpybandits",
     "vw": _GUESTS + "vowpal_wabbit",
 }
 """What ids of guests begin with, up to the first hyphen, and the module that welcomes them."""
