@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,26 +9,10 @@ from typing import Any
 import pytest
 
 from tests.analysis.filling import SUITE, fill
+from tests.browser.chromium import chromium, clean_page, needed
 from tidepull.report.build import build_report
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
-CHROMIUM = next((path for name in NAMES if (path := shutil.which(name))), None)
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-
-PATIENCE = 180_000
-"""Milliseconds; on a machine that is busy with trials a browser takes its time."""
-
-pytestmark = pytest.mark.skipif(
-    CHROMIUM is None, reason=f"the browser tests need Chromium on the path ({', '.join(NAMES)})"
-)
+pytestmark = needed
 
 
 @pytest.fixture(scope="module")
@@ -40,29 +23,16 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> str:
 
 @pytest.fixture(scope="module")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
-    api = pytest.importorskip("playwright.sync_api", reason="the browser tests need the package playwright")
-    profile = tmp_path_factory.mktemp("profile")
-    with api.sync_playwright() as playwright:
-        context = playwright.chromium.launch_persistent_context(
-            str(profile), executable_path=CHROMIUM, headless=True, args=FLAGS, offline=True, timeout=PATIENCE
-        )
-        context.set_default_timeout(PATIENCE)
-        yield context
-        context.close()
+    with chromium(tmp_path_factory.mktemp("profile"), offline=True) as opened:
+        yield opened
 
 
 @pytest.fixture
 def page(browser: Any, address: str) -> Iterator[Any]:
     """The loaded report; any error on the console fails the test that used it."""
-    opened = browser.new_page()
-    errors: list[str] = []
-    opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-    opened.on("pageerror", lambda error: errors.append(str(error)))
-    opened.on("requestfailed", lambda request: errors.append(f"asked for {request.url}"))
-    opened.goto(address)
-    yield opened
-    opened.close()
-    assert errors == []
+    with clean_page(browser) as opened:
+        opened.goto(address)
+        yield opened
 
 
 def lines(page: Any, policy: str) -> int:

@@ -20,6 +20,7 @@ from tidepull.errors import InputError, ParameterError
 from tidepull.files import explained
 from tidepull.online.service.app import Door, make_app
 from tidepull.online.service.auth import Tokens
+from tidepull.online.service.dashboard import pages
 from tidepull.online.service.hosting import Directory
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits
@@ -70,7 +71,7 @@ def prepare(choices: Choices) -> Door:
             "--agent '*' --scope admin`, or try things out with --insecure"
         )
     journal = Journal(None if choices.quiet else _access(choices.log), store.root / AUDIT)
-    return make_app(Service(store, Tokens(path), choices.limits, journal))
+    return make_app(Service(store, Tokens(path), choices.limits, journal), pages())
 
 
 def _access(path: Path | None) -> TextIO:

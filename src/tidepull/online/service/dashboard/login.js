@@ -1,0 +1,20 @@
+// Asking for a token.
+
+import { token } from "./api.js";
+import { el } from "./dom.js";
+
+/** A form; `entered()` is called when there is a token to try. */
+export function login(said, entered) {
+  const field = el("input", { id: "token", type: "password", autocomplete: "off", spellcheck: "false", required: true, placeholder: "tp_…" });
+  const submit = (event) => {
+    event.preventDefault();
+    token.set(field.value.trim());
+    entered();
+  };
+  const form = el("form", { class: "panel login", submit }, el("h1", {}, "Who is asking?"),
+    el("p", { role: "alert" }, said),
+    el("label", { for: "token" }, "Token"), field,
+    el("button", { type: "submit" }, "Look"),
+    el("p", { class: "note" }, "A token with the scope read is enough: tidepull token new --agent '*' --scope read. It is kept in this tab until you close it."));
+  return { node: form, focus: () => field.focus() };
+}
