@@ -18,7 +18,7 @@ import numpy as np
 import tidepull
 from tidepull.online.desk import Request
 
-TIDE = ("tide", {"also": "calendar"})
+TIDE = ("tide", {"also": ["calendar"]})
 WITHIN = 3 * 3600.0
 NEW, NEW_FROM, NEW_TO = "picnic", 12, 17
 
