@@ -19,6 +19,8 @@ help: ## show this list
 .venv/installed: .venv/created pyproject.toml constraints.txt
 	@echo "installing tidepull (about a minute the first time)"
 	@$(PIP) install -c constraints.txt -e '.[bench,data,tune]'
+	@echo "compiling kernels (about a minute)"
+	@$(BIN)/python -c 'import tidepull; tidepull.warm_up()'
 	@touch $@
 
 .venv/installed-dev: .venv/created pyproject.toml constraints.txt

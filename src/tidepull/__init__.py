@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidepull.online.client import AsyncClient, Client
     from tidepull.seeds import Streams
     from tidepull.types import Context, Event, ProblemShape
+    from tidepull.warming import warm_up
 
 __all__ = [
     "Agent",
@@ -35,6 +36,7 @@ __all__ = [
     "Trial",
     "__version__",
     "run_trial",
+    "warm_up",
 ]
 
 _HOMES = {
@@ -49,6 +51,7 @@ _HOMES = {
     "TidepullError": "tidepull.errors",
     "Trial": "tidepull.bench.trial",
     "run_trial": "tidepull.bench.trial",
+    "warm_up": "tidepull.warming",
 }
 
 

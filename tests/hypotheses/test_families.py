@@ -120,9 +120,11 @@ def test_layout_counts_features_and_blocks() -> None:
 def test_hypotheses_that_would_be_too_large_are_left_out() -> None:
     assert len(fixed(Layout(2, 1000, False), Stationary(contextual=True))) == 1
     assert len(fixed(Layout(2, 1001, False), Stationary(contextual=True))) == 0
-    assert affordable(1) == 150_000
-    assert affordable(100) == 15
-    assert affordable(1000) == 8
+    layout = Layout(2, 5, False)
+    assert affordable(layout, 1) == 150_000
+    assert affordable(layout, 100) == 15
+    assert affordable(layout, 1000) == 8
+    assert affordable(Layout(2, 5, False, products=50_000), 100) == 8
     assert [pool.spare for flag in (False, True) for pool in growing(flag, [], [Stationary()])] == [24, 8]
 
 

@@ -12,7 +12,7 @@ from tidepull.hypotheses.family import Layout, Rounds, Window
 from tidepull.hypotheses.moments import Moments
 from tidepull.hypotheses.scan import contextual_square_evidence, sine_evidence, square_evidence
 from tidepull.hypotheses.slices import finished
-from tidepull.hypotheses.spectrum import sine_spectrum, square_table
+from tidepull.hypotheses.spectrum import left_over, sine_spectrum, square_table
 from tidepull.types import FloatArray, IntArray
 
 N_ARMS = 3
@@ -137,3 +137,15 @@ def test_moments_have_the_evidence_of_seasons_with_contexts(shared: bool) -> Non
     tau = [np.column_stack([np.ones(n), np.cos(turn), np.sin(turn)]) for turn in turns]
     rows = [np.einsum("ni,nj->nij", each, x).reshape(n, -1) for each in tau]
     np.testing.assert_allclose(finished(moments.sines(periods)), [dense(phi, block, y, n) for phi in rows])
+
+
+@pytest.mark.parametrize("d", [1, 3])
+def test_left_over_is_what_ridge_regression_leaves_in_every_block(d: int) -> None:
+    rounds, rng = given(0, 7, 40), np.random.default_rng(8)
+    tau = np.column_stack([np.ones(40), rng.normal(size=(40, d - 1))])
+    expected = rounds.y.copy()
+    for arm in range(N_ARMS):
+        rows = tau[rounds.arm == arm]
+        lam, eta = rows.T @ rows + 0.1 * np.eye(d), rows.T @ rounds.y[rounds.arm == arm]
+        expected[rounds.arm == arm] -= rows @ np.linalg.solve(lam, eta)
+    np.testing.assert_allclose(left_over(tau, rounds.arm, rounds.arm, rounds.y, N_ARMS), expected, atol=1e-12)

@@ -20,17 +20,18 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 if TYPE_CHECKING:
     from tidepull.hypotheses.bank import NoisePrior
 
-_PRODUCTS_PER_ROUND = 150_000
 _LARGEST_SLOT = 2_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone."""
+    """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone. `products`: how many
+    multiplications the hypotheses of one family may cost in a round, beyond the first few."""
 
     n_arms: int
     context_dim: int
     shared: bool
+    products: int = 150_000
 
     def dim(self, spec: Spec) -> int:
         """Length of phi."""
@@ -208,6 +209,6 @@ def growing(contextual: bool, initial: Sequence[Hypothesis], room: Sequence[Hypo
     return [Pool(specs[0].family, contextual, tuple(h.spec() for h in initial), spare, specs)]
 
 
-def affordable(dim: int) -> int:
+def affordable(layout: Layout, dim: int) -> int:
     """How many hypotheses of so many features may be kept up in every round."""
-    return max(8, _PRODUCTS_PER_ROUND // (dim * dim))
+    return max(8, layout.products // (dim * dim))

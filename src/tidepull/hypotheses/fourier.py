@@ -61,7 +61,7 @@ def same_peak(period: FloatArray, other: float, n: float) -> np.ndarray[tuple[in
 def _pools(layout: Layout, contextual: bool) -> list[Pool]:
     """Log-spaced periods, eight to the octave where that is affordable; the shorter ones drifting, too."""
     q = layout.context_dim if contextual else 1
-    count = min(76, affordable(3 * q) // (2 if q == 1 else 1))
+    count = min(76, affordable(layout, 3 * q) // (2 if q == 1 else 1))
     periods = np.geomspace(3, LONGEST_PERIOD, max(count, 2))
     members = [Fourier(float(p), 1.0, contextual) for p in periods]
     if q <= 3:

@@ -463,6 +463,28 @@ def any_nan(scores: FloatArray) -> bool:
 
 
 @compiled
+def fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
+    """Who said nothing (NaN) is taken to have predicted as the others did together."""
+    top, silent = -np.inf, False
+    for m in range(scores.shape[0]):
+        if math.isnan(scores[m]):
+            silent = True
+        else:
+            top = max(top, log_weights[m] + scores[m])
+    if not silent:
+        return
+    after, before = 0.0, 0.0
+    for m in range(scores.shape[0]):
+        if not math.isnan(scores[m]) and log_weights[m] > -np.inf:
+            after += math.exp(log_weights[m] + scores[m] - top)
+            before += math.exp(log_weights[m])
+    together = top + math.log(after / before)
+    for m in range(scores.shape[0]):
+        if math.isnan(scores[m]):
+            scores[m] = together
+
+
+@compiled
 def pick(log_weights: FloatArray, resting: IntArray, place: float) -> int:
     """The first hypothesis up to which more than a share `place` (from 0 to 1) of the weight of all that do not rest
     lies."""

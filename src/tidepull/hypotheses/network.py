@@ -33,11 +33,17 @@ FAMILY = Family(
 _EPOCHS, _FIRST_TRAINING = 16, 32
 _ALWAYS_AWAKE, _AWAKE, _LIGHT = 512, 128, 1e-4
 _UNITS, _LEARNING_RATE = (32, 32, 32), 0.01
+_MOST_ARMS = 64
 _LARGEST = 1e6
 """A standardised reward beyond this size is all the same to a network of single precision."""
 
 Lessons: TypeAlias = Callable[[int], tuple[Window, int]]
 """Finished rounds from the n-th reward on (or from the oldest that is kept), and how many rewards have come."""
+
+
+def too_many_arms(layout: Layout) -> bool:
+    """Whether arms without vectors of their own are so many that a weight for each would make the head too large."""
+    return not layout.shared and layout.n_arms > _MOST_ARMS
 
 
 class _Open(NamedTuple):

@@ -12,6 +12,7 @@ from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.notes import Moment, blank
 from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.hypotheses.spec import ADDED_SINE, SQUARE, Hypothesis, Spec
+from tidepull.hypotheses.spectrum import left_over
 from tidepull.hypotheses.square import Square
 from tidepull.types import FloatArray, IntArray
 
@@ -91,11 +92,13 @@ def _quick_residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pi
     t = rounds.t0 + np.arange(len(rounds.y))
     if isinstance(first, Square):
         cell = np.floor((t + first.offset) / first.half_period).astype(np.int64) % 2
-        rest = _left_over(np.ones((len(t), 1)), cell, rounds, n_arms)
+        rest: FloatArray = left_over(
+            np.ones((len(t), 1)), cell * n_arms + rounds.arm, rounds.arm, rounds.y, 2 * n_arms
+        )
     else:
         angle = 2 * np.pi * (t / first.period % 1.0)
         tau = np.stack([np.ones(len(t)), np.cos(angle), np.sin(angle)], axis=1)
-        rest = _left_over(tau, np.zeros(len(t), np.int64), rounds, n_arms)
+        rest = left_over(tau, rounds.arm, rounds.arm, rounds.y, n_arms)
     yield 100 * len(t)
     return rest
 

@@ -35,13 +35,15 @@ def frequencies(n: int) -> FloatArray:
     return np.arange(lowest, 1 / _SHORTEST, step)
 
 
-@lru_cache(maxsize=4)
 def squares(n: int) -> tuple[FloatArray, FloatArray]:
     """Half periods and offsets: every whole half period up to 96, then 3% apart; up to 12 offsets each."""
-    table = np.array([(h, h * i / min(h, 12)) for h in _half_periods(n) for i in range(min(h, 12))])
-    halves, offsets = table.T.copy()
-    halves.flags.writeable = offsets.flags.writeable = False
-    return halves, offsets
+    halves, offsets = _squares(n)
+    return halves.copy(), offsets.copy()
+
+
+@lru_cache(maxsize=4)
+def _squares(n: int) -> FloatArray:
+    return np.array([(h, h * i / min(h, 12)) for h in _half_periods(n) for i in range(min(h, 12))]).T.copy()
 
 
 def _half_periods(n: int) -> list[int]:

@@ -18,7 +18,7 @@ from tidepull.hypotheses.algebra import compiled
 from tidepull.hypotheses.family import Rounds
 from tidepull.hypotheses.scan import A0, B0, RIDGE, log_evidence, solve3
 from tidepull.hypotheses.slices import Pieces, ranges
-from tidepull.types import FloatArray
+from tidepull.types import FloatArray, IntArray
 
 _STEPS_OF_AN_ARM = 40
 """Steps for each round and arm: two transforms and the frequencies made of them."""
@@ -122,3 +122,36 @@ def _add_phases(
             volume += math.log((rounds[k] + RIDGE) * (other + RIDGE) / (RIDGE * RIDGE))
         b = B0 + 0.5 * max(total - explained, 0.0)
         evidence[f] = -(A0 + 0.5 * told) * math.log(b) - 0.5 * volume
+
+
+@compiled
+def left_over(tau: FloatArray, block: IntArray, arm: IntArray, y: FloatArray, blocks: int) -> FloatArray:
+    """What up to three features leave of the rewards in every block, by least squares with a little ridge."""
+    n, d = tau.shape
+    sums, weights, rest = np.zeros((blocks, 9)), np.zeros((blocks, 3)), y.copy()
+    for i in range(n):
+        if arm[i] >= 0:
+            row = sums[block[i]]
+            for j in range(d):
+                row[6 + j] += y[i] * tau[i, j]
+                for k in range(j, d):
+                    row[j + k + (j > 0)] += tau[i, j] * tau[i, k]
+    for b in range(blocks):
+        if sums[b, 0] > 0.0:
+            row = sums[b]
+            u00 = math.sqrt(row[0] + RIDGE)
+            u01, u02 = row[1] / u00, row[2] / u00
+            u11 = math.sqrt(row[3] + RIDGE - u01 * u01)
+            u12 = (row[4] - u01 * u02) / u11
+            u22 = math.sqrt(row[5] + RIDGE - u02 * u02 - u12 * u12)
+            z0 = row[6] / u00
+            z1 = (row[7] - u01 * z0) / u11
+            z2 = (row[8] - u02 * z0 - u12 * z1) / u22
+            weights[b, 2] = z2 / u22
+            weights[b, 1] = (z1 - u12 * weights[b, 2]) / u11
+            weights[b, 0] = (z0 - u01 * weights[b, 1] - u02 * weights[b, 2]) / u00
+    for i in range(n):
+        if arm[i] >= 0:
+            for j in range(d):
+                rest[i] -= tau[i, j] * weights[block[i], j]
+    return rest

@@ -54,7 +54,7 @@ def _pools(layout: Layout, contextual: bool) -> list[Pool]:
     """All whole half periods up to 16 with all offsets; longer ones log-spaced with eight offsets, unless
     a scan will find them."""
     q = layout.context_dim if contextual else 1
-    count = min(336, affordable(q))
+    count = min(336, affordable(layout, q))
     short = [(float(h), float(o)) for h in range(1, 17) for o in range(h)]
     longer = [round(17 * 2 ** (i / 8)) for i in range(25)]
     wide = [] if q == 1 else [(float(h), h * i / 8) for h in longer for i in range(8)]

@@ -45,6 +45,19 @@ def test_weight_of_who_rests_stays_and_its_prior_returns() -> None:
     np.testing.assert_allclose(mixture.prior, [0.7, 0.2, 0.1])
 
 
+def test_weights_are_the_same_whoever_fills_in_for_those_who_say_nothing() -> None:
+    prior, rng = np.array([0.5, 0.3, 0.2, 0.0]), np.random.default_rng(0)
+    usual, quick = (
+        Mixture(prior.copy(), np.arange(4), ("a", "b", "c", "d"), 1e-5, uniform=False, quick=quick)
+        for quick in (False, True)
+    )
+    for t in range(30):
+        scores = np.append(rng.normal(size=3), -np.inf)
+        scores[t % 3 : (t % 3) + t % 2] = np.nan
+        assert quick.reweigh(scores.copy()) == pytest.approx(usual.reweigh(scores))
+        np.testing.assert_allclose(quick.log_weights, usual.log_weights, rtol=1e-9)
+
+
 @pytest.fixture
 def drowsy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "_ALWAYS_AWAKE", 32)

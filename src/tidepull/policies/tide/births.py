@@ -231,14 +231,13 @@ class Births:
 
     def _is_known(self, i: int, spec: Spec, n: int) -> bool:
         """Whether somebody in the pool differs by less than a hundredth of a peak from what is to be tried."""
-        bank, of = self.bank.arrays, self.slots.of[i]
-        for m in np.flatnonzero(bank.active[of.start : of.stop]) + of.start:
-            other = self.bank.spec(int(m))
-            if other._replace(periods=spec.periods) == spec and all(
-                abs(1 / p - 1 / q) < _SAME / n for p, q in zip(other.periods, spec.periods, strict=True)
-            ):
-                return True
-        return False
+        slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
+        alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
+        alike &= (bank.cell_by[slots] == spec.cell_by) & (bank.reads[slots] == spec.reads)
+        for j in range(2):
+            alike &= (bank.shapes[slots, j] == spec.shapes[j]) & (bank.offsets[slots, j] == spec.offsets[j])
+            alike &= np.abs(1 / bank.periods[slots, j] - 1 / spec.periods[j]) < _SAME / n
+        return bool(alike.any())
 
     def _total(self, scores: FloatArray, since: int) -> float:
         """The log likelihood of rewards from the n-th on; who could not say (NaN) is taken to have predicted as

@@ -26,6 +26,7 @@ class Mixture:
         share: float,
         *,
         uniform: bool,
+        quick: bool = False,
     ) -> None:
         self.families = families
         self.prior = prior
@@ -35,10 +36,15 @@ class Mixture:
         self._family_of = family_of
         self._share = share
         self._uniform = uniform
+        self._quick = quick
 
     def reweigh(self, scores: FloatArray) -> float:
         """Take in how well everybody predicted a reward; returns the mixture's own log likelihood of it."""
-        if kernels.any_nan(scores):  # who said nothing is taken to have predicted as the others did together
+        if self._quick:
+            kernels.fill_in(self.log_weights, scores)
+        elif kernels.any_nan(
+            scores
+        ):  # who said nothing is taken to have predicted as the others did together
             asleep = np.isnan(scores)
             awake = self.log_weights[~asleep]
             scores[asleep] = np.logaddexp.reduce(awake + scores[~asleep]) - np.logaddexp.reduce(awake)

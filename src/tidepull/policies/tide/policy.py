@@ -16,7 +16,7 @@ certain numbers of rewards, and are paid in slices (`upkeep`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -25,7 +25,7 @@ from tidepull.errors import ParameterError, SnapshotError
 from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Filter, Layout, Told, Window
-from tidepull.hypotheses.network import NetworkHypothesis
+from tidepull.hypotheses.network import NetworkHypothesis, too_many_arms
 from tidepull.hypotheses.notes import Memory, Moment, blank, in_units
 from tidepull.hypotheses.slices import STEPS, Pieces
 from tidepull.parameters import Parameters, parameter
@@ -48,6 +48,9 @@ from tidepull.snapshots import generator_state, restore_generator
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 _NONE = np.empty(0, np.int64)
+
+_PRODUCTS = 75_000
+"""Multiplications that the hypotheses of one family may cost in a round of version 5."""
 
 _WORTH_TELLING = 0.02
 """Weight of a hypothesis with a hidden state from which on `explain` has it tell what it knows."""
@@ -135,12 +138,14 @@ class Tide:
         self._rng = streams.generator("choices")
         self._contexts = ContextMap(shape)
         layout = Layout(shape.n_arms, self._contexts.dim, self._contexts.shared)
+        if self._thrifty:
+            layout = replace(layout, products=_PRODUCTS)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(boldest=parameters.boldest)
         self._bank = HypothesisBank(layout, rooms, prior, inverse=self._thrifty)
         self._network: NetworkHypothesis | None = None
-        if "network" in families:
+        if "network" in families and not (self._thrifty and too_many_arms(layout)):
             half = min(1024, parameters.window // 2)
             stream = streams.generator("network")
             self._network = NetworkHypothesis(layout, half, stream, inverse=self._thrifty)
@@ -149,7 +154,7 @@ class Tide:
         slots = Slots(self._bank, kept, beside + ["network"] * (self._network is not None))
         self._mixture = Mixture(
             slots.initial_prior(), slots.family_of, slots.families, parameters.share,
-            uniform=parameters.uniform_weights,
+            uniform=parameters.uniform_weights, quick=self._thrifty,
         )  # fmt: skip
         self._prior_of_network = float(self._mixture.prior[-1])
         self._scale = RewardScale(1 if self._contexts.shared else shape.n_arms)

@@ -1,0 +1,50 @@
+"""Compile every kernel ahead of time: what is on disk then is found by every later process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from tidepull import encoders
+from tidepull.building import build_policy
+from tidepull.registry import Named
+from tidepull.types import Context, Event, ProblemShape
+
+_ROUNDS = 40
+"""Rounds of `tide` after which it has trained, searched and begun anew."""
+_SHAPES = (ProblemShape(2), ProblemShape(2, observation_dim=2), ProblemShape(2, arm_dim=2))
+_ALL = ("trend", "changes", "regimes", "calendar", "clock")
+
+
+def warm_up(announce: Callable[[], None] = lambda: None) -> bool:
+    """Make every policy ready; calls `announce` once if that needs compiling (about a minute), and returns whether it
+    did. What was compiled is kept beside the package, or in `NUMBA_CACHE_DIR`, for this and all other processes.
+
+    Networks have kernels for each number of units; here those of 32 are made ready.
+    """
+    with encoders.compiling(announce) as listener:
+        encoders.warm_up()
+        for shape in _SHAPES:
+            for binary in (True, False):
+                for version in (4, 5):
+                    settings = {"version": version, "also": _ALL, "boldest": 2.0, "wild": 0.01}
+                    _play(("tide", settings), shape, binary)
+            if shape.arm_dim:
+                _play("lin-ts", shape, False)
+                _play("lin-ucb", shape, False)
+        _play(("tide", {}), _SHAPES[-1], False)
+    return listener.seen
+
+
+def _play(policy: Named, shape: ProblemShape, binary: bool) -> None:
+    learner, rng = build_policy(policy, shape, seed=0), np.random.default_rng(0)
+    for t in range(_ROUNDS):
+        observation = rng.normal(size=shape.observation_dim) if shape.observation_dim else None
+        features = rng.normal(size=(shape.n_arms, shape.arm_dim)) if shape.arm_dim else None
+        context = Context(observation, features, time=1.7e9 + 3000.0 * t)
+        arm = learner.choose(context)
+        swing = np.sin(t / 2 + arm) + 0.3 * rng.normal()
+        learner.learn(Event(context, arm, float(swing > 0) if binary else float(swing)))
+        while learner.upkeep():
+            pass
