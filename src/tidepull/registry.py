@@ -25,6 +25,8 @@ Named: TypeAlias = str | tuple[str, Mapping[str, Any]]
 
 _GUESTS = "tidepull.neighbours.guests."
 GUESTS = {
+    "bayesianbandits": _GUESTS + "bayesianbandits",
+    "gittins": _GUESTS + "gittins",
     "mabwiser": _GUESTS + "mabwiser",
     "river": _GUESTS + "river",
     "smpy": _GUESTS + "smpybandits",
