@@ -183,3 +183,21 @@ def test_agent_that_was_opened_before_a_fork_says_so(tmp_path: Path) -> None:
     os.close(writer)
     agent.choose({})
     agent.close()
+
+
+def test_agent_answers_questions_after_a_write_that_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Agent(tmp_path / "shop.db", **SHOP, upkeep="manual") as agent:
+        first = agent.choose(visit(0), id="first")
+        with monkeypatch.context() as patched:
+
+            def full(*_: object) -> None:
+                raise sqlite3.OperationalError("database or disk is full")
+
+            patched.setattr(SqliteLedger, "_insert", full)
+            with pytest.raises(LedgerError, match="disk is full"):
+                agent.choose(visit(1))
+        assert str(agent.explain()).startswith("1 decisions")
+        agent.commit()
+        assert agent.choose(visit(0), id="first") == first

@@ -57,6 +57,7 @@ class Desk:
 
     def recall(self) -> None:
         """Read the state from the ledger."""
+        self._latest = 0  # what was lost before is nobody's business any more
         self.mind: Mind = recalled(self.settings, self._salt, self.clock, self.ledger, self.erased())
         self.decisions = Decisions(self.ledger, self._salt)
         self._next_due = -math.inf
@@ -81,9 +82,9 @@ class Desk:
         return Mind(self.settings, self._salt, self.clock)
 
     def flush(self, seq: int | None = None) -> None:
-        """Return when a record (None: the last one) is safe."""
+        """Return when a record (None: the last one that was made at this desk) is safe."""
         try:
-            self.ledger.flush(self.ledger.last if seq is None else seq)
+            self.ledger.flush(self._latest if seq is None else seq)
         except BaseException:
             self.unsure = True
             raise
@@ -360,6 +361,7 @@ class Desk:
         slices, self.mind.slices = self.mind.slices, 0
         record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
         self.ledger.append(record)
+        self._latest = record.seq
         return record
 
     def _step(self) -> _Step:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
+import sqlite3
 import time
 
 import httpx
+import pytest
 
 from tests.online.service.houses import House
 from tidepull.online.agent import Agent
+from tidepull.online.sqlite import SqliteLedger
 
 
 def choose(house: House, n: int, **more: object) -> httpx.Response:
@@ -219,3 +222,45 @@ def test_service_says_how_it_is_doing(shop: House) -> None:
     assert answer["commits"]["count"] == 6
     text = shop.ask("GET", "/metrics").text
     assert 'tidepull_decisions_total{agent="shop"} 3.0' in text
+
+
+def test_full_disk_is_a_503_and_nothing_half_done_is_left(
+    shop: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = choose(shop, 0).json()
+    with monkeypatch.context() as patched:
+
+        def full(*_: object) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+        patched.setattr(SqliteLedger, "_insert", full)
+        answers = [choose(shop, 1), choose(shop, 2)]
+        assert [answer.status_code for answer in answers] == [503, 503]
+        assert "disk is full" in answers[0].json()["detail"]
+        assert answers[0].headers["retry-after"] == "1"
+        patched.setattr(shop.service.journal, "_audit", 10**6)  # nobody can write there
+        assert shop.ask("POST", "/v1/agents/shop/freeze").status_code == 503
+    assert choose(shop, 0).json() == made
+    assert choose(shop, 1).status_code == 200
+    assert shop.ask("GET", "/v1/agents/shop").json()["decisions"] == 2
+    assert shop.service.journal.lost == 1
+
+
+def test_damaged_agent_is_a_503_and_others_go_on(shop: House) -> None:
+    shop.make(name="bar")
+    shop.stop()
+    (shop.root / "bar.db").write_bytes(b"nonsense" * 100)
+    shop.open()
+    answer = shop.ask("POST", "/v1/agents/bar/choose", {})
+    assert answer.status_code == 503
+    assert "not a database" in answer.json()["detail"]
+    assert choose(shop, 0).status_code == 200
+
+
+def test_agent_that_another_process_holds_is_a_503_that_says_so(shop: House) -> None:
+    shop.run(shop.service.hosting.close_idle(-1.0))
+    with Agent(shop.root / "shop.db"):
+        answer = choose(shop, 0)
+        assert answer.status_code == 503
+        assert "is held by this process" in answer.json()["detail"]
+    assert choose(shop, 0).status_code == 200

@@ -74,7 +74,7 @@ class Directory:
 
 
 class Hosted:
-    """An agent that is open."""
+    """An agent that is open. `saving`: a snapshot is under way; `ailing`: its upkeep failed, and rests."""
 
     def __init__(self, name: str, agent: Agent, turns: Turns, executor: ThreadPoolExecutor) -> None:
         self.name = name
@@ -82,6 +82,7 @@ class Hosted:
         self.turns = turns
         self.touched = time.monotonic()
         self.saving = False
+        self.ailing = False
         self._executor = executor
         self._users = 0
         self._books = Books(agent)

@@ -5,6 +5,7 @@ Neither has a token in it, nor a body, nor a query: only the token's id, the pat
 
 from __future__ import annotations
 
+import logging
 import os
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ import msgspec
 
 from tidepull.files import explained
 
+_LOG = logging.getLogger("tidepull.serve")
 LONGEST = 200
 _FULL = 64
 
@@ -25,6 +27,7 @@ class Journal:
         self._access = access
         self._lines: list[bytes] = []
         self._audit = -1
+        self.lost = 0
         if audit is not None:
             with explained("write", audit):
                 self._audit = os.open(audit, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
@@ -38,16 +41,25 @@ class Journal:
 
     def admin(self, entry: dict[str, Any]) -> None:
         """What an admin did, or was refused; on disk when this returns."""
-        if self._audit >= 0:
-            os.write(self._audit, msgspec.json.encode({"at": now(), **entry}) + b"\n")
+        if self._audit < 0:
+            return
+        line = msgspec.json.encode({"at": now(), **entry})
+        try:
+            os.write(self._audit, line + b"\n")
             os.fsync(self._audit)
+        except OSError as error:
+            self.lost += 1
+            _LOG.error("the audit trail cannot be written (%s): %s", error, line.decode())
 
     def flush(self) -> None:
-        """Write what waits."""
+        """Write what waits; what cannot be written is dropped and counted, and requests go on."""
         if self._access is not None and self._lines:
             lines, self._lines = self._lines, []
-            self._access.write(b"\n".join(lines).decode() + "\n")
-            self._access.flush()
+            try:
+                self._access.write(b"\n".join(lines).decode() + "\n")
+                self._access.flush()
+            except OSError:
+                self.lost += len(lines)
 
     def close(self) -> None:
         """Write everything and let go."""

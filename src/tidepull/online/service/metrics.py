@@ -52,6 +52,9 @@ class Metrics:
             "tidepull_snapshots_total", "Snapshots that were taken.", registry=self.registry
         )
         self.open_agents = Gauge("tidepull_open_agents", "Agents in memory.", registry=self.registry)
+        self.log_lines_lost = Gauge(
+            "tidepull_log_lines_lost", "Lines of logs that could not be written.", registry=self.registry
+        )
         self.tokens_sound = Gauge(
             "tidepull_tokens_file_sound", "Whether the tokens file could be read.", registry=self.registry
         )

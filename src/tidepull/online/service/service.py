@@ -63,6 +63,7 @@ class Service:
 
     def taken(self, hosted: Hosted) -> None:
         """Steps were taken: there may be something to do in quiet moments."""
+        hosted.ailing = False
         if hosted.agent.has_work or hosted.agent.snapshot_is_due:
             self._work.set()
 
@@ -75,9 +76,9 @@ class Service:
             while busy:
                 busy = False
                 for hosted in self.hosting.opened:
-                    if hosted.agent.snapshot_is_due and not hosted.saving:
+                    if hosted.agent.snapshot_is_due and not (hosted.saving or hosted.ailing):
                         await self._snapshot(hosted)
-                    if hosted.agent.has_work:
+                    if hosted.agent.has_work and not hosted.ailing:
                         busy = True
                         await self._rest(self._slice(hosted))
 
@@ -85,8 +86,11 @@ class Service:
         started = time.perf_counter()
         try:
             hosted.agent.slice()
-        except TidepullError as error:
-            _LOG.warning("upkeep of agent %s failed: %s", hosted.name, error)
+        except Exception:
+            hosted.ailing = (
+                True  # until somebody asks it something: that reads its state from the ledger again
+            )
+            _LOG.exception("upkeep of agent %s failed", hosted.name)
         took = time.perf_counter() - started
         self.metrics.slices.inc()
         self.metrics.slice_seconds.observe(took)
@@ -101,8 +105,9 @@ class Service:
         try:
             await hosted.elsewhere(lambda agent: agent.save())
             self.metrics.snapshots.inc()
-        except TidepullError as error:
-            _LOG.warning("a snapshot of agent %s failed: %s", hosted.name, error)
+        except Exception:
+            hosted.ailing = True
+            _LOG.exception("a snapshot of agent %s failed", hosted.name)
         finally:
             hosted.saving = False
 
@@ -111,4 +116,8 @@ class Service:
             await asyncio.sleep(1.0)
             self.journal.flush()
             self.metrics.tokens_sound.set(self.tokens.sound)
-            await self.hosting.close_idle()
+            self.metrics.log_lines_lost.set(self.journal.lost)
+            try:
+                await self.hosting.close_idle()
+            except TidepullError as error:
+                _LOG.warning("an agent could not be closed: %s", error)
