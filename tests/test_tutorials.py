@@ -1,0 +1,40 @@
+"""Tutorials do what they say: their Python is run from top to bottom, in an empty folder."""
+
+from __future__ import annotations
+
+import re
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from tidepull.policies import policies
+from tidepull.problems import problems
+
+PAGES = sorted((Path(__file__).parents[1] / "docs" / "tutorials").glob("*.md"))
+
+
+def test_tutorials_are_there() -> None:
+    assert {page.stem for page in PAGES} >= {
+        "first-agent",
+        "first-experiment",
+        "own-problem",
+        "own-policy",
+        "my-log",
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_tutorial_runs_from_top_to_bottom(
+    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for registry in (policies, problems):
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
+    module = ModuleType("tutorial")
+    monkeypatch.setitem(sys.modules, "tutorial", module)  # dataclasses look their module up
+    names: dict[str, Any] = module.__dict__
+    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
+        exec(compile(block, str(page), "exec", dont_inherit=True), names)
