@@ -6,7 +6,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo test check lint types mutants bench docs clean torch
+.PHONY: help setup setup-dev demo serve-demo test check lint types mutants bench docs clean torch
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36mmake %-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -18,7 +18,7 @@ help: ## show this list
 
 .venv/installed: .venv/created pyproject.toml constraints.txt
 	@echo "installing tidepull (about a minute the first time)"
-	@$(PIP) install -c constraints.txt -e '.[bench,data,tune]'
+	@$(PIP) install -c constraints.txt -e '.[bench,data,tune,serve,client]'
 	@echo "compiling kernels (about a minute)"
 	@$(BIN)/python -c 'import tidepull; tidepull.warm_up()'
 	@touch $@
@@ -64,6 +64,9 @@ setup-dev: .venv/installed-dev ## install into .venv what developers need
 
 demo: .venv/installed ## the main job, to a visible result in about two minutes
 	@$(BIN)/tidepull demo
+
+serve-demo: .venv/installed ## a live decision service with a simulated shop and its dashboard
+	@$(BIN)/python -m examples.serve_demo
 
 test: .venv/installed-dev .venv/browser .venv/postgres $(if $(TORCH),.venv/installed-torch) lint types ## everything that must hold (TORCH=1 adds the torch bridge)
 	@$(BIN)/python -m pytest -q -n 2 --dist worksteal

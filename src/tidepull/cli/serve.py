@@ -20,7 +20,12 @@ _TOKENS = typer.Option(
 
 
 def serve(
-    db: str = typer.Option("agents", "--db", metavar="DIR", help="The directory of the agents' files."),
+    db: str = typer.Option(
+        "agents",
+        "--db",
+        metavar="DIR|URL",
+        help="The directory of the agents' files, or a postgresql:// URL.",
+    ),
     host: str = typer.Option("127.0.0.1", "--host", help="The address to listen on."),
     port: int = typer.Option(8000, "--port", min=0, max=65535, help="The port (0: any that is free)."),
     tokens: Path = typer.Option(
@@ -30,6 +35,15 @@ def serve(
     quiet: bool = typer.Option(False, "--quiet", help="No access log."),
     log: Path = typer.Option(
         None, "--log", metavar="FILE", help="The access log, JSON lines (default: stderr)."
+    ),
+    audit: Path = typer.Option(
+        None,
+        "--audit",
+        metavar="FILE",
+        help="What admins did, JSON lines (default: audit.jsonl in the directory).",
+    ),
+    here: str = typer.Option(
+        "", "--here", metavar="URL", help="Where other services that share the database reach this one."
     ),
     requests: float = typer.Option(
         10_000.0, "--requests", min=1, help="Requests a second that one token may make."
@@ -44,8 +58,9 @@ def serve(
     except ModuleNotFoundError:
         raise MissingExtraError("tidepull serve", "serve") from None
     limits = Limits(requests=requests, agents=agents)
-    choices = Choices(db, host, port, tokens, insecure, quiet, log, limits)
-    run(prepare(choices), host, port, lambda url: say(f"listening on {url}; agents in {db}"))
+    choices = Choices(db, host, port, tokens, insecure, quiet, log, audit, here, limits)
+    where = db.rpartition("@")[2] if "://" in db else db  # a URL may have a password in it
+    run(prepare(choices), host, port, lambda url: say(f"listening on {url}; agents in {where}"))
 
 
 @token_app.command()

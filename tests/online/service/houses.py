@@ -11,10 +11,10 @@ import httpx
 
 from tidepull.online.service.app import make_app
 from tidepull.online.service.auth import Tokens, new_token, write_tokens
-from tidepull.online.service.hosting import Directory
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits
 from tidepull.online.service.service import Service
+from tidepull.online.service.stores import Directory
 
 SHOP: dict[str, Any] = {
     "name": "shop",

@@ -1,4 +1,4 @@
-"""Many named agents in one directory: each a file, opened when it is asked for, closed when nobody asks any more."""
+"""Many named agents in one store, each opened when it is asked for, and closed when nobody asks any more."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from pathlib import Path
 from typing import Any, TypeVar
 
-from tidepull.errors import WrongStoreError
-from tidepull.files import explained
+from tidepull.errors import TidepullError, WrongStoreError
 from tidepull.online.agent import Agent
 from tidepull.online.insight import Insight
 from tidepull.online.service.books import Books
 from tidepull.online.service.messages import NAME
 from tidepull.online.service.metrics import Metrics
 from tidepull.online.service.problems import HttpError
+from tidepull.online.service.stores import Store
 from tidepull.online.service.turns import Turns
 from tidepull.online.service.warming import warm
 
@@ -28,49 +27,6 @@ IDLE = 900.0
 """Seconds after which an agent that nobody asks is closed."""
 
 MOST_OPEN = 256
-
-
-class Directory:
-    """Agents as files of a directory."""
-
-    remote = False
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        with explained("make", root):
-            root.mkdir(parents=True, exist_ok=True)
-
-    def names(self) -> list[str]:
-        """All agents, sorted."""
-        with explained("read", self.root):
-            return sorted(path.stem for path in self.root.glob("*.db") if _NAME.match(path.stem))
-
-    def exists(self, name: str) -> bool:
-        """Whether there is one of that name."""
-        return self._path(name).is_file()
-
-    def open(self, name: str) -> Agent:
-        """The agent of that name."""
-        return Agent(self._path(name), upkeep="manual")
-
-    def make(self, name: str, given: dict[str, Any]) -> None:
-        """A new agent, whole or not at all: under another name until all is written."""
-        self.remove(f".{name}")
-        try:
-            Agent(self._path(f".{name}"), upkeep="manual", **given).close()
-            with explained("write", self.root):
-                self._path(f".{name}").replace(self._path(name))
-        finally:
-            self.remove(f".{name}")
-
-    def remove(self, name: str) -> None:
-        """Delete its files for good."""
-        for ending in ("", "-wal", "-shm", ".lock"):
-            with explained("delete", self.root), suppress(FileNotFoundError):
-                self._path(name).with_name(f"{name}.db{ending}").unlink()
-
-    def _path(self, name: str) -> Path:
-        return self.root / f"{name}.db"
 
 
 class Hosted:
@@ -108,7 +64,7 @@ class Hosted:
 class Hosting:
     """Finds, makes, opens, closes and deletes agents; only the event loop may call it."""
 
-    def __init__(self, store: Directory, metrics: Metrics, most: int) -> None:
+    def __init__(self, store: Store, metrics: Metrics, most: int) -> None:
         self._store = store
         self._metrics = metrics
         self._most = most
@@ -160,6 +116,16 @@ class Hosting:
             with suppress(KeyError):
                 self._metrics.forget(name)
 
+    async def drop(self, name: str) -> None:
+        """Let go of an agent that another process holds now; nothing can be written any more."""
+        async with self._door(name):
+            with suppress(TidepullError):
+                await self._let_go(name, save=False)
+
+    async def owner(self, name: str) -> str | None:
+        """Where the process that holds an agent takes requests, if that is known and not here."""
+        return await self._elsewhere(lambda: self._store.owner(name))
+
     async def close_idle(self, idle: float = IDLE) -> None:
         """Close what nobody asked for a while, and what is too much."""
         now = time.monotonic()
@@ -176,6 +142,7 @@ class Hosting:
         for name in list(self._open):
             async with self._door(name):
                 await self._let_go(name)
+        await self._elsewhere(self._store.close)
         self.executor.shutdown(wait=True)
 
     async def _opened(self, name: str) -> Hosted:

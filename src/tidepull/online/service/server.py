@@ -21,11 +21,11 @@ from tidepull.files import explained
 from tidepull.online.service.app import Door, make_app
 from tidepull.online.service.auth import Tokens
 from tidepull.online.service.dashboard import pages
-from tidepull.online.service.hosting import Directory
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits
 from tidepull.online.service.problems import HttpError
 from tidepull.online.service.service import Service
+from tidepull.online.service.stores import Directory, SharedDatabase, Store
 
 TOKENS, AUDIT = "tokens.json", "audit.jsonl"
 PATIENCE = 10
@@ -49,15 +49,32 @@ class Choices:
     insecure: bool = False
     quiet: bool = False
     log: Path | None = None
+    audit: Path | None = None
+    here: str = ""
     limits: Limits = field(default_factory=Limits)
 
 
 def prepare(choices: Choices) -> Door:
     """The application; everything that can be wrong with the choices is said here."""
-    if "://" in choices.db:
-        raise ParameterError(f"--db must be a directory, got {choices.db!r}")
-    store = Directory(Path(choices.db))
-    path = None if choices.insecure else (choices.tokens or store.root / TOKENS)
+    shared = "://" in choices.db
+    path = None if choices.insecure else choices.tokens
+    if not choices.insecure and path is None:
+        if shared:
+            raise ParameterError("--tokens is needed with a database: say where the tokens file is")
+        path = Path(choices.db) / TOKENS
+    _require_safe(choices, path)
+    store: Store = (
+        SharedDatabase(choices.db, choices.here or f"http://{choices.host}:{choices.port}")
+        if shared
+        else Directory(Path(choices.db))
+    )
+    beside = path.parent if shared and path is not None else None if shared else Path(choices.db)
+    audit = choices.audit or (None if beside is None else beside / AUDIT)
+    journal = Journal(None if choices.quiet else _access(choices.log), audit)
+    return make_app(Service(store, Tokens(path), choices.limits, journal), pages())
+
+
+def _require_safe(choices: Choices, path: Path | None) -> None:
     if choices.insecure:
         if choices.tokens is not None:
             raise ParameterError("--insecure and --tokens contradict each other: give one of them")
@@ -70,8 +87,6 @@ def prepare(choices: Choices) -> Door:
             f"there is no tokens file {path}: make a token with `tidepull token new --tokens {path} "
             "--agent '*' --scope admin`, or try things out with --insecure"
         )
-    journal = Journal(None if choices.quiet else _access(choices.log), store.root / AUDIT)
-    return make_app(Service(store, Tokens(path), choices.limits, journal), pages())
 
 
 def _access(path: Path | None) -> TextIO:

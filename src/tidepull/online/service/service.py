@@ -11,10 +11,11 @@ from typing import Literal
 
 from tidepull.errors import TidepullError
 from tidepull.online.service.auth import Tokens
-from tidepull.online.service.hosting import Directory, Hosted, Hosting
+from tidepull.online.service.hosting import Hosted, Hosting
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits, Rates
 from tidepull.online.service.metrics import Metrics
+from tidepull.online.service.stores import Store
 
 _LOG = logging.getLogger("tidepull.serve")
 QUIET = 0.002
@@ -30,7 +31,7 @@ LONGEST_REST = 0.05
 class Service:
     """Agents, tokens, limits, numbers and logs."""
 
-    store: Directory
+    store: Store
     tokens: Tokens
     limits: Limits
     journal: Journal
