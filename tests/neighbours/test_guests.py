@@ -47,15 +47,28 @@ def test_guests_have_prefixes_of_the_table_and_are_no_residents() -> None:
     assert not set(IDS) & set(policies.ids())
 
 
-def test_no_guest_is_imported_before_it_is_asked_for() -> None:
+def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_process() -> None:
     code = (
-        "import sys; from tidepull.policies import policies; policies.entry('tide')\n"
+        "import sys, numpy, scipy.special\n"
+        "from tidepull.registry import policies\n"
         "assert not [name for name in sys.modules if 'neighbours' in name], sys.modules\n"
         "policies.entry('vw-bag')\n"
         "assert 'tidepull.neighbours.guests.vowpal_wabbit' in sys.modules\n"
-        "assert 'vowpalwabbit' not in sys.modules"
+        "assert not {'vowpalwabbit', 'tidepull.neighbours.guests.river'} & set(sys.modules)\n"
+        "assert len(policies.guests()) == " + str(len(IDS)) + "\n"
+        "packages = 'bayesianbandits', 'gittins', 'mabwiser', 'river', 'SMPyBandits', 'vowpalwabbit'\n"
+        "assert not set(packages) & set(sys.modules)\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True)
+    if Package("SMPyBandits", "").installed:
+        code += (
+            "before = numpy.geterr()\n"
+            "from tidepull.neighbours.guests.smpy_modules import smpy_module\n"
+            "first = smpy_module('GLR_UCB').CD_IndexPolicy\n"
+            "assert smpy_module('CUSUM_UCB').CD_IndexPolicy is first\n"
+            "assert not [name for name in sys.modules if name.startswith(('SMPyBandits', 'matplotlib'))]\n"
+            "assert numpy.geterr() == before and not hasattr(scipy.special, 'btdtri')"
+        )
+    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
 
 
 def test_an_unknown_guest_is_answered_with_the_nearest() -> None:
@@ -75,7 +88,7 @@ def test_parameters_of_guests_are_checked_without_their_package(id: str) -> None
 def test_a_guest_plays_the_same_arms_under_the_same_seed_and_touches_no_global_generator(id: str) -> None:
     build_policy((id, horizon(id)), ProblemShape(3), seed=0)  # some packages draw while they are imported
     before = global_state()
-    first, again, other = (run_trial("flipping-bernoulli", id, horizon=60, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (run_trial("flipping-bernoulli", id, horizon=20, seed=seed) for seed in (1, 1, 2))
     after = global_state()
     assert first.arms.tolist() == again.arms.tolist()
     assert len(set(first.arms.tolist())) > 1

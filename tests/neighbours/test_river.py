@@ -9,6 +9,10 @@ from tests.neighbours.direct import direct, library_seed
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy, build_problem
 from tidepull.errors import ArmError, ContextError, NumericalError, ProblemError, RewardError
+from tidepull.neighbours.mabwiser import TidepullMAB
+from tidepull.parameters import NoParameters
+from tidepull.policies import policies
+from tidepull.registry import Entry
 from tidepull.types import Context, Event, ProblemShape
 
 pytest.importorskip("river")
@@ -39,12 +43,12 @@ def test_a_trial_has_the_arms_of_river_driven_directly(id: str) -> None:
     policy = theirs(id, library_seed(SEED))
     arms = direct(
         "flipping-bernoulli",
-        150,
+        80,
         seed=SEED,
         choose=lambda _: policy.pull(list(range(8))),
         learn=lambda _, arm, reward: policy.update(arm, reward),
     )
-    assert run_trial("flipping-bernoulli", id, horizon=150, seed=SEED).arms.tolist() == arms
+    assert run_trial("flipping-bernoulli", id, horizon=80, seed=SEED).arms.tolist() == arms
     assert len(set(arms)) > 3
 
 
@@ -94,19 +98,47 @@ def test_exp3_that_outgrows_floats_is_one_sentence() -> None:
         run_trial(("stationary-bernoulli", {"n_arms": 1}), ("river-exp3", {"gamma": 1.0}), horizon=3000)
 
 
-@pytest.mark.parametrize(
-    ("problem", "policy"), [("flipping-bernoulli", "d-ucb"), ("flipping-gaussian", "tide")]
-)
-def test_our_policy_in_rivers_loop_chooses_as_in_a_trial(problem: str, policy: str) -> None:
-    ours = TidepullPolicy(policy, seed=5)
+def test_our_policy_in_rivers_loop_chooses_as_in_a_trial() -> None:
+    ours = TidepullPolicy("d-ucb", {"discount": 0.9}, seed=5)
     arms = direct(
-        problem,
+        "flipping-bernoulli",
         80,
         seed=5,
         choose=lambda _: ours.pull(range(8)),
         learn=lambda _, arm, reward: ours.update(arm, reward),
     )
-    assert run_trial(problem, policy, horizon=80, seed=5).arms.tolist() == arms
+    trial = run_trial("flipping-bernoulli", ("d-ucb", {"discount": 0.9}), horizon=80, seed=5)
+    assert trial.arms.tolist() == arms
+
+
+class Busy:
+    """Has three slices of work after every reward."""
+
+    def __init__(self, *_: Any) -> None:
+        self.due = self.done = 0
+
+    def choose(self, context: Context) -> int:
+        return 0
+
+    def learn(self, event: Event) -> None:
+        self.due = 3
+
+    def upkeep(self) -> bool:
+        self.due, self.done = max(0, self.due - 1), self.done + (self.due > 0)
+        return self.due > 0
+
+
+@pytest.mark.parametrize("kind", ["river", "mabwiser"])
+def test_upkeep_is_done_after_every_reward(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(policies._entries, "busy", Entry("busy", "", NoParameters, Busy))
+    ours = TidepullPolicy("busy", arms=[0, 1])._ours if kind == "river" else TidepullMAB([0, 1], "busy")
+    learner: Any = ours._policy(None)
+    for count in (3, 6):
+        if isinstance(ours, TidepullMAB):
+            ours.partial_fit([0], [1.0])
+        else:
+            ours.learn(0, None, 1.0)
+        assert learner.inner.done == count
 
 
 def test_our_contextual_policy_in_rivers_loop_chooses_as_in_a_trial() -> None:

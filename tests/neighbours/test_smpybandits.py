@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import random
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -18,7 +16,7 @@ pytest.importorskip("SMPyBandits")
 
 from tidepull.neighbours.guests.smpy_modules import smpy_module
 
-SEED, ROUNDS = 3, 120
+SEED, ROUNDS = 3, 60
 
 
 def theirs(id: str, n_arms: int, horizon: int) -> Any:
@@ -76,14 +74,14 @@ def test_a_trial_has_the_arms_of_smpybandits_driven_directly(
 
 
 def test_glr_restarts_an_arm_that_changed_and_plays_it_again() -> None:
-    policy = build_policy(("smpy-glr-klucb", {"horizon": 1000}), ProblemShape(2), seed=0)
+    policy = build_policy(("smpy-glr-klucb", {"horizon": 300}), ProblemShape(2), seed=0)
     arms = []
-    for t in range(600):
+    for t in range(300):
         arms.append(policy.choose(Context()))
-        best = 0 if t < 300 else 1
+        best = 0 if t < 150 else 1
         policy.learn(Event(Context(), arms[-1], float(arms[-1] == best)))
-    assert np.mean(np.array(arms[100:300]) == 0) > 0.8
-    assert np.mean(np.array(arms[400:]) == 1) > 0.8
+    assert np.mean(np.array(arms[50:150]) == 0) > 0.8
+    assert np.mean(np.array(arms[200:]) == 1) > 0.8
 
 
 def test_rewards_are_brought_to_the_range_that_is_set() -> None:
@@ -103,16 +101,3 @@ def test_the_horizon_is_the_trials_own_and_must_be_given_elsewhere() -> None:
         build_policy("smpy-m-ucb", ProblemShape(3), seed=0)
     with pytest.raises(ParameterError, match="smpy-glr-klucb: SMPyBandits refuses these settings"):
         build_policy(("smpy-glr-klucb", {"horizon": 10, "changes": 50}), ProblemShape(3), seed=0)
-
-
-def test_single_modules_leave_the_process_as_it_was() -> None:
-    code = (
-        "import sys, numpy, scipy.special\n"
-        "before = numpy.geterr()\n"
-        "from tidepull.neighbours.guests.smpy_modules import smpy_module\n"
-        "first = smpy_module('GLR_UCB').CD_IndexPolicy\n"
-        "assert smpy_module('CUSUM_UCB').CD_IndexPolicy is first\n"
-        "assert not [name for name in sys.modules if name.startswith(('SMPyBandits', 'matplotlib'))]\n"
-        "assert numpy.geterr() == before and not hasattr(scipy.special, 'btdtri')"
-    )
-    subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)

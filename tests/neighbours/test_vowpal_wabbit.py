@@ -53,22 +53,16 @@ class ByHand:
 @pytest.mark.parametrize("id", EXPLORERS)
 def test_a_trial_has_the_arms_of_vowpal_wabbit_driven_directly(id: str) -> None:
     hand = ByHand(EXPLORERS[id], seed=3)
-    arms = direct("flipping-gaussian", 250, seed=3, choose=hand.choose, learn=hand.learn)
-    assert run_trial("flipping-gaussian", id, horizon=250, seed=3).arms.tolist() == arms
+    arms = direct("flipping-gaussian", 120, seed=3, choose=hand.choose, learn=hand.learn)
+    assert run_trial("flipping-gaussian", id, horizon=120, seed=3).arms.tolist() == arms
     assert len(set(arms)) > 3
 
 
 @pytest.mark.parametrize(("problem", "options"), [("steady-contexts", " -q sa"), ("rotating-vector-32", "")])
 def test_contexts_reach_vowpal_wabbit_as_shared_and_action_features(problem: str, options: str) -> None:
     hand = ByHand(EXPLORERS["vw-squarecb"] + options, seed=1)
-    arms = direct(problem, 150, seed=1, choose=hand.choose, learn=hand.learn)
-    assert run_trial(problem, "vw-squarecb", horizon=150, seed=1).arms.tolist() == arms
-
-
-def test_it_learns_a_steady_world_when_contexts_decide() -> None:
-    learnt = run_trial("steady-contexts", "vw-squarecb", horizon=800, seed=0)
-    blind = run_trial("steady-contexts", "random", horizon=800, seed=0)
-    assert learnt.regret[-1] < 0.6 * blind.regret[-1]
+    arms = direct(problem, 60, seed=1, choose=hand.choose, learn=hand.learn)
+    assert run_trial(problem, "vw-squarecb", horizon=60, seed=1).arms.tolist() == arms
 
 
 def test_a_late_reward_carries_the_chance_of_its_own_round() -> None:

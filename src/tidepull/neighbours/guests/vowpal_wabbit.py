@@ -146,7 +146,7 @@ def lines(context: Context, n_arms: int, *, label: tuple[int, float, float] | No
 
 
 def _numbers(name: str, values: FloatArray) -> str:
-    return " ".join(f"{name}{i}:{value:.9g}" for i, value in enumerate(values))
+    return " ".join([f"{name}{i}:{value:.9g}" for i, value in enumerate(values.tolist())])
 
 
 def _guest(id: str) -> Callable[[VowpalWabbitParameters, ProblemShape, Streams], Guest]:
