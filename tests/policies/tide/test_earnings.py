@@ -7,9 +7,9 @@ import pytest
 
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Layout
+from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.births import pools
 from tidepull.policies.tide.earnings import Earnings, camps
-from tidepull.policies.tide.policy import Tide, TideParameters
 from tidepull.seeds import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 

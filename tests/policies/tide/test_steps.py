@@ -12,10 +12,10 @@ from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.last_success import LastSuccessMemory
 from tidepull.hypotheses.network import NetworkHypothesis
 from tidepull.hypotheses.turns import TurnsMemory
-from tidepull.policies.tide import policy as room
+from tidepull.policies.tide import Tide, TideParameters
+from tidepull.policies.tide.agenda import birth_is_due
 from tidepull.policies.tide.births import pools
 from tidepull.policies.tide.mixture import Mixture
-from tidepull.policies.tide.policy import Tide, TideParameters
 from tidepull.seeds import Streams
 from tidepull.types import Context, Event, ProblemShape
 
@@ -96,7 +96,7 @@ def test_work_is_due_after_certain_numbers_of_rewards() -> None:
 
 
 def test_births_are_due_ever_more_rarely() -> None:
-    due = [count for count in range(1, 2400) if room._birth_is_due(count)]
+    due = [count for count in range(1, 2400) if birth_is_due(count)]
     assert due[:4] == [24, 32, 64, 96]
     assert [count for count in due if 448 < count <= 1300] == [480, 512, 640, 768, 896, 1024, 1280]
     assert due[-1] == 2304

@@ -7,7 +7,7 @@ import pytest
 
 from tidepull.bench.trial import play
 from tidepull.building import build_policy, shape_of
-from tidepull.policies.tide.policy import Tide, TideParameters
+from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards, bounds
 from tidepull.problems.wild_rewards import WildRewards as World
 from tidepull.problems.wild_rewards import WildRewardsParameters

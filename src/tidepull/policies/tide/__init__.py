@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from tidepull.policies.tide.policy import Tide, TideParameters
+from tidepull.policies.tide.parameters import TideParameters
+from tidepull.policies.tide.policy import Tide
 
 __all__ = ["Tide", "TideParameters"]

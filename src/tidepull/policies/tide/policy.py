@@ -16,28 +16,28 @@ certain numbers of rewards, and are paid in slices (`upkeep`).
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tidepull.errors import ParameterError, SnapshotError
 from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
-from tidepull.hypotheses.family import Filter, Layout, Told, Window
+from tidepull.hypotheses.family import Filter, Layout, Window
 from tidepull.hypotheses.network import NetworkHypothesis, too_many_arms
 from tidepull.hypotheses.notes import Memory, Moment, blank, in_units
-from tidepull.hypotheses.slices import STEPS, Pieces
-from tidepull.parameters import Parameters, parameter
+from tidepull.hypotheses.slices import Pieces
 from tidepull.policies.choice import best_shares
 from tidepull.policies.decided import decided_round
+from tidepull.policies.tide.agenda import Agenda, birth_is_due, is_power_of_two
 from tidepull.policies.tide.births import Births, Slots, pools
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.earnings import Earnings, camps
-from tidepull.policies.tide.explain import Belief, Explanation, WeightHistory
-from tidepull.policies.tide.hours import HourSpan, best_arms, is_daily, spans
+from tidepull.policies.tide.explain import Explanation, WeightHistory
 from tidepull.policies.tide.mixture import Mixture
+from tidepull.policies.tide.parameters import TideParameters
 from tidepull.policies.tide.rebuild import TRUSTED, rebuilding
+from tidepull.policies.tide.sayings import Sayings
 from tidepull.policies.tide.scale import RewardScale
 from tidepull.policies.tide.trail import Known, Trail
 from tidepull.policies.tide.wild import WildRewards
@@ -51,9 +51,6 @@ _NONE = np.empty(0, np.int64)
 
 _PRODUCTS = 75_000
 """Multiplications that the hypotheses of one family may cost in a round of version 5."""
-
-_WORTH_TELLING = 0.02
-"""Weight of a hypothesis with a hidden state from which on `explain` has it tell what it knows."""
 
 
 class _Part(Protocol):
@@ -69,50 +66,6 @@ class _Looked(NamedTuple):
     contexts: ContextMap
     raw: FloatArray
     X: FloatArray
-
-
-@dataclass(frozen=True, kw_only=True)
-class TideParameters(Parameters):
-    """There is nothing to tune; these exist to take `tide` apart."""
-
-    without: tuple[str, ...] = parameter((), "families of hypotheses to leave out")
-    also: tuple[str, ...] = parameter((), "optional families of hypotheses to take in")
-    uniform_weights: bool = parameter(False, "all hypotheses alike, instead of by likelihood")
-    births: bool = parameter(True, "whether new hypotheses are born near good ones")
-    share: float = parameter(1e-5, "alpha, the weight given back to the prior in every round", gt=0, lt=1)
-    exploration: float = parameter(
-        0.5, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
-    )
-    boldest: float = parameter(
-        0.5,
-        "with contexts: most of the factor on the width of draws, for arms known less than others (0.5: none)",
-        ge=0.5,
-        le=10,
-    )
-    earnings: bool = parameter(
-        False, "observations, rewards 0 and 1: let what choices earn decide between camps of hypotheses"
-    )
-    wild: float = parameter(
-        0.0,
-        "share of rewards that may be wild: unlike all others, to be set aside (0: learn all)",
-        ge=0,
-        le=0.2,
-    )
-    version: int = parameter(
-        4, "4: as frozen; 5: in the making, several times as quick", ge=4, le=5, added=True
-    )
-    window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
-
-    def families(self) -> list[str]:
-        """The families that take part."""
-        for field, names in (("without", self.without), ("also", self.also)):
-            for name in names:
-                if name not in FAMILIES:
-                    raise ParameterError(
-                        f"{field}: there is no family '{name}'; families: {', '.join(FAMILIES)}"
-                    )
-        kept = [f.name for f in FAMILIES.values() if not f.optional or f.name in self.also]
-        return [name for name in kept if name not in self.without]
 
 
 class Tide:
@@ -185,8 +138,7 @@ class Tide:
         self._too_late = 0
         self._seen: FloatArray = np.empty((1, 0))
         self._looked: _Looked | None = None
-        self._agenda: list[tuple[str, int]] = []
-        self._work: Pieces[None] | None = None
+        self._agenda = Agenda(self._begun)
 
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""
@@ -295,18 +247,7 @@ class Tide:
 
     def upkeep(self) -> bool:
         """One slice of what is due: a new scale and context map, training, births."""
-        if not self._agenda:
-            return False
-        if self._work is None:
-            self._work = self._begun(*self._agenda[0])
-        left = STEPS
-        try:
-            while left > 0:
-                left -= next(self._work)
-        except StopIteration:
-            self._work = None
-            del self._agenda[0]
-        return bool(self._agenda)
+        return self._agenda.slice()
 
     @property
     def pending(self) -> bool:
@@ -315,26 +256,10 @@ class Tide:
 
     def explain(self, most: int = 5) -> Explanation:
         """The leading hypotheses in words, and the weights of families over the rounds."""
-        totals: dict[tuple[str, str], float] = {}
-        periods: dict[tuple[str, str], float] = {}
-        weights = np.exp(self._mixture.log_weights)
-        for m in np.argsort(-weights, kind="stable")[:200]:
-            if m < self._bank.size and not self._bank.arrays.active[m]:
-                continue
-            key = self._words(int(m))
-            periods.setdefault(key, self._period(int(m)))
-            totals[key] = totals.get(key, 0.0) + float(weights[m])
-        ranked = sorted(totals.items(), key=lambda item: -item[1])[:most]
+        said = Sayings(self._bank, self._mixture, self._filters, seconds=self._seconds)
         rounds, table = self._history.table()
-        beliefs = tuple(Belief(*key, weight, periods[key]) for key, weight in ranked)
-        return Explanation(beliefs, rounds, self._mixture.families, table, self._told(weights), self._hours())
-
-    def _hours(self) -> tuple[HourSpan, ...]:
-        """When which arm is best, where a hypothesis of the user's day leads."""
-        m = int(np.argmax(self._mixture.log_weights))
-        if m >= self._bank.size or self._contexts.shared or not is_daily(self._bank.spec(m)):
-            return ()
-        return spans(best_arms(self._bank, m, self._latest))
+        told, hours = said.told(self._scale.units), said.hours(self._latest)
+        return Explanation(said.beliefs(most), rounds, self._mixture.families, table, told, hours)
 
     def family_weights(self) -> FloatArray:
         """The weight of each family, in the order of `explain().families`."""
@@ -357,9 +282,7 @@ class Tide:
 
     def snapshot(self) -> Snapshot:
         """All that was learnt, all that is pending, and the generator's position; work under way starts anew."""
-        if self._work is not None:
-            self._work.close()
-            self._work = None
+        agenda = self._agenda.snapshot()
         filters = {"filters": [filter.snapshot() for filter in self._filters]} if self._filters else {}
         return {
             **filters,
@@ -368,7 +291,7 @@ class Tide:
             "latest": self._latest,
             "too_late": self._too_late,
             "seen": self._seen.copy(),
-            "agenda": [list(job) for job in self._agenda],
+            "agenda": agenda,
             "network": None if self._network is None else self._network.snapshot(),
             "memories": {name: memory.snapshot() for name, memory in self._memories.items()},
             **{name: part.snapshot() for name, part in self._parts().items()},
@@ -386,10 +309,8 @@ class Tide:
             filter.restore(state)
         if self._network is not None:
             self._network.restore(snapshot["network"])
-        self._agenda = [(str(name), int(count)) for name, count in snapshot["agenda"]]
-        if not {name for name, _ in self._agenda} <= {"rebuild", "train", "births", "record"}:
-            raise SnapshotError("the snapshot has work on its agenda that tide does not know")
-        self._work = self._looked = None
+        self._agenda.restore(snapshot["agenda"])
+        self._looked = None
         self._t, self._too_late = int(snapshot["t"]), int(snapshot["too_late"])
         self._latest = float(snapshot["latest"])
         self._seen = np.array(snapshot["seen"], float)
@@ -444,20 +365,6 @@ class Tide:
             resting = np.append(resting, self._bank.size + len(self._filters))
         return resting
 
-    def _words(self, m: int) -> tuple[str, str]:
-        beside = m - self._bank.size
-        if beside >= len(self._filters):
-            return FAMILIES["network"].words, "network"
-        if beside >= 0:
-            return self._filters[beside].words, self._filters[beside].family
-        hypothesis = hypothesis_of(self._bank.spec(m))
-        # Without the calendar nobody says that the clock runs in seconds.
-        words = getattr(hypothesis, "spoken", hypothesis.words) if self._seconds else hypothesis.words
-        return words, hypothesis.family
-
-    def _period(self, m: int) -> float:
-        return self._bank.spec(m).longest_period if m < self._bank.size else 0.0
-
     def _drawn_beside(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
         """A draw from who sits beside the bank: the filters, then the network."""
         if i < len(self._filters):
@@ -465,22 +372,12 @@ class Tide:
         assert self._network is not None
         return self._network.draw(X, binary, self._rng)
 
-    def _told(self, weights: FloatArray) -> dict[str, tuple[Told, ...]]:
-        """What the heaviest of each family with a hidden state says, unless hardly anything speaks for it."""
-        units, told = self._scale.units, dict[str, tuple[Told, ...]]()
-        beside = weights[self._bank.size : self._bank.size + len(self._filters)]
-        for i in np.argsort(-beside, kind="stable"):
-            filter = self._filters[i]
-            if filter.family not in told and beside[i] >= _WORTH_TELLING:
-                told[filter.family] = tuple(filter.told(units.centre, units.spread))
-        return told
-
     def _plan(self, stale: bool) -> None:
         """What is due after so many rewards; the cheap part is done at once."""
         count = self._recent.count
         if stale or self._rebuild_is_due(count):
-            self._put_on_agenda("rebuild", count)
-        elif count >= TRUSTED and _is_power_of_two(count):
+            self._agenda.put("rebuild", count)
+        elif count >= TRUSTED and is_power_of_two(count):
             self._bank.refresh_ridges()
             for filter in self._filters:
                 filter.refresh_ridge()
@@ -488,12 +385,12 @@ class Tide:
             if self._thrifty:
                 self._look_around(self._network, count)
             if not self._network.dozing:
-                self._put_on_agenda("train", count)
-        if self.parameters.births and _birth_is_due(count):
-            self._put_on_agenda("births", count)
+                self._agenda.put("train", count)
+        if self.parameters.births and birth_is_due(count):
+            self._agenda.put("births", count)
         if self._history.due(count):
             if self._agenda:
-                self._put_on_agenda("record", count)
+                self._agenda.put("record", count)
             else:
                 self._history.record(count, self.family_weights())
 
@@ -516,14 +413,9 @@ class Tide:
         )
         return True
 
-    def _put_on_agenda(self, name: str, count: int) -> None:
-        waiting = self._agenda[1:] if self._work is not None else self._agenda
-        if name not in (other for other, _ in waiting):
-            self._agenda.append((name, count))
-
     def _rebuild_is_due(self, count: int) -> bool:
         """At powers of two: always in the first rounds, then when contexts or rewards turn out otherwise."""
-        if not _is_power_of_two(count):
+        if not is_power_of_two(count):
             return False
         if count <= self._recent.raw_capacity and self._contexts.raw_dim:
             return count <= 64 or count % 3 == 1  # powers of four
@@ -551,7 +443,7 @@ class Tide:
             filters=self._filters, latest=self._seen, network=self._network is not None,
         )  # fmt: skip
         if new is None:
-            self._put_on_agenda("rebuild", self._recent.count)
+            self._agenda.put("rebuild", self._recent.count)
             return
         self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
         self._bank.become(new.bank)
@@ -573,14 +465,3 @@ def _filters(layout: Layout, families: list[str], prior: NoisePrior, streams: St
         if maker is not None:
             made += maker(layout, prior, int(streams.generator(name).integers(2**62)))
     return made
-
-
-def _birth_is_due(count: int) -> bool:
-    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 for ever after."""
-    return count == 24 or (
-        count >= 32 and count % (32 if count <= 512 else 128 if count <= 1024 else 256) == 0
-    )
-
-
-def _is_power_of_two(count: int) -> bool:
-    return count & (count - 1) == 0

@@ -1,0 +1,53 @@
+"""What can be set of `tide`: nothing to tune, only what takes it apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tidepull.errors import ParameterError
+from tidepull.hypotheses.families import FAMILIES
+from tidepull.parameters import Parameters, parameter
+
+
+@dataclass(frozen=True, kw_only=True)
+class TideParameters(Parameters):
+    """There is nothing to tune; these exist to take `tide` apart."""
+
+    without: tuple[str, ...] = parameter((), "families of hypotheses to leave out")
+    also: tuple[str, ...] = parameter((), "optional families of hypotheses to take in")
+    uniform_weights: bool = parameter(False, "all hypotheses alike, instead of by likelihood")
+    births: bool = parameter(True, "whether new hypotheses are born near good ones")
+    share: float = parameter(1e-5, "alpha, the weight given back to the prior in every round", gt=0, lt=1)
+    exploration: float = parameter(
+        0.5, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
+    )
+    boldest: float = parameter(
+        0.5,
+        "with contexts: most of the factor on the width of draws, for arms known less than others (0.5: none)",
+        ge=0.5,
+        le=10,
+    )
+    earnings: bool = parameter(
+        False, "observations, rewards 0 and 1: let what choices earn decide between camps of hypotheses"
+    )
+    wild: float = parameter(
+        0.0,
+        "share of rewards that may be wild: unlike all others, to be set aside (0: learn all)",
+        ge=0,
+        le=0.2,
+    )
+    version: int = parameter(
+        4, "4: as frozen; 5: in the making, several times as quick", ge=4, le=5, added=True
+    )
+    window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
+
+    def families(self) -> list[str]:
+        """The families that take part."""
+        for field, names in (("without", self.without), ("also", self.also)):
+            for name in names:
+                if name not in FAMILIES:
+                    raise ParameterError(
+                        f"{field}: there is no family '{name}'; families: {', '.join(FAMILIES)}"
+                    )
+        kept = [f.name for f in FAMILIES.values() if not f.optional or f.name in self.also]
+        return [name for name in kept if name not in self.without]
