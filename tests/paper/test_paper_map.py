@@ -63,7 +63,7 @@ def understood(command: str) -> None:
     words = shlex.split(command)[1:]
     found: Any = typer.main.get_command(app)
     while hasattr(found, "commands"):
-        found = found.commands[words.pop(0)]
+        _, found, words = found.resolve_command(typer.Context(found), words)
     given = found.make_context(found.name, list(words)).params
     if found.name in ("sweep", "search"):
         assert find_suite(given["suite"]).is_file()

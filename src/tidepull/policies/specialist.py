@@ -19,6 +19,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull.errors import NumericalError
 from tidepull.parameters import NoParameters
 from tidepull.policies.choice import best_arm
 from tidepull.seeds import Streams
@@ -87,7 +88,12 @@ class Specialist:
         size = len(value.mean)
         if size == 1:
             return np.asarray(value.mean + np.sqrt(value.spread[0]) * self._rng.standard_normal())
-        lower = np.linalg.cholesky(value.spread + 1e-12 * np.eye(size))
+        try:
+            lower = np.linalg.cholesky(value.spread + 1e-12 * np.eye(size))
+        except np.linalg.LinAlgError:
+            raise NumericalError(
+                "features are too large, or differ too much in size, for exact linear algebra: scale them"
+            ) from None
         return np.asarray(value.mean + lower @ self._rng.standard_normal(size))
 
     def _at(self, group: int, told: Structure) -> _Value:
