@@ -33,8 +33,10 @@ from tidepull.hypotheses.algebra import (
     compiled,
     factor,
     inlined,
+    learn_inverse,
     log_binary,
     log_student,
+    weigh_inverse,
     whiten,
     whiten_flat,
 )
@@ -176,30 +178,16 @@ def _weigh(bank: Bank, m: int, block: int, phi: FloatArray, v: FloatArray) -> tu
     """v <- P phi of a block that is kept as an inverse: the mean phi.mu and the leverage phi.v."""
     d = bank.dim[m]
     at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
-    mean, leverage = 0.0, 0.0
-    for i in range(d):
-        total = 0.0
-        for j in range(d):
-            total += bank.mat[at + i * d + j] * phi[j]
-        v[i] = total
-        mean += phi[i] * bank.vec[vat + i]
-        leverage += phi[i] * total
-    return mean, max(leverage, 0.0)
+    mean, leverage = weigh_inverse(bank.mat[at : at + d * d], bank.vec[vat : vat + d], phi, d, v)
+    return mean, leverage
 
 
 @inlined
 def _learn_inverse(bank: Bank, m: int, block: int, v: FloatArray, e: float, leverage: float) -> None:
-    """P <- P - v v' / (1 + leverage) and mu <- mu + v e / (1 + leverage); v is used up."""
+    """The block has seen phi; v = P phi is used up."""
     d = bank.dim[m]
     at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
-    root = 1 / math.sqrt(1 + leverage)
-    for i in range(d):
-        bank.vec[vat + i] += v[i] * (e / (1 + leverage))
-        v[i] *= root
-    for i in range(d):
-        u = v[i]
-        for j in range(d):
-            bank.mat[at + i * d + j] -= u * v[j]  # u * v[j] is v[j] * u, so P stays symmetric
+    learn_inverse(bank.mat[at : at + d * d], bank.vec[vat : vat + d], v, e, leverage, d)
 
 
 @inlined
