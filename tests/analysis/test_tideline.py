@@ -71,6 +71,14 @@ def test_policies_that_played_fewer_worlds_stand_last(store: Path) -> None:
     assert line.standings[1].by_kind["walks"] is None
 
 
+def test_policies_stand_beside_the_leader_in_the_worlds_that_they_played(store: Path) -> None:
+    frame = load_frame([Store.open(store)])
+    fixed, partly = tideline(frame).standings
+    arms = next(scaled(study) for study in frame.studies if study.problem == "arms-flip")
+    assert fixed.leader == fixed.overall.iqm
+    assert partly.leader == pytest.approx(arms["fixed"].mean())
+
+
 def test_benchmark_shows_the_leaderboard_of_what_was_played(store: Path, tmp_path: Path) -> None:
     done = tidepull(
         "benchmark", "--quick", "--no-play", "--out", str(store), "--docs", str(tmp_path), "--json"

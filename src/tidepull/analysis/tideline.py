@@ -39,10 +39,12 @@ LOWER, UPPER = "specialist", "random"
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One policy: its score over all worlds that it played, its mean by kind (None where it played none), its cost."""
+    """One policy: its score over all worlds that it played, its mean by kind (None where it played none), its cost;
+    `leader`: the score there of the policy that leads over all worlds."""
 
     policy: str
     overall: Score
+    leader: float
     by_kind: Mapping[str, float | None]
     worlds: int
     milliseconds: float
@@ -81,10 +83,13 @@ def tideline(frame: Frame) -> Tideline:
             grids[group.name] = max(grids.get(group.name, 1), group.chosen_from)
             costs.setdefault(group.name, []).extend(row.cpu_seconds / row.horizon * 1e3 for row in group.rows)
     every = {problem for by_problem in scores.values() for problem in by_problem}
+    whole = {name: s for name, s in scores.items() if set(s) == every}
+    first = min(whole, key=lambda name: score(name, list(whole[name].values())).iqm) if whole else None
     standings = [
         Standing(
             name,
             score(name, list(by_problem.values())),
+            _there(whole.get(first or ""), by_problem),
             _by_kind(by_problem),
             len(by_problem),
             float(np.mean(costs[name])),
@@ -92,7 +97,6 @@ def tideline(frame: Frame) -> Tideline:
         )
         for name, by_problem in scores.items()
     ]
-    whole = {name: s for name, s in scores.items() if set(s) == every}
     return Tideline(
         standings=tuple(sorted(standings, key=lambda s: (s.worlds < len(every), s.overall.iqm))),
         profiles=panel(frozenset(every), whole) if len(whole) > 1 else None,
@@ -120,6 +124,13 @@ def scaled(study: Study) -> dict[str, FloatArray]:
         if pairs:
             found[group.name] = np.array([(r - low) / (high - low) for r, low, high in pairs])
     return found
+
+
+def _there(leader: Mapping[str, FloatArray] | None, worlds: Mapping[str, FloatArray]) -> float:
+    """The leader's score over the worlds that somebody else played."""
+    if leader is None:
+        return float("nan")
+    return score("leader", [leader[problem] for problem in worlds]).iqm
 
 
 def _by_kind(by_problem: Mapping[str, FloatArray]) -> dict[str, float | None]:

@@ -34,7 +34,7 @@ def benchmark(
     play: bool = typer.Option(
         True, "--play/--no-play", help="Play what is missing, or only show what there is."
     ),
-    partial: bool = typer.Option(False, "--partial", help=PARTIAL),
+    partial: bool = typer.Option(True, "--partial/--complete", help=PARTIAL),
     on: Literal["local", "here", "ray"] = typer.Option(
         "local", help="Local processes, this process, or a Ray cluster."
     ),

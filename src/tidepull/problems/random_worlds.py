@@ -42,6 +42,8 @@ Kind = Literal[
     "arms-few-changes", "arms-many-changes", "arms-returning",
     "vectors-few-changes", "vectors-many-changes", "vectors-returning",
     "arms-mixed", "arms-rotting", "arms-heavy", "arms-many", "arms-clock", "vectors-wide", "labels-wide",
+    "clicks-stationary", "clicks-flip", "clicks-sine", "clicks-walk",
+    "clicks-few-changes", "clicks-many-changes", "clicks-returning",
 ]  # fmt: skip
 KINDS = tuple(kind for kind in get_args(Kind) if kind != "any")
 DRAWN = tuple(kind for kind in KINDS[: KINDS.index("arms-few-changes")] if not kind.startswith("outside"))
@@ -81,6 +83,13 @@ def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
         BernoulliReward(noise) if rng.random() < 0.5 else GaussianReward(log_uniform(rng, 0.03, 0.5), noise)
     )
     return DriftingArms(drifting_means(drift, n_arms, rng), reward)
+
+
+def _clicks(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
+    """Rewards of 0 and 1 alone, which many published policies are made for."""
+    return DriftingArms(
+        drifting_means(drift, int(rng.integers(2, 11)), rng), BernoulliReward(streams.generator("noise"))
+    )
 
 
 def _heavy(rng: np.random.Generator, streams: Streams) -> Problem:
@@ -168,6 +177,7 @@ def _outside(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
 
 _BUILDERS: dict[str, Callable[[str, np.random.Generator, Streams], Problem]] = {
     "arms": _arms,
+    "clicks": _clicks,
     "vectors": _vectors,
     "labels": _labels,
     "paths": _paths,

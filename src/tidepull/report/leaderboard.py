@@ -19,13 +19,14 @@ def overall_table(line: Tideline) -> Table:
             Cell(_name(one)),
             number(one.overall.iqm, 3, best=place == 0),
             Cell(f"{one.overall.low:.3f} to {one.overall.high:.3f}"),
+            number(one.leader, 3),
             number(one.overall.mean, 3),
             Cell(f"{one.worlds} of {line.worlds}", one.worlds),
             number(one.milliseconds, 3),
         )
         for place, one in enumerate(line.standings)
     )
-    columns = ("policy", "score", "95% interval", "mean", "worlds", "ms a round")
+    columns = ("policy", "score", "95% interval", "leader there", "mean", "worlds", "ms a round")
     return Table("tideline", "Leaderboard", columns, rows, _note(line.standings))
 
 
@@ -95,6 +96,6 @@ def _note(standings: Sequence[Standing]) -> str:
         )
     if len({one.worlds for one in standings}) > 1:
         said.append(
-            "Policies that did not play all worlds stand last: their scores are over fewer and not to be compared."
+            "Policies that did not play all worlds stand last: compare them with the leader in the same worlds."
         )
     return " ".join(said)
