@@ -335,11 +335,14 @@ def test_tables_of_another_version_are_migrated_or_named(
     with Agent(place, **SHOP, upkeep="inline") as agent:
         made = serve(agent, 0, 10)
     with monkeypatch.context() as newer:
-        newer.setattr(tables, "VERSION", 2)
-        newer.setattr(tables, "MIGRATIONS", {1: "ALTER TABLE tidepull_agents ADD COLUMN remark text"})
+        now = tables.VERSION
+        newer.setattr(tables, "VERSION", now + 1)
+        newer.setattr(tables, "MIGRATIONS", {now: "ALTER TABLE tidepull_agents ADD COLUMN remark text"})
         with Agent(place, upkeep="inline") as agent:
             made += serve(agent, 10, 20)
-    with pytest.raises(WrongStoreError, match="was written by a newer tidepull .tables of version 2"):
+    with pytest.raises(
+        WrongStoreError, match=f"was written by a newer tidepull .tables of version {now + 1}"
+    ):
         Agent(place)
     assert made == serve(Agent.memory(**SHOP, upkeep="inline"), 0, 20)
 

@@ -413,6 +413,16 @@ class Agent:
         """Whether so many records came since the last snapshot that it is time for another."""
         return self._snapshot_is_due()
 
+    @property
+    def is_unsure(self) -> bool:
+        """Whether something failed, so that the next call reads the state from the ledger again."""
+        return self._desk.unsure
+
+    def recover(self) -> None:
+        """Read the state from the ledger again, if something failed; the next call would do so too."""
+        with self._lock:
+            self._ready()
+
     def save(self) -> None:
         """Take a snapshot now, so that a restart need not repeat what came before."""
         with self._lock:

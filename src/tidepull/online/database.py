@@ -16,17 +16,20 @@ from tidepull.errors import LedgerError, ParameterError, UnreachableError, Wrong
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
-VERSION = 1
+VERSION = 2
 """Version of the tables; raised with a step in `MIGRATIONS` when they change."""
 
-MIGRATIONS: dict[int, str] = {}
+_SHARDS = """
+CREATE TABLE tidepull_shards (url text PRIMARY KEY, since timestamptz NOT NULL, expires timestamptz NOT NULL);
+"""
+
+MIGRATIONS: dict[int, str] = {1: _SHARDS}
 """From a version to SQL that leads to the next one."""
 
 LOCKS = 0x7D1E
 """First number of all advisory locks of tidepull; the second is an agent's, or 0 for the tables."""
 
-_TABLES = """
-CREATE TABLE tidepull_meta (key text PRIMARY KEY, value text NOT NULL);
+_TABLES = f"""{_SHARDS}CREATE TABLE tidepull_meta (key text PRIMARY KEY, value text NOT NULL);
 CREATE TABLE tidepull_agents (id int GENERATED ALWAYS AS IDENTITY PRIMARY KEY, name text NOT NULL UNIQUE,
   epoch bigint NOT NULL DEFAULT 0, owner text NOT NULL DEFAULT '', url text NOT NULL DEFAULT '',
   since timestamptz, length float8 NOT NULL DEFAULT 0, expires timestamptz NOT NULL DEFAULT '-infinity',

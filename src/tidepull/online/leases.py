@@ -80,6 +80,7 @@ class Lease:
     length: float
     url: str
     locked: bool
+    wait: bool = True
     lost: bool = False
 
 
@@ -127,13 +128,13 @@ class Leases:
 
     # ---- what callers want
 
-    def acquire(self, agent: str, *, length: float = LENGTH, url: str = "") -> Lease:
+    def acquire(self, agent: str, *, length: float = LENGTH, url: str = "", wait: bool = True) -> Lease:
         """Take an agent, made if there is none; a `HeldError` names its owner. An owner whose session has ended is
-        waited for, half a lease at most."""
+        waited for, half a lease at most, unless one does not want to `wait`."""
         with self._mutex:
             if agent in self._held:
                 raise self._refusal(agent)
-        lease = Lease(agent, 0, 0, length, url, False)
+        lease = Lease(agent, 0, 0, length, url, False, wait)
         self._take(lease)
         return lease
 
@@ -185,6 +186,11 @@ class Leases:
                 connection.execute(f"DELETE FROM tidepull_{table} = %s".encode(), (lease.id,))
         self.release(lease)
 
+    def lost(self) -> list[str]:
+        """Agents that others have taken, and that this process has not let go of yet."""
+        with self._mutex:
+            return [lease.agent for lease in self._held.values() if lease.lost]
+
     def agents(self) -> list[str]:
         """All agents of the database."""
         return [row[0] for row in self.database.rows("SELECT name FROM tidepull_agents ORDER BY name")]
@@ -204,6 +210,7 @@ class Leases:
                     self._held[lease.agent] = lease
                     self._watch()
                     return
+            waits = waits and lease.wait
             if waits:
                 time.sleep(min(0.1, lease.length / 10))
         raise self._refusal(lease.agent)

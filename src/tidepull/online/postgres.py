@@ -32,12 +32,13 @@ INSERT INTO tidepull_records (agent, {_COLUMNS}) SELECT held.id, r.* FROM held,
 @dataclass(frozen=True, slots=True)
 class Place:
     """An agent in a database. `url` is where this process takes requests for it, told to others by the lease, which
-    is `lease` seconds long."""
+    is `lease` seconds long. `wait`: where an owner has crashed, wait for the moment when its lease can be taken."""
 
     database: str
     agent: str
     lease: float = LENGTH
     url: str = ""
+    wait: bool = True
 
     def __post_init__(self) -> None:
         if not 0 < len(self.agent) <= 200 or not self.agent.isprintable():
@@ -60,7 +61,9 @@ class PostgresLedger:
         try:
             self._database.prepare(write=not read_only)
             if not read_only:
-                self._lease = self._leases.acquire(place.agent, length=place.lease, url=place.url)
+                self._lease = self._leases.acquire(
+                    place.agent, length=place.lease, url=place.url, wait=place.wait
+                )
             self._id = self._lease.id if self._lease is not None else self._known(place.agent)
             self._waiting = Waiting(self._stored(), self._write, self.where)
         except BaseException:

@@ -15,6 +15,7 @@ import msgspec
 from starlette.routing import BaseRoute, Route, Router
 
 from tidepull.online.service.auth import Scope, Token, require
+from tidepull.online.service.forwarding import MARK
 from tidepull.online.service.journal import LONGEST, now
 from tidepull.online.service.limits import read_body
 from tidepull.online.service.operation import JSON, Call, Operation, Raw
@@ -121,6 +122,8 @@ class Door:
             "token": None if trace.token is None else trace.token.id,
             "from": scope["client"][0] if scope.get("client") else None,
         }
+        if trace.answered_by is not None:
+            entry["answered_by"] = trace.answered_by
         service.journal.request(entry)
         if operation is not None and operation.audited and scope["method"] != "HEAD":
             service.journal.admin({**entry, "operation": operation.id, **trace.audit})
@@ -129,7 +132,7 @@ class Door:
 class Trace:
     """What is known of a request while it is under way."""
 
-    __slots__ = ("audit", "headers", "operation", "request", "status", "token")
+    __slots__ = ("answered_by", "audit", "headers", "operation", "request", "status", "token")
 
     def __init__(self, request: str, headers: dict[bytes, bytes]) -> None:
         self.request, self.headers = request, headers
@@ -137,6 +140,7 @@ class Trace:
         self.token: Token | None = None
         self.operation: Operation | None = None
         self.audit: dict[str, Any] = {}
+        self.answered_by: str | None = None
 
 
 class Resource:
@@ -161,15 +165,20 @@ class Resource:
         name: str = scope["path_params"].get("name", "")
         token = self._authorised(operation, trace, name)
         call = Call(self._service, token, trace.request, trace.headers, name)
+        call.forwarded = MARK in trace.headers
+        body = b""
         if operation.body is not None:
-            call.body = operation.read(await self._body(receive, trace.headers))
+            body = await self._body(receive, trace.headers)
+            call.body = operation.read(body)
         if operation.query is not None:
             call.query = operation.read_query(dict(parse_qsl(scope["query_string"].decode("latin-1"))))
         if operation.audited:
             trace.audit = {"agent": name or getattr(call.body, "name", None)}
-        answer = await operation.handler(call)
+        answer = await self._service.forwarding.answered(operation, call, scope, body)
+        trace.answered_by = call.answered_by
         if isinstance(answer, Raw):
-            await _send(send, operation.status, answer.data, answer.content_type, answer.headers)
+            status = answer.status or operation.status
+            await _send(send, status, answer.data, answer.content_type, answer.headers)
         else:
             await _send(send, operation.status, msgspec.json.encode(answer), JSON)
 

@@ -8,9 +8,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from tidepull.errors import TidepullError, WrongStoreError
+from tidepull.errors import HeldError, TidepullError, WrongStoreError
 from tidepull.online.agent import Agent
 from tidepull.online.insight import Insight
 from tidepull.online.service.books import Books
@@ -20,6 +20,10 @@ from tidepull.online.service.problems import HttpError
 from tidepull.online.service.stores import Store
 from tidepull.online.service.turns import Turns
 from tidepull.online.service.warming import warm
+from tidepull.online.service.whereabouts import ElsewhereError, UnsettledError, Whereabouts
+
+if TYPE_CHECKING:
+    from tidepull.online.shards import Shard
 
 T = TypeVar("T")
 _NAME = re.compile(NAME)
@@ -62,7 +66,8 @@ class Hosted:
 
 
 class Hosting:
-    """Finds, makes, opens, closes and deletes agents; only the event loop may call it."""
+    """Finds, makes, opens, closes and deletes agents; only the event loop may call it. An agent that another shard has
+    is an `ElsewhereError`; `forwarded`: another shard sent the request, so that this one should take the agent."""
 
     def __init__(self, store: Store, metrics: Metrics, most: int) -> None:
         self._store = store
@@ -70,7 +75,16 @@ class Hosting:
         self._most = most
         self._open: dict[str, Hosted] = {}
         self._doors: dict[str, asyncio.Lock] = {}
+        self._suspicious = False
+        self.whereabouts = Whereabouts(store)
         self.executor = ThreadPoolExecutor(4, thread_name_prefix="tidepull-serve")
+        # Opening may take seconds, and commits must not wait for that.
+        self._aside = ThreadPoolExecutor(4, thread_name_prefix="tidepull-open")
+
+    @property
+    def here(self) -> str:
+        """Where other shards reach this one."""
+        return self._store.here
 
     @property
     def opened(self) -> list[Hosted]:
@@ -85,17 +99,21 @@ class Hosting:
         """Whether an agent is in memory."""
         return name in self._open
 
-    async def get(self, name: str) -> Hosted:
+    async def get(self, name: str, *, forwarded: bool = False) -> Hosted:
         """The agent of that name; a 404 if there is none."""
         hosted = self._open.get(name)
         if hosted is None:
-            hosted = await self._opened(name)
+            hosted = await self._opened(name, forwarded)
+        elif hosted.agent.is_unsure:
+            await hosted.elsewhere(Agent.recover)
         hosted.touched = time.monotonic()
         return hosted
 
-    async def make(self, name: str, given: dict[str, Any]) -> Hosted:
+    async def make(self, name: str, given: dict[str, Any], *, forwarded: bool = False) -> Hosted:
         """A new agent; a 409 if there is one of that name."""
         async with self._door(name):
+            if not forwarded and (url := await self._elsewhere(self.whereabouts.emptiest)) is not None:
+                raise ElsewhereError(url)
             if name in self._open or await self._elsewhere(lambda: self._store.exists(name)):
                 raise HttpError(
                     409, f"There is an agent '{name}' already: delete it first, or choose another name."
@@ -107,24 +125,56 @@ class Hosting:
             await self._elsewhere(lambda: self._store.make(name, given))
             return await self._load(name)
 
-    async def delete(self, name: str) -> None:
+    async def delete(self, name: str, *, forwarded: bool = False) -> None:
         """Delete an agent for good; a 404 if there is none."""
-        await self.get(name)
+        await self.get(name, forwarded=forwarded)
         async with self._door(name):
             await self._let_go(name, save=False)
             await self._elsewhere(lambda: self._store.remove(name))
             with suppress(KeyError):
                 self._metrics.forget(name)
 
-    async def drop(self, name: str) -> None:
-        """Let go of an agent that another process holds now; nothing can be written any more."""
-        async with self._door(name):
-            with suppress(TidepullError):
-                await self._let_go(name, save=False)
+    def suspect(self) -> None:
+        """Another process holds an agent that is open here: look for it in a moment."""
+        self._suspicious = True
 
-    async def owner(self, name: str) -> str | None:
-        """Where the process that holds an agent takes requests, if that is known and not here."""
-        return await self._elsewhere(lambda: self._store.owner(name))
+    async def drop_lost(self) -> None:
+        """Let go of agents that other processes hold now; nothing of them can be written here any more."""
+        lost = set(await self._elsewhere(self._store.lost))
+        if self._suspicious:
+            self._suspicious = False
+            lost |= {hosted.name for hosted in self._open.values() if hosted.agent.is_unsure}
+        for name in lost & set(self._open):
+            async with self._door(name):
+                with suppress(TidepullError):
+                    await self._let_go(name, save=False)
+
+    async def still_at(self, name: str, url: str) -> bool:
+        """Whether a shard has the lease of an agent; also where nobody can say so at the moment."""
+        try:
+            return await self._elsewhere(lambda: self._store.owner(name)) == url
+        except TidepullError:
+            return True
+
+    async def announce(self) -> None:
+        """Say that this shard lives."""
+        await self._elsewhere(self._store.announce)
+
+    async def shards(self) -> list[Shard]:
+        """All shards that live."""
+        return await self._elsewhere(self._store.shards)
+
+    async def share(self) -> None:
+        """Let go of an agent if another shard has fewer by two: the next request takes it there."""
+        busiest = max(
+            (hosted for hosted in self._open.values() if hosted.idle),
+            key=lambda hosted: hosted.touched,
+            default=None,
+        )
+        if busiest is not None and await self._elsewhere(self.whereabouts.surplus) >= 2:
+            async with self._door(busiest.name):
+                if self._open.get(busiest.name) is busiest:
+                    await self._let_go(busiest.name)
 
     async def close_idle(self, idle: float = IDLE) -> None:
         """Close what nobody asked for a while, and what is too much."""
@@ -139,22 +189,34 @@ class Hosting:
 
     async def close(self) -> None:
         """Snapshot and close everything."""
+        with suppress(TidepullError):
+            await self._elsewhere(self._store.leave)
         for name in list(self._open):
             async with self._door(name):
                 await self._let_go(name)
         await self._elsewhere(self._store.close)
         self.executor.shutdown(wait=True)
+        self._aside.shutdown(wait=True)
 
-    async def _opened(self, name: str) -> Hosted:
+    async def _opened(self, name: str, forwarded: bool) -> Hosted:
+        if not forwarded and (url := self.whereabouts.known(name)) is not None:
+            raise ElsewhereError(url)
         if not _NAME.match(name) or not await self._elsewhere(lambda: self._store.exists(name)):
             raise _unknown(name)
         async with self._door(name):
             if name in self._open:
                 return self._open[name]
+            url = await self._elsewhere(lambda: self.whereabouts.find(name, place=not forwarded))
+            if url is not None:
+                raise ElsewhereError(url)
             try:
                 return await self._load(name)
             except WrongStoreError:
                 raise _unknown(name) from None
+            except HeldError:
+                if not self._store.remote or await self._elsewhere(lambda: self._store.owner(name)) == "":
+                    raise  # who has it takes no requests
+                raise UnsettledError from None
 
     async def _load(self, name: str) -> Hosted:
         agent = await self._elsewhere(lambda: _warmed(self._store.open(name)))
@@ -176,7 +238,7 @@ class Hosting:
         return self._doors.setdefault(name, asyncio.Lock())
 
     async def _elsewhere(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self.executor, work)
+        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
 
 
 def _warmed(agent: Agent) -> Agent:

@@ -347,8 +347,17 @@ class Speed(Struct, kw_only=True):
     p99: float | None
 
 
+class ShardShown(Struct, kw_only=True):
+    """A process that shares the database: where it is, for how many seconds, and the agents that it has."""
+
+    url: str
+    seconds: float
+    agents: list[str]
+
+
 class ServiceShown(Struct, kw_only=True):
-    """How the service is doing since it was started."""
+    """How the service is doing since it was started. `shards` are all that share its database, with the agents that
+    the token is for; `here` is the one that answers (empty where agents are files)."""
 
     version: str
     status: str
@@ -359,3 +368,5 @@ class ServiceShown(Struct, kw_only=True):
     commits: Speed
     slices: Speed
     operations: dict[str, Speed]
+    here: str
+    shards: list[ShardShown]

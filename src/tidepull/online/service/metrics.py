@@ -51,6 +51,12 @@ class Metrics:
         self.snapshots = Counter(
             "tidepull_snapshots_total", "Snapshots that were taken.", registry=self.registry
         )
+        self._forwarded = Counter(
+            "tidepull_forwarded_total",
+            "Requests for another shard's agents: answered there, moved on since, unanswered, unreachable.",
+            ["outcome"],
+            registry=self.registry,
+        )
         self.open_agents = Gauge("tidepull_open_agents", "Agents in memory.", registry=self.registry)
         self.log_lines_lost = Gauge(
             "tidepull_log_lines_lost", "Lines of logs that could not be written.", registry=self.registry
@@ -76,6 +82,10 @@ class Metrics:
     def rewarded(self, agent: str, count: int = 1) -> None:
         """Rewards came."""
         self._rewards.labels(agent).inc(count)
+
+    def forwarded(self, outcome: str) -> None:
+        """Another shard was asked."""
+        self._forwarded.labels(outcome).inc()
 
     def forget(self, agent: str) -> None:
         """An agent is gone."""

@@ -25,10 +25,11 @@ _SAID = {
     410: "The decision no longer waits for a reward.",
     413: "The body is too large.",
     415: "The body is not of the type application/json.",
-    421: "A service without tokens answers to localhost only.",
+    421: "A service without tokens answers to localhost only; or another shard has the agent.",
     422: "A field does not fit.",
     429: "Too many requests.",
     500: "Something went wrong in the service.",
+    502: "The shard that has the agent gave no answer; send it again with the same id.",
     503: "The agent or its ledger is not at hand; try again.",
 }
 
@@ -110,7 +111,7 @@ def _statuses(operation: Operation) -> set[int]:
     if operation.scope is not None:
         statuses |= {401, 403, 429}
     if operation.per_agent:
-        statuses |= {404}
+        statuses |= {404, 502}
     if operation.body is not None:
         statuses |= {400, 408, 413, 415, 422}
     if operation.query is not None:

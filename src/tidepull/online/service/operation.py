@@ -21,7 +21,8 @@ JSON = b"application/json"
 
 @dataclass(slots=True)
 class Call:
-    """A request that may be made: it was authorised, and its body and query fit."""
+    """A request that may be made: it was authorised, and its body and query fit. `forwarded`: another shard handed it
+    on; `answered_by`: the shard that it was handed on to."""
 
     service: Service
     token: Token
@@ -30,19 +31,22 @@ class Call:
     name: str = ""
     body: Any = None
     query: Any = None
+    forwarded: bool = False
+    answered_by: str | None = None
 
     async def agent(self) -> Hosted:
-        """The agent that it is for; a 404 if there is none."""
-        return await self.service.hosting.get(self.name)
+        """The agent that it is for; a 404 if there is none. Before this, nothing may be done."""
+        return await self.service.hosting.get(self.name, forwarded=self.forwarded)
 
 
 @dataclass(frozen=True, slots=True)
 class Raw:
-    """An answer that is not a structure."""
+    """An answer that is not a structure. `status`: where it is not the operation's own."""
 
     data: bytes
     content_type: bytes
     headers: tuple[tuple[bytes, bytes], ...] = ()
+    status: int | None = None
 
 
 @dataclass(frozen=True, eq=False)

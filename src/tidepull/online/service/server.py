@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 import ipaddress
 import logging
+import re
 import signal
+import socket
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -34,6 +36,7 @@ PATIENCE = 10
 LONGEST_HEAD = 65_536
 """Bytes that the head of a request may have."""
 
+_HERE = re.compile(r"^http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$")
 GRACE = 30
 """Seconds that a stop waits for requests that were accepted."""
 
@@ -63,11 +66,7 @@ def prepare(choices: Choices) -> Door:
             raise ParameterError("--tokens is needed with a database: say where the tokens file is")
         path = Path(choices.db) / TOKENS
     _require_safe(choices, path)
-    store: Store = (
-        SharedDatabase(choices.db, choices.here or f"http://{choices.host}:{choices.port}")
-        if shared
-        else Directory(Path(choices.db))
-    )
+    store: Store = SharedDatabase(choices.db, choices.here) if shared else Directory(Path(choices.db))
     beside = path.parent if shared and path is not None else None if shared else Path(choices.db)
     audit = choices.audit or (None if beside is None else beside / AUDIT)
     journal = Journal(None if choices.quiet else _access(choices.log), audit)
@@ -75,6 +74,10 @@ def prepare(choices: Choices) -> Door:
 
 
 def _require_safe(choices: Choices, path: Path | None) -> None:
+    if choices.here and not _HERE.match(choices.here):
+        raise ParameterError(
+            f"--here must be http://HOST:PORT, where other services reach this one, got {choices.here!r}"
+        )
     if choices.insecure:
         if choices.tokens is not None:
             raise ParameterError("--insecure and --tokens contradict each other: give one of them")
@@ -123,7 +126,7 @@ def serve(app: Door, host: str, port: int, ready: Callable[[str], None] | None =
         h11_max_incomplete_event_size=65536,
         lifespan="on",
     )
-    server = Server(config, ready)
+    server = Server(config, ready, app.service)
     server.run()
     if not server.started:
         raise InputError(f"the service could not start on {host}:{port}: is the port taken?")
@@ -132,9 +135,15 @@ def serve(app: Door, host: str, port: int, ready: Callable[[str], None] | None =
 class Server(uvicorn.Server):
     """Uvicorn's server, but for signals: one that stops it is not raised again, so that the exit code is 0."""
 
-    def __init__(self, config: uvicorn.Config, ready: Callable[[str], None] | None) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[str], None] | None,
+        service: Service | None = None,
+    ) -> None:
         super().__init__(config)
         self._ready = ready
+        self._service = service
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -149,9 +158,21 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: Any = None) -> None:
         """Say where it listens."""
         await super().startup(sockets)
-        if self.started and self._ready is not None:
+        if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
-            self._ready(f"http://{f'[{host}]' if ':' in host else host}:{port}")
+            if self._service is not None:
+                await self._service.listen(_url(reachable(host), port))
+            if self._ready is not None:
+                self._ready(_url(host, port))
+
+
+def reachable(host: str) -> str:
+    """What others can call an address to listen on: where that is every address, the machine's name."""
+    return socket.gethostname() if ipaddress.ip_address(host).is_unspecified else host
+
+
+def _url(host: str, port: int) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
 class Impatient(HttpToolsProtocol):

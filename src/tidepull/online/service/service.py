@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import logging
 import time
 from contextlib import suppress
@@ -11,6 +12,7 @@ from typing import Literal
 
 from tidepull.errors import TidepullError
 from tidepull.online.service.auth import Tokens
+from tidepull.online.service.forwarding import Forwarding
 from tidepull.online.service.hosting import Hosted, Hosting
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits, Rates
@@ -25,6 +27,12 @@ SHARE = 4.0
 """While requests keep coming, a slice of upkeep is followed by a rest so many times as long."""
 
 LONGEST_REST = 0.05
+
+SHARING = 10
+"""Seconds between two looks at whether another shard has fewer agents."""
+
+OUT_OF_TOUCH = 5.0
+"""Seconds without a word from a shared database after which a service says that it is not ready."""
 
 
 @dataclass
@@ -41,15 +49,23 @@ class Service:
     def __post_init__(self) -> None:
         self.rates = Rates(self.limits.requests)
         self.last_request = 0.0
-        self.started = time.monotonic()
+        self.started = self.in_touch = time.monotonic()
         self._work = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin; the event loop runs."""
         self.hosting = Hosting(self.store, self.metrics, self.limits.agents)
-        self._tasks = [asyncio.create_task(self._upkeep()), asyncio.create_task(self._housekeeping())]
+        self.forwarding = Forwarding(self.hosting, self.metrics)
+        work = [self._upkeep(), self._housekeeping(), *([self._stay_in_touch()] if self.store.remote else [])]
+        self._tasks = [asyncio.create_task(one) for one in work]
         self.status = "ok"
+
+    async def listen(self, url: str) -> None:
+        """Requests are taken at a URL from now on: say so to other shards."""
+        if not self.store.here:
+            self.store.here = url
+        await self.hosting.announce()
 
     async def stop(self) -> None:
         """Snapshot and close all agents; nobody asks any more."""
@@ -60,6 +76,7 @@ class Service:
             with suppress(asyncio.CancelledError):
                 await task
         await self.hosting.close()
+        self.forwarding.close()
         self.journal.close()
 
     def taken(self, hosted: Hosted) -> None:
@@ -79,7 +96,7 @@ class Service:
                 for hosted in self.hosting.opened:
                     if hosted.agent.snapshot_is_due and not (hosted.saving or hosted.ailing):
                         await self._snapshot(hosted)
-                    if hosted.agent.has_work and not hosted.ailing:
+                    if hosted.agent.has_work and not (hosted.ailing or hosted.agent.is_unsure):
                         busy = True
                         await self._rest(self._slice(hosted))
 
@@ -111,6 +128,20 @@ class Service:
             _LOG.exception("a snapshot of agent %s failed", hosted.name)
         finally:
             hosted.saving = False
+
+    async def _stay_in_touch(self) -> None:
+        """Tell other shards that this one lives, let go of what they have taken, share what there is."""
+        for turn in itertools.count(1):
+            await asyncio.sleep(1.0)
+            try:
+                await self.hosting.announce()
+                await self.hosting.drop_lost()
+                if turn % SHARING == 0:
+                    await self.hosting.share()
+                self.in_touch = time.monotonic()
+            except TidepullError as error:
+                if time.monotonic() - self.in_touch < 2.0:
+                    _LOG.warning("the shared database does not answer (said once): %s", error)
 
     async def _housekeeping(self) -> None:
         while True:

@@ -5,20 +5,25 @@ from __future__ import annotations
 import re
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tidepull.errors import MissingExtraError, ParameterError
 from tidepull.files import explained
 from tidepull.online.agent import Agent
 from tidepull.online.service.messages import NAME
 
+if TYPE_CHECKING:
+    from tidepull.online.shards import Shard
+
 _NAME = re.compile(NAME)
 
 
 class Store(Protocol):
-    """Agents by name. `remote`: a commit waits for a network."""
+    """Agents by name. `remote`: a commit waits for a network. `here`: where others reach this process, once it
+    listens."""
 
     remote: bool
+    here: str
 
     def names(self) -> list[str]:
         """All agents, sorted."""
@@ -36,7 +41,19 @@ class Store(Protocol):
         """Delete one that is closed, for good."""
 
     def owner(self, name: str) -> str | None:
-        """Where the process that holds an agent takes requests, if that is known."""
+        """Where the process that holds an agent takes requests (empty: it takes none); None where nobody holds it."""
+
+    def shards(self) -> list[Shard]:
+        """The processes that share the store and live."""
+
+    def announce(self) -> None:
+        """Say that this one lives."""
+
+    def leave(self) -> None:
+        """Say that this one takes no requests any more."""
+
+    def lost(self) -> list[str]:
+        """Agents that another process has taken, and that are still open here."""
 
     def close(self) -> None:
         """Let go of everything."""
@@ -46,6 +63,7 @@ class Directory:
     """Agents as files of a directory."""
 
     remote = False
+    here = ""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -88,6 +106,20 @@ class Directory:
         """A file does not say."""
         return None
 
+    def shards(self) -> list[Shard]:
+        """A directory is one process's own."""
+        return []
+
+    def announce(self) -> None:
+        """Nobody is interested."""
+
+    def leave(self) -> None:
+        """Nobody is interested."""
+
+    def lost(self) -> list[str]:
+        """A file that is held cannot be taken."""
+        return []
+
     def close(self) -> None:
         """Nothing is held."""
 
@@ -98,10 +130,11 @@ class SharedDatabase:
 
     remote = True
 
-    def __init__(self, url: str, here: str) -> None:
+    def __init__(self, url: str, here: str = "") -> None:
         try:
             from tidepull.online.leases import Leases
             from tidepull.online.postgres import Place
+            from tidepull.online.shards import Shards
         except ImportError:
             raise MissingExtraError("agents in PostgreSQL", "postgres") from None
         if "agent=" in url:
@@ -109,6 +142,7 @@ class SharedDatabase:
         self._url, self.here = url, here
         self._place = Place
         self._leases = Leases.shared(url)
+        self._shards = Shards(self._leases.database)
         self._leases.database.prepare(write=True)
 
     def names(self) -> list[str]:
@@ -120,21 +154,39 @@ class SharedDatabase:
         return name in self._leases.agents()
 
     def open(self, name: str) -> Agent:
-        """The agent of that name."""
-        return Agent(self._place(self._url, name, url=self.here), upkeep="manual")
+        """The agent of that name. Whether to wait for a lease is the caller's business."""
+        return Agent(self._place(self._url, name, url=self.here, wait=False), upkeep="manual")
 
     def make(self, name: str, given: dict[str, Any]) -> None:
         """A new agent; one that could not be made is not kept."""
-        Agent(self._place(self._url, name, url=self.here), upkeep="manual", **given).close()
+        place = self._place(self._url, name, url=self.here, wait=False)
+        Agent(place, upkeep="manual", **given).close()
 
     def remove(self, name: str) -> None:
         """Delete its rows for good."""
         self._leases.delete(self._leases.acquire(name, url=self.here))
 
     def owner(self, name: str) -> str | None:
-        """Where its owner takes requests, unless that is here."""
+        """Where its owner takes requests."""
         owner = self._leases.owner_of(name)
-        return owner.url if owner is not None and owner.url not in ("", self.here) else None
+        return None if owner is None else owner.url
+
+    def shards(self) -> list[Shard]:
+        """All that share the database and live."""
+        return self._shards.alive()
+
+    def announce(self) -> None:
+        """Say where this process is."""
+        if self.here:
+            self._shards.announce(self.here)
+
+    def leave(self) -> None:
+        """Be asked nothing more."""
+        self._shards.leave()
+
+    def lost(self) -> list[str]:
+        """Agents whose lease another process has."""
+        return self._leases.lost()
 
     def close(self) -> None:
         """Let go of the leases."""

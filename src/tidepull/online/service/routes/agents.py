@@ -32,7 +32,7 @@ async def create(call: Call) -> StateShown:
     """Make an agent."""
     body: NewAgent = call.body
     require(call.token, Scope.ADMIN, body.name)
-    return state_shown(await call.service.hosting.make(body.name, _given(body)))
+    return state_shown(await call.service.hosting.make(body.name, _given(body), forwarded=call.forwarded))
 
 
 async def listed(call: Call) -> AgentsShown:
@@ -49,7 +49,7 @@ async def state(call: Call) -> StateShown:
 
 async def delete(call: Call) -> Deleted:
     """Delete an agent and all it knows."""
-    await call.service.hosting.delete(call.name)
+    await call.service.hosting.delete(call.name, forwarded=call.forwarded)
     return Deleted(name=call.name)
 
 

@@ -8,10 +8,11 @@ import msgspec
 
 from tidepull import __version__
 from tidepull.online.service.auth import Scope, require
-from tidepull.online.service.messages import Health, ServiceShown, Speed
+from tidepull.online.service.messages import Health, ServiceShown, ShardShown, Speed
 from tidepull.online.service.openapi import document
 from tidepull.online.service.operation import Call, Operation, Raw
 from tidepull.online.service.problems import HttpError
+from tidepull.online.service.service import OUT_OF_TOUCH
 
 
 async def healthz(call: Call) -> Health:
@@ -23,12 +24,23 @@ async def readyz(call: Call) -> Health:
     """It can be asked."""
     if call.service.status != "ok":
         raise HttpError(503, f"The service is {call.service.status}.", {"retry-after": "1"})
+    silent = time.monotonic() - call.service.in_touch
+    if call.service.store.remote and silent > OUT_OF_TOUCH:
+        raise HttpError(503, f"The database has not answered for {silent:.0f} seconds.", {"retry-after": "1"})
     return Health(status="ok")
 
 
 async def service(call: Call) -> ServiceShown:
     """How the service is doing."""
     numbers = call.service.metrics
+    shards = [
+        ShardShown(
+            url=shard.url,
+            seconds=round(shard.seconds, 1),
+            agents=[name for name in shard.agents if call.token.is_for(name)],
+        )
+        for shard in await call.service.hosting.shards()
+    ]
     return ServiceShown(
         version=__version__,
         status=call.service.status,
@@ -42,6 +54,8 @@ async def service(call: Call) -> ServiceShown:
             name: _speed(numbers.speed("tidepull_request_seconds", {"operation": name}))
             for name in numbers.operations()
         },
+        here=call.service.store.here,
+        shards=shards,
     )
 
 
@@ -109,7 +123,7 @@ OPERATIONS = [
         "GET",
         "/v1/service",
         "service",
-        "How the service is doing: speed, upkeep, commits.",
+        "How the service is doing: speed, upkeep, commits; who shares its database and has which agent.",
         service,
         "any",
         ServiceShown,
@@ -123,6 +137,8 @@ OPERATIONS = [
             "commits": _SPEED,
             "slices": _SPEED,
             "operations": {"choose": _SPEED},
+            "here": "http://one:8000",
+            "shards": [{"url": "http://one:8000", "seconds": 3600.0, "agents": ["shop"]}],
         },
     ),
 ]
