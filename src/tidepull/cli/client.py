@@ -24,7 +24,10 @@ _LABEL = typer.Argument(help="The arm.")
 def _service(
     context: typer.Context,
     url: str = typer.Option(
-        "http://127.0.0.1:8000", "--url", envvar="TIDEPULL_URL", help="Where it listens."
+        "http://127.0.0.1:8000",
+        "--url",
+        envvar="TIDEPULL_URL",
+        help="Where it listens; several addresses with commas between them.",
     ),
     token_file: Path = typer.Option(
         None, "--token-file", help="A file with the token; without it, the variable TIDEPULL_TOKEN."
@@ -44,7 +47,7 @@ def _client(context: typer.Context) -> Client:
     from tidepull.online.client import Client
 
     url, token = context.obj
-    client = Client(url, token=token)
+    client = Client(url.split(","), token=token)
     context.call_on_close(client.close)
     return client
 

@@ -15,8 +15,11 @@ from tidepull.errors import ServiceError
 from tidepull.online.answers import Decision
 
 T = TypeVar("T")
-AGAIN = (429, 502, 503, 504)
+AGAIN = (429, 503)
 """Statuses that say that nothing was done, and that it may work later."""
+
+UNSURE = (502, 504)
+"""Statuses after which nobody knows whether it was done."""
 
 LONGEST_WAIT = 10.0
 When = float | datetime | str
@@ -64,7 +67,7 @@ class Ask(Generic[T]):
         """Whether to try again after a status (None: there was no answer; `sent`: the request may have arrived)."""
         if status is None:
             return self.repeatable or not sent
-        return status in AGAIN
+        return status in AGAIN or (status in UNSURE and self.repeatable)
 
 
 def refused(status: int, content: bytes) -> ServiceError:

@@ -13,7 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
 
-from tidepull.errors import MissingExtraError, ServiceError
+from tidepull.errors import MissingExtraError, ParameterError, ServiceError
 from tidepull.online import asking
 from tidepull.online.answers import Decision
 from tidepull.online.asking import Ask, Asks, Lines, Rewarded, When, moment, one_choice, one_reward, pause
@@ -29,16 +29,39 @@ T = TypeVar("T")
 class _Settings:
     """What both clients are made of."""
 
-    def __init__(self, url: str, token: str | None, timeout: float, retries: int, transport: Any) -> None:
+    def __init__(
+        self, url: str | Sequence[str], token: str | None, timeout: float, retries: int, transport: Any
+    ) -> None:
         headers = {"user-agent": "tidepull"} | ({} if token is None else {"authorization": f"Bearer {token}"})
         self.retries = retries
-        self.http: dict[str, Any] = {"base_url": url, "headers": headers, "timeout": timeout}
+        self.addresses = _Addresses(url)
+        self.http: dict[str, Any] = {"headers": headers, "timeout": timeout}
         if transport is not None:
             self.http["transport"] = transport
 
 
+class _Addresses:
+    """Where a service can be reached; the next one is taken when one fails."""
+
+    def __init__(self, url: str | Sequence[str]) -> None:
+        given = [url] if isinstance(url, str) else list(url)
+        if not given:
+            raise ParameterError("url must be an address, or a list of at least one")
+        self._urls = [one.rstrip("/") for one in given]
+        self._now = 0
+
+    def of(self, path: str) -> str:
+        """The address of a path."""
+        return self._urls[self._now] + path
+
+    def next(self, attempt: int, after: str | None) -> float:
+        """Go on with the next one; how long to wait before. One that was not tried yet is asked at once."""
+        self._now = (self._now + 1) % len(self._urls)
+        return 0.0 if attempt + 1 < len(self._urls) else pause(attempt + 1 - len(self._urls), after)
+
+
 class Client:
-    """A service at a URL.
+    """A service at a URL, or at several, of which the next is asked when one does not answer.
 
     with tidepull.Client("http://localhost:8000", token="tp_...") as client:
         shop = client.agent("shop")
@@ -48,7 +71,7 @@ class Client:
 
     def __init__(
         self,
-        url: str,
+        url: str | Sequence[str],
         *,
         token: str | None = None,
         timeout: float = 10.0,
@@ -56,7 +79,7 @@ class Client:
         transport: Any = None,
     ) -> None:
         made = _Settings(url, token, timeout, retries, transport)
-        self._retries = made.retries
+        self._retries, self._addresses = made.retries, made.addresses
         self._http = httpx.Client(**made.http)
 
     def agent(self, name: str) -> RemoteAgent:
@@ -75,14 +98,16 @@ class Client:
         """Send a request, again where that is safe."""
         for attempt in range(self._retries + 1):
             try:
-                answer = self._http.request(ask.method, ask.path, json=ask.body, params=ask.query)
+                answer = self._http.request(
+                    ask.method, self._addresses.of(ask.path), json=ask.body, params=ask.query
+                )
             except httpx.TransportError as error:
                 if attempt == self._retries or not ask.may_repeat(None, sent=_sent(error)):
                     raise _unreachable(error) from error
-                time.sleep(pause(attempt, None))
+                time.sleep(self._addresses.next(attempt, None))
                 continue
             if attempt < self._retries and ask.may_repeat(answer.status_code, sent=True):
-                time.sleep(pause(attempt, answer.headers.get("retry-after")))
+                time.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
                 continue
             return ask.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
         raise AssertionError
@@ -202,7 +227,7 @@ class AsyncClient:
 
     def __init__(
         self,
-        url: str,
+        url: str | Sequence[str],
         *,
         token: str | None = None,
         timeout: float = 10.0,
@@ -210,7 +235,7 @@ class AsyncClient:
         transport: Any = None,
     ) -> None:
         made = _Settings(url, token, timeout, retries, transport)
-        self._retries = made.retries
+        self._retries, self._addresses = made.retries, made.addresses
         self._http = httpx.AsyncClient(**made.http)
 
     def agent(self, name: str) -> AsyncRemoteAgent:
@@ -229,14 +254,16 @@ class AsyncClient:
         """Send a request, again where that is safe."""
         for attempt in range(self._retries + 1):
             try:
-                answer = await self._http.request(ask.method, ask.path, json=ask.body, params=ask.query)
+                answer = await self._http.request(
+                    ask.method, self._addresses.of(ask.path), json=ask.body, params=ask.query
+                )
             except httpx.TransportError as error:
                 if attempt == self._retries or not ask.may_repeat(None, sent=_sent(error)):
                     raise _unreachable(error) from error
-                await asyncio.sleep(pause(attempt, None))
+                await asyncio.sleep(self._addresses.next(attempt, None))
                 continue
             if attempt < self._retries and ask.may_repeat(answer.status_code, sent=True):
-                await asyncio.sleep(pause(attempt, answer.headers.get("retry-after")))
+                await asyncio.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
                 continue
             return ask.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
         raise AssertionError

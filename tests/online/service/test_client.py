@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import tidepull
 from tests.online.service.running import Running, running
 from tidepull.cli.app import app
-from tidepull.errors import ServiceError
+from tidepull.errors import ParameterError, ServiceError
 from tidepull.online import client as clients
 from tidepull.online.asking import Ask, pause
 
@@ -175,6 +175,25 @@ def test_client_gives_up_after_its_retries() -> None:
         pytest.raises(ServiceError, match="cannot be reached"),
     ):
         client.agents()
+
+
+def test_client_goes_on_with_the_next_address_when_one_does_not_answer(service: Running) -> None:
+    dead = "http://127.0.0.1:9"
+    with tidepull.Client([dead, service.url], token=service.token, retries=1) as client:
+        make(client)
+        assert client.agents() == ["shop"]
+    with tidepull.Client([service.url, dead], token=service.token, transport=Flaky(["busy"])) as client:
+        assert client.agents() == ["shop"]
+        client.agent("shop").delete()
+    with pytest.raises(ParameterError, match="at least one"):
+        tidepull.Client([])
+
+
+def test_unsure_answer_is_repeated_only_where_that_is_safe() -> None:
+    once: Ask[None] = Ask("DELETE", "/x", None, repeatable=False)
+    again: Ask[None] = Ask("POST", "/x", None)
+    assert [ask.may_repeat(502, sent=True) for ask in (once, again)] == [False, True]
+    assert [ask.may_repeat(503, sent=True) for ask in (once, again)] == [True, True]
 
 
 def test_pauses_grow_and_follow_what_the_service_says() -> None:
