@@ -287,6 +287,8 @@ def test_arms_with_features_start_from_what_their_features_suggest() -> None:
     assert made.count("gift") > 3 * made.count("dearer")
     with pytest.raises(ArmError, match="every arm needs them"):
         agent.add("plain")
+    with pytest.raises(ArmError, match="arm 'bad': field 'price' must be a number"):
+        agent.add("bad", {"price": "cheap", "kind": "a"})
 
 
 def test_context_that_does_not_fit_changes_nothing() -> None:
@@ -306,6 +308,17 @@ def test_schema_is_guessed_from_the_first_decisions() -> None:
     assert list(schema.fields) == ["device", "age"]
     agent.choose({"device": "tv", "what": 3})
     assert agent.reward("visit 0", 1.0)
+
+
+def test_schema_is_guessed_of_every_kind_and_the_first_context_after_it_must_fit() -> None:
+    agent = shop(context=None)
+    kinds = {"age": 3, "ok": True, "tags": ["a"], "when": "2026-06-01T10:00", "mixed": 1}
+    for n in range(ENOUGH):
+        agent.choose({**kinds, "mixed": n if n % 2 else "text"})
+    with pytest.raises(ContextError, match="field 'when' must be a datetime"):
+        agent.choose({"when": "tomorrow"})
+    assert agent.choose(kinds).group != "guessing"
+    assert agent.check().sound
 
 
 def test_frozen_agent_records_rewards_and_learns_nothing() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tidepull.errors import InputError, ParameterError
@@ -12,7 +13,14 @@ from tidepull.online.clock import CALENDAR, HELD, Clock
 
 
 @pytest.mark.parametrize(
-    "at", [1_782_900_000, 1_782_900_000.0, datetime(2026, 7, 1, 10, tzinfo=UTC), "2026-07-01T12:00:00+02:00"]
+    "at",
+    [
+        1_782_900_000,
+        1_782_900_000.0,
+        datetime(2026, 7, 1, 10, tzinfo=UTC),
+        "2026-07-01T12:00:00+02:00",
+        np.datetime64("2026-07-01T10:00"),
+    ],
 )
 def test_clock_reads_the_same_moment_however_it_is_given(at: Any) -> None:
     assert Clock().read(at) == 1_782_900_000.0

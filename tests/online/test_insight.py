@@ -70,6 +70,27 @@ def test_report_names_what_changed() -> None:
     assert "It is frozen" in str(agent.explain())
 
 
+def test_report_after_a_rollback_tells_what_is_believed_then() -> None:
+    agent = Agent.memory(**SHOP, upkeep="inline")
+    serve(agent, 0, 60)
+    before = agent.explain().chances
+    serve(agent, 60, 120)
+    reader = agent.reader()
+    assert agent.aside(reader).report().chances != before
+    agent.rollback(START + 300.0 * 59.5)
+    assert agent.explain().chances == before
+    assert agent.aside(reader).report().chances == before
+
+
+def test_report_tells_no_hours_after_a_few_decisions() -> None:
+    agent = Agent.memory(**SHOP, upkeep="inline")
+    serve(agent, 0, 1)
+    report = agent.explain()
+    assert report.status == "1 decision since 01 July 2026, no reward yet."
+    assert report.when == []
+    assert report.next is None
+
+
 def test_tide_s_beliefs_are_told_by_the_labels_of_arms() -> None:
     agent = Agent.memory(**{**SHOP, "policy": "tide"}, upkeep="manual")
     serve(agent, 0, 30)

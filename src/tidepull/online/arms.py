@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.errors import ArmError, ParameterError
+from tidepull.errors import ArmError, ContextError, ParameterError
 from tidepull.online.clock import Clock
 from tidepull.online.fields import Category, Number, State
 from tidepull.online.guess import guess, plain_context
@@ -157,8 +157,14 @@ class Arms:
         if has != (features is not None):
             wanted = "has features, so every arm needs them" if has else "has no features"
             raise ArmError(f"arm '{label}': the first arm {wanted}")
-        if features is not None and self._schema is not None and (new := self._schema.unknown(features)):
+        if features is None or self._schema is None:
+            return
+        if new := self._schema.unknown(features):
             raise ArmError(f"arm '{label}' has the feature '{new[0]}', which the first arms have not")
+        try:
+            self._schema.clean(features)
+        except ContextError as error:
+            raise ArmError(f"arm '{label}': {str(error).removeprefix('context: ')}") from None
 
     def _describe(self) -> None:
         """Features as numbers: standardised by those of the first arms, texts as columns."""

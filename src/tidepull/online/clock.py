@@ -9,6 +9,8 @@ from datetime import UTC, datetime
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import numpy as np
+
 from tidepull.errors import InputError, ParameterError
 
 LEAST, MOST = -62_135_596_800.0, 253_402_300_800.0
@@ -59,6 +61,8 @@ class Clock:
                 raise InputError(
                     f"at must be seconds since 1970, a datetime or ISO text such as '2026-07-01T12:00', got {at!r}"
                 ) from None
+        if isinstance(at, np.datetime64):
+            at = at.astype("datetime64[us]").item()
         if isinstance(at, datetime):
             at = (at if at.tzinfo is not None else at.replace(tzinfo=self._zone)).timestamp()
         if isinstance(at, bool) or not isinstance(at, int | float) or not LEAST < at < MOST:

@@ -94,8 +94,9 @@ class Desk:
     def asked(self, context: Any, arms: Any, subject: Any, at: Any) -> Asked:
         """A decision to make, everything checked; nothing has changed yet."""
         learning = self.mind.learning
-        if learning.schema is not None:
-            cleaned = learning.schema.clean(context)
+        schema = learning.coming_schema()
+        if schema is not None:
+            cleaned = schema.clean(context)
         else:
             cleaned = plain_context(context)
             require_same_kind([early["context"] for early in learning.early], cleaned)

@@ -19,6 +19,9 @@ from tidepull.online.records import Kind
 from tidepull.online.when import Hours, next_change, spans
 from tidepull.types import FloatArray
 
+TELLING = 100
+"""Decisions from which on hours are told: before, they are the luck of a few draws."""
+
 
 @dataclass(frozen=True, slots=True)
 class Told:
@@ -72,8 +75,8 @@ class Insight:
         return Report(
             self._status(log),
             self.chances(),
-            self._when(hours),
-            self._next(hours, self.clock.datetime(now)),
+            self._when(hours) if len(log) >= TELLING else [],
+            self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
             told.beliefs,
             self._changes(),
             lift_of(log),
@@ -94,10 +97,11 @@ class Insight:
         first = self.clock.datetime(float(log.at[0]))
         frozen = " It is frozen: it decides and does not learn." if self._frozen else ""
         guessing = " It is still guessing what contexts look like." if self._guessing else ""
-        return (
-            f"{len(log):,} decisions since {first:%d %B %Y}, {paid:,} with a reward "
-            f"({np.nanmean(log.reward) if paid else 0:.3g} on average).{frozen}{guessing}"
+        worth = (
+            f"{paid:,} with a reward ({np.nanmean(log.reward):.3g} on average)" if paid else "no reward yet"
         )
+        decisions = f"{len(log):,} decision{'s' * (len(log) != 1)} since {first:%d %B %Y}"
+        return f"{decisions}, {worth}.{frozen}{guessing}"
 
     def _when(self, hours: Hours) -> list[str]:
         found = [(self.labels[arm], text) for arm, text in spans(hours.best) if arm in self.labels]

@@ -149,9 +149,16 @@ class Learning:
             return Context(None, rows, available, time)
         return Context(x if len(x) else None, None, available, time)
 
+    def coming_schema(self) -> Schema | None:
+        """What the next context must fit; None where it is one of those from which the schema is guessed."""
+        if self.schema is not None or self.guessing:
+            return self.schema
+        return Schema(guess([early["context"] for early in self.early]), self._clock, guessed=True)
+
     def _guess(self) -> None:
         """The first decisions say what the schema is."""
-        schema = Schema(guess([early["context"] for early in self.early]), self._clock, guessed=True)
+        schema = self.coming_schema()
+        assert schema is not None
         self._begin(schema)
         for early in self.early:
             early["x"] = self.encode(schema.clean(early["context"]), early["at"]).tolist()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass
@@ -52,6 +53,8 @@ class LogReader:
         self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject")}
         self._real = {name: array("d") for name in ("at", "propensity", "reward", "paid_at")}
         self._subjects: dict[bytes, int] = {}
+        self._clock = clock
+        self._erased: list[tuple[int, int]] = []
         self.late = LateShares(clock)
 
     def read(self, ledger: Ledger) -> Log:
@@ -60,6 +63,8 @@ class LogReader:
             self._upto = record.seq
             if record.kind is Kind.DECISION:
                 self._decided(record)
+            elif record.kind is Kind.ROLLBACK:
+                self._rolled_back(record, ledger)
             elif record.ref is not None and record.body and record.kind in (Kind.REWARD, Kind.DUE):
                 self._paid(record, record.ref)
         columns: dict[str, Any] = {name: np.array(column, np.int64) for name, column in self._whole.items()}
@@ -79,8 +84,20 @@ class LogReader:
         real["propensity"].append(chance)
         real["reward"].append(np.nan)
         real["paid_at"].append(np.nan)
+        self._shared(record, group)
+
+    def _shared(self, record: Record, group: int) -> None:
         if group in (Group.POLICY, Group.CONTROL):
             self.late.add(record.at, Choice.counts_in(record.body))
+
+    def _rolled_back(self, record: Record, ledger: Ledger) -> None:
+        """What was believed in between is believed no more."""
+        self._erased.append((int(json.loads(record.body)["to"]), record.seq))
+        self.late = LateShares(self._clock)
+        for before in ledger.tail(0, record.seq):
+            erased = any(after < before.seq <= upto for after, upto in self._erased)
+            if before.kind is Kind.DECISION and not erased:
+                self._shared(before, Choice.head(before.body)[1])
 
     def _paid(self, record: Record, decision: int) -> None:
         seqs = self._whole["seq"]
