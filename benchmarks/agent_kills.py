@@ -4,7 +4,7 @@
 
 Every second shop has one thread and does its work in line: at the end its agent is compared with a twin that was never
 killed. The others have four threads and work in the background: after every kill the ledger is read and compared.
-Writes results/agent_kills.csv.
+Writes results/agent_kills.csv as it goes, and goes on from what is there.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def four_threads(folder: Path, rng: random.Random, kills: int) -> dict[str, obje
     path, said, killed = folder / "shop.db", folder / "told", 0
     for life in range(kills):
         process = start(path, said, "bernoulli-ts", 600 * life, 600 * (life + 1), 4)
-        lines = len(told(said)) + rng.randrange(20, 700)
+        lines = len(told(said)) + rng.randrange(20, 300)
         killed += kill_after(process, said, lines, rng.random() * 0.004)
         audit(path, said)
     acknowledged = _acknowledged(said)
@@ -65,25 +65,36 @@ def _acknowledged(said: Path) -> int:
     return sum(words[0] in ("decided", "paid") for words in told(said))
 
 
+def one_shop(shop: int, kills: int) -> dict[str, object]:
+    """Shop number so and so, killed at most so often."""
+    rng = random.Random(shop)
+    with tempfile.TemporaryDirectory() as name:
+        if shop % 2:
+            return {"shop": shop, **four_threads(Path(name), rng, kills)}
+        policy = "tide" if shop % 10 == 0 else "lin-ts"
+        return {"shop": shop, **one_thread(Path(name), rng, kills, policy)}
+
+
+def known() -> list[dict[str, str]]:
+    """Shops that were done before."""
+    if not OUT.exists():
+        return []
+    with OUT.open(newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=500)
-    left, shop = parser.parse_args().kills, 0
-    with OUT.open("w", newline="") as handle:
+    before = known()
+    left, shop = parser.parse_args().kills - sum(int(row["kills"]) for row in before), len(before)
+    with OUT.open("a", newline="") as handle:
         columns = ["shop", "threads", "policy", "kills", "acknowledged", "like_its_twin"]
         writer = csv.DictWriter(handle, columns, lineterminator="\n")
-        writer.writeheader()
+        if not before:
+            writer.writeheader()
         while left > 0:
-            rng = random.Random(shop)
-            with tempfile.TemporaryDirectory() as name:
-                most = min(left, 10)
-                policy = "tide" if shop % 10 == 0 else "lin-ts"
-                one = (
-                    one_thread(Path(name), rng, most, policy)
-                    if shop % 2 == 0
-                    else four_threads(Path(name), rng, most)
-                )
-            row = {"shop": shop, **one}
+            row = one_shop(shop, min(left, 10))
             print(row, flush=True)
             writer.writerow(row)
             handle.flush()

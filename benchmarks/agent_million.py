@@ -1,29 +1,40 @@
 """A million events through one agent on disk: memory, cost and bytes for each, and how long a restart takes.
 
-    python -m benchmarks.agent_million [--events 1000000] [--policy bernoulli-ts]
+    python -m benchmarks.agent_million [--events 1000000] [--policy tide-5] [--from-nothing]
+    python -m benchmarks.agent_million draw
 
-Writes results/agent_million.csv (a row for each twentieth) and results/agent_million.svg.
+Half are decisions, half their rewards; upkeep is done in line and counted. Cost is processor time of the calling
+thread, so that neighbours count little. Writes to results/agent_million.csv as it goes, a row for each twentieth, in
+place of those of the same policy; `draw` makes docs/figures/agent_million.svg of it.
 """
 
 from __future__ import annotations
 
 import argparse
 import csv
+import os
 import resource
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from benchmarks.agent_speed import CONTEXT, visits
+from benchmarks.agent_speed import CONTEXT, named, visits
 from tidepull.online.agent import Agent
 
-OUT = Path(__file__).parents[1] / "results"
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "results" / "agent_million.csv"
+COLUMNS = (
+    "policy", "events", "ms_an_event", "memory_mb", "bytes_an_event", "restart_s", "restart_older_s", "older_records",
+    "restart_from_nothing_s",
+)  # fmt: skip
 
 
 def restart(path: Path) -> float:
+    """Seconds until an agent that is opened again can decide."""
     started = time.perf_counter()
     with Agent(path, read_only=True):
         return time.perf_counter() - started
@@ -35,66 +46,118 @@ def resident() -> float:
     return pages * resource.getpagesize() / 1e6
 
 
-def run(path: Path, events: int, policy: str) -> list[dict[str, Any]]:
-    given, rng, rows = visits(1000), np.random.default_rng(0), []
-    agent = Agent(path, arms=["a", "b", "c"], context=CONTEXT, policy=policy, seed=0, upkeep="inline")
+def on_disk(path: Path) -> int:
+    """Bytes of the ledger, with what is written ahead."""
+    return sum(file.stat().st_size for file in path.parent.glob(path.name + "*"))
+
+
+def run(path: Path, events: int, policy: str) -> Iterator[dict[str, Any]]:
+    """A row for each twentieth."""
+    given, rng = visits(1000), np.random.default_rng(0)
     part = max(1, events // 40)
-    for twentieth in range(20):
-        started = time.thread_time()
-        for n in range(part):
-            at = 1.78e9 + 30.0 * (twentieth * part + n)
-            agent.reward(agent.choose(given[n % 1000], at=at).id, float(rng.random() < 0.3), at=at + 5)
-        spent = time.thread_time() - started
-        size = path.stat().st_size
-        done = 2 * part * (twentieth + 1)
-        rows.append({
-            "events": done, "ms_an_event": 1e3 * spent / (2 * part), "memory_mb": resident(),
-            "bytes_an_event": size / done,
-        })  # fmt: skip
-        print({k: round(v, 4) for k, v in rows[-1].items()}, flush=True)
-    agent.save()
-    agent.close()
-    return rows
+    with Agent(
+        path, arms=["a", "b", "c"], context=CONTEXT, policy=named(policy), seed=0, upkeep="inline"
+    ) as agent:
+        for twentieth in range(20):
+            started = time.thread_time()
+            for n in range(part):
+                at = 1.78e9 + 30.0 * (twentieth * part + n)
+                agent.reward(agent.choose(given[n % 1000], at=at).id, float(rng.random() < 0.3), at=at + 5)
+            spent = time.thread_time() - started
+            done = 2 * part * (twentieth + 1)
+            yield {
+                "policy": policy, "events": done, "ms_an_event": 1e3 * spent / (2 * part), "memory_mb": resident(),
+                "bytes_an_event": on_disk(path) / done,
+            }  # fmt: skip
+        agent.save()
 
 
-def draw(rows: list[dict[str, Any]]) -> None:
+def restarts(path: Path, *, from_nothing: bool) -> dict[str, Any]:
+    """Seconds of a restart: with a snapshot of the end, with the one before it, and if asked with none."""
+    found: dict[str, Any] = {"restart_s": restart(path)}
+    with Agent(path, upkeep="manual") as agent:
+        ledger = agent._desk.ledger
+        older = [*ledger.snapshots(), 0][1]
+        found["older_records"] = ledger.last - older
+        ledger.drop_snapshots(older)
+    found["restart_older_s"] = restart(path)
+    if from_nothing:
+        with Agent(path, upkeep="manual") as agent:
+            agent._desk.ledger.drop_snapshots(0)
+        found["restart_from_nothing_s"] = restart(path)
+    return found
+
+
+def read() -> list[dict[str, Any]]:
+    """The rows that there are."""
+    if not OUT.exists():
+        return []
+    with OUT.open(newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def write(rows: list[dict[str, Any]]) -> None:
+    """All rows, whole or not at all."""
+    half = OUT.with_suffix(f".{os.getpid()}")
+    with half.open("w", newline="") as handle:
+        writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        for row in rows:
+            writer.writerow({k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()})
+    half.replace(OUT)
+
+
+def draw() -> None:
+    """Cost and memory over events."""
     import matplotlib as mpl
 
     mpl.use("Agg")
     import matplotlib.pyplot as plt
 
+    mpl.rcParams["svg.hashsalt"] = "tidepull"
+    rows = read()
     figure, panels = plt.subplots(1, 2, figsize=(9, 3.2), layout="constrained")
-    for axes, name, title in zip(
-        panels, ("ms_an_event", "memory_mb"), ("ms an event", "memory, MB"), strict=True
+    for axes, column, title in zip(
+        panels,
+        ("ms_an_event", "memory_mb"),
+        ("milliseconds an event, upkeep included", "memory of the process, MB"),
+        strict=True,
     ):
-        axes.plot([row["events"] for row in rows], [row[name] for row in rows])
+        for policy in dict.fromkeys(row["policy"] for row in rows):
+            mine = [row for row in rows if row["policy"] == policy]
+            axes.plot(
+                [int(row["events"]) for row in mine], [float(row[column]) for row in mine], label=policy
+            )
         axes.set(title=title, xlabel="events")
         axes.set_ylim(bottom=0)
-    figure.savefig(OUT / "agent_million.svg", metadata={"Date": None})
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x / 1e6:g} m" if x else "0")
+    panels[0].legend(frameon=False)
+    figure.savefig(ROOT / "docs" / "figures" / "agent_million.svg", metadata={"Date": None})
     plt.close(figure)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("what", choices=["run", "draw"], nargs="?", default="run")
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--policy", default="bernoulli-ts")
+    parser.add_argument("--policy", default="tide-5")
+    parser.add_argument("--from-nothing", action="store_true", help="also restart without any snapshot")
     given = parser.parse_args()
+    if given.what == "draw":
+        draw()
+        return
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(dir=".") as name:
         path = Path(name) / "shop.db"
-        rows = run(path, given.events, given.policy)
-        recent = restart(path)
-        with Agent(path, upkeep="manual") as agent:
-            newest = agent._desk.ledger.snapshots()[:2]
-            agent._desk.ledger.drop_snapshots(newest[1])
-        older = restart(path)
-        print(f"restart: {recent:.2f} s with a snapshot of the end, {older:.2f} s with the one before it")
-    rows[-1] |= {"restart_s": recent, "restart_older_s": older}
-    with (OUT / "agent_million.csv").open("w", newline="") as handle:
-        writer = csv.DictWriter(handle, list(rows[-1]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.5g}" if isinstance(v, float) else v for k, v in row.items()})
-    draw(rows)
+        for row in run(path, given.events, given.policy):
+            rows.append(row)
+            print({k: v if isinstance(v, str) else round(v, 4) for k, v in row.items()}, flush=True)
+            write([*(other for other in read() if other["policy"] != given.policy), *rows])
+        rows[-1] |= restarts(path, from_nothing=given.from_nothing)
+        print(rows[-1], flush=True)
+        write([*(other for other in read() if other["policy"] != given.policy), *rows])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Simulated shops: what an agent earns beside an A/B test, Thompson sampling, the best window in hindsight and one who
 knows all; and how often the interval of `lift()` covers the true lift.
 
-    python -m benchmarks.agent_shops gain [--shops 30] [--policy tide]
+    python -m benchmarks.agent_shops gain [--shops 30] [--policy tide-5]
     python -m benchmarks.agent_shops lift [--shops 200] [--policy lin-ts]
 
 In every shop the click rate of each arm has its own daily and weekly swing and differs by device; traffic follows the
@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.agent_speed import named
 from tidepull.online.agent import Agent
 from tidepull.types import FloatArray
 
@@ -110,8 +111,9 @@ def gain(shops: int, visits: int, policy: str) -> list[dict[str, Any]]:
         even = [np.mean([shop.rates(n)[arm] for arm in shop.open(n)]) for n in range(len(shop))]
         row = {
             "shop": seed,
+            "policy": policy,
             "visits": len(shop),
-            "agent": serve(shop, policy, seed)[1].mean(),
+            "agent": serve(shop, named(policy), seed)[1].mean(),
             "A/B test": np.mean(even),
             "Thompson sampling": serve(shop, "bernoulli-ts", seed, control=0.0)[1].mean(),
             "clairvoyant": np.mean(best),
@@ -120,7 +122,7 @@ def gain(shops: int, visits: int, policy: str) -> list[dict[str, Any]]:
             serve(shop, ("sw-ucb", {"window": w, "xi": 0.1}), seed, control=0.0)[1].mean() for w in WINDOWS
         ]
         rows.append({**row, "best window": max(windows)})
-        print({k: round(float(v), 4) for k, v in rows[-1].items()}, flush=True)
+        print({k: v if isinstance(v, str) else round(float(v), 4) for k, v in rows[-1].items()}, flush=True)
     return rows
 
 
@@ -128,7 +130,7 @@ def lift(shops: int, visits: int, policy: str) -> list[dict[str, Any]]:
     rows = []
     for seed in range(shops):
         shop = Shop(1000 + seed, visits)
-        agent, earned, groups = serve(shop, policy, seed, control=0.2)
+        agent, earned, groups = serve(shop, named(policy), seed, control=0.2)
         even = np.array([np.mean([shop.rates(n)[arm] for arm in shop.open(n)]) for n in range(len(shop))])
         mine = np.array(groups) == "policy"
         truth = float((earned - even)[mine].mean())
@@ -137,6 +139,7 @@ def lift(shops: int, visits: int, policy: str) -> list[dict[str, Any]]:
         rows.append(
             {
                 "shop": seed,
+                "policy": policy,
                 "truth": truth,
                 "gain": found.gain,
                 "low": found.low,
@@ -156,7 +159,7 @@ def main() -> None:
     parser.add_argument("--policy", default=None)
     given = parser.parse_args()
     if given.what == "gain":
-        rows = gain(given.shops or 30, given.visits, given.policy or "tide")
+        rows = gain(given.shops or 30, given.visits, given.policy or "tide-5")
     else:
         rows = lift(given.shops or 200, given.visits, given.policy or "lin-ts")
     with (OUT / f"agent_shops_{given.what}.csv").open("w", newline="") as handle:

@@ -22,12 +22,20 @@ import numpy as np
 
 from benchmarks.machine import describe
 from tidepull.online.agent import Agent
+from tidepull.registry import Named
 
 OUT = Path(__file__).parents[1] / "results" / "agent_speed.csv"
 CONTEXT: dict[str, Any] = {
     "device": ["phone", "desktop"], "age": float, "basket": float, "member": bool, "country": ["de", "fr", "us"],
 }  # fmt: skip
-KINDS = [("random", 3), ("bernoulli-ts", 3), ("lin-ts", 3), ("tide", 3), ("tide", 10)]
+KINDS = [
+    ("random", 3), ("bernoulli-ts", 3), ("lin-ts", 3), ("tide", 3), ("tide", 10), ("tide-5", 3), ("tide-5", 10),
+]  # fmt: skip
+
+
+def named(policy: str) -> Named:
+    """A policy by its name in these tables: `tide-5` is tide of version 5."""
+    return ("tide", {"version": 5}) if policy == "tide-5" else policy
 
 
 def visits(count: int) -> list[dict[str, Any]]:
@@ -47,7 +55,11 @@ def visits(count: int) -> list[dict[str, Any]]:
 def calls(policy: str, n_arms: int, rounds: int) -> dict[str, Any]:
     """Milliseconds of `choose` and `reward` together, the first tenth apart."""
     agent = Agent.memory(
-        arms=[f"arm {k}" for k in range(n_arms)], context=CONTEXT, policy=policy, seed=0, upkeep="manual"
+        arms=[f"arm {k}" for k in range(n_arms)],
+        context=CONTEXT,
+        policy=named(policy),
+        seed=0,
+        upkeep="manual",
     )
     rng, spent = np.random.default_rng(1), []
     for n, context in enumerate(visits(rounds)):
@@ -108,13 +120,15 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--rounds", type=int, default=3000)
     rounds = parser.parse_args().rounds
-    print(describe())
+    machine = describe()
+    print(machine)
     rows = [calls(policy, n_arms, rounds) for policy, n_arms in KINDS]
     with tempfile.TemporaryDirectory(dir=".") as name:
         folder = Path(name)
         rows.append({"what": "SQLite alone, one row a commit", "p50_ms": raw_commits(folder)})
         rows += [on_disk(folder, threads) for threads in (1, 8)]
-    columns = ["what", "p50_ms", "p99_ms", "p99.9_ms", "events_a_second", "bytes_an_event"]
+    rows = [{**row, "machine": machine} for row in rows]
+    columns = ["what", "p50_ms", "p99_ms", "p99.9_ms", "events_a_second", "bytes_an_event", "machine"]
     with OUT.open("w", newline="") as handle:
         writer = csv.DictWriter(handle, columns, lineterminator="\n")
         writer.writeheader()

@@ -1,0 +1,165 @@
+"""What the agent's benchmarks measured, as tables in docs/agent.md.
+
+python -m benchmarks.agent_page
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+ROOT = Path(__file__).parents[1]
+PAGE = ROOT / "docs" / "agent.md"
+BEGIN, END = "<!-- measured: begin -->\n", "<!-- measured: end -->\n"
+OTHERS = ("A/B test", "Thompson sampling", "best window", "clairvoyant")
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """The rows of results/agent_<name>.csv."""
+    with (ROOT / "results" / f"agent_{name}.csv").open(newline="") as handle:
+        return list(csv.DictReader(handle))
+
+
+def table(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Markdown."""
+    lines = [columns, ["---"] * len(columns), *rows]
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def speed() -> str:
+    """Calls and commits."""
+    rows = rows_of("speed")
+    calls = [row for row in rows if row["p99.9_ms"]]
+    body = [
+        [row["what"], *(f"{float(row[q]):.2f}" for q in ("p50_ms", "p99_ms", "p99.9_ms"))] for row in calls
+    ]
+    disk = [
+        f"{row['what']}: {float(row['p50_ms']):.2f} ms"
+        + (f" a call, {float(row['events_a_second']):,.0f} calls a second" if row["events_a_second"] else "")
+        for row in rows
+        if not row["p99.9_ms"]
+    ]
+    return (
+        f"**Speed** ({rows[0]['machine']}). `choose` and its `reward` together, five fields, milliseconds of the "
+        "processor:\n\n"
+        + table(["policy", "median", "99%", "99.9%"], body)
+        + f"\nOn disk, every call safe before it returns: {'; '.join(disk)}.\n"
+    )
+
+
+def kills() -> str:
+    """How many, and what was lost."""
+    rows = rows_of("kills")
+    twins = [row for row in rows if row["threads"] == "1"]
+    alike = sum(row["like_its_twin"] == "True" for row in twins)
+    return (
+        f"**Kills.** {sum(int(row['kills']) for row in rows):,} processes killed (SIGKILL) at random instants, "
+        f"{sum(int(row['acknowledged']) for row in rows):,} acknowledged decisions and rewards audited after them: "
+        f"none lost, none doubled. {alike} of {len(twins)} agents that one thread drove decide afterwards like a twin "
+        "that was never killed.\n"
+    )
+
+
+def million() -> str:
+    """Memory, cost, bytes and restarts."""
+    said = []
+    rows = rows_of("million")
+    for policy in dict.fromkeys(row["policy"] for row in rows):
+        mine = [row for row in rows if row["policy"] == policy]
+        last, quarter = mine[-1], mine[max(0, len(mine) // 4 - 1)]
+        said.append(
+            [
+                f"`{policy}`",
+                f"{int(last['events']):,}",
+                f"{float(quarter['ms_an_event']):.2f}, {float(last['ms_an_event']):.2f}",
+                f"{float(quarter['memory_mb']):.0f}, {float(last['memory_mb']):.0f}",
+                f"{float(last['bytes_an_event']):.0f}",
+                f"{float(last['restart_s']):.1f} s" if last["restart_s"] else "",
+                f"{float(last['restart_older_s']):.1f} s ({int(last['older_records']):,})"
+                if last["restart_s"]
+                else "",
+            ]
+        )
+    columns = [
+        "policy", "events", "ms an event (after a quarter, at the end)", "MB (after a quarter, at the end)",
+        "bytes an event on disk", "restart from a fresh snapshot", "from the one before (records to repeat)",
+    ]  # fmt: skip
+    return (
+        "**Many events** through one agent on disk, half decisions, half rewards, upkeep included (picture: "
+        "![cost and memory](figures/agent_million.svg)):\n\n" + table(columns, said)
+    )
+
+
+def gain() -> str:
+    """The agent beside the others, shop by shop."""
+    rows = rows_of("shops_gain")
+    mine = np.array([float(row["agent"]) for row in rows])
+    body = [["the agent", f"{100 * mine.mean():.1f}", "", ""]]
+    for name in OTHERS:
+        other = np.array([float(row[name]) for row in rows])
+        gained = mine / other - 1
+        error = gained.std(ddof=1) / np.sqrt(len(gained))
+        body.append(
+            [
+                name,
+                f"{100 * other.mean():.1f}",
+                f"{gained.mean():+.1%} ± {1.96 * error:.1%}",
+                f"{(mine > other).sum()} of {len(rows)}",
+            ]
+        )
+    return (
+        f"**{len(rows)} simulated shops** of {int(rows[0]['visits']):,} visits (`{rows[0]['policy']}`, 5% control "
+        "included): rewards minutes to days late, a tenth lost, traffic by the hour, two arms added and one retired. "
+        "Clicks in 100 visits, and what the agent has more:\n\n"
+        + table(["", "clicks", "the agent has (95% interval)", "the agent has more in"], body)
+    )
+
+
+def lift() -> str:
+    """How often the interval covers."""
+    rows = rows_of("shops_lift")
+    covered = np.array([row["covered"] == "True" for row in rows])
+    return (
+        f"**`lift()`**: its 95% interval covers the true gain in {covered.mean():.1%} of {len(rows)} other shops "
+        f"(`{rows[0]['policy']}`, a fifth of the decisions in the control).\n"
+    )
+
+
+def calendar() -> str:
+    """Numbers of the calendar beside families of it."""
+    rows = rows_of("calendar")
+    share: dict[str, dict[tuple[str, str], float]] = {}
+    spent: dict[str, list[float]] = {}
+    for row in rows:
+        share.setdefault(row["variant"], {})[row["world"], row["shop"]] = float(row["share"])
+        spent.setdefault(row["variant"], []).append(float(row["seconds"]))
+    first, second = "calendar numbers", "also=calendar"
+    shops = share[first].keys() & share[second].keys()
+    gaps = np.array([share[first][shop] - share[second][shop] for shop in shops])
+    means = [np.mean([share[name][shop] for shop in shops]) for name in (first, second)]
+    return (
+        f"**How `tide` is told the hour** was decided on {len(shops)} development shops (version 5): with the "
+        f"calendar's seven numbers in its context it went {means[0]:.0%} of the way from an A/B test to knowing all, "
+        f"with `also=calendar` and `Context.time` instead {means[1]:.0%} (difference {gaps.mean():+.1%} ± "
+        f"{1.96 * gaps.std(ddof=1) / np.sqrt(len(gaps)):.1%}), in {np.mean(spent[first]):.1f} and "
+        f"{np.mean(spent[second]):.1f} seconds a shop.\n"
+    )
+
+
+def measured() -> str:
+    """All tables."""
+    return "\n".join([speed(), kills(), million(), gain(), lift(), calendar()])
+
+
+def page(text: str) -> str:
+    """The page with the tables that belong there."""
+    head, rest = text.split(BEGIN)
+    return head + BEGIN + "\n" + measured() + "\n" + END + rest.split(END)[1]
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(PAGE.read_text()))
