@@ -70,6 +70,7 @@ def test_a_log_that_is_not_fit_ends_in_one_sentence(tmp_path: Path, rows: list[s
     [
         (lambda row: row.replace(",b,", ",a,"), "there is only one arm, 'a': nothing can be compared"),
         (lambda row: row.replace(",1,", ",0,"), "every reward is 0: nothing can be said of which arm is better"),
+        (lambda row: row.replace(",0.5", "," if "T00:30" in row else ",0.5"), "1 decisions have no propensity"),
         (lambda row: row[: row.rindex(",") + 1], "there are no propensities: what other policies would have earned"),
         (lambda row: row.replace("2026-", "2226-"), "60 rows are dated in the future, up to 2226-01-05"),
         (lambda row: row.replace("T00:30", "T09:30"), "rows were not in the order of time (1 are earlier"),
@@ -81,3 +82,16 @@ def test_a_log_that_needs_care_hears_a_sentence_of_it(tmp_path: Path, change: ob
     done = diagnose(tmp_path / "log.csv", "--json")
     assert done.exit_code == 0, done.output
     assert any(sentence in one for one in json.loads(done.stdout)["warnings"]), done.stdout
+
+
+def test_diagnose_only_shows_how_a_log_is_understood_when_asked(tmp_path: Path) -> None:
+    table = "\n".join(["seen,shown,sale,p,came", *(f"{row},2026-01-06" for row in ROWS), ""])
+    (tmp_path / "log.csv").write_text(table)
+    named = ["--time", "seen", "--arm", "shown", "--reward", "sale", "--propensity", "p", "--paid-at", "came"]
+    done = diagnose(tmp_path / "log.csv", *named, "--arms", "a,b,c", "--preview")
+    assert done.exit_code == 0, done.output
+    assert "60 decisions, 3 arms, read as csv" in done.output
+    assert "paid_at from 'came'" in done.output
+    assert "1 of 3 arms were never played" in done.output
+    assert "2026-01-05 00:01:00 b (chance 0.5): 1" in done.output
+    assert not (tmp_path / "log.html").exists()

@@ -15,10 +15,11 @@ from tidepull.errors import DataError, ParameterError
 from tidepull.logs.diagnosis import testing
 from tidepull.logs.diagnosis.events import events_of
 from tidepull.logs.diagnosis.forgetting import _errors, forgetting
-from tidepull.logs.diagnosis.hours import hiding, hours_of
+from tidepull.logs.diagnosis.hours import blind_spots, hiding, hours_of
 from tidepull.logs.diagnosis.mixups import mixups_of, shifts_of
 from tidepull.logs.diagnosis.overview import mean_of, overview_of
 from tidepull.logs.diagnosis.propensities import calibration_of
+from tidepull.logs.diagnosis.structure import _Words
 from tidepull.logs.diagnosis.worth import _best_so_far, worth_of
 
 MEANS, SHARES = np.array([0.2, 0.5, 0.4]), np.array([0.6, 0.3, 0.1])
@@ -270,6 +271,8 @@ def test_a_diagnosis_names_the_change_and_dates_it() -> None:
     assert told["kind"] == "changes"
     assert {row["arm"] for row in found.rows("arms")} == {"0", "1"}
     assert len(found.rows("weights")) > 100
+    assert f"<li>{found.verdict}</li>" in found._repr_html_()
+    assert "<td>change points</td>" in found._repr_html_()
     with pytest.raises(ParameterError, match="no table 'best'"):
         found.rows("best")
 
@@ -289,6 +292,25 @@ def test_a_log_without_times_and_with_one_arm_is_diagnosed() -> None:
     assert found.kind == "nothing"
     assert found.hours is None
     assert any("no propensities" in one for one in found.warnings)
+
+
+def test_hours_that_the_log_has_not_got_are_no_blind_spots() -> None:
+    hours = hours_of(drawn(2, 60, MEANS, SHARES))
+    assert hours is not None
+    assert int((hours.decisions > 0).sum()) == 11
+    (sentence,) = blind_spots(hours)
+    assert sentence.startswith("11 of 11 hours of the week")
+    assert "with 0" not in sentence
+
+
+def test_a_count_of_rounds_is_said_in_time_when_there_are_dates() -> None:
+    log = drawn(2, 300, MEANS, SHARES)
+    assert (
+        _Words(log, events_of(log)).of("repeats every 36.0 rounds")
+        == "repeats every 36.0 decisions (about 6.0 hours)"
+    )
+    bare = make_log(log.arm, log.reward, None)
+    assert _Words(bare, events_of(bare)).of("repeats every 36.0 rounds") == "repeats every 36.0 decisions"
 
 
 def test_what_cannot_be_diagnosed_is_refused_in_one_sentence() -> None:

@@ -11,10 +11,10 @@ from tests.logs.making import drawn, make_log
 from tidepull import logs
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs import models
-from tidepull.logs.backtesting import rows_of
 from tidepull.logs.estimators import ESTIMATORS, Rows, Scores
-from tidepull.logs.intervals import _block_sums, interval
+from tidepull.logs.intervals import _block_sums, _freedom, interval
 from tidepull.logs.models import PULL, RewardModel
+from tidepull.logs.terms import rows_of
 from tidepull.logs.weights import weights_of
 from tidepull.types import FloatArray
 
@@ -62,7 +62,7 @@ def test_weights_and_models_of_a_backtest_equal_a_direct_computation() -> None:
         X, r, arm = full[~here], log.reward[~here], log.arm[~here]
         weight = 1 / SHARES[log.arm]
         C = np.diag(weight[~here] * weight.sum() / (weight**2).sum())
-        b = np.linalg.solve(X.T @ C @ X + np.eye(5), X.T @ C @ r)
+        b = np.linalg.solve(X.T @ C @ X + np.diag([1e-9, 1, 1, 1, 1]), X.T @ C @ r)
         expected = np.zeros((80, 3))
         for a in range(3):
             mine = arm == a
@@ -203,3 +203,41 @@ def test_rows_without_reward_or_constant_rewards_are_told() -> None:
     found = logs.backtest(log, ["random"], estimators=["ips"])
     assert "every reward is 1" in found.left_out[0]
     assert np.isnan(found.of("logged", "mean").low)
+
+
+def test_estimates_say_what_to_mind_and_claim_the_rest() -> None:
+    log = drawn(4, 1500, MEANS, np.array([0.03, 0.47, 0.5]))
+    assert log.propensity is not None
+    found = logs.backtest(log, ["random", "arm:0"], by=["hour"])
+    assert found.of("random", "dr").mind == ""
+    assert found.of("random", "dm").mind == "rests on the model"
+    rare, total = (log.arm == 0).sum() / 0.09, (1 / 3 / log.propensity).sum()
+    assert found.of("random", "clipped").mind == f"{0.1 * rare / total:.0%} of the weight clipped"
+    assert found.of("random", "switch-dr").mind == f"{rare / total:.0%} rests on the model"
+    assert found.of("arm:0", "snips").mind == f"{(log.arm == 0).sum()} effective rows"
+    assert all(one.mind for one in found.estimates if one.by == "hour" and one.policy == "random")
+    assert f"<td>{rare / total:.0%} rests on the model</td>" in found._repr_html_()
+    steady = logs.backtest(replace(log, reward=np.ones(len(log))), ["random"])
+    assert all(np.isnan(one.low) for one in steady.estimates)
+    assert steady.of("random", "dm").value == pytest.approx(1.0, abs=1e-9)
+
+
+def test_a_model_that_is_wrong_where_a_policy_goes_is_told() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.uniform(-1, 1, 4000)
+    arm = rng.integers(2, size=4000)
+    reward = np.where(arm == 0, 0.5, 4 * x**2) + rng.normal(0, 0.1, 4000)
+    log = make_log(arm, reward, np.full(4000, 0.5), n_arms=2, context={"x": x})
+    far = logs.Target("far", lambda _, rows: np.eye(2)[(np.abs(x[rows]) > 0.5).astype(int)])
+    (said,) = logs.backtest(log, [far]).warnings["far"]
+    assert said.startswith("the model of rewards is too low where this policy goes")
+    assert logs.backtest(log, ["random"]).warnings["random"] == ()
+
+
+def test_heavy_blocks_leave_few_degrees_of_freedom() -> None:
+    rng = np.random.default_rng(1)
+    even, heavy = np.tile([-1.0, 1.0], 500), np.zeros(1000)
+    heavy[:10] = 100.0
+    assert _freedom(Scores(even, np.ones(1000)), 1, 1000) == 999
+    assert _freedom(Scores(heavy, np.ones(1000)), 1, 1000) == pytest.approx(20, rel=0.1)
+    assert _freedom(Scores(rng.normal(size=1000), np.ones(1000)), 1, 1000) == pytest.approx(999, rel=0.1)

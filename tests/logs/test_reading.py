@@ -31,6 +31,7 @@ def test_every_format_is_guessed_and_read_alike(format: str, tmp_path: Path) -> 
     assert np.allclose(log.propensity, 1 / 3, atol=1e-15)
     age = log.context["u.age" if format == "vw-text" else "age"]
     assert age.values.tolist() == [row["age"] for row in table]
+    assert "Timestamp" not in log.context
     if format != "vw-text":
         assert log.time is not None
         assert log.dated

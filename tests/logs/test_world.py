@@ -97,6 +97,8 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence() -> None:
     log = drawn(0, 60, MEANS, SHARES)
     with pytest.raises(DataError, match="at least 20 are needed to fit"):
         logs.simulator(log.where(slice(0, 10)))
+    with pytest.raises(DataError, match="has one arm only, '0'; say which others there were"):
+        logs.simulator(drawn(0, 60, np.array([0.5]), np.array([1.0])))
     log.reward[:] = 1.0
     with pytest.raises(DataError, match="every reward is 1"):
         logs.simulator(log)

@@ -34,10 +34,10 @@ class Commands(LazyGroup):
         "agent": Entry("agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE),
         "serve": Entry("serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics.", _DECIDE),
         "token": Entry("serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE),
+        "client": Entry("client:client_app", "Ask a running service from a shell.", _DECIDE),
         "diagnose": Entry(
             "diagnose:diagnose", "Whether time matters in a log, how, and what follows.", _LOGS
         ),
-        "client": Entry("client:client_app", "Ask a running service from a shell.", _DECIDE),
         "backtest": Entry("backtest:backtest", "What other policies would have earned on a log.", _LOGS),
         "model": Entry("model:model", "Fit a world to a log, to play policies in it.", _LOGS),
         "store": Entry("store:store_app", "Look after a directory of results.", _CARE),

@@ -36,7 +36,9 @@ def backtest(
     reward: str = options.REWARD,
     time: str = options.TIME,
     propensity: str = options.PROPENSITY,
+    paid_at: str = options.PAID_AT,
     context: str = options.CONTEXT,
+    arms: str = options.ARMS,
     uniform: bool = options.UNIFORM,
     zone: str = options.ZONE,
     most_bad: float = options.MOST_BAD,
@@ -52,7 +54,8 @@ def backtest(
 ) -> None:
     """Say what other policies would have earned on a log, with 95% intervals and when not to believe them."""
     known = options.read_log(
-        log, format=format, arm=arm, reward=reward, time=time, propensity=propensity, context=context, uniform=uniform,
+        log, format=format, arm=arm, reward=reward, time=time, propensity=propensity, paid_at=paid_at,
+        context=context, arms=arms, uniform=uniform,
         zone=zone, most_bad=most_bad, last=last,
     )  # fmt: skip
     found = judge(
@@ -92,7 +95,7 @@ def _number(value: Any) -> Any:
 def _show(log: Log, found: Backtest) -> None:
     say(f"[dim]{escape(log.preview(rows=0))}[/]")
     whole = [estimate for estimate in found.estimates if not estimate.by]
-    columns = ["policy", "estimator", "mean reward", "95% interval", "decisions"]
+    columns = ["policy", "estimator", "mean reward", "95% interval", "decisions", "mind"]
     print_table("What policies would have earned", columns, [_cells(one) for one in whole], right=(2, 3, 4))
     for by in dict.fromkeys(one.by for one in found.estimates if one.by):
         some = [[one.slice, *_cells(one)] for one in found.estimates if one.by == by]
@@ -112,4 +115,5 @@ def _cells(one: Estimate) -> list[str]:
         f"{one.value:.4g}",
         f"{one.low:.4g} to {one.high:.4g}" if known else "not known",
         f"{one.rows:,}",
+        one.mind,
     ]

@@ -32,11 +32,14 @@ def diagnose(
     reward: str = options.REWARD,
     time: str = options.TIME,
     propensity: str = options.PROPENSITY,
+    paid_at: str = options.PAID_AT,
     context: str = options.CONTEXT,
+    arms: str = options.ARMS,
     uniform: bool = options.UNIFORM,
     zone: str = options.ZONE,
     most_bad: float = options.MOST_BAD,
     last: int = options.LAST,
+    preview: bool = options.PREVIEW,
     seed: int = typer.Option(0, min=0, help="Seed of shuffles, hypotheses and intervals."),
     json: bool = typer.Option(
         False, "--json", help="Only JSON on stdout; a page is written only with --html."
@@ -44,9 +47,13 @@ def diagnose(
 ) -> None:
     """Say whether rewards depend on time in a log, how, whether forgetting would help, and what to mind."""
     known = options.read_log(
-        log, format=format, arm=arm, reward=reward, time=time, propensity=propensity, context=context, uniform=uniform,
+        log, format=format, arm=arm, reward=reward, time=time, propensity=propensity, paid_at=paid_at,
+        context=context, arms=arms, uniform=uniform,
         zone=zone, most_bad=most_bad, last=last,
     )  # fmt: skip
+    if preview:
+        say(escape(known.preview()))
+        return
     found = _examined(known, most, seed)
     page = html if html is not None or json else Path(log.name.split(".")[0] + ".html")
     if page is not None:

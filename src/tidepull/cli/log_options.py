@@ -16,10 +16,13 @@ ARM = typer.Option(None, help="Column of the arm.")
 REWARD = typer.Option(None, help="Column of the reward.")
 TIME = typer.Option(None, help="Column of the time.")
 PROPENSITY = typer.Option(None, help="Column of the chance that the arm had.")
+PAID_AT = typer.Option(None, help="Column of when the reward came: learners hear of it then.")
 CONTEXT = typer.Option(None, help="Columns of the context, with commas; none for no context.")
+ARMS = typer.Option(None, help="All arms there were, with commas, if some were never played.")
 UNIFORM = typer.Option(False, "--uniform", help="Every arm was equally likely when it was logged.")
 ZONE = typer.Option("UTC", help="Time zone of hours and weekdays, as Europe/Berlin.")
 MOST_BAD = typer.Option(0.1, help="Share of bad rows beyond which the log is refused.")
+PREVIEW = typer.Option(False, "--preview", help="Only show how the log is understood, with its first rows.")
 LAST = typer.Option(None, min=1, help="Only so many of the latest decisions.")
 
 
@@ -31,7 +34,9 @@ def read_log(
     reward: str | None,
     time: str | None,
     propensity: str | None,
+    paid_at: str | None,
     context: str | None,
+    arms: str | None,
     uniform: bool,
     zone: str,
     most_bad: float,
@@ -40,6 +45,7 @@ def read_log(
     """The log as the options have it."""
     log = read(
         path, format=format, arm=arm, reward=reward, time=time, propensity=propensity,
+        paid_at=paid_at, arms=None if arms is None else names(arms),
         context=None if context is None else [] if context == "none" else names(context),
         zone=zone, most_bad=most_bad,
     )  # fmt: skip

@@ -22,23 +22,31 @@ def model(
     reward: str = options.REWARD,
     time: str = options.TIME,
     propensity: str = options.PROPENSITY,
+    paid_at: str = options.PAID_AT,
     context: str = options.CONTEXT,
+    arms: str = options.ARMS,
     zone: str = options.ZONE,
     most_bad: float = options.MOST_BAD,
     json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """Fit a world to a log: arms' means by context and time with what the log leaves open, to play policies in."""
     known = options.read_log(
-        log, format=format, arm=arm, reward=reward, time=time, propensity=propensity, context=context, uniform=False,
+        log, format=format, arm=arm, reward=reward, time=time, propensity=propensity, paid_at=paid_at,
+        context=context, arms=arms, uniform=False,
         zone=zone, most_bad=most_bad, last=None,
     )  # fmt: skip
     world = simulator(known, most=most)
     world.save(to)
-    parts = dict(zip(world.about["parts"], world.about["widths"], strict=True))
+    here = dict(zip(world.about["parts"], world.about["widths"], strict=True))
+    if not known.context:
+        here.pop("context")
+    if not known.dated:
+        here.pop("clock")
     if json:
         print_json({"to": str(to), **world.about})
         return
-    rows = [[part, f"{width:g}"] for part, width in parts.items()]
+    say(f"[dim]{escape(known.preview(rows=0))}[/]")
+    rows = [[part, f"{width:g}"] for part, width in here.items()]
     print_table(
         "How far arms differ by each part (standard deviations of rewards)",
         ["part", "width"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -10,17 +10,20 @@ import numpy as np
 
 from tidepull.building import is_named
 from tidepull.errors import DataError, ParameterError
-from tidepull.logs.estimators import ESTIMATORS, Rows, Scores
+from tidepull.logs.estimators import ESTIMATORS, Scores
 from tidepull.logs.intervals import interval
 from tidepull.logs.learning import play
 from tidepull.logs.log import Log
+from tidepull.logs.minding import mind_model, mind_rows, mind_weights
 from tidepull.logs.models import RewardModel
 from tidepull.logs.moments import slices
+from tidepull.logs.notebook import list_html, table_html
 from tidepull.logs.targets import Target, always, uniform
+from tidepull.logs.terms import rows_of
 from tidepull.logs.weights import FEW, Weights, weights_of
 from tidepull.protocols import Learner
 from tidepull.registry import Named
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import IntArray
 
 CLIP = 10.0
 """Weights beyond this are clipped, or switched to the model."""
@@ -29,7 +32,7 @@ CLIP = 10.0
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """One policy's mean reward by one estimator, with its interval, from `rows` decisions; of one slice of time where
-    `by` says so."""
+    `by` says so. `mind` is why the interval may not hold, empty where it is claimed to."""
 
     policy: str
     estimator: str
@@ -39,6 +42,7 @@ class Estimate:
     rows: int
     by: str = ""
     slice: str = ""
+    mind: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +58,14 @@ class Backtest:
     def rows(self) -> list[dict[str, Any]]:
         """Plain rows, as for a data frame."""
         return [asdict(estimate) for estimate in self.estimates]
+
+    def _repr_html_(self) -> str:
+        whole = [row for row in self.rows() if not row["by"]]
+        shown = [{name: row[name] for name in row if name not in ("by", "slice")} for row in whole]
+        said = [
+            f"{policy}: {sentence}" for policy, sentences in self.warnings.items() for sentence in sentences
+        ]
+        return table_html(shown) + list_html([*self.left_out, *said])
 
     def of(self, policy: str, estimator: str) -> Estimate:
         """The estimate over the whole log."""
@@ -102,7 +114,7 @@ def usable(log: Log) -> tuple[Log, tuple[str, ...]]:
     """The rows with a reward and a propensity, and what was left out."""
     source = log.reading.source
     if log.n_arms < 2:
-        raise DataError(f"{source} has one arm only, '{log.arms[0]}'; say which others there were (arms)")
+        raise DataError(f"{source} has one arm only, '{log.arms[0]}'; say which others there were (--arms)")
     if log.propensity is None:
         raise DataError(
             f"{source} has no propensities; name their column (--propensity), or say --uniform if arms were as likely"
@@ -131,6 +143,7 @@ class _Judge:
     ) -> None:  # fmt: skip
         self._log, self._model, self._estimators = log, model, estimators
         self._clip, self._block, self._level, self._seed = clip, block, level, seed
+        self._varies = bool(log.reward.min() < log.reward.max())
         self._slices = {name: slices(log.time, name, log.zone) for name in by if log.time is not None}
         self.estimates: list[Estimate] = []
         self.weights: dict[str, Weights] = {}
@@ -141,9 +154,14 @@ class _Judge:
         name = self._new(target.name)
         rows, uncovered = rows_of(self._log, target, self._model, self._clip)
         self.weights[name] = weights_of(rows.weight, uncovered)
-        self.warnings[name] = tuple(self.weights[name].warnings())
+        doubts = mind_model(rows, self._block, self._seed) if self._varies else []
+        self.warnings[name] = (*self.weights[name].warnings(), *doubts)
         for estimator in self._estimators:
-            self.add(name, estimator, ESTIMATORS[estimator](rows), np.arange(len(self._log)))
+
+            def mind(some: Any, estimator: str = estimator) -> str:
+                return mind_weights(estimator, rows.weight[some], self._clip, uncovered)
+
+            self.add(name, estimator, ESTIMATORS[estimator](rows), np.arange(len(self._log)), mind)
 
     def learning(self, policy: Named | Learner) -> None:
         """A policy that learns while it plays."""
@@ -158,21 +176,28 @@ class _Judge:
             said.append(f"{played.clipped:.0%} of the logged chances were too small to be evened out")
         self.warnings[name] = tuple(said)
 
-    def add(self, policy: str, estimator: str, scores: Scores, rows: IntArray) -> None:
-        """The estimate over the whole log, and in every slice."""
-        self.estimates.append(self._estimate(policy, estimator, scores))
+    def add(
+        self, policy: str, estimator: str, scores: Scores, rows: IntArray, mind: Callable[[Any], str] | None = None
+    ) -> None:  # fmt: skip
+        """The estimate over the whole log, and in every slice; `mind(some)` is what to mind of some of its rows."""
+        everything = np.ones(len(rows), bool)
+        told = mind or (lambda some: mind_rows(int(some.sum())))
+        self.estimates.append(self._estimate(policy, estimator, scores, told(everything)))
         for by, (places, names) in self._slices.items():
             here = places[rows]
             for n, name in enumerate(names):
                 some = here == n
                 if some.any():
-                    self.estimates.append(self._estimate(policy, estimator, scores.where(some), by, name))
+                    part = scores.where(some)
+                    self.estimates.append(self._estimate(policy, estimator, part, told(some), by, name))
 
     def _estimate(
-        self, policy: str, estimator: str, scores: Scores, by: str = "", slice: str = ""
+        self, policy: str, estimator: str, scores: Scores, mind: str, by: str = "", slice: str = ""
     ) -> Estimate:
-        low, high = interval(scores, block=self._block, level=self._level, seed=self._seed)
-        return Estimate(policy, estimator, scores.value, low, high, len(scores.top), by, slice)
+        low = high = float("nan")
+        if self._varies:
+            low, high = interval(scores, block=self._block, level=self._level, seed=self._seed)
+        return Estimate(policy, estimator, scores.value, low, high, len(scores.top), by, slice, mind)
 
     def _new(self, name: str) -> str:
         """A name that no other policy of this backtest has."""
@@ -182,54 +207,6 @@ class _Judge:
         while made in taken:
             made, count = f"{name} ({count})", count + 1
         return made
-
-
-def rows_of(log: Log, target: Target, model: RewardModel, clip: float) -> tuple[Rows, float]:
-    """What the estimators need, and the share of the policy's choices that the log never shows."""
-    assert log.propensity is not None
-    weight, chosen, policy = (np.empty(len(log)) for _ in range(3))
-    shown = np.bincount(log.arm, minlength=log.n_arms) > 0
-    uncovered = 0.0
-    asked, kept = _Asked(log.n_arms, model), _Asked(log.n_arms, model)
-    for rows, x in model.features.chunks():
-        shares = _checked(target.shares(log, rows), rows, log, target.name)
-        expected = model.rewards(rows, x)
-        arm = log.arm[rows]
-        each = np.arange(len(arm))
-        weight[rows] = shares[each, arm] / log.propensity[rows]
-        chosen[rows] = expected[each, arm]
-        policy[rows] = (shares * expected).sum(axis=1)
-        uncovered += float(shares[:, ~shown].sum())
-        full = np.column_stack([np.ones(len(x)), x])
-        asked.add(shares, full)
-        light = np.where(weight[rows] <= clip, weight[rows], 0.0)
-        left = shares.copy()
-        left[each, arm] -= light
-        kept.add(left, full)
-    pull, switch_pull = (model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, kept))
-    return Rows(weight, log.reward, chosen, policy, pull, switch_pull, clip), uncovered / len(log)
-
-
-class _Asked:
-    """Sums of what the model is asked for: shares of arms times features."""
-
-    def __init__(self, n_arms: int, model: RewardModel) -> None:
-        self.own = np.zeros((n_arms, model.own))
-        self.all = np.zeros(1 + model.features.dim)
-
-    def add(self, shares: FloatArray, full: FloatArray) -> None:
-        self.own += shares.T @ full[:, : self.own.shape[1]]
-        self.all += shares.sum(axis=1) @ full
-
-
-def _checked(shares: Any, rows: slice, log: Log, name: str) -> FloatArray:
-    made = np.asarray(shares, float)
-    shape = (rows.stop - rows.start, log.n_arms)
-    if made.shape != shape or not (made >= 0).all() or not np.allclose(made.sum(axis=1), 1, atol=1e-6):
-        raise ParameterError(
-            f"{name}: shares must be {shape[0]} x {shape[1]} numbers that add up to 1 in every row"
-        )
-    return made
 
 
 def _name(policy: Named | Learner) -> str:

@@ -263,6 +263,8 @@ def _remarked(log: Log, notes: list[str]) -> Log:
         notes.append(f"every reward is {known[0]:g}: nothing can be said of which arm is better")
     if len(known) and len(known) < len(log):
         notes.append(f"{len(log) - len(known):,} decisions have no reward")
+    if log.propensity is not None and np.isnan(log.propensity).any():
+        notes.append(f"{int(np.isnan(log.propensity).sum()):,} decisions have no propensity")
     if log.n_arms == 1:
         notes.append(f"there is only one arm, '{log.arms[0]}': nothing can be compared")
     unplayed = log.n_arms - len(np.unique(log.arm))

@@ -32,8 +32,8 @@ def interval(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
-    """Percentiles of the value over circular moving blocks, widened as Student's t for few blocks. NaN where all rows
-    say the same: that they do is no sign of certainty."""
+    """Percentiles of the value over circular moving blocks, widened as Student's t for few blocks or heavy ones. NaN
+    where all rows say the same: that they do is no sign of certainty."""
     rows = len(scores.top)
     length = min(block_length(rows) if block is None else block, rows)
     count = math.ceil(rows / length) if rows else 0
@@ -46,9 +46,19 @@ def interval(
         _values(varied, length, count, resamples, np.random.default_rng(seed)) - varied.value + scores.value
     )
     tail = (1 - level) / 2
-    wide = math.sqrt(count / (count - 1)) * float(special.stdtrit(count - 1, tail))
+    wide = math.sqrt(count / (count - 1)) * float(special.stdtrit(_freedom(varied, length, count), tail))
     low, high = np.nanquantile(values, [special.ndtr(wide), special.ndtr(-wide)])
     return float(low), float(high)
+
+
+def _freedom(scores: Scores, length: int, count: int) -> float:
+    """How many normal blocks would tell the spread of a block's sum as well as these do: 2 n / (kurtosis - 1), at most
+    n - 1, at least 2. A few heavy blocks say little about the spread."""
+    share = scores.top - scores.value * scores.bottom
+    sums = _block_sums(share - share.mean(), length)
+    spread = float(np.mean(sums**2))
+    excess = float(np.mean(sums**4)) / spread**2 - 1 if spread > 0 else 0.0
+    return min(count - 1.0, max(2.0, 2 * count / excess)) if excess > 0 else count - 1.0
 
 
 def _all_alike(scores: Scores) -> bool:

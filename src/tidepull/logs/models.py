@@ -62,7 +62,7 @@ class RewardModel:
     def _fitted(self, fold: int) -> tuple[FloatArray, FloatArray]:
         """b and every h_a from all stretches but one."""
         others = np.arange(self._folds) != fold if self._folds > 1 else np.ones(1, bool)
-        gram = self._all[others].sum(axis=0) + np.eye(self._all.shape[1])
+        gram = self._all[others].sum(axis=0) + _ridge(self._all.shape[1])
         shared = np.linalg.solve(gram, self._total[others].sum(axis=0))
         cross, sums = self._cross[others].sum(axis=0), self._sums[others].sum(axis=0)
         left = sums - cross @ shared
@@ -81,7 +81,7 @@ class RewardModel:
         own = np.linalg.solve(cross[:, :, : self._own] + PULL * np.eye(self._own), mean_own[:, :, None])[
             :, :, 0
         ]
-        gram = self._all.sum(axis=0) + np.eye(len(mean))
+        gram = self._all.sum(axis=0) + _ridge(len(mean))
         shared = np.linalg.solve(gram, mean - np.einsum("amd,am->d", cross, own))
         made: FloatArray = np.empty(len(log))
         for rows, x in self._features.chunks():
@@ -110,6 +110,13 @@ class RewardModel:
     def features(self) -> Features:
         """The features that it reads."""
         return self._features
+
+
+def _ridge(wide: int) -> FloatArray:
+    """What pulls b towards 0, as by one row: all of it but the level."""
+    made: FloatArray = np.eye(wide)
+    made[0, 0] = 1e-9
+    return made
 
 
 def _counts(log: Log) -> tuple[FloatArray, FloatArray]:

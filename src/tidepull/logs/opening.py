@@ -35,7 +35,8 @@ def lines(path: Path) -> Iterator[tuple[int, str]]:
     except (OSError, EOFError) as error:
         raise DataError(f"{path}: damaged after line {number} ({error})") from None
     except UnicodeDecodeError:
-        raise DataError(f"{path}: is no text in UTF-8 (after line {number})") from None
+        where = f"after line {number}" if number else "from its first line on"
+        raise DataError(f"{path}: is no text in UTF-8 ({where})") from None
 
 
 def json_lines(path: Path) -> Iterator[tuple[int, dict[str, Any] | None, str]]:

@@ -30,6 +30,7 @@ def read(
     reward: str | None = None,
     time: str | None = None,
     propensity: str | None = None,
+    paid_at: str | None = None,
     context: Sequence[str] | None = None,
     arms: Sequence[str] | None = None,
     zone: str = "UTC",
@@ -57,7 +58,7 @@ def read(
         raise ParameterError(f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
     if kind == "obp":
         return _read_dictionary(obp.from_file(path), str(path), most_bad, zone)
-    asked = Asked(arm, reward, time, propensity, context=context)
+    asked = Asked(arm, reward, time, propensity, paid_at, context=context)
     if kind not in FLAT:
         _refuse_columns(asked, kind)
         builder = Builder(str(path), most_bad=most_bad, zone=zone, arms=arms)

@@ -29,6 +29,11 @@ class Weights:
     mean_error: float
     uncovered: float
 
+    @property
+    def off(self) -> bool:
+        """Whether weights are so far from 1 on average that propensities cannot be right."""
+        return abs(self.mean - 1) > 4 * self.mean_error + 1e-6 and not self.uncovered
+
     def warnings(self) -> list[str]:
         """When not to believe the estimates, in sentences."""
         said = []
@@ -38,7 +43,7 @@ class Weights:
             )
         if self.tail > 0.5:
             said.append(f"1% of the rows carry {self.tail:.0%} of the weight: few decisions decide")
-        if abs(self.mean - 1) > 4 * self.mean_error + 1e-6 and not self.uncovered:
+        if self.off:
             said.append(
                 f"weights are {self.mean:.3f} on average where they should be 1: the propensities look wrong"
             )

@@ -41,6 +41,10 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
         raise DataError(
             f"{log.reading.source}: every reward is {reward[0]:g}, so there is no world to be fitted"
         )
+    if log.n_arms < 2:
+        raise DataError(
+            f"{log.reading.source} has one arm only, '{log.arms[0]}'; say which others there were (--arms)"
+        )
     seen = Features(rows).rows(0, len(rows))
     time = None if rows.time is None else local_seconds(rows.time, rows.zone) if rows.dated else rows.time
     clock = _clock(time) if rows.dated and time is not None else np.empty((len(rows), 0))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from tidepull.logs.diagnosis.structure import KINDS
+from tidepull.logs.diagnosis.structure import KINDS, span
 from tidepull.logs.diagnosis.testing import LEVEL
+from tidepull.logs.weights import FEW
 
 if TYPE_CHECKING:
     from tidepull.logs.diagnosis.diagnose import Diagnosis
@@ -114,7 +115,7 @@ def _forgetting(found: Diagnosis) -> list[str]:
     if best is None:
         return []
     memory = f"{best.decisions:,.0f} decisions" + (
-        f" ({_span(best.seconds)})" if best.seconds == best.seconds else ""
+        f" ({span(best.seconds)})" if best.seconds == best.seconds else ""
     )
     if found.forgetting.helps:
         return [
@@ -128,8 +129,8 @@ def _forgetting(found: Diagnosis) -> list[str]:
 
 
 def _worth(found: Diagnosis) -> list[str]:
-    rules = [one for one in found.worth[1:] if one.gain_low > 0]
-    if not rules:
+    rules = [one for one in found.worth[1:] if one.gain_low > 0 and one.effective >= FEW]
+    if not rules or not found.test.matters:
         return []
     best = max(rules, key=lambda one: one.gain)
     base = found.worth[0]
@@ -148,13 +149,6 @@ def _contexts(found: Diagnosis) -> list[str]:
         "The contexts may explain it: once they are taken out, nothing is left to see (p = "
         f"{found.beside_context.p:.3f})."
     ]
-
-
-def _span(seconds: float) -> str:
-    for name, unit in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if seconds >= 1.5 * unit:
-            return f"{seconds / unit:,.1f} {name}"
-    return f"{seconds:,.0f} seconds"
 
 
 def listed(sentences: Sequence[str]) -> str:

@@ -89,12 +89,13 @@ def blind_spots(hours: Hours) -> list[str]:
     """Hours of the week about which a log says little, in sentences."""
     known = hours.effective if np.isfinite(hours.effective).any() else hours.decisions.astype(float)
     what = "effective rows" if np.isfinite(hours.effective).any() else "decisions"
-    thin = (known < _FEW) & (hours.decisions.sum(axis=1, keepdims=True) > 0)
+    there = hours.decisions > 0
+    thin = (known < _FEW) & there
     if not thin.any():
         return []
     day, hour = np.unravel_index(int(np.argmin(np.where(thin, known, np.inf))), known.shape)
     return [
-        f"{int(thin.sum())} of {int((hours.decisions.sum(axis=1) > 0).sum()) * 24} hours of the week have fewer than "
+        f"{int(thin.sum())} of {int(there.sum())} hours of the week have fewer than "
         f"{_FEW} {what} (least: {WEEKDAYS[day]} {hour:02d}:00 with {known[day, hour]:.0f}): nothing can be said "
         "of these by themselves"
     ]

@@ -160,7 +160,14 @@ class _Words:
 
     def _decisions(self, found: re.Match[str]) -> str:
         count = float(found[1].replace(",", "")) * self._events.scale
-        return f"{count:,.0f} decisions" if count >= 100 else f"{count:,.1f} decisions"
+        text = f"{count:,.0f} decisions" if count >= 100 else f"{count:,.1f} decisions"
+        return text if self._log.time is None or not self._log.dated else f"{text} ({self._lasting(count)})"
+
+    def _lasting(self, decisions: float) -> str:
+        """How long so many decisions take on average."""
+        assert self._log.time is not None
+        each = float(self._log.time[-1] - self._log.time[0]) / max(1, len(self._log) - 1)
+        return f"about {span(decisions * each)}"
 
     def change(self, facts: Mapping[str, Any]) -> Change:
         place = min(int(facts["round"]), len(self._events) - 1)
@@ -174,6 +181,18 @@ class _Words:
             f"from {one['before']:.3g} to {one['after']:.3g}"
             for one in arms[:3]
         )
+
+
+def span(seconds: float) -> str:
+    """A length of time in words.
+
+    >>> span(5400.0)
+    '1.5 hours'
+    """
+    for name, unit in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if seconds >= 1.5 * unit:
+            return f"{seconds / unit:,.1f} {name}"
+    return f"{seconds:,.0f} seconds"
 
 
 def when(log: Log, row: int) -> str:

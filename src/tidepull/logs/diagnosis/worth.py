@@ -12,13 +12,14 @@ from dataclasses import dataclass
 import numba
 import numpy as np
 
-from tidepull.logs.backtesting import rows_of, usable
+from tidepull.logs.backtesting import usable
 from tidepull.logs.estimators import ESTIMATORS, Scores
 from tidepull.logs.intervals import interval
 from tidepull.logs.log import Log
 from tidepull.logs.models import RewardModel
 from tidepull.logs.moments import local_seconds
 from tidepull.logs.targets import Target
+from tidepull.logs.terms import rows_of
 from tidepull.logs.weights import weights_of
 from tidepull.types import FloatArray, IntArray
 

@@ -119,7 +119,9 @@ def json_row(given: Mapping[str, Any]) -> Row:
     if not isinstance(actions, list):
         raise NotARowError("_multi is no list of actions")
     place, cost, chance = _json_label(given, actions)
-    shared = {name: value for name, value in given.items() if not name.startswith("_")}
+    shared = {
+        name: value for name, value in given.items() if not name.startswith("_") and name != "Timestamp"
+    }
     offered = [label_at(actions, n) for n in range(len(actions))]
     return Row(offered[place], -cost, given.get("Timestamp"), chance, None, offered, flattened(shared))
 
