@@ -4,9 +4,6 @@ import numpy as np
 import torch
 
 import tidepull
-from tidepull.encoders.torch import TorchEncoder, input_width
-from tidepull.policies.neural_linear import NeuralLinear
-from tidepull.posteriors.linear_gaussian import LinearGaussian
 
 shape = tidepull.ProblemShape(n_arms=5)
 
@@ -14,7 +11,7 @@ shape = tidepull.ProblemShape(n_arms=5)
 class GatedNetwork(torch.nn.Module):  # type: ignore[misc, unused-ignore]
     def __init__(self) -> None:
         super().__init__()
-        self.gru = torch.nn.GRU(input_width(shape), 16, batch_first=True)
+        self.gru = torch.nn.GRU(tidepull.input_width(shape), 16, batch_first=True)
 
     def forward(
         self, x: torch.Tensor, state: torch.Tensor | None = None
@@ -25,10 +22,12 @@ class GatedNetwork(torch.nn.Module):  # type: ignore[misc, unused-ignore]
 
 if __name__ == "__main__":
     torch.manual_seed(0)
-    encoder = TorchEncoder(GatedNetwork(), shape=shape, learning_rate=0.1, rng=np.random.default_rng(0))
-    policy = NeuralLinear(
+    encoder = tidepull.TorchEncoder(
+        GatedNetwork(), shape=shape, learning_rate=0.1, rng=np.random.default_rng(0)
+    )
+    policy = tidepull.NeuralLinear(
         encoder,
-        LinearGaussian(encoder.dim, prior_std=0.5, noise_std=0.3),
+        tidepull.LinearGaussian(encoder.dim, prior_std=0.5, noise_std=0.3),
         n_arms=shape.n_arms,
         epochs=16,
         train_every=32,

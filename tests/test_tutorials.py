@@ -1,4 +1,4 @@
-"""Tutorials do what they say: their Python is run from top to bottom, in an empty folder."""
+"""Tutorials and how-to pages do what they say: their Python is run from top to bottom, in an empty folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,9 @@ import pytest
 from tidepull.policies import policies
 from tidepull.problems import problems
 
-PAGES = sorted((Path(__file__).parents[1] / "docs" / "tutorials").glob("*.md"))
+DOCS = Path(__file__).parents[1] / "docs"
+PAGES = [page for part in ("tutorials", "how-to") for page in sorted((DOCS / part).glob("*.md"))]
+NEEDS = {"own-network": "torch"}
 
 
 def test_tutorials_are_there() -> None:
@@ -22,7 +24,9 @@ def test_tutorials_are_there() -> None:
         "first-experiment",
         "own-problem",
         "own-policy",
+        "own-network",
         "my-log",
+        "reproduce-the-paper",
     }
 
 
@@ -30,6 +34,8 @@ def test_tutorials_are_there() -> None:
 def test_tutorial_runs_from_top_to_bottom(
     page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    if page.stem in NEEDS:
+        pytest.importorskip(NEEDS[page.stem], reason=f"the extra '{NEEDS[page.stem]}' is not installed")
     monkeypatch.chdir(tmp_path)
     for registry in (policies, problems):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))

@@ -4,6 +4,9 @@
 >>> trial = tidepull.run_trial("sinusoidal-bernoulli", ("d-ucb", {"discount": 0.995}), horizon=100, seed=0)
 >>> trial.regret.shape
 (100,)
+
+`__all__` is the stable surface: names that keep their meaning, and when they must go warn for one version. Everything
+else is private by convention, whatever it is called.
 """
 
 from __future__ import annotations
@@ -14,13 +17,23 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tidepull.bench.trial import Trial, run_trial
+    from tidepull import errors, logs, neighbours
+    from tidepull.bench.trial import Trial, play, run_trial
+    from tidepull.building import build_policy, build_problem, shape_of
+    from tidepull.encoders.torch import TorchEncoder, input_width
     from tidepull.errors import TidepullError
+    from tidepull.online import fields
     from tidepull.online.agent import Agent
     from tidepull.online.answers import Decision
     from tidepull.online.client import AsyncClient, Client
+    from tidepull.parameters import NoParameters, Parameters, parameter
+    from tidepull.policies.neural_linear import NeuralLinear
+    from tidepull.posteriors.linear_gaussian import LinearGaussian
+    from tidepull.protocols import Learner, Policy, Problem
+    from tidepull.registry import Entry, add_policy, add_problem
     from tidepull.seeds import Streams
-    from tidepull.types import Context, Event, ProblemShape
+    from tidepull.snapshots import generator_state, restore_generator
+    from tidepull.types import Context, Event, ProblemShape, Snapshot, Structure
     from tidepull.warming import warm_up
 
 __all__ = [
@@ -29,36 +42,94 @@ __all__ = [
     "Client",
     "Context",
     "Decision",
+    "Entry",
     "Event",
+    "Learner",
+    "LinearGaussian",
+    "NeuralLinear",
+    "NoParameters",
+    "Parameters",
+    "Policy",
+    "Problem",
     "ProblemShape",
+    "Snapshot",
     "Streams",
+    "Structure",
     "TidepullError",
+    "TorchEncoder",
     "Trial",
     "__version__",
+    "add_policy",
+    "add_problem",
+    "build_policy",
+    "build_problem",
+    "errors",
+    "fields",
+    "generator_state",
+    "input_width",
+    "logs",
+    "neighbours",
+    "parameter",
+    "play",
+    "restore_generator",
     "run_trial",
+    "shape_of",
     "warm_up",
 ]
 
 _HOMES = {
-    "Agent": "tidepull.online.agent",
-    "AsyncClient": "tidepull.online.client",
-    "Client": "tidepull.online.client",
-    "Context": "tidepull.types",
-    "Decision": "tidepull.online.answers",
-    "Event": "tidepull.types",
-    "ProblemShape": "tidepull.types",
-    "Streams": "tidepull.seeds",
-    "TidepullError": "tidepull.errors",
-    "Trial": "tidepull.bench.trial",
-    "run_trial": "tidepull.bench.trial",
-    "warm_up": "tidepull.warming",
+    "Agent": "online.agent",
+    "AsyncClient": "online.client",
+    "Client": "online.client",
+    "Context": "types",
+    "Decision": "online.answers",
+    "Entry": "registry",
+    "Event": "types",
+    "Learner": "protocols",
+    "LinearGaussian": "posteriors.linear_gaussian",
+    "NeuralLinear": "policies.neural_linear",
+    "NoParameters": "parameters",
+    "Parameters": "parameters",
+    "Policy": "protocols",
+    "Problem": "protocols",
+    "ProblemShape": "types",
+    "Snapshot": "types",
+    "Streams": "seeds",
+    "Structure": "types",
+    "TidepullError": "errors",
+    "TorchEncoder": "encoders.torch",
+    "Trial": "bench.trial",
+    "add_policy": "registry",
+    "add_problem": "registry",
+    "build_policy": "building",
+    "build_problem": "building",
+    "generator_state": "snapshots",
+    "input_width": "encoders.torch",
+    "parameter": "parameters",
+    "play": "bench.trial",
+    "restore_generator": "snapshots",
+    "run_trial": "bench.trial",
+    "shape_of": "building",
+    "warm_up": "warming",
 }
+_MODULES = {"errors": "errors", "fields": "online.fields", "logs": "logs", "neighbours": "neighbours"}
+_FORMER: dict[str, tuple[str, str]] = {}
+"""Names that went: each with its present name, and the version that renamed it and is the last to know it."""
 
 
 def __getattr__(name: str) -> Any:
     # Resolved on first use, so that `import tidepull` does not pay for scipy and numba.
-    if name not in _HOMES:
+    if name in _MODULES:
+        value: Any = import_module(f"tidepull.{_MODULES[name]}")
+    elif name in _HOMES:
+        value = getattr(import_module(f"tidepull.{_HOMES[name]}"), name)
+    elif name in _FORMER:
+        from tidepull.deprecation import warn_renamed
+
+        now, since = _FORMER[name]
+        warn_renamed(f"tidepull.{name}", f"tidepull.{now}", since=since)
+        return __getattr__(now)
+    else:
         raise AttributeError(f"module 'tidepull' has no attribute '{name}'")
-    value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value

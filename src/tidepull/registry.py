@@ -113,3 +113,13 @@ class Registry(Generic[T]):
 
 problems: Registry[Problem] = Registry("problem")
 policies: Registry[Policy] = Registry("policy", GUESTS)
+
+
+def add_problem(entry: Entry[Problem]) -> None:
+    """Give a problem of your own an id, for suites, clusters and the command line."""
+    problems.add(entry)
+
+
+def add_policy(entry: Entry[Policy]) -> None:
+    """Give a policy of your own an id and a guard, for suites, clusters, agents and the command line."""
+    policies.add(entry)

@@ -30,6 +30,8 @@ try:
 except ImportError:
     raise MissingExtraError("tidepull.neighbours.gymnasium", "gymnasium") from None
 
+__all__ = ["BanditEnv", "GymnasiumProblem", "register"]
+
 PARTS = ("observation", "arm_features", "available", "time")
 UNKNOWN = "unknown"
 

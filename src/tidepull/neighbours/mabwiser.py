@@ -27,6 +27,8 @@ from tidepull.policies.guard import Guarded
 from tidepull.policies.rounds import TRAIL
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
+__all__ = ["TidepullMAB"]
+
 DRAWS = 100
 """Draws from which an arm's expectation follows, where the policy draws at all."""
 

@@ -28,6 +28,8 @@ try:
 except ImportError:
     raise MissingExtraError("tidepull.neighbours.river", "river") from None
 
+__all__ = ["TidepullContextualPolicy", "TidepullPolicy"]
+
 
 class _Ours:
     """A tidepull policy with names for its arms, built when the first pull says how many there are."""

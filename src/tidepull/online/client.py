@@ -63,10 +63,12 @@ class _Addresses:
 class Client:
     """A service at a URL, or at several, of which the next is asked when one does not answer.
 
-    with tidepull.Client("http://localhost:8000", token="tp_...") as client:
-        shop = client.agent("shop")
-        decision = shop.choose({"device": "phone", "age": 31})
-        shop.reward(decision.id, 1.0)
+        with tidepull.Client("http://localhost:8000", token="tp_...") as client:
+            shop = client.agent("shop")
+            decision = shop.choose({"device": "phone", "age": 31})
+            shop.reward(decision.id, 1.0)
+
+    What its agents can do is what a `tidepull.Agent` can.
     """
 
     def __init__(

@@ -30,6 +30,8 @@ _LARGEST = 1e15
 _LONGEST_TEXT = 1000
 _MOST_TAGS = 256
 
+__all__ = ["Boolean", "Category", "Cyclic", "Number", "Tags", "Timestamp"]
+
 
 class FieldError(ValueError):
     """A value that a field does not take; the text ends the sentence "field 'age' ..."."""
@@ -109,7 +111,7 @@ class Category(Field):
             raise ParameterError(f"context: a category has a value twice: {', '.join(self.values)}")
         if self.private and self.values:
             raise ParameterError(
-                "context: a private category cannot list its values; give tidepull.online.fields.Category(private=True)"
+                "context: a private category cannot list its values; give tidepull.fields.Category(private=True)"
             )
         object.__setattr__(self, "unseen", buckets(self.unseen, 0 if self.values else 8))
 
@@ -290,7 +292,7 @@ def field_of(given: Any, name: str) -> Field:
             raise ParameterError(f"context: field '{name}' {error}") from None
     raise ParameterError(
         f"context: field '{name}' must be float, str, bool, list, datetime, a list of values "
-        f"or one of tidepull.online.fields ({', '.join(KINDS)}), got {given!r}"
+        f"or one of tidepull.fields ({', '.join(KINDS)}), got {given!r}"
     )
 
 

@@ -1,0 +1,176 @@
+"""`tidepull.__all__` is the stable surface: it exists, it is documented, and what users are shown needs no more."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import tidepull
+from tidepull import deprecation
+
+ROOT = Path(__file__).parents[1]
+REFERENCE = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "reference").glob("*.md")))
+NAMES = sorted(set(tidepull.__all__) - {"__version__"})
+NEIGHBOURS = ("gymnasium", "river", "mabwiser")
+SHOWN = [
+    ROOT / "README.md",
+    *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
+    *sorted((ROOT / "docs" / "how-to").glob("*.md")),
+    *(
+        ROOT / "examples" / f"{name}.py"
+        for name in ("own_network", "own_policy", "own_problem", "shop_by_hour")
+    ),
+]
+
+
+def test_public_names_are_sorted_each_there_once_and_have_one_home() -> None:
+    assert tidepull.__all__ == sorted(set(tidepull.__all__))
+    assert set(NAMES) == {*tidepull._HOMES, *tidepull._MODULES}
+    assert not set(tidepull._FORMER) & set(NAMES)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_name_exists_and_says_what_it_is(name: str) -> None:
+    value = getattr(tidepull, name)
+    if name == "Snapshot":  # an alias has no docstring of its own
+        return
+    assert inspect.getdoc(value)
+
+
+def test_types_are_declared_for_every_public_name() -> None:
+    """What is imported for type checkers is what is found at run time."""
+    tree = ast.parse(Path(inspect.getfile(tidepull)).read_text())
+    block = next(node for node in tree.body if isinstance(node, ast.If))
+    declared = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    assert declared == set(NAMES)
+
+
+def test_importing_tidepull_loads_none_of_its_rooms() -> None:
+    code = "import sys, tidepull; print(*(m for m in sys.modules if m.startswith(('tidepull.', 'numpy'))))"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout.split() == []
+
+
+def test_unknown_name_is_refused_as_python_does() -> None:
+    with pytest.raises(AttributeError, match="module 'tidepull' has no attribute 'no_such_name'"):
+        _ = tidepull.no_such_name
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_public_name_has_its_place_in_the_reference(name: str) -> None:
+    home = tidepull._MODULES.get(name) or f"{tidepull._HOMES[name]}.{name}"
+    assert re.search(rf"(?m)^::: tidepull\.{re.escape(home)}$", REFERENCE), f"no '::: tidepull.{home}'"
+
+
+def _described() -> list[str]:
+    return re.findall(r"(?m)^::: (tidepull[\w.]*)$", REFERENCE)
+
+
+@pytest.mark.parametrize("path", _described())
+def test_what_the_reference_describes_is_public_and_exists(path: str) -> None:
+    module, _, name = path.rpartition(".")
+    homes = {f"tidepull.{home}.{name}" for name, home in tidepull._HOMES.items()}
+    modules = {f"tidepull.{home}" for home in tidepull._MODULES.values()}
+    if path in homes | modules:
+        return
+    owner = importlib.import_module(module)
+    if owner.__name__ == "tidepull.neighbours":
+        assert name in NEIGHBOURS
+    else:
+        assert name in owner.__all__, f"{path} is not public"
+
+
+@pytest.mark.parametrize("path", SHOWN, ids=lambda path: str(path.relative_to(ROOT)))
+def test_what_users_are_shown_needs_public_names_alone(path: Path) -> None:
+    text = path.read_text()
+    blocks = re.findall(r"```python\n(.*?)```", text, re.S) if path.suffix == ".md" else [text]
+    private = [name for block in blocks for name in _asked_of_tidepull(block) if not _is_public(name)]
+    assert not private
+
+
+def _asked_of_tidepull(code: str) -> Iterator[str]:
+    """Dotted names of what a piece of code takes from tidepull."""
+    for node in ast.walk(ast.parse(code)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "tidepull")
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tidepull":
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif (
+            isinstance(node, ast.Attribute)
+            and isinstance(node.value, ast.Name)
+            and node.value.id == "tidepull"
+        ):
+            yield f"tidepull.{node.attr}"
+
+
+def _is_public(dotted: str) -> bool:
+    _, *rest = dotted.split(".")
+    if not rest:
+        return True
+    if rest[0] == "neighbours" and len(rest) > 1:
+        return rest[1] in NEIGHBOURS
+    if rest[0] not in tidepull.__all__:
+        return False
+    owner = getattr(tidepull, rest[0])
+    return len(rest) == 1 or (isinstance(owner, ModuleType) and rest[1] in public_in(owner))
+
+
+def public_in(module: ModuleType) -> set[str]:
+    """The names of a public module: its `__all__`, or in `errors` all of them."""
+    return set(getattr(module, "__all__", None) or (name for name in vars(module) if name.endswith("Error")))
+
+
+def test_private_names_are_told_from_public_ones() -> None:
+    code = "import tidepull.bench\nfrom tidepull import logs, seeds\nfrom tidepull.logs import read\ntidepull.Agent"
+    assert {name: _is_public(name) for name in _asked_of_tidepull(code)} == {
+        "tidepull.bench": False,
+        "tidepull.logs": True,
+        "tidepull.seeds": False,
+        "tidepull.logs.read": True,
+        "tidepull.Agent": True,
+    }
+
+
+def test_renamed_name_warns_for_one_version_and_is_gone_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tidepull, "__version__", "0.7.2")
+    monkeypatch.setattr(tidepull, "_FORMER", {"play_trial": ("run_trial", "0.7")})
+    expected = "tidepull.play_trial is called tidepull.run_trial since version 0.7 of tidepull"
+    with pytest.warns(DeprecationWarning, match=re.escape(expected)) as seen:
+        assert tidepull.play_trial is tidepull.run_trial
+    assert seen[0].filename == __file__
+    with pytest.warns(DeprecationWarning, match="goes with the next one"):
+        assert tidepull.play_trial is tidepull.run_trial  # every time, not once
+    for later in ("0.8.0", "1.0.0", "0.10.0"):
+        monkeypatch.setattr(tidepull, "__version__", later)
+        with pytest.raises(AttributeError, match=r"became tidepull\.run_trial in version 0\.7"):
+            _ = tidepull.play_trial
+
+
+def test_renamed_argument_warns_where_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sweep(folds: int = 1, n_folds: int | None = None) -> int:
+        if n_folds is not None:
+            deprecation.warn_renamed("sweep(n_folds=)", "sweep(folds=)", since="0.7")
+        return folds if n_folds is None else n_folds
+
+    monkeypatch.setattr(tidepull, "__version__", "0.7.0")
+    with pytest.warns(DeprecationWarning, match=re.escape("sweep(n_folds=) is called sweep(folds=)")) as seen:
+        assert sweep(n_folds=3) == 3
+    assert seen[0].filename == __file__
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert sweep(folds=3) == 3
+
+
+def test_no_old_name_has_outlived_its_version() -> None:
+    assert [name for name, (_, since) in tidepull._FORMER.items() if deprecation.is_over(since)] == []
+    assert all(now in tidepull.__all__ for now, _ in tidepull._FORMER.values())
