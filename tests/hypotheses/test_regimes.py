@@ -193,7 +193,7 @@ def test_blocks_with_a_context_are_ridge_regressions_on_the_rounds_of_their_regi
     precision = made.particles.noise[RIDGE] * np.eye(3) + X[mine].T @ X[mine]
     assert means[0] == pytest.approx(x[0] @ np.linalg.solve(precision, X[mine].T @ y[mine]), rel=1e-9)
     assert leverages[0] == pytest.approx(x[0] @ np.linalg.solve(precision, x[0]), rel=1e-9)
-    assert errors[0] == pytest.approx(x[0] @ np.linalg.solve(np.linalg.cholesky(precision).T, z), rel=1e-9)
+    assert errors[0] == pytest.approx(x[0] @ np.linalg.cholesky(np.linalg.inv(precision)) @ z, rel=1e-9)
 
 
 @pytest.mark.parametrize(("contextual", "shared"), [(False, False), (True, False), (True, True)])

@@ -73,37 +73,6 @@ def add_row(U: FloatArray, z: FloatArray, x: FloatArray, y: float, d: int) -> No
         y = c * y - s * u
 
 
-# A row is cut out before it is read: an index that is a sum might be negative, and then nothing vectorises.
-@inlined
-def weigh_inverse(
-    P: FloatArray, mu: FloatArray, phi: FloatArray, d: int, v: FloatArray
-) -> tuple[float, float]:
-    """v <- P phi of a block (P, mu): the mean phi.mu and the leverage phi.v."""
-    mean, leverage = 0.0, 0.0
-    for i in range(d):
-        row = P[i * d : i * d + d]
-        total = 0.0
-        for j in range(d):
-            total += row[j] * phi[j]
-        v[i] = total
-        mean += phi[i] * mu[i]
-        leverage += phi[i] * total
-    return mean, max(leverage, 0.0)
-
-
-@inlined
-def learn_inverse(P: FloatArray, mu: FloatArray, v: FloatArray, e: float, leverage: float, d: int) -> None:
-    """P <- P - v v' / (1 + leverage) and mu <- mu + v e / (1 + leverage), v = P phi; v is used up."""
-    step, root = e / (1 + leverage), 1 / math.sqrt(1 + leverage)
-    for i in range(d):
-        mu[i] += v[i] * step
-        v[i] *= root
-    for i in range(d):
-        row, u = P[i * d : i * d + d], v[i]
-        for j in range(d):
-            row[j] -= u * v[j]  # u * v[j] is v[j] * u, so P stays symmetric
-
-
 @inlined
 def log_student(e: float, a: float, scale2: float) -> float:
     """Log density of Student's t with 2a degrees of freedom."""

@@ -33,14 +33,13 @@ from tidepull.hypotheses.algebra import (
     compiled,
     factor,
     inlined,
-    learn_inverse,
     log_binary,
     log_student,
-    weigh_inverse,
     whiten,
     whiten_flat,
 )
 from tidepull.hypotheses.family import Window
+from tidepull.hypotheses.inverse import draw_inverse, learn_inverse, weigh_inverse
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
 from tidepull.types import BoolArray, FloatArray, IntArray
 
@@ -194,18 +193,10 @@ def _learn_inverse(bank: Bank, m: int, block: int, v: FloatArray, e: float, leve
 def _draw_weights(
     bank: Bank, m: int, block: int, noise: FloatArray, U: FloatArray, errors: FloatArray
 ) -> None:
-    """errors <- U' noise with U'U = P: what a draw of the weights is away from their mean, for s2 = 1."""
+    """`draw_inverse` of a block."""
     d = bank.dim[m]
     at = bank.mat_at[m] + block * d * d
-    largest = 0.0
-    for i in range(d):
-        largest = max(largest, bank.mat[at + i * d + i])
-    factor(bank.mat[at : at + d * d], 1e-15 * largest, 1.0, d, U)
-    for j in range(d):
-        errors[j] = 0.0
-    for i in range(d):
-        for j in range(i, d):
-            errors[j] += noise[i] * U[i, j]
+    draw_inverse(bank.mat[at : at + d * d], noise, d, U, errors)
 
 
 @inlined

@@ -23,7 +23,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.hypotheses.algebra import add_row, compiled, inlined, log_binary, log_student, whiten_flat
+from tidepull.hypotheses.algebra import compiled, inlined, log_binary, log_student
+from tidepull.hypotheses.inverse import begin_inverse, draw_inverse, learn_inverse, weigh_inverse, weigh_prior
 from tidepull.types import FloatArray, IntArray
 
 NOBODY = -1
@@ -42,7 +43,7 @@ class Particles(NamedTuple):
     moves: FloatArray  # (p, i, j) how often j followed i
     n: FloatArray  # (p, i, k) rewards
     s: FloatArray  # (p, i, k) ... and their sum
-    vec: FloatArray  # (p, i, k, d) z and U of a block, U'U = Lam, where there is a context
+    vec: FloatArray  # (p, i, k, d) mu and P of a block, P = Lam^-1, where there is a context
     mat: FloatArray  # (p, i, k, d * d)
     noise: FloatArray  # (a, b, a0, b0, what is kept of them in a round, lam0)
     settings: FloatArray  # (stay0, newness)
@@ -96,25 +97,17 @@ def ways_on(ps: Particles, p: int, moves: int, chances: FloatArray) -> None:
 
 @inlined
 def look(ps: Particles, p: int, i: int, k: int, x: FloatArray, v: FloatArray) -> tuple[float, float]:
-    """Mean and leverage of a block in a regime (-1: one that nobody has seen); fills v with U'^-1 x."""
+    """Mean and leverage of a block in a regime (-1: one that nobody has seen); fills v with P x where there is a
+    context."""
     ridge = ps.noise[5]
     d = x.shape[0]
     known = i != NOBODY and ps.n[p, i, k] > 0.0
     if d == 1:
         precision = ridge + (ps.n[p, i, k] if known else 0.0)
         return (ps.s[p, i, k] / precision if known else 0.0), 1 / precision
-    mean, leverage = 0.0, 0.0
-    for j in range(d):
-        v[j] = x[j]
     if not known:
-        for j in range(d):
-            v[j] /= math.sqrt(ridge)
-            leverage += v[j] * v[j]
-        return 0.0, leverage
-    whiten_flat(ps.mat[p, i, k], v, d)
-    for j in range(d):
-        mean += v[j] * ps.vec[p, i, k, j]
-        leverage += v[j] * v[j]
+        return 0.0, weigh_prior(x, ridge, d, v)
+    mean, leverage = weigh_inverse(ps.mat[p, i, k], ps.vec[p, i, k], x, d, v)
     return mean, leverage
 
 
@@ -140,15 +133,10 @@ def _score(
 def _learn(ps: Particles, p: int, k: int, x: FloatArray, y: float, v: FloatArray) -> None:
     d, i = x.shape[0], ps.now[p]
     if d > 1:
+        mean, leverage = look(ps, p, i, k, x, v)
         if ps.n[p, i, k] == 0.0:
-            root = math.sqrt(ps.noise[5])
-            for j in range(d):
-                ps.vec[p, i, k, j] = 0.0
-                for m in range(d):
-                    ps.mat[p, i, k, j * d + m] = root if j == m else 0.0
-        for j in range(d):
-            v[j] = x[j]
-        add_row(ps.mat[p, i, k], ps.vec[p, i, k], v, y, d)
+            begin_inverse(ps.mat[p, i, k], ps.vec[p, i, k], ps.noise[5], d)
+        learn_inverse(ps.mat[p, i, k], ps.vec[p, i, k], v, y - mean, leverage, d)
     ps.n[p, i, k] += 1.0
     ps.s[p, i, k] += y
 
@@ -165,10 +153,11 @@ def _copy(ps: Particles, p: int, q: int) -> None:
         for k in range(ps.n.shape[2]):
             ps.n[q, i, k], ps.s[q, i, k] = ps.n[p, i, k], ps.s[p, i, k]
             if d > 1 and ps.n[p, i, k] > 0.0:
+                mine, other = ps.mat[q, i, k], ps.mat[p, i, k]
                 for j in range(d):
                     ps.vec[q, i, k, j] = ps.vec[p, i, k, j]
                 for j in range(d * d):
-                    ps.mat[q, i, k, j] = ps.mat[p, i, k, j]
+                    mine[j] = other[j]
 
 
 @inlined
@@ -475,10 +464,15 @@ def shared_outlook(
     errors: FloatArray,
     leverages: FloatArray,
 ) -> None:
-    """Mean, error of one draw theta = U^-1 (U'^-1 eta + z) and leverage of every arm, where arms share a block."""
-    v = np.empty(X.shape[1])
+    """Mean, error of one draw of the weights and leverage of every arm, where arms share a block."""
+    d = X.shape[1]
+    v, error = np.empty(d), np.empty(d)
+    if i == NOBODY or ps.n[p, i, 0] == 0.0:
+        error[:] = z / math.sqrt(ps.noise[5])
+    else:
+        draw_inverse(ps.mat[p, i, 0], z, d, np.empty((d, d)), error)
     for arm in range(means.shape[0]):
         means[arm], leverages[arm] = look(ps, p, i, 0, X[arm], v)
         errors[arm] = 0.0
-        for j in range(X.shape[1]):
-            errors[arm] += v[j] * z[j]
+        for j in range(d):
+            errors[arm] += X[arm, j] * error[j]

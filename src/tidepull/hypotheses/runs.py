@@ -22,7 +22,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.hypotheses.algebra import add_row, compiled, inlined, log_binary, log_student, whiten_flat
+from tidepull.hypotheses.algebra import compiled, inlined, log_binary, log_student
+from tidepull.hypotheses.inverse import begin_inverse, draw_inverse, learn_inverse, weigh_inverse, weigh_prior
 from tidepull.types import FloatArray, IntArray
 
 NOBODY = -1
@@ -41,7 +42,7 @@ class Runs(NamedTuple):
     s: FloatArray  # (c, r, k) ... and their sum
     before_n: FloatArray  # (c, r, k) the same of the run that it ended
     before_s: FloatArray
-    vec: FloatArray  # (c, r, k, d) z and U of a block, U'U = Lam, where there is a context
+    vec: FloatArray  # (c, r, k, d) mu and P of a block, P = Lam^-1, where there is a context
     mat: FloatArray  # (c, r, k, d * d)
     noise: FloatArray  # (a, b, a0, b0, what is kept of them in a round, lam0)
     lead: IntArray  # (c) the heaviest run, or -1
@@ -102,40 +103,26 @@ def _begin(runs: Runs, c: int, t: int, moves: int) -> None:
 
 @inlined
 def _look(runs: Runs, c: int, r: int, k: int, x: FloatArray, v: FloatArray) -> tuple[float, float]:
-    """Mean and leverage of a block in run r; fills v with U'^-1 x."""
+    """Mean and leverage of a block in run r; fills v with P x where there is a context."""
     ridge = runs.noise[5]
     d = x.shape[0]
     if d == 1:
         precision = ridge + (0.0 if r == NOBODY else runs.n[c, r, k])
         return 0.0 if r == NOBODY else runs.s[c, r, k] / precision, 1 / precision
-    mean, leverage = 0.0, 0.0
-    for i in range(d):
-        v[i] = x[i]
     if r == NOBODY or runs.n[c, r, k] == 0.0:
-        for i in range(d):
-            v[i] /= math.sqrt(ridge)
-            leverage += v[i] * v[i]
-        return 0.0, leverage
-    whiten_flat(runs.mat[c, r, k], v, d)
-    for i in range(d):
-        mean += v[i] * runs.vec[c, r, k, i]
-        leverage += v[i] * v[i]
+        return 0.0, weigh_prior(x, ridge, d, v)
+    mean, leverage = weigh_inverse(runs.mat[c, r, k], runs.vec[c, r, k], x, d, v)
     return mean, leverage
 
 
 @inlined
-def _learn(runs: Runs, c: int, r: int, k: int, x: FloatArray, y: float, v: FloatArray) -> None:
-    d = x.shape[0]
+def _learn(runs: Runs, c: int, r: int, k: int, y: float, mean: float, leverage: float, v: FloatArray) -> None:
+    """Take in a reward of which `_look` said mean, leverage and v; v is used up."""
+    d = v.shape[0]
     if d > 1:
         if runs.n[c, r, k] == 0.0:
-            root = math.sqrt(runs.noise[5])
-            for i in range(d):
-                runs.vec[c, r, k, i] = 0.0
-                for j in range(d):
-                    runs.mat[c, r, k, i * d + j] = root if i == j else 0.0
-        for i in range(d):
-            v[i] = x[i]
-        add_row(runs.mat[c, r, k], runs.vec[c, r, k], v, y, d)
+            begin_inverse(runs.mat[c, r, k], runs.vec[c, r, k], runs.noise[5], d)
+        learn_inverse(runs.mat[c, r, k], runs.vec[c, r, k], v, y - mean, leverage, d)
     runs.n[c, r, k] += 1.0
     runs.s[c, r, k] += y
 
@@ -207,7 +194,7 @@ def observe_one(
             scores[r] = _likelihood(runs, c, r, k, y, binary, mean, leverage, d)
             errors[r] = (y - mean) ** 2 / (1 + leverage)
             top, awake = top if binary else max(top, scores[r]), True
-            _learn(runs, c, r, k, x, y, v)
+            _learn(runs, c, r, k, y, mean, leverage, v)
     if not awake:
         return math.nan
     if not binary:
@@ -350,10 +337,15 @@ def shared_outlook(
     errors: FloatArray,
     leverages: FloatArray,
 ) -> None:
-    """Mean, error of one draw theta = U^-1 (U'^-1 eta + z) and leverage of every arm, where arms share a block."""
-    v = np.empty(X.shape[1])
+    """Mean, error of one draw of the weights and leverage of every arm, where arms share a block."""
+    d = X.shape[1]
+    v, error = np.empty(d), np.empty(d)
+    if r == NOBODY or runs.n[0, r, 0] == 0.0:
+        error[:] = z / math.sqrt(runs.noise[5])
+    else:
+        draw_inverse(runs.mat[0, r, 0], z, d, np.empty((d, d)), error)
     for arm in range(means.shape[0]):
         means[arm], leverages[arm] = _look(runs, 0, r, 0, X[arm], v)
         errors[arm] = 0.0
-        for i in range(X.shape[1]):
-            errors[arm] += v[i] * z[i]
+        for i in range(d):
+            errors[arm] += X[arm, i] * error[i]
