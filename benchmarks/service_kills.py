@@ -1,9 +1,11 @@
 """`tidepull serve` is killed (SIGKILL) under load, again and again, and its ledger is audited each time.
 
-    python -m benchmarks.service_kills [--kills 100]
+    python -m benchmarks.service_kills [--kills 100] [--ledger sqlite|postgres]
+    python -m benchmarks.service_kills --table
 
 Six connections make named decisions, repeat some of them, and pay rewards. What was answered must be in the ledger as
-it was answered, once; whatever is repeated after the restart gets the same answer. Writes results/service_kills.csv.
+it was answered, once; whatever is repeated after the restart gets the same answer. Writes
+results/service_kills_LEDGER.csv; `--table` writes what they say into docs/service.md.
 """
 
 from __future__ import annotations
@@ -19,16 +21,22 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe
+from benchmarks.regret_rows import ROOT, write_between
 from benchmarks.wire import Connection, request
 from tidepull.online.agent import Agent
 from tidepull.online.records import Choice, Kind, unpack_reward
 
-OUT = Path(__file__).parents[1] / "results" / "service_kills.csv"
+LEDGERS = ("sqlite", "postgres")
+
+
+def results(ledger: str) -> Path:
+    return ROOT / "results" / f"service_kills_{ledger}.csv"
 
 
 class Shop:
@@ -67,6 +75,9 @@ class Shop:
 
     async def _ask(self, connection: Connection, data: bytes) -> Any:
         status, answer = await connection.ask(data)
+        while status == 503:  # the lease of the one that was killed has not ended yet
+            await asyncio.sleep(0.05)
+            status, answer = await connection.ask(data)
         if status != 200:
             raise RuntimeError(f"status {status}: {answer!r}")
         return json.loads(answer)
@@ -80,7 +91,7 @@ class Shop:
         os.kill(pid, signal.SIGKILL)
 
 
-def audited(path: Path, shop: Shop) -> list[str]:
+def audited(path: str, shop: Shop) -> list[str]:
     """What of all that was told is not in the ledger, or is there otherwise, or twice."""
     with Agent(path, read_only=True) as agent:
         records = list(agent._desk.ledger.tail(0))
@@ -109,36 +120,74 @@ def audited(path: Path, shop: Shop) -> list[str]:
     return faults
 
 
-def main() -> None:
+def killed(kills: int, policy: str, db: str | None, folder: Path) -> Iterator[dict[str, int]]:
+    """Kill, audit, start again."""
     from tests.online.service.houses import SHOP
     from tests.online.service.running import running
 
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--kills", type=int, default=100)
-    parser.add_argument("--policy", default="bernoulli-ts")
-    given = parser.parse_args()
-    rng, shop, rows = random.Random(1), Shop(), []
-    with tempfile.TemporaryDirectory() as folder:
-        for kill in range(given.kills):
-            with running(Path(folder)) as service:
-                if kill == 0:
-                    assert service.ask("POST", "/v1/agents", {**SHOP, "policy": given.policy})[0] == 201
-                wanted = len(shop.told) + rng.randrange(50, 400)
-                killer = threading.Thread(
-                    target=shop.wait_and_kill, args=(service.pid, wanted, rng.random() * 0.02)
-                )
-                killer.start()
-                asyncio.run(shop.busy(service.port, service.token, 6))
-                killer.join()
-            faults = audited(Path(folder) / "shop.db", shop)
-            rows.append({"kill": kill + 1, "told": len(shop.told), "faults": len(faults)})
-            print(rows[-1], *faults[:3], flush=True)
-    with OUT.open("w", newline="") as handle:
-        handle.write(f"# {describe()}; {given.policy}\n")
+    rng, shop = random.Random(1), Shop()
+    given = {} if db is None else {"db": db}
+    where = str(folder / "shop.db") if db is None else f"{db}&agent=shop"
+    for kill in range(kills):
+        with running(folder, **given) as service:
+            if kill == 0:
+                assert service.ask("POST", "/v1/agents", {**SHOP, "policy": policy})[0] == 201
+            wanted = len(shop.told) + rng.randrange(50, 400)
+            killer = threading.Thread(
+                target=shop.wait_and_kill, args=(service.pid, wanted, rng.random() * 0.02)
+            )
+            killer.start()
+            asyncio.run(shop.busy(service.port, service.token, 6))
+            killer.join()
+        faults = audited(where, shop)
+        yield {"kill": kill + 1, "told": len(shop.told), "faults": len(faults)}
+        print(*faults[:3], end="", flush=True)
+
+
+def run(kills: int, policy: str, ledger: str) -> None:
+    from tests.postgres import private
+
+    rows = []
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        db = stack.enter_context(private()).url() if ledger == "postgres" else None
+        for row in killed(kills, policy, db, folder):
+            rows.append(row)
+            print(row, flush=True)
+    with results(ledger).open("w", newline="") as handle:
+        handle.write(f"# {describe()}; {policy}, {ledger}\n")
         writer = csv.DictWriter(handle, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
-    print(f"{given.kills} kills, {len(shop.told)} answers, {sum(row['faults'] for row in rows)} faults")
+
+
+def table() -> list[str]:
+    """What the committed results say."""
+    made = [
+        "| ledger | kills (SIGKILL) | answers that were audited | lost, doubled or changed |",
+        "|---|---|---|---|",
+    ]
+    for ledger in LEDGERS:
+        with results(ledger).open() as handle:
+            rows = list(csv.DictReader(line for line in handle if not line.startswith("#")))
+        faults = sum(int(row["faults"]) for row in rows)
+        made.append(f"| {ledger} | {len(rows)} | {int(rows[-1]['told']):,} | {faults} |")
+    return made
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=100)
+    parser.add_argument("--policy", default="bernoulli-ts")
+    parser.add_argument("--ledger", choices=LEDGERS, default="sqlite")
+    parser.add_argument(
+        "--table", action="store_true", help="write the table of docs/service.md, kill nothing"
+    )
+    given = parser.parse_args()
+    if given.table:
+        write_between(ROOT / "docs" / "service.md", "kills", "\n".join(table()))
+    else:
+        run(given.kills, given.policy, given.ledger)
 
 
 if __name__ == "__main__":

@@ -19,22 +19,24 @@ PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.online.service.running"])
 
 
-def main(root: str, pipe: Any, patience: float) -> None:
+def main(root: str, pipe: Any, patience: float, given: dict[str, Any]) -> None:
     server.PATIENCE = patience  # type: ignore[assignment]
-    door = server.prepare(server.Choices(root, log=Path(root) / "access.jsonl"))
+    beside = Path(root)
+    chosen: dict[str, Any] = {"db": root, "tokens": beside / "tokens.json", "log": beside / "access.jsonl"}
+    door = server.prepare(server.Choices(**{**chosen, **given}))
     server.serve(door, "127.0.0.1", 0, pipe.send)
 
 
 class Running:
-    """A service that listens at `port`; `token` may do everything."""
+    """A service that listens at `port`; `token` may do everything. `given` are other choices at its start."""
 
-    def __init__(self, root: Path, patience: float = 10.0) -> None:
+    def __init__(self, root: Path, patience: float = 10.0, **given: Any) -> None:
         self.root = root
         clear, token = new_token(("*",), ("admin",))
         write_tokens(root / "tokens.json", {token.id: token})
         self.token = clear
         here, there = PROCESSES.Pipe()
-        self.process = PROCESSES.Process(target=main, args=(str(root), there, patience), daemon=True)
+        self.process = PROCESSES.Process(target=main, args=(str(root), there, patience, given), daemon=True)
         self.process.start()
         assert here.poll(60), "the service did not start"
         self.url: str = here.recv()
@@ -70,8 +72,8 @@ class Running:
 
 
 @contextmanager
-def running(root: Path, patience: float = 10.0) -> Iterator[Running]:
-    service = Running(root, patience)
+def running(root: Path, patience: float = 10.0, **given: Any) -> Iterator[Running]:
+    service = Running(root, patience, **given)
     try:
         yield service
     finally:
