@@ -126,7 +126,7 @@ def killed(kills: int, policy: str, db: str | None, folder: Path) -> Iterator[di
     from tests.online.service.running import running
 
     rng, shop = random.Random(1), Shop()
-    given = {} if db is None else {"db": db}
+    given: dict[str, Any] = {} if db is None else {"db": db}
     where = str(folder / "shop.db") if db is None else f"{db}&agent=shop"
     for kill in range(kills):
         with running(folder, **given) as service:

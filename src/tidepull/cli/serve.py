@@ -45,6 +45,12 @@ def serve(
     here: str = typer.Option(
         "", "--here", metavar="URL", help="Where other services that share the database reach this one."
     ),
+    personalizer: str = typer.Option(
+        None,
+        "--personalizer",
+        metavar="NAME",
+        help="Take calls of Azure Personalizer's clients for this agent; it is made when the first one comes.",
+    ),
     requests: float = typer.Option(
         10_000.0, "--requests", min=1, help="Requests a second that one token may make."
     ),
@@ -58,7 +64,7 @@ def serve(
     except ModuleNotFoundError:
         raise MissingExtraError("tidepull serve", "serve") from None
     limits = Limits(requests=requests, agents=agents)
-    choices = Choices(db, host, port, tokens, insecure, quiet, log, audit, here, limits)
+    choices = Choices(db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits)
     where = db.rpartition("@")[2] if "://" in db else db  # a URL may have a password in it
     run(prepare(choices), host, port, lambda url: say(f"listening on {url}; agents in {where}"))
 

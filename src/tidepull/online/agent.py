@@ -184,6 +184,19 @@ class Agent:
         """Like `reward`, but safe only when `commit` has returned."""
         return self._paid(id, reward, at, key)[1]
 
+    def activate_ahead(self, id: str) -> bool:
+        """A decision that was asked for as deferred counts from now on; False if it does already. Safe only when
+        `commit` has returned."""
+        with self._lock:
+            self._ready()
+            return self._desk.activate(id, self._desk.decisions.find(id))
+
+    def chances(self, id: str) -> dict[str, float]:
+        """The chance that every arm had which could be chosen in a decision, by label."""
+        with self._lock:
+            self._ready()
+            return self._desk.chances(self._desk.decisions.find(id))
+
     def commit(self) -> None:
         """Return when everything so far is safe; any thread may call it while others take steps."""
         self._desk.flush()

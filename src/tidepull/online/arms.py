@@ -238,6 +238,6 @@ def features_of(label: Any, given: Any) -> Mapping[str, Any] | None:
 
 def label_of(label: Any) -> str:
     """A label, checked."""
-    if not isinstance(label, str) or not label or len(label) > 200:
-        raise ArmError(f"the label of an arm must be text of 1 to 200 characters, got {label!r}")
+    if not isinstance(label, str) or not label or len(label) > 256:
+        raise ArmError(f"the label of an arm must be text of 1 to 256 characters, got {label!r}")
     return label

@@ -20,13 +20,16 @@ REMEMBERED = 8192
 
 @dataclass(slots=True)
 class Known:
-    """A decision and what has come for it so far; `over`: nothing can come any more."""
+    """A decision and what has come for it so far; `over`: nothing can come any more. `deferred`: nothing counts until
+    it is activated; rewards are `held`."""
 
     record: Record
     choice: Choice
     paid: list[Record] = field(default_factory=list)
     over: bool = False
     id: str | None = None
+    deferred: bool = False
+    held: list[Record] = field(default_factory=list)
 
 
 class Decisions:
@@ -73,8 +76,8 @@ class Decisions:
 
     def named(self, name: Any) -> Known | None:
         """The decision that its caller named so."""
-        if not isinstance(name, str) or not 0 < len(name) <= 200 or name.startswith(OURS):
-            raise DecisionError(f"an id must be text of 1 to 200 characters, got {name!r}")
+        if not isinstance(name, str) or not 0 < len(name) <= 256 or name.startswith(OURS):
+            raise DecisionError(f"an id must be text of 1 to 256 characters, got {name!r}")
         seq = self._names.get(name)
         if seq is not None and seq in self._known:
             return self._known[seq]
@@ -86,12 +89,15 @@ class Decisions:
         if record.seq in self._known:
             return self._known[record.seq]
         about = self._ledger.about(record.seq)
+        kinds = {other.kind for other in about}
         return self.remember(
             Known(
                 record,
                 Choice.unpack(record.body),
                 [other for other in about if other.kind is Kind.REWARD],
-                any(other.kind is Kind.DUE for other in about),
+                Kind.DUE in kinds,
+                deferred=Kind.DEFERRED in kinds and Kind.ACTIVATED not in kinds,
+                held=[other for other in about if other.kind is Kind.HELD],
             )
         )
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+import numpy as np
+
 from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
 from tidepull.online.clock import Clock
 from tidepull.online.decisions import Decisions, Known
@@ -26,13 +28,15 @@ from tidepull.types import Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller asks of `Desk.decide_all`: the arguments of `Agent.choose`."""
+    """What a caller asks of `Desk.decide_all`: the arguments of `Agent.choose`. `deferred`: it counts for nothing until
+    it is activated."""
 
     context: Mapping[str, Any] | None = None
     arms: Sequence[str] | None = None
     subject: str | None = None
     at: float | str | None = None
     id: str | None = None
+    deferred: bool = False
 
 
 _AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
@@ -145,7 +149,24 @@ class Desk:
         if isinstance(prepared, Known):
             return prepared
         again = None if request.id is None else self.decisions.named(request.id)
-        return again or self.decide(prepared, request.id)
+        if again is not None:
+            return again
+        known = self.decide(prepared, request.id)
+        if request.deferred:
+            with self._step():
+                self._append(Kind.DEFERRED, known.record.at, ref=known.record.seq)
+            known.deferred = True
+        return known
+
+    def chances(self, known: Known) -> dict[str, float]:
+        """The chance that each arm had which could be chosen in a decision."""
+        choice, arms = known.choice, self.mind.arms
+        shares = np.zeros(arms.room)
+        shares[: len(choice.counts)] = choice.counts / max(1, int(choice.counts.sum()))
+        available = np.zeros(arms.room, bool)
+        available[: len(choice.available)] = choice.available
+        chances = self.mind.chances(choice.group, shares, available)
+        return {arms.label(place): float(chances[place]) for place in np.flatnonzero(available).tolist()}
 
     def _require_fitting(self, contexts: Sequence[Mapping[str, Any]]) -> None:
         """While the schema is guessed, contexts of one batch must also fit each other."""
@@ -173,10 +194,10 @@ class Desk:
 
     def _same_context(self, context: Any, stored: dict[str, Any]) -> bool:
         """As it was cleaned then: by the schema, or before there was one."""
-        if plain_context(context) == stored:
-            return True
         schema = self.mind.learning.schema
-        return schema is not None and self._hidden(schema.clean(context)) == stored
+        if schema is not None and self._hidden(schema.clean(context)) == stored:
+            return True
+        return (schema is None or schema.guessed) and plain_context(context) == stored
 
     def _same_arms(self, arms: Any, known: Known) -> bool:
         then = known.choice.available
@@ -191,6 +212,8 @@ class Desk:
     def reward(self, id: str, known: Known, value: float, at: Any, key: str | None) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
         moment = self._stamp(at)
+        if known.deferred:
+            return self._held(id, known, value, moment)
         key = (
             key if self.settings.again == "add" else None
         )  # elsewhere the value itself says whether it is news
@@ -211,6 +234,29 @@ class Desk:
             )
             known.paid.append(record)
             return record
+
+    def _held(self, id: str, known: Known, value: float, moment: float) -> tuple[Record, bool]:
+        """A reward waits until its decision is activated; where one may not change, the first one counts."""
+        if known.held and self.settings.again == "refuse":
+            return known.held[0], False
+        self._require_in_time(id, known, moment)
+        with self._step():
+            record = self._append(Kind.HELD, moment, ref=known.record.seq, body=pack_reward(value))
+        known.held.append(record)
+        return record, True
+
+    def activate(self, id: str, known: Known) -> bool:
+        """A deferred decision counts from now on, with the rewards that have come; False if it does already."""
+        if not known.deferred:
+            return False
+        moment = self._stamp(None)
+        self._require_in_time(id, known, moment)
+        with self._step():
+            self._append(Kind.ACTIVATED, moment, ref=known.record.seq)
+            known.deferred = False
+        for record in known.held:
+            self.pay(known, unpack_reward(record.body), moment)
+        return True
 
     def _repeated(self, id: str, known: Known, value: float, key: str | None) -> Record | None:
         """The record that says the same already; another reward is an error, unless it may be added or replace."""
@@ -254,7 +300,7 @@ class Desk:
         seq = known.record.seq
         if not known.over and (self.settings.learns_when_due or not known.paid):
             rewards = [unpack_reward(record.body) for record in known.paid]
-            final = self.settings.default_reward
+            final = None if known.deferred else self.settings.default_reward
             if rewards:
                 final = sum(rewards) if self.settings.again == "add" else rewards[-1]
             if final is not None:

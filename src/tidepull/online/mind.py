@@ -65,7 +65,7 @@ class Mind:
         made: list[tuple[int, float, FloatArray]] = []
 
         def pick(shares: FloatArray) -> int:
-            chances = self._chances(group, shares, asked.available)
+            chances = self.chances(group, shares, asked.available)
             arm = drawn(chances, unit(self._salt, "arm", self.decisions))
             made.append((arm, float(chances[arm]), shares))
             return arm if asked.played is None else asked.played
@@ -90,7 +90,8 @@ class Mind:
         of = ("decision", self.decisions) if asked.subject is None else ("subject", asked.subject.hex())
         return Group.CONTROL if unit(self._salt, "group", *of) < self.settings.control else Group.POLICY
 
-    def _chances(self, group: Group, shares: FloatArray, available: BoolArray) -> FloatArray:
+    def chances(self, group: Group, shares: FloatArray, available: BoolArray) -> FloatArray:
+        """What each arm's chance is, given who chooses and how often each came out best in the policy's draws."""
         if group is not Group.CONTROL:
             if self._unbounded:
                 return shares

@@ -30,6 +30,9 @@ class Kind(IntEnum):
     NOTE = 9
     REST = 10  # only upkeep
     SETTING = 11
+    DEFERRED = 12  # a decision that counts for nothing until it is activated
+    ACTIVATED = 13
+    HELD = 14  # a reward that came before its decision was activated
 
 
 class Group(IntEnum):

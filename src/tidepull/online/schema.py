@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import ContextError, ParameterError
+from tidepull.online import hashed  # noqa: F401 - one more kind of field
 from tidepull.online.clock import Clock
 from tidepull.online.fields import Field, FieldError, State, field_of
 from tidepull.types import FloatArray

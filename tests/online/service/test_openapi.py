@@ -20,7 +20,7 @@ from tidepull.online.service.routes import OPERATIONS
 def test_examples_of_an_operation_fit_its_types(operation: Operation) -> None:
     if operation.body is not None:
         operation.read(msgspec.json.encode(operation.example))
-    assert operation.answered is not None
+    assert (operation.answered is None) == (operation.status == 204)
     if operation.answer not in (None, dict):
         msgspec.convert(operation.answered, operation.answer)
 
@@ -39,11 +39,11 @@ def test_description_names_every_path_and_scope(house: House) -> None:
 
 
 def _good(method: dict[str, Any]) -> list[Any]:
-    return [answer for status, answer in method["responses"].items() if status.startswith("2")]
+    return [answer for status, answer in method["responses"].items() if status in ("200", "201")]
 
 
 def test_whatever_schemathesis_sends_is_answered_as_described(tmp_path: Path) -> None:
-    with running(tmp_path) as service:
+    with running(tmp_path, personalizer="menu") as service:
         sent = fuzzed(service, examples=3)
     assert len(sent) == len(OPERATIONS)
     assert min(sent.values()) >= 1

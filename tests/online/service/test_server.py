@@ -128,5 +128,5 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed_under
             killer.join()
             service.process.join()
             assert service.process.exitcode == -signal.SIGKILL
-        assert audited(tmp_path / "shop.db", shop) == []
+        assert audited(str(tmp_path / "shop.db"), shop) == []
     assert len(shop.told) > 150

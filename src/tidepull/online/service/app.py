@@ -21,11 +21,13 @@ from tidepull.online.service.limits import read_body
 from tidepull.online.service.operation import JSON, Call, Operation, Raw
 from tidepull.online.service.problems import CONTENT_TYPE, HttpError, problem_of
 from tidepull.online.service.routes import OPERATIONS
+from tidepull.online.service.routes.personalizer import error_of
 from tidepull.online.service.service import Service
 
 _LOG = logging.getLogger("tidepull.serve")
 _REQUEST_ID = re.compile(rb"^[A-Za-z0-9._-]{1,64}$")
 _LOOPBACK = re.compile(rb"^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$", re.IGNORECASE)
+PERSONALIZER, KEY = "/personalizer/", b"ocp-apim-subscription-key"
 SECURITY: tuple[tuple[bytes, bytes], ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
@@ -46,7 +48,10 @@ def make_app(service: Service, pages: list[BaseRoute] | None = None) -> Door:
     by_path: dict[str, dict[str, Operation]] = {}
     for operation in OPERATIONS:
         by_path.setdefault(operation.path, {})[operation.method] = operation
-    routes = [Route(path, Resource(service, methods)) for path, methods in by_path.items()]
+    routes = [
+        Route(path.replace("{eventId}", "{eventId:path}"), Resource(service, methods))
+        for path, methods in by_path.items()
+    ]
     return Door(service, [*routes, *(pages or [])])
 
 
@@ -106,7 +111,7 @@ class Door:
                     500, f"Something went wrong here; the log has it under request {request}."
                 )
             if not sent:
-                await _send_problem(guarded, problem, request)
+                await _send_problem(guarded, problem, request, scope["path"].startswith(PERSONALIZER))
         self._wrote_down(scope, trace, time.perf_counter() - started)
 
     def _wrote_down(self, scope: Any, trace: Trace, seconds: float) -> None:
@@ -163,8 +168,11 @@ class Resource:
         trace: Trace = scope["tidepull"]
         trace.operation = operation
         name: str = scope["path_params"].get("name", "")
+        if operation.errors is not None and self._service.personalizer is not None:
+            name = self._service.personalizer.name
         token = self._authorised(operation, trace, name)
-        call = Call(self._service, token, trace.request, trace.headers, name)
+        event: str = scope["path_params"].get("eventId", "")
+        call = Call(self._service, token, trace.request, trace.headers, name, event)
         call.forwarded = MARK in trace.headers
         body = b""
         if operation.body is not None:
@@ -185,9 +193,12 @@ class Resource:
     def _authorised(self, operation: Operation, trace: Trace, name: str) -> Token:
         if operation.scope is None:
             return _NOBODY
-        token = trace.token = self._service.tokens.who(trace.headers.get(b"authorization"))
+        given = trace.headers.get(b"authorization")
+        if operation.errors is not None and (key := trace.headers.get(KEY)) is not None:
+            given = b"Bearer " + key
+        token = trace.token = self._service.tokens.who(given)
         self._service.rates.take(token.id)
-        if isinstance(operation.scope, Scope) and operation.per_agent:
+        if isinstance(operation.scope, Scope) and name:
             require(token, operation.scope, name)
         return token
 
@@ -203,7 +214,7 @@ class Resource:
 def _require_once(headers: list[tuple[bytes, bytes]]) -> None:
     """Headers that decide something must not contradict themselves."""
     names = [name for name, _ in headers]
-    for name in (b"authorization", b"content-type", b"content-encoding", b"idempotency-key", b"host"):
+    for name in (b"authorization", b"content-type", b"content-encoding", b"idempotency-key", b"host", KEY):
         if names.count(name) > 1:
             raise HttpError(400, f"The header {name.decode()} came more than once.")
 
@@ -219,11 +230,15 @@ async def _send(
     send: Any, status: int, data: bytes, content_type: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
 ) -> None:
     length = str(len(data)).encode()
-    start = [(b"content-type", content_type), (b"content-length", length), *headers]
+    start = [(b"content-type", content_type), (b"content-length", length), *headers] if status != 204 else []
     await send({"type": "http.response.start", "status": status, "headers": start})
     await send({"type": "http.response.body", "body": data})
 
 
-async def _send_problem(send: Any, problem: HttpError, request: str) -> None:
+async def _send_problem(send: Any, problem: HttpError, request: str, personalizer: bool) -> None:
     headers = tuple((name.encode(), value.encode()) for name, value in problem.headers.items())
+    if personalizer:
+        status, body = error_of(problem)
+        await _send(send, status, msgspec.json.encode(body), JSON, headers)
+        return
     await _send(send, problem.status, msgspec.json.encode(problem.body(request)), CONTENT_TYPE, headers)

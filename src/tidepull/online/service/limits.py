@@ -9,7 +9,7 @@ from typing import Any
 
 from tidepull.online.service.problems import HttpError
 
-MOST_FIELDS, MOST_TEXT, MOST_TAGS, MOST_NAME = 256, 1000, 256, 200
+MOST_FIELDS, MOST_TEXT, MOST_TAGS, MOST_NAME = 256, 1000, 256, 256
 """Of one context: fields, characters of a text, entries of a list; characters of a name."""
 
 

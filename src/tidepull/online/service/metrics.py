@@ -32,6 +32,12 @@ class Metrics:
         self._rewards = Counter(
             "tidepull_rewards_total", "Rewards that were news.", ["agent"], registry=self.registry
         )
+        self._ignored = Counter(
+            "tidepull_personalizer_rewards_ignored_total",
+            "Rewards through Personalizer's interface that had no effect: second, or late.",
+            ["why"],
+            registry=self.registry,
+        )
         self._commits = Histogram(
             "tidepull_commit_seconds", "How long a commit took.", buckets=_FAST, registry=self.registry
         )
@@ -86,6 +92,10 @@ class Metrics:
     def forwarded(self, outcome: str) -> None:
         """Another shard was asked."""
         self._forwarded.labels(outcome).inc()
+
+    def ignored(self, why: str) -> None:
+        """A reward came through Personalizer's interface that has no effect."""
+        self._ignored.labels(why).inc()
 
     def forget(self, agent: str) -> None:
         """An agent is gone."""

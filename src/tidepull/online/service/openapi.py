@@ -41,9 +41,9 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
 
 @lru_cache(maxsize=4)
 def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
-    types = {kind for op in operations for kind in (op.answer, op.body) if kind not in (None, dict)} | {
-        ProblemBody
-    }
+    types = {
+        kind for op in operations for kind in (op.answer, op.body, op.errors) if kind not in (None, dict)
+    } | {ProblemBody}
     _, components = msgspec.json.schema_components(sorted(types, key=str), ref_template=_REF)
     paths: dict[str, Any] = {}
     for operation in operations:
@@ -61,7 +61,8 @@ def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
         "components": {
             "schemas": components,
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "`tidepull token new`"}
+                "token": {"type": "http", "scheme": "bearer", "description": "`tidepull token new`"},
+                "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
             },
         },
         "security": [{"token": []}],
@@ -76,6 +77,8 @@ def _described(operation: Operation) -> dict[str, Any]:
     }
     if operation.scope is None:
         said["security"] = []
+    elif operation.errors is not None:
+        said["security"] = [{"key": []}, {"token": []}]
     elif operation.scope != "any":
         said["description"] = f"Needs the scope `{operation.scope}`."
     if parameters := [*_path(operation), *_query(operation), *operation.parameters]:
@@ -87,23 +90,24 @@ def _described(operation: Operation) -> dict[str, Any]:
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
+    said: dict[str, Any] = {str(operation.status): _good(operation)}
+    errors, kind = ProblemBody, "application/problem+json"
+    if operation.errors is not None:
+        errors, kind = operation.errors, "application/json"
+    for status in sorted(_statuses(operation)):
+        said[str(status)] = {"description": _SAID[status], "content": {kind: {"schema": _ref(errors)}}}
+    return said
+
+
+def _good(operation: Operation) -> dict[str, Any]:
+    if operation.status == 204:
+        return {"description": operation.summary}
     content: dict[str, Any] = {"example": operation.answered}
     if operation.answer is not None:
         content["schema"] = {"type": "object"} if operation.answer is dict else _ref(operation.answer)
     else:
         content["schema"] = {"type": "string"}
-    said = {
-        str(operation.status): {
-            "description": operation.summary,
-            "content": dict.fromkeys(operation.content_types, content),
-        }
-    }
-    for status in sorted(_statuses(operation)):
-        said[str(status)] = {
-            "description": _SAID[status],
-            "content": {"application/problem+json": {"schema": _ref(ProblemBody)}},
-        }
-    return said
+    return {"description": operation.summary, "content": dict.fromkeys(operation.content_types, content)}
 
 
 def _statuses(operation: Operation) -> set[int]:
@@ -116,10 +120,15 @@ def _statuses(operation: Operation) -> set[int]:
         statuses |= {400, 408, 413, 415, 422}
     if operation.query is not None:
         statuses |= {422}
+    if operation.errors is not None:
+        statuses = (statuses | {400}) - {413, 422}
     return statuses
 
 
 def _path(operation: Operation) -> list[dict[str, Any]]:
+    if "{eventId}" in operation.path:
+        event = {"type": "string", "minLength": 1, "maxLength": 256}
+        return [{"name": "eventId", "in": "path", "required": True, "schema": event, "example": "visit 17"}]
     if not operation.per_agent:
         return []
     schema = {"type": "string", "pattern": NAME}

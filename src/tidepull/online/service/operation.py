@@ -29,6 +29,7 @@ class Call:
     request: str
     headers: dict[bytes, bytes]
     name: str = ""
+    event: str = ""
     body: Any = None
     query: Any = None
     forwarded: bool = False
@@ -52,7 +53,7 @@ class Raw:
 @dataclass(frozen=True, eq=False)
 class Operation:
     """A method of a path. `scope` None: nobody is asked for a token; "any": any valid one will do. `problems` are the
-    statuses that it may answer besides those that all do."""
+    statuses that it may answer besides those that all do; `errors` is their form where they are no problem+json."""
 
     method: str
     path: str
@@ -69,6 +70,7 @@ class Operation:
     answered: Any = None
     content_types: tuple[str, ...] = ("application/json",)
     parameters: tuple[dict[str, Any], ...] = field(default=())
+    errors: Any = None
 
     @property
     def per_agent(self) -> bool:

@@ -25,6 +25,8 @@ from tidepull.online.service.auth import Tokens
 from tidepull.online.service.dashboard import pages
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits
+from tidepull.online.service.messages import NAME
+from tidepull.online.service.personalizer import Personalizer
 from tidepull.online.service.problems import HttpError
 from tidepull.online.service.service import Service
 from tidepull.online.service.stores import Directory, SharedDatabase, Store
@@ -54,6 +56,7 @@ class Choices:
     log: Path | None = None
     audit: Path | None = None
     here: str = ""
+    personalizer: str | None = None
     limits: Limits = field(default_factory=Limits)
 
 
@@ -70,7 +73,15 @@ def prepare(choices: Choices) -> Door:
     beside = path.parent if shared and path is not None else None if shared else Path(choices.db)
     audit = choices.audit or (None if beside is None else beside / AUDIT)
     journal = Journal(None if choices.quiet else _access(choices.log), audit)
-    return make_app(Service(store, Tokens(path), choices.limits, journal), pages())
+    service = Service(store, Tokens(path), choices.limits, journal)
+    if choices.personalizer is not None:
+        if not re.match(NAME, choices.personalizer):
+            raise ParameterError(
+                "--personalizer must name an agent: up to 63 of a-z, 0-9, - and _, beginning with a letter or number, "
+                f"got {choices.personalizer!r}"
+            )
+        service.personalizer = Personalizer(choices.personalizer)
+    return make_app(service, pages())
 
 
 def _require_safe(choices: Choices, path: Path | None) -> None:

@@ -17,6 +17,7 @@ from tidepull.online.service.hosting import Hosted, Hosting
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits, Rates
 from tidepull.online.service.metrics import Metrics
+from tidepull.online.service.personalizer import Personalizer
 from tidepull.online.service.stores import Store
 
 _LOG = logging.getLogger("tidepull.serve")
@@ -45,6 +46,7 @@ class Service:
     journal: Journal
     metrics: Metrics = field(default_factory=Metrics)
     status: Literal["ok", "starting", "stopping"] = "starting"
+    personalizer: Personalizer | None = None
 
     def __post_init__(self) -> None:
         self.rates = Rates(self.limits.requests)

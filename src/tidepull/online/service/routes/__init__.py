@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 from tidepull.online.service.operation import Operation
-from tidepull.online.service.routes import agents, arms, decisions, health, insight, learning, rewards
+from tidepull.online.service.routes import (
+    agents,
+    arms,
+    decisions,
+    health,
+    insight,
+    learning,
+    personalizer,
+    rewards,
+)
 
 OPERATIONS: list[Operation] = [
     *decisions.OPERATIONS,
     *rewards.OPERATIONS,
+    *personalizer.OPERATIONS,
     *agents.OPERATIONS,
     *arms.OPERATIONS,
     *learning.OPERATIONS,

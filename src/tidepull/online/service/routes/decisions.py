@@ -5,6 +5,7 @@ from __future__ import annotations
 from tidepull.online.answers import Decision
 from tidepull.online.desk import Request
 from tidepull.online.service.auth import Scope
+from tidepull.online.service.limits import MOST_NAME
 from tidepull.online.service.messages import ChooseBatch, ChooseBody, DecisionMade, DecisionsMade
 from tidepull.online.service.operation import Call, Operation
 from tidepull.online.service.problems import HttpError
@@ -44,8 +45,8 @@ def _key(call: Call) -> str | None:
     if header is None:
         return None
     key = header.decode("latin-1")
-    if not 0 < len(key) <= 200 or not key.isprintable():
-        raise HttpError(422, "The Idempotency-Key must have 1 to 200 printable characters.")
+    if not 0 < len(key) <= MOST_NAME or not key.isprintable():
+        raise HttpError(422, "The Idempotency-Key must have 1 to 256 printable characters.")
     if call.body.id not in (None, key):
         raise HttpError(422, "The Idempotency-Key and the field `id` differ: give one of them.")
     return key
@@ -93,7 +94,7 @@ OPERATIONS = [
                 "in": "header",
                 "required": False,
                 "description": "Another way to give `id`: the same key with the same body is the same decision again.",
-                "schema": {"type": "string", "minLength": 1, "maxLength": 200, "pattern": "^[!-~]+$"},
+                "schema": {"type": "string", "minLength": 1, "maxLength": MOST_NAME, "pattern": "^[!-~]+$"},
                 "example": "visit-17",
             },
         ),

@@ -1,0 +1,164 @@
+"""Personalizer's interface over one agent: actions are arms, added as they appear; features are one hashed field.
+
+Its words: an event is a decision, an action an arm, the reward wait time is `reward_within`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
+from tidepull.online.agent import Agent
+from tidepull.online.desk import Request
+from tidepull.online.hashed import Hashed
+from tidepull.online.service.hosting import Hosted, Hosting
+from tidepull.online.service.problems import HttpError
+
+FIELD = "features"
+"""The one field of the agent's contexts."""
+
+MOST_ACTIONS = 1000
+"""Actions that an agent ever gets to know."""
+
+WAIT = 600.0
+DEFAULTS: dict[str, Any] = {"reward_within": WAIT, "default_reward": 0.0, "again": "refuse"}
+"""Personalizer's own: ten minutes, then 0; the earliest reward counts."""
+
+SHARED = "FromUrl."
+"""Where Personalizer's logs keep what came as `contextFeatures`."""
+
+
+def settings(actions: Iterable[str], **chosen: Any) -> dict[str, Any]:
+    """What an agent behind this interface is made of."""
+    return {"arms": list(actions), "context": {FIELD: Hashed()}, **DEFAULTS, **chosen}
+
+
+def context_of(features: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """The context of a decision: all objects in one; what has a name twice is a list."""
+    merged: dict[str, list[Any]] = {}
+    for part in features or ():
+        for name, value in part.items():
+            merged.setdefault(name, []).append(value)
+    return {FIELD: {name: found if len(found) > 1 else found[0] for name, found in merged.items()}}
+
+
+def logged_context(flat: Mapping[str, Any]) -> dict[str, Any]:
+    """The context of a decision from a log, as `context_of` would have had it."""
+    return {FIELD: {name.removeprefix(SHARED): value for name, value in flat.items()}}
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call of `rank`: actions in order, those that must not be chosen, features, and whether it waits for
+    `activate`."""
+
+    event: str
+    actions: list[str]
+    excluded: set[str]
+    features: Sequence[Mapping[str, Any]] | None
+    deferred: bool
+
+
+class Personalizer:
+    """The agent of that name, behind Personalizer's interface."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._growing = asyncio.Lock()
+
+    async def agent(self, hosting: Hosting, actions: Sequence[str]) -> Hosted:
+        """The agent, with an arm for every action; made when the first call comes."""
+        try:
+            hosted = await hosting.get(self.name)
+        except HttpError as error:
+            if error.status != 404:
+                raise
+            hosted = await self._made(hosting, actions)
+        if not set(actions) <= _known(hosted.agent):
+            async with self._growing:
+                await hosted.elsewhere(lambda agent: _grow(agent, actions))
+        return hosted
+
+    async def _made(self, hosting: Hosting, actions: Sequence[str]) -> Hosted:
+        async with self._growing:
+            if self.name not in await hosting.names():
+                return await hosting.make(self.name, settings(actions))
+        return await hosting.get(self.name)
+
+    async def rank(self, hosting: Hosting, asked: Asked) -> tuple[Hosted, str, list[tuple[str, float]]]:
+        """The action to show, and all of them with their chances, best first; safe when this returns."""
+        hosted = await self.agent(hosting, asked.actions)
+        open_arms = set(hosted.agent.arms)
+        among = [action for action in asked.actions if action in open_arms and action not in asked.excluded]
+        if not among:
+            raise HttpError(422, "No action is left: all are in excludedActions, or retired.")
+        context = context_of(asked.features) if _takes_features(hosted.agent) else None
+        request = Request(context, among, None, None, asked.event, asked.deferred)
+        (decision,) = hosted.agent.choose_ahead([request])
+        chances = hosted.agent.chances(asked.event)
+        await hosted.turns.committed()
+        return hosted, decision.arm, ranking(asked.actions, chances, decision.arm)
+
+    async def reward(self, hosting: Hosting, event: str, value: float) -> tuple[Hosted, str]:
+        """Take a reward; "news", or why it has no effect, as Personalizer has none for a second or late one."""
+        hosted = await self._existing(hosting)
+        try:
+            news = hosted.agent.reward_ahead(event, value)
+        except (ExpiredError, OtherRewardError) as error:
+            return hosted, "late" if isinstance(error, ExpiredError) else "second"
+        await hosted.turns.committed()
+        return hosted, "news" if news else "second"
+
+    async def activate(self, hosting: Hosting, event: str) -> Hosted:
+        """What was shown counts; too late has no effect."""
+        hosted = await self._existing(hosting)
+        try:
+            hosted.agent.activate_ahead(event)
+        except ExpiredError:
+            return hosted
+        await hosted.turns.committed()
+        return hosted
+
+    async def _existing(self, hosting: Hosting) -> Hosted:
+        try:
+            return await hosting.get(self.name)
+        except HttpError as error:
+            if error.status != 404:
+                raise
+            raise DecisionError("no event was ranked yet") from None
+
+
+def ranking(actions: Sequence[str], chances: Mapping[str, float], best: str) -> list[tuple[str, float]]:
+    """All actions: the chosen one first, then by their chances; what was excluded stays where it came.
+
+    >>> ranking(["a", "b", "c"], {"b": 0.25, "c": 0.75}, "b")
+    [('a', 0.0), ('b', 0.25), ('c', 0.75)]
+    """
+    ranked = iter(sorted(chances, key=lambda one: (one != best, -chances[one], actions.index(one))))
+    order = [next(ranked) if action in chances else action for action in actions]
+    return [(action, chances.get(action, 0.0)) for action in order]
+
+
+def _known(agent: Agent) -> set[str]:
+    return {label for label, _ in agent.state().arms}
+
+
+def _takes_features(agent: Agent) -> bool:
+    context = agent.settings.context
+    return context is not None and context.get(FIELD, {}).get("kind") == Hashed.__name__
+
+
+def _grow(agent: Agent, actions: Sequence[str]) -> None:
+    known = _known(agent)
+    new = [action for action in actions if action not in known]
+    if len(known) + len(new) > MOST_ACTIONS:
+        raise HttpError(
+            422,
+            f"This would be more than {MOST_ACTIONS:,} different actions, which is the most that an agent gets to know:"
+            " give actions ids that stay, or start another agent.",
+        )
+    for action in new:
+        agent.add(action)
