@@ -98,6 +98,33 @@ def export(context: typer.Context, to: Path = _TO) -> None:
 
 
 @agent_app.command()
+def personalizer(
+    context: typer.Context,
+    logs: list[Path] = typer.Argument(metavar="LOG...", help="Personalizer's logs (DSJSON), oldest first."),
+    wait: float = typer.Option(600.0, "--wait", min=1, help="The reward wait time, in seconds."),
+    default: float = typer.Option(0.0, "--default-reward", help="What counts where no reward comes in time."),
+    add: bool = typer.Option(False, "--sum", help="Rewards of one event add up (else the earliest counts)."),
+    policy: str = typer.Option("tide", "--policy", help="Who learns."),
+) -> None:
+    """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm start."""
+    from tidepull.errors import InputError
+    from tidepull.logs import read
+    from tidepull.online.agent import Agent
+    from tidepull.online.personalizer import MOST_ACTIONS, Translated, settings
+
+    found = [read(path, format="dsjson") for path in logs]
+    actions = list(dict.fromkeys(arm for log in found for arm in log.arms))
+    if len(actions) > MOST_ACTIONS:
+        raise InputError(f"the logs have {len(actions):,} actions; at most {MOST_ACTIONS:,} are taken")
+    chosen = settings(actions, reward_within=wait, default_reward=default, policy=policy)
+    chosen["again"] = "add" if add else "refuse"
+    with Agent(context.obj, upkeep="inline", **chosen) as agent:
+        learnt = sum(agent.warm_start(Translated(log)) for log in found)
+        agent.save()
+    print(f"{learnt:,} decisions learnt, {len(actions):,} actions; agent in {context.obj}")
+
+
+@agent_app.command()
 def check(context: typer.Context, json: bool = _JSON) -> None:
     """Read the whole ledger and repeat it from the start; exit code 1 when something is not as it was."""
     with _opened(context) as agent:

@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from tests.online.service.houses import House
 from tests.online.service.running import Running, running
 from tidepull.online.agent import Agent
-from tidepull.online.service.personalizer import FIELD, MOST_ACTIONS, Personalizer, context_of, logged_context
+from tidepull.online.personalizer import FIELD, MOST_ACTIONS, context_of, logged_context
+from tidepull.online.service.personalizer import Personalizer
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -339,6 +340,35 @@ def test_features_that_come_later_share_columns() -> None:
     assert all(sorted(row) == [0.0, 0.0, 0.0, 1.0] for row in rows)
     assert [row.index(1.0) for row in rows[:4]] == [0, 1, 2, 3]
     assert {row.index(1.0) for row in rows[4:]} == {0, 1, 2, 3}
+
+
+# ---- a warm start
+
+
+def test_agent_made_from_personalizers_logs_goes_on_where_they_end(tmp_path: Path) -> None:
+    from tests.cli.typing_it import tidepull
+
+    lines = []
+    for n in range(300):
+        place = n % 2
+        at = f"2026-07-{1 + n // 24:02d}T{n % 24:02d}:00:00Z"
+        both = [
+            {"_tag": name, "i": {"constant": 1, "id": name}, "j": [{"k": 1}]} for name in ("news", "sport")
+        ]
+        lines.append(
+            {
+                "_label_cost": -float(place == 1), "_label_probability": 0.5, "_label_Action": place + 1,
+                "_labelIndex": place, "Timestamp": at, "Version": "1", "EventId": str(n),
+                "a": [place + 1, 2 - place], "p": [0.5, 0.5], "c": {"FromUrl": CONTEXT, "_multi": both},
+            }
+        )  # fmt: skip
+    (tmp_path / "log.json").write_text("\n".join(json.dumps(line) for line in lines))
+    made = ["agent", str(tmp_path / "menu.db"), "personalizer", str(tmp_path / "log.json")]
+    assert "300 decisions learnt, 2 actions" in tidepull(*made, "--policy", "bernoulli-ts").stdout
+    with running(tmp_path, personalizer="menu") as service:
+        asked = RankRequest(actions=[NEWS, SPORT], context_features=CONTEXT)
+        shown = [client_of(service).rank(asked).reward_action_id for _ in range(20)]
+    assert shown.count("sport") >= 15
 
 
 # ---- whatever may be sent

@@ -6,7 +6,7 @@ Its words: an event is a decision, an action an arm, the reward wait time is `re
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,40 +14,9 @@ from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
 from tidepull.online.agent import Agent
 from tidepull.online.desk import Request
 from tidepull.online.hashed import Hashed
+from tidepull.online.personalizer import FIELD, MOST_ACTIONS, context_of, settings
 from tidepull.online.service.hosting import Hosted, Hosting
 from tidepull.online.service.problems import HttpError
-
-FIELD = "features"
-"""The one field of the agent's contexts."""
-
-MOST_ACTIONS = 1000
-"""Actions that an agent ever gets to know."""
-
-WAIT = 600.0
-DEFAULTS: dict[str, Any] = {"reward_within": WAIT, "default_reward": 0.0, "again": "refuse"}
-"""Personalizer's own: ten minutes, then 0; the earliest reward counts."""
-
-SHARED = "FromUrl."
-"""Where Personalizer's logs keep what came as `contextFeatures`."""
-
-
-def settings(actions: Iterable[str], **chosen: Any) -> dict[str, Any]:
-    """What an agent behind this interface is made of."""
-    return {"arms": list(actions), "context": {FIELD: Hashed()}, **DEFAULTS, **chosen}
-
-
-def context_of(features: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
-    """The context of a decision: all objects in one; what has a name twice is a list."""
-    merged: dict[str, list[Any]] = {}
-    for part in features or ():
-        for name, value in part.items():
-            merged.setdefault(name, []).append(value)
-    return {FIELD: {name: found if len(found) > 1 else found[0] for name, found in merged.items()}}
-
-
-def logged_context(flat: Mapping[str, Any]) -> dict[str, Any]:
-    """The context of a decision from a log, as `context_of` would have had it."""
-    return {FIELD: {name.removeprefix(SHARED): value for name, value in flat.items()}}
 
 
 @dataclass(frozen=True, slots=True)
