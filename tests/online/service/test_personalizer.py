@@ -374,10 +374,8 @@ def test_agent_made_from_personalizers_logs_goes_on_where_they_end(tmp_path: Pat
 # ---- whatever may be sent
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
-_FREE = st.recursive(
-    _LEAVES,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
-)
+_BRANCHES = st.lists(_LEAVES, max_size=4) | st.dictionaries(st.text(max_size=8), _LEAVES, max_size=4)
+_FREE = _LEAVES | _BRANCHES | st.dictionaries(st.text(max_size=8), _LEAVES | _BRANCHES, max_size=4)
 _IDS = st.sampled_from(["news", "sport", "", "x" * 256, "x" * 257, "\x1f", "ä", "a/b"]) | _FREE
 _ACTION = (
     st.fixed_dictionaries({}, optional={"id": _IDS, "features": st.lists(_FREE, max_size=2) | _FREE}) | _FREE
