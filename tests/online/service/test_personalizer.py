@@ -35,7 +35,10 @@ NEWS, SPORT, CHESS = (
     RankableAction(id="sport", features=[{"kind": "video", "length": 4}]),
     RankableAction(id="chess", features=[{"kind": "game"}, {"level": {"from": 1, "to": 5}}]),
 )
-CONTEXT = [{"timeOfDay": "morning"}, {"user": {"age": 31, "vip": True, "tags": ["new", "eu"]}}]
+CONTEXT: list[dict[str, Any]] = [
+    {"timeOfDay": "morning"},
+    {"user": {"age": 31, "vip": True, "tags": ["new", "eu"]}},
+]
 MENU: dict[str, Any] = {
     "name": "menu",
     "arms": ["news", "sport", "chess"],
@@ -54,7 +57,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 
 @pytest.fixture(scope="module")
-def client(service: Running) -> PersonalizerClient:
+def client(service: Running) -> Any:
     return client_of(service)
 
 
