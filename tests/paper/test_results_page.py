@@ -13,10 +13,12 @@ from tidepull.analysis.frame import load_frame
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import find_suite
 from tidepull.errors import InputError
+from tidepull.paper.averages import averages_section, read_averages
 from tidepull.paper.chosen import chosen_table
 from tidepull.paper.combine import combined, in_column, main_groups
+from tidepull.paper.paper_table import overview
 from tidepull.paper.readme_table import update_table
-from tidepull.paper.results_page import agreement, overview, write_results
+from tidepull.paper.results_page import agreement, write_results
 
 
 def test_studies_of_one_problem_are_combined_and_keep_both_settings_of_a_name() -> None:
@@ -91,6 +93,33 @@ def test_overview_shows_the_searched_setting_beside_the_one_that_reproduces_the_
     row = overview([replace(study, groups=(*study.groups, same))]).rows[0]
     assert row[5].text.startswith("**3,075.0 ± 6.7**<br>searched: 3,036.0 ± 6.7<br>*3,005.1")
     assert "searched" not in row[6].text
+
+
+def test_averages_fill_cells_whose_trials_are_not_there_with_a_mark(tmp_path: Path) -> None:
+    file = tmp_path / "averages.csv"
+    file.write_text(
+        "suite,problem,name,horizon,trials,regret_mean,regret_std\n"
+        "paper-table,flipping-gaussian,d-ucb,4096,10,1,1\n"
+        "paper-table,flipping-gaussian,d-lin-ucb,4096,10,1,1\n"
+        "paper-table,flipping-gaussian,rnlps-default,4096,10,999,1\n"
+        "paper-table,flipping-gaussian,nlps-default,100,10,999,1\n"
+        ",flipping-gaussian,nlps-default,4096,10,999,1\n"
+        "paper-table,flipping-gaussian,nlps-best,4096,10,300,50\n"
+    )
+    study = make_study("flipping-gaussian", {"rnlps-default": around(350), "d-ucb": around(1380)})
+    row = overview([study], read_averages(file)).rows[0]
+    assert row[1].text == "**300.0 ± 50.0** †<br>*719.4 ± 93.5*<br>(-12.5 s.e.)"
+    assert row[3].text == "*643.4 ± 34.5*"
+    assert row[4].text.startswith("350.0 ± 6.7<br>")
+    assert row[5].text.startswith("1,380.0")
+    short = replace(study, horizon=100)
+    assert "†" not in overview([short], read_averages(file)).rows[0][1].text
+    assert read_averages(tmp_path / "none.csv") == ()
+    (*_, table) = averages_section(read_averages(file), [study])
+    assert table.splitlines()[2:] == ["| flipping-gaussian | d-lin-ucb | 10 | 1.0 ± 1.0 | paper-table |"]
+    file.write_text("suite,problem,name\npaper-table,flipping-gaussian,nlps-best\n")
+    with pytest.raises(InputError, match="line 2: no average of trials"):
+        read_averages(file)
 
 
 def test_page_says_how_settings_were_chosen() -> None:

@@ -46,7 +46,12 @@ def reported_share(study: Study, name: str, random: float | None) -> float:
 def standard_errors(ours: Group, theirs: published.Reported) -> float:
     """(Our mean - the paper's) / the standard error of that difference."""
     mine = summarise(ours.regrets)
-    if mine.trials < 2:
+    return errors_apart(mine.mean, mine.std, mine.trials, theirs)
+
+
+def errors_apart(mean: float, std: float, trials: int, theirs: published.Reported) -> float:
+    """The same of a mean and a standard deviation over so many trials; nan for a single one."""
+    if trials < 2:
         return float("nan")
-    error = math.sqrt(mine.std**2 / mine.trials + theirs.std**2 / published.TRIALS)
-    return (mine.mean - theirs.mean) / error if error > 0 else float("nan")
+    error = math.sqrt(std**2 / trials + theirs.std**2 / published.TRIALS)
+    return (mean - theirs.mean) / error if error > 0 else float("nan")

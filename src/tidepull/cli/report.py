@@ -13,6 +13,7 @@ from tidepull.bench.store.archive import is_archive
 from tidepull.bench.store.store import Store
 from tidepull.cli.console import err, print_json, say
 from tidepull.errors import ParameterError, WrongStoreError
+from tidepull.paper.averages import FILE, read_averages
 from tidepull.paper.combine import combined
 from tidepull.paper.readme_table import update_table
 from tidepull.paper.results_page import write_results
@@ -69,9 +70,10 @@ def _rebuild(kept: Path, docs: Path, readme: Path | None, *, json: bool) -> None
         raise WrongStoreError(f"{kept} holds no trials that were kept; `tidepull store archive` writes them")
     frame = archived_frame(folder)
     command = f"tidepull report --from {kept} --docs {docs}"
-    page = write_results(frame, docs, command=command, known=read_curves(folder))
+    averages = read_averages(kept / FILE)
+    page = write_results(frame, docs, command=command, known=read_curves(folder), averages=averages)
     if readme is not None:
-        update_table(readme, combined(frame.studies), frame.suites)
+        update_table(readme, combined(frame.studies), frame.suites, averages)
     if json:
         print_json({"page": str(page), "trials": frame.trials, "missing": len(frame.gaps.missing)})
     else:

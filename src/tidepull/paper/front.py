@@ -14,7 +14,7 @@ from tidepull.paper.chosen import chosen_table
 from tidepull.paper.claims import check_claims
 from tidepull.paper.combine import combined
 from tidepull.paper.exploration import explorations
-from tidepull.paper.results_page import overview
+from tidepull.paper.paper_table import overview
 from tidepull.paper.searches import searches_of
 from tidepull.paper.theory_part import steps_table, theory_table
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, lines_table, verdicts_table

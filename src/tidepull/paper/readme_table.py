@@ -9,14 +9,20 @@ from pathlib import Path
 from tidepull.analysis.frame import Study
 from tidepull.errors import InputError
 from tidepull.files import explained, write_whole
+from tidepull.paper.averages import Average
 from tidepull.paper.chosen import chosen_lines
-from tidepull.paper.results_page import overview
+from tidepull.paper.paper_table import overview
 from tidepull.report.tables import to_markdown
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 
 
-def update_table(file: Path, reports: Sequence[Study], suites: Mapping[str, str]) -> None:
+def update_table(
+    file: Path,
+    reports: Sequence[Study],
+    suites: Mapping[str, str],
+    averages: Sequence[Average] = (),
+) -> None:
     """Put the table and how its settings were chosen between the marks; everything else in the file stays as it is."""
     with explained("read", file):
         text = file.read_text(encoding="utf-8")
@@ -25,5 +31,5 @@ def update_table(file: Path, reports: Sequence[Study], suites: Mapping[str, str]
         raise InputError(f"{file} needs the lines '{BEGIN}' and '{END}', between which the table goes")
     lines = "\n".join(chosen_lines(suites))
     chosen = f"\nHow the settings were chosen:\n\n{lines}\n" if lines else ""
-    table = f"{BEGIN}\n{to_markdown(overview(reports))}{chosen}{END}"
+    table = f"{BEGIN}\n{to_markdown(overview(reports, averages))}{chosen}{END}"
     write_whole(file, between.sub(lambda _: table, text, count=1).encode())

@@ -13,14 +13,16 @@ from tidepull.analysis.curves import POINTS
 from tidepull.analysis.examine import Examined, examined, scored
 from tidepull.analysis.frame import Frame, Study
 from tidepull.analysis.sensitivity import sensitivities
-from tidepull.analysis.summary import summarise
 from tidepull.analysis.traces import Played
 from tidepull.bench.store.export import export
 from tidepull.files import write_whole
 from tidepull.paper import notes
+from tidepull.paper.averages import LEGEND, MARK, Average, averages_section
 from tidepull.paper.claims import check_claims
-from tidepull.paper.combine import combined, in_column, main_groups, searched_beside
+from tidepull.paper.combine import combined, in_column, main_groups
 from tidepull.paper.exploration import NAMES, explorations
+from tidepull.paper.paper_table import HEADS, full_length, overview
+from tidepull.paper.played import played_section
 from tidepull.paper.searches import halving_section, played_words, searches_of, searches_section
 from tidepull.paper.sections import (
     chosen_section,
@@ -30,25 +32,22 @@ from tidepull.paper.sections import (
 )
 from tidepull.report import panel_plots, plots, result_tables
 from tidepull.report.provenance import provenance
-from tidepull.report.tables import Cell, Table, spread, to_markdown
+from tidepull.report.tables import to_markdown
 from tidepull.report.verdict import verdict
-
-HEADS = {
-    "nlps-best": "best NN",
-    "rnlps-best": "best RNN",
-    "nlps-default": "default NN",
-    "rnlps-default": "default RNN",
-    "discounted": "D-(Lin)UCB",
-    "windowed": "SW-(Lin)UCB",
-}
 
 
 def write_results(
-    frame: Frame, docs: Path, *, command: str, known: Mapping[str, Played] = MappingProxyType({})
+    frame: Frame,
+    docs: Path,
+    *,
+    command: str,
+    known: Mapping[str, Played] = MappingProxyType({}),
+    averages: Sequence[Average] = (),
 ) -> Path:
     """Write the page and everything it shows; `command` is how to make it again.
 
-    `known` is what was kept of trials' rounds (by hash); others are read from their stores.
+    `known` is what was kept of trials' rounds (by hash); others are read from their stores. `averages` fill cells of
+    the table whose trials are not there.
     """
     folder = docs / "results"
     reports = combined(frame.studies)
@@ -64,11 +63,13 @@ def write_results(
         export(rows, folder / "summary.csv", by_setting=True)
     parts = [
         *_head(frame, command),
-        *_table(reports),
+        *_table(reports, averages),
+        *played_section(frame),
         *chosen_section(frame.suites),
         *_scores(main),
         *_rows(looked_at),
         *exploration_section(explored),
+        *averages_section(averages, shown),
         *searches_section(searches),
         *halving_section(frame.studies),
         *claims_section(check_claims(looked_at, searches, explored)),
@@ -79,50 +80,9 @@ def write_results(
     return page
 
 
-def overview(reports: Sequence[Study]) -> Table:
-    """The paper's table: in each cell ours, the paper's below it, the difference in standard errors below that."""
-    rows = []
-    for study in reports:
-        if study.problem not in published.REGRET:
-            continue
-        found = {column: in_column(study, column) for column in published.COLUMNS}
-        if not any(found.values()):
-            continue
-        means = [group.regrets.mean() for group in found.values() if group]
-        cells = [Cell(study.title + ("" if _full(study) else f", {study.horizon:,} rounds"))]
-        for column, group in found.items():
-            theirs = published.figure(study.problem, column)
-            lines = []
-            if group is not None:
-                s = summarise(group.regrets)
-                text = spread(s.mean, s.std).text
-                lines.append(f"**{text}**" if s.mean == min(means) else text)
-            if other := searched_beside(study, column):
-                s = summarise(other.regrets)
-                lines.append(f"searched: {spread(s.mean, s.std).text}")
-            if theirs is not None and _full(study):
-                lines.append(f"*{spread(theirs.mean, theirs.std).text}*")
-            if group is not None and theirs is not None and _full(study) and len(group.rows) > 1:
-                lines.append(f"({standard_errors(group, theirs):+.1f} s.e.)")
-            cells.append(Cell("<br>".join(lines) or "–"))
-        rows.append(tuple(cells))
-    played = {study.problem for study in reports}
-    rows += [_not_played(problem) for problem in published.REGRET if rows and problem not in played]
-    columns = ("problem", *(HEADS[column] for column in published.COLUMNS))
-    return Table("paper-table", "Final regret, ours and the paper's", columns, tuple(rows))
-
-
-def _not_played(problem: str) -> tuple[Cell, ...]:
-    theirs = (published.figure(problem, column) for column in published.COLUMNS)
-    return (
-        Cell(f"{problem}<br>(not played)"),
-        *(Cell(f"*{spread(cell.mean, cell.std).text}*" if cell else "–") for cell in theirs),
-    )
-
-
 def agreement(study: Study) -> str:
     """An honest sentence: in which columns we agree with the paper, and how we differ in the others."""
-    if not _full(study):
+    if not full_length(study):
         return "The trials are shorter than the paper's; its figures cannot be compared one to one."
     agree, differ, single = [], [], False
     for column in published.COLUMNS:
@@ -154,22 +114,18 @@ def _head(frame: Frame, command: str) -> Iterator[str]:
         'paired on common seeds. "s.e." is the difference to the paper in standard errors of both samples.'
     )
     yield f"```\n{command}\n```"
-    gaps = frame.gaps
-    if gaps:
-        yield (
-            f"**Not all trials are here**: {len(gaps.failed):,} failed, {len(gaps.missing):,} missing, "
-            f"{len(gaps.damaged):,} damaged. Everything below is computed from the others."
-        )
     yield "How our trials differ from the paper's:"
     yield "\n".join(f"- {note}" for note in notes.general(frame))
 
 
-def _table(reports: Sequence[Study]) -> Iterator[str]:
-    table = overview(reports)
+def _table(reports: Sequence[Study], averages: Sequence[Average]) -> Iterator[str]:
+    table = overview(reports, averages)
     if table.rows:
         yield "## The paper's table"
         yield "Ours, *the paper's*, and the difference; the lowest of ours in bold."
         yield to_markdown(table)
+        if any(MARK in cell.text for row in table.rows for cell in row):
+            yield LEGEND
         yield "![Regret curves of all problems](results/curves.svg)"
 
 
@@ -243,10 +199,6 @@ def _only_main(one: Examined) -> Examined:
 
 def _picture(study: Study) -> str:
     return f"regret-{study.problem}-{study.horizon}.svg"
-
-
-def _full(study: Study) -> bool:
-    return published.HORIZONS.get(study.problem) == study.horizon
 
 
 def _listed(words: list[str]) -> str:

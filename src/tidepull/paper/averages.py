@@ -1,0 +1,80 @@
+"""Averages of trials that were not kept one by one.
+
+The totals of every trial are kept as CSV (`bench/store/archive.py`). Where a trial of an earlier store was not, its
+policy's average on the problem still stands in the table, with a mark, until the trials are played again.
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidepull.analysis import published
+from tidepull.analysis.frame import Study
+from tidepull.errors import InputError
+from tidepull.files import explained
+from tidepull.report.tables import Cell, Table, number, spread, to_markdown
+
+FILE = "averages.csv"
+MARK = "†"
+LEGEND = (
+    f"{MARK} The average of trials that were played earlier, on a processor with AVX2 only, and whose totals were not "
+    "kept one by one (`results/averages.csv`). It stands in this table alone: verdicts and intervals need trials."
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Average:
+    """Mean and standard deviation of final regret over the trials of a policy on a problem."""
+
+    suite: str
+    problem: str
+    name: str
+    horizon: int
+    mean: float
+    std: float
+    trials: int
+
+
+def read_averages(file: Path) -> tuple[Average, ...]:
+    """What `tidepull store export --by-setting` wrote of trials that a suite asked for; none without the file."""
+    if not file.is_file():
+        return ()
+    found = []
+    with explained("read", file), file.open(newline="", encoding="utf-8") as text:
+        for place, line in enumerate(csv.DictReader(text), 2):
+            try:
+                names = (line["suite"], line["problem"], line["name"], int(line["horizon"]))
+                mean, std = float(line["regret_mean"]), float(line["regret_std"])
+                found.append(Average(*names, mean, std, int(line["trials"])))
+            except (KeyError, TypeError, ValueError) as error:
+                raise InputError(f"{file}, line {place}: no average of trials ({error!r})") from None
+    return tuple(one for one in found if one.suite)
+
+
+def average_of(averages: Sequence[Average], problem: str, name: str) -> Average | None:
+    """The first one at the paper's horizon."""
+    rounds = published.HORIZONS.get(problem)
+    wanted = (one for one in averages if (one.problem, one.name, one.horizon) == (problem, name, rounds))
+    return next(wanted, None)
+
+
+def averages_section(averages: Sequence[Average], shown: Sequence[Study]) -> Iterator[str]:
+    """Those that neither the trials of the page nor its table have."""
+    played = {(study.problem, group.name, study.horizon) for study in shown for group in study.groups}
+    rows = []
+    for one in averages:
+        in_table = one.problem in published.REGRET and one.name in published.COLUMNS
+        if not in_table and (one.problem, one.name, one.horizon) not in played:
+            cells = (Cell(one.problem), Cell(one.name), number(one.trials, 0), spread(one.mean, one.std))
+            rows.append((*cells, Cell(one.suite)))
+    if rows:
+        yield "## Averages whose trials were not kept"
+        yield (
+            "Played earlier, on a processor with AVX2 only; totals were not kept one by one, so that no interval or "
+            "verdict on this page rests on them. `tidepull sweep SUITE` plays them again."
+        )
+        columns = ("problem", "policy", "trials", "regret", "suite")
+        yield to_markdown(Table("averages", "Averages", columns, tuple(rows)))
