@@ -16,8 +16,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.hypotheses.algebra import TWO_PI, compiled
-from tidepull.hypotheses.scan import log_evidence, solve3
+from tidepull.hypotheses.algebra import TWO_PI, compiled, inlined
+from tidepull.hypotheses.scan import A0, B0, log_evidence, solve3
 from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.types import FloatArray, IntArray
 
@@ -26,6 +26,7 @@ _OVERSAMPLING = 3
 _HIGHEST = 2 / 3
 _FEWEST = 24
 _PRODUCTS_PER_SEARCH = 40_000_000
+_ROUNDS_PER_STEP = 4
 
 
 class Times(NamedTuple):
@@ -64,16 +65,18 @@ def best_swings(times: Times, n_arms: int, count: int) -> Pieces[list[float]]:
     n = len(times.u)
     lowest, step = 1 / n, 1 / (_OVERSAMPLING * n)
     evidence = np.empty(int(_HIGHEST * _OVERSAMPLING * n))
-    for start, stop, spent in ranges(len(evidence), n):
-        part = evidence[start:stop]
-        _scan_swings(lowest + start * step, step, times.u, times.arm, times.y, n_arms, part)
+    order = np.argsort(times.arm, kind="stable")
+    starts = np.searchsorted(times.arm[order], np.arange(n_arms + 1))
+    u, y = times.u[order], times.y[order]
+    for start, stop, spent in ranges(len(evidence), n // _ROUNDS_PER_STEP):
+        _scan_swings(lowest + start * step, step, u, starts, y, evidence[start:stop])
         yield spent
     found = []
     for peak in _peaks(evidence, count):
         centre, width = lowest + peak * step, step
         for _ in range(3):
             fine, begin = np.empty(9), max(centre - width, 0.25 / n)
-            _scan_swings(begin, width / 4, times.u, times.arm, times.y, n_arms, fine)
+            _scan_swings(begin, width / 4, u, starts, y, fine)
             centre, width = begin + int(np.argmax(fine)) * width / 4, width / 4
         found.append(float(1 / centre))
         yield 27 * n
@@ -112,35 +115,48 @@ def _peaks(height: FloatArray, count: int) -> IntArray:
 
 @compiled
 def _scan_swings(
-    lowest: float, step: float, u: FloatArray, arm: IntArray, y: FloatArray, n_arms: int, evidence: FloatArray
+    lowest: float, step: float, u: FloatArray, starts: IntArray, y: FloatArray, evidence: FloatArray
 ) -> None:
+    """Evidence of frequencies from `lowest` on; rounds stand arm by arm, those of arm k from `starts[k]` on."""
     n = u.shape[0]
     c, s, dc, ds = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
+    total, sums = 0.0, np.empty(9)
     for i in range(n):
         c[i], s[i] = math.cos(TWO_PI * (lowest * u[i] % 1.0)), math.sin(TWO_PI * (lowest * u[i] % 1.0))
         dc[i], ds[i] = math.cos(TWO_PI * (step * u[i] % 1.0)), math.sin(TWO_PI * (step * u[i] % 1.0))
-    sums = np.empty((n_arms, 9))
+        total += y[i] * y[i]
     for f in range(evidence.shape[0]):
-        sums[:] = 0.0
-        for i in range(n):
-            row = sums[arm[i]]
-            row[0] += 1.0
-            row[1] += c[i]
-            row[2] += s[i]
-            row[3] += c[i] * c[i]
-            row[4] += c[i] * s[i]
-            row[5] += s[i] * s[i]
-            row[6] += y[i]
-            row[7] += y[i] * c[i]
-            row[8] += y[i] * s[i]
-        for i in range(n):
-            c[i], s[i] = c[i] * dc[i] - s[i] * ds[i], s[i] * dc[i] + c[i] * ds[i]
         explained, volume = 0.0, 0.0
-        for k in range(n_arms):
-            gain, log_det = solve3(sums[k])
+        for k in range(starts.shape[0] - 1):
+            mine = slice(starts[k], starts[k + 1])
+            _sum_and_turn(c[mine], s[mine], dc[mine], ds[mine], y[mine], sums)
+            gain, log_det = solve3(sums)
             explained += gain
             volume += log_det
-        evidence[f] = log_evidence(y, n, explained, volume)
+        b = B0 + 0.5 * max(total - explained, 0.0)
+        evidence[f] = -(A0 + 0.5 * n) * math.log(b) - 0.5 * volume
+
+
+@inlined
+def _sum_and_turn(
+    c: FloatArray, s: FloatArray, dc: FloatArray, ds: FloatArray, y: FloatArray, sums: FloatArray
+) -> None:
+    """The statistics of one arm; then all of its rows turn to the next frequency."""
+    cosines, sines, squares, products, paid, by_cosine, by_sine = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    for i in range(c.shape[0]):
+        a, b = c[i], s[i]
+        cosines += a
+        sines += b
+        squares += a * a
+        products += a * b
+        paid += y[i]
+        by_cosine += y[i] * a
+        by_sine += y[i] * b
+        c[i], s[i] = a * dc[i] - b * ds[i], b * dc[i] + a * ds[i]
+    n = float(c.shape[0])
+    sums[0], sums[1], sums[2] = n, cosines, sines
+    sums[3], sums[4], sums[5] = squares, products, n - squares
+    sums[6], sums[7], sums[8] = paid, by_cosine, by_sine
 
 
 @compiled
@@ -162,10 +178,10 @@ def _scan_moments(
     for f in range(power.shape[0]):
         real[:], imaginary[:] = 0.0, 0.0
         for i in range(n):
-            g = group[i]
+            a, b, row, in_phase, behind = c[i], s[i], moments[i], real[group[i]], imaginary[group[i]]
             for j in range(q):
-                real[g, j] += c[i] * moments[i, j]
-                imaginary[g, j] += s[i] * moments[i, j]
+                in_phase[j] += a * row[j]
+                behind[j] += b * row[j]
         for i in range(n):
             c[i], s[i] = c[i] * dc[i] - s[i] * ds[i], s[i] * dc[i] + c[i] * ds[i]
         total = 0.0
