@@ -70,7 +70,9 @@ def test_evidence_over_irregular_times_equals_least_squares_at_every_frequency()
     times = irregular.times_of(time, arm, y)
     assert times is not None
     found = np.empty(400)
-    irregular._scan_swings(1 / n, 1 / (3 * n), times.u, arm, y, 3, found)
+    order = np.argsort(arm, kind="stable")
+    starts = np.searchsorted(arm[order], np.arange(4))
+    irregular._scan_swings(1 / n, 1 / (3 * n), times.u[order], starts, y[order], found)
     for f in (0, 57, 399):
         w = 2 * np.pi * (1 / n + f / (3 * n))
         explained, volume = 0.0, 0.0
