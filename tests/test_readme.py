@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 import sys
 from pathlib import Path
 
 import pytest
-from typer.main import get_command
 
 from tidepull.bench.suites.suite import load_suite
 from tidepull.cli import main
-from tidepull.cli.app import app
 from tidepull.cli.demo import POLICIES
 from tidepull.policies import policies
 from tidepull.problems import problems
@@ -39,19 +36,6 @@ def test_readme_counts_the_problems_policies_and_contenders_of_the_demo_rightly(
 
 def test_readme_has_commands() -> None:
     assert len(COMMANDS) >= 10
-
-
-@pytest.mark.parametrize("line", COMMANDS)
-def test_readme_command_is_understood(line: str) -> None:
-    """Parsed as the command line does, and not run."""
-    words = shlex.split(line)[1:]
-    command = get_command(app)
-    context = command.make_context("tidepull", words, resilient_parsing=False)
-    while hasattr(command, "resolve_command"):
-        rest = [*context._protected_args, *context.args]
-        name, command, rest = command.resolve_command(context, rest)
-        assert command is not None
-        context = command.make_context(name, rest, parent=context)
 
 
 @pytest.mark.parametrize("suite", ["quick", "quick-table"])
