@@ -83,7 +83,7 @@ def draw() -> None:
         xscale="log", xlabel="rounds remembered", ylabel=f"regret after {HORIZON:,} rounds", ylim=(0, None)
     )
     left.axvline(PERIOD, color="#999999", linewidth=0.8)
-    left.annotate("one season", (PERIOD * 1.1, 60), color="#666666")
+    left.annotate("one season", (PERIOD * 1.1, 300), color="#666666")
     left.legend(fontsize=8)
     for row, colour, name in (
         (lines["random"], COLOURS["random"], NAMES["random"]),
