@@ -70,9 +70,11 @@ class Blocks:
         return means + prior.boldness * std * errors
 
 
-def kinds(layout: Layout) -> list[bool]:
-    """Without context and with it, as far as they make sense (`pools` in births.py has the same)."""
-    return [True] if layout.shared else [False, True] if layout.context_dim > 1 else [False]
+def misled(layout: Layout) -> bool:
+    """Whether arms have weights of their own on an observation. There a hidden state tells good rounds from bad ones by
+    who decided them (it predicts the arms that others chose well, and itself chooses badly), and explains the errors
+    of a rule that is not quite linear as changes."""
+    return layout.context_dim > 1 and not layout.shared
 
 
 def beta_draw(n: FloatArray, s: FloatArray, rng: np.random.Generator) -> FloatArray:

@@ -17,7 +17,7 @@ from tidepull.hypotheses.filters import (
     Blocks,
     beta_draw,
     checked_arrays,
-    kinds,
+    misled,
 )
 from tidepull.hypotheses.particles import NOBODY, Particles
 from tidepull.hypotheses.slices import Pieces, ranges
@@ -171,15 +171,11 @@ def _empty(blocks: Blocks, seed: int) -> Particles:
 
 
 def _filters(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
-    if layout.n_arms > _MOST_ARMS:
+    blocks = Blocks(layout, layout.context_dim > 1, prior)
+    numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
+    if layout.n_arms > _MOST_ARMS or misled(layout) or (blocks.contextual and numbers > _LARGEST):
         return []
-    made: list[Filter] = []
-    for contextual in kinds(layout):
-        blocks = Blocks(layout, contextual, prior)
-        numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
-        if not contextual or numbers <= _LARGEST:
-            made.append(RegimeFilter(blocks, seed))
-    return made
+    return [RegimeFilter(blocks, seed)]
 
 
 FAMILY = Family(
@@ -188,5 +184,6 @@ FAMILY = Family(
     prior=0.04,
     colour="#b2182b",
     optional=True,
+    version=2,
     filters=_filters,
 )

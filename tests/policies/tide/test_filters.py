@@ -133,7 +133,12 @@ def test_families_share_their_prior_among_their_hypotheses() -> None:
     total = sum(family.prior for family in kept)
     assert policy.family_weights() == pytest.approx([family.prior / total for family in kept])
     makers = [family.filters for family in kept if family.filters is not None]
-    assert [len(maker(Layout(3, 3, False), NoisePrior(), 0)) for maker in makers] == [4, 2]
+    for layout, filters in (
+        (Layout(3, 1, False), [2, 1]),
+        (Layout(3, 3, False), [0, 0]),
+        (Layout(3, 3, True), [1, 1]),
+    ):
+        assert [len(maker(layout, NoisePrior(), 0)) for maker in makers] == filters
 
 
 def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -> None:

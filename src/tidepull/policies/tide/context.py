@@ -1,7 +1,7 @@
 """Contexts as short vectors: (1, z) with z a linear map of what is seen, mean square length 1.
 
 z_j = (v_j . (c - mean)) / sqrt(spread_j), where v_j are the coordinates themselves or, where there are more
-than `LONGEST`, the leading principal directions. Dividing by the root of the spread is half-way between
+than is said below, the leading principal directions. Dividing by the root of the spread is half-way between
 leaving coordinates as they are and making them all alike. The mean is taken off observations, which all
 arms share, but not off vectors that tell arms apart, because w . c has no constant.
 """
@@ -14,18 +14,20 @@ import numpy as np
 
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
-LONGEST_OBSERVATION = 32
+LONGEST_OBSERVATION, LONGEST_PLAIN = 32, 64
+"""Observations of more numbers than the second (in version 4: the first) keep as many directions as the first says."""
 LONGEST_ARM_VECTOR = 64
 
 
 class ContextMap:
     """From a context to one row (1, z) for each arm; before the first fit contexts are ignored."""
 
-    def __init__(self, shape: ProblemShape) -> None:
+    def __init__(self, shape: ProblemShape, *, wide: bool = False) -> None:
         self._shape = shape
         self.shared = shape.arm_dim > 0
         self.raw_dim = shape.arm_dim + shape.observation_dim
-        longest = LONGEST_ARM_VECTOR if self.shared else LONGEST_OBSERVATION
+        plain = LONGEST_PLAIN if wide and self.raw_dim <= LONGEST_PLAIN else LONGEST_OBSERVATION
+        longest = LONGEST_ARM_VECTOR if self.shared else plain
         self.dim = 1 + min(self.raw_dim, longest)
         self._mean = np.zeros(self.raw_dim)
         self._map = np.zeros((self.dim - 1, self.raw_dim))

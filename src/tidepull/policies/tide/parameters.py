@@ -8,6 +8,9 @@ from tidepull.errors import ParameterError
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.parameters import Parameters, parameter
 
+_OF_FIVE = ("changes", "regimes", "calendar", "clock")
+"""Optional families that version 5 has in any case; those of the clock wait for a time."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class TideParameters(Parameters):
@@ -37,7 +40,11 @@ class TideParameters(Parameters):
         le=0.2,
     )
     version: int = parameter(
-        4, "4: as frozen; 5: in the making, several times as quick", ge=4, le=5, added=True
+        4,
+        "4: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick",
+        ge=4,
+        le=5,
+        added=True,
     )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
 
@@ -49,5 +56,14 @@ class TideParameters(Parameters):
                     raise ParameterError(
                         f"{field}: there is no family '{name}'; families: {', '.join(FAMILIES)}"
                     )
-        kept = [f.name for f in FAMILIES.values() if not f.optional or f.name in self.also]
+        also = (*self.also, *(_OF_FIVE if self.version >= 5 else ()))
+        kept = [f.name for f in FAMILIES.values() if not f.optional or f.name in also]
         return [name for name in kept if name not in self.without]
+
+    def width(self) -> float:
+        """`boldest`; in version 5 at least 2."""
+        return max(self.boldest, 2.0) if self.version >= 5 else self.boldest
+
+    def wildness(self) -> float:
+        """`wild`; in version 5 at least 0.01."""
+        return max(self.wild, 0.01) if self.version >= 5 else self.wild

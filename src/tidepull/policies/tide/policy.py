@@ -52,6 +52,9 @@ _NONE = np.empty(0, np.int64)
 _PRODUCTS = 75_000
 """Multiplications that the hypotheses of one family may cost in a round of version 5."""
 
+_SECONDS = 1e8
+"""A time beyond this is taken to be seconds since 1970 when it is put into words."""
+
 
 class _Part(Protocol):
     def snapshot(self) -> Snapshot: ...
@@ -89,13 +92,13 @@ class Tide:
         self._thrifty = parameters.version >= 5
         self._n_arms = shape.n_arms
         self._rng = streams.generator("choices")
-        self._contexts = ContextMap(shape)
+        self._contexts = ContextMap(shape, wide=self._thrifty)
         layout = Layout(shape.n_arms, self._contexts.dim, self._contexts.shared)
         if self._thrifty:
             layout = replace(layout, products=_PRODUCTS)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
-        prior = NoisePrior(boldest=parameters.boldest)
+        prior = NoisePrior(boldest=parameters.width())
         self._bank = HypothesisBank(layout, rooms, prior, inverse=self._thrifty)
         self._network: NetworkHypothesis | None = None
         if "network" in families and not (self._thrifty and too_many_arms(layout)):
@@ -116,7 +119,7 @@ class Tide:
             self._earnings = Earnings(
                 camps(kept, [len(of) for of in slots.of], len(self._filters), self._network is not None)
             )
-        self._wild = WildRewards(parameters.wild, shape.n_arms)
+        self._wild = WildRewards(parameters.wildness(), shape.n_arms)
         self._recent = RecentRounds(
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
         )
@@ -134,7 +137,6 @@ class Tide:
         self._trail = Trail()
         self._t = 0
         self._latest = math.nan
-        self._seconds = "calendar" in families
         self._too_late = 0
         self._seen: FloatArray = np.empty((1, 0))
         self._looked: _Looked | None = None
@@ -256,7 +258,8 @@ class Tide:
 
     def explain(self, most: int = 5) -> Explanation:
         """The leading hypotheses in words, and the weights of families over the rounds."""
-        said = Sayings(self._bank, self._mixture, self._filters, seconds=self._seconds)
+        seconds = "calendar" in self.parameters.also or self._latest >= _SECONDS
+        said = Sayings(self._bank, self._mixture, self._filters, seconds=seconds)
         rounds, table = self._history.table()
         told, hours = said.told(self._scale.units), said.hours(self._latest)
         return Explanation(said.beliefs(most), rounds, self._mixture.families, table, told, hours)
