@@ -1,12 +1,12 @@
 """Simulated shops: what an agent earns beside an A/B test, Thompson sampling, the best window in hindsight and one who
 knows all; and how often the interval of `lift()` covers the true lift.
 
-    python -m benchmarks.agent_shops gain [--shops 30] [--policy tide-5]
-    python -m benchmarks.agent_shops lift [--shops 200] [--policy lin-ts]
+    python -m benchmarks.agent_shops gain [--first 0] [--shops 30] [--policy tide-5]
+    python -m benchmarks.agent_shops lift [--first 0] [--shops 200] [--policy lin-ts]
 
 In every shop the click rate of each arm has its own daily and weekly swing and differs by device; traffic follows the
-hour; rewards come minutes to days late and a tenth never; two arms are added and one is retired on the way. Writes
-results/agent_shops_gain.csv and results/agent_shops_lift.csv.
+hour; rewards come minutes to days late and a tenth never; two arms are added and one is retired on the way. Writes to
+results/agent_shops_gain.csv and results/agent_shops_lift.csv, shop by shop.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import argparse
 import csv
 import heapq
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -103,70 +104,71 @@ def change(agent: Agent, shop: Shop, n: int, at: float) -> None:
             agent.retire(label, at=at)
 
 
-def gain(shops: int, visits: int, policy: str) -> list[dict[str, Any]]:
-    rows = []
-    for seed in range(shops):
-        shop = Shop(seed, visits)
-        best = [max(shop.rates(n)[arm] for arm in shop.open(n)) for n in range(len(shop))]
-        even = [np.mean([shop.rates(n)[arm] for arm in shop.open(n)]) for n in range(len(shop))]
-        row = {
-            "shop": seed,
-            "policy": policy,
-            "visits": len(shop),
-            "agent": serve(shop, named(policy), seed)[1].mean(),
-            "A/B test": np.mean(even),
-            "Thompson sampling": serve(shop, "bernoulli-ts", seed, control=0.0)[1].mean(),
-            "clairvoyant": np.mean(best),
-        }
-        windows = [
-            serve(shop, ("sw-ucb", {"window": w, "xi": 0.1}), seed, control=0.0)[1].mean() for w in WINDOWS
-        ]
-        rows.append({**row, "best window": max(windows)})
-        print({k: v if isinstance(v, str) else round(float(v), 4) for k, v in rows[-1].items()}, flush=True)
-    return rows
+def gain(seed: int, visits: int, policy: str) -> dict[str, Any]:
+    """One shop: mean click rates of the agent and of all others."""
+    shop = Shop(seed, visits)
+    rates = [shop.rates(n)[shop.open(n)] for n in range(len(shop))]
+    windows = [
+        serve(shop, ("sw-ucb", {"window": w, "xi": 0.1}), seed, control=0.0)[1].mean() for w in WINDOWS
+    ]
+    return {
+        "shop": seed,
+        "policy": policy,
+        "visits": len(shop),
+        "agent": float(serve(shop, named(policy), seed)[1].mean()),
+        "A/B test": float(np.mean([rate.mean() for rate in rates])),
+        "Thompson sampling": float(serve(shop, "bernoulli-ts", seed, control=0.0)[1].mean()),
+        "best window": float(max(windows)),
+        "clairvoyant": float(np.mean([rate.max() for rate in rates])),
+    }
 
 
-def lift(shops: int, visits: int, policy: str) -> list[dict[str, Any]]:
+def lift(seed: int, visits: int, policy: str) -> dict[str, Any]:
+    """One shop: the true gain over even shares in the policy's decisions, and what `lift()` says of it."""
+    shop = Shop(1000 + seed, visits)
+    agent, earned, groups = serve(shop, named(policy), seed, control=0.2)
+    even = np.array([shop.rates(n)[shop.open(n)].mean() for n in range(len(shop))])
+    truth = float((earned - even)[np.array(groups) == "policy"].mean())
+    found = agent.lift()
+    return {
+        "shop": seed,
+        "policy": policy,
+        "truth": truth,
+        "gain": found.gain,
+        "low": found.low,
+        "high": found.high,
+        "covered": bool(found.low <= truth <= found.high),
+    }
+
+
+def write(out: Path, row: dict[str, Any]) -> None:
+    """One more row, in the order of shops; one of the same shop is replaced."""
     rows = []
-    for seed in range(shops):
-        shop = Shop(1000 + seed, visits)
-        agent, earned, groups = serve(shop, named(policy), seed, control=0.2)
-        even = np.array([np.mean([shop.rates(n)[arm] for arm in shop.open(n)]) for n in range(len(shop))])
-        mine = np.array(groups) == "policy"
-        truth = float((earned - even)[mine].mean())
-        found = agent.lift()
-        covered = found.low <= truth <= found.high
-        rows.append(
-            {
-                "shop": seed,
-                "policy": policy,
-                "truth": truth,
-                "gain": found.gain,
-                "low": found.low,
-                "high": found.high,
-                "covered": covered,
-            }
-        )
-    print(f"covered: {np.mean([row['covered'] for row in rows]):.1%} of {shops} shops")
-    return rows
+    if out.exists():
+        with out.open(newline="") as handle:
+            rows = [other for other in csv.DictReader(handle) if int(other["shop"]) != row["shop"]]
+    rows.append({k: f"{v:.5f}" if isinstance(v, float) else v for k, v in row.items()})
+    half = out.with_suffix(f".{os.getpid()}")
+    with half.open("w", newline="") as handle:
+        writer = csv.DictWriter(handle, list(row), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows, key=lambda one: int(one["shop"])))
+    half.replace(out)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("what", choices=["gain", "lift"])
+    parser.add_argument("--first", type=int, default=0, help="the first shop")
     parser.add_argument("--shops", type=int)
     parser.add_argument("--visits", type=int, default=3000)
     parser.add_argument("--policy", default=None)
     given = parser.parse_args()
-    if given.what == "gain":
-        rows = gain(given.shops or 30, given.visits, given.policy or "tide-5")
-    else:
-        rows = lift(given.shops or 200, given.visits, given.policy or "lin-ts")
-    with (OUT / f"agent_shops_{given.what}.csv").open("w", newline="") as handle:
-        writer = csv.DictWriter(handle, list(rows[0]), lineterminator="\n")
-        writer.writeheader()
-        for row in rows:
-            writer.writerow({k: f"{v:.5f}" if isinstance(v, float) else v for k, v in row.items()})
+    play, shops, policy = (gain, 30, "tide-5") if given.what == "gain" else (lift, 200, "lin-ts")
+    for seed in range(given.first, given.first + (given.shops or shops)):
+        row = play(seed, given.visits, given.policy or policy)
+        print(row, flush=True)
+        write(OUT / f"agent_shops_{given.what}.csv", row)
 
 
 if __name__ == "__main__":

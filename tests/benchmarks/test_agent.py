@@ -39,12 +39,17 @@ def test_shops_have_arms_that_come_and_go_and_swing_by_the_hour() -> None:
 
 
 def test_gain_stands_between_chance_and_clairvoyance() -> None:
-    (row,) = agent_shops.gain(1, 300, "lin-ts")
+    row = agent_shops.gain(0, 300, "lin-ts")
     assert row["A/B test"] < row["clairvoyant"]
     assert row["agent"] < row["clairvoyant"]
 
 
-def test_lift_of_shops_covers_the_truth_more_often_than_not() -> None:
-    rows = agent_shops.lift(6, 250, "bernoulli-ts")
+def test_lift_of_shops_covers_the_truth_more_often_than_not(tmp_path: Path) -> None:
+    rows = [agent_shops.lift(seed, 250, "bernoulli-ts") for seed in range(6)]
     assert np.mean([row["covered"] for row in rows]) >= 0.5
     assert all(row["low"] < row["gain"] < row["high"] for row in rows)
+    for row in [*rows[::-1], rows[2]]:
+        agent_shops.write(tmp_path / "lift.csv", row)
+    assert [line[:2] for line in (tmp_path / "lift.csv").read_text().splitlines()[1:]] == [
+        f"{n}," for n in range(6)
+    ]

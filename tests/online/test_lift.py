@@ -106,6 +106,22 @@ def test_lift_is_told_in_percent_where_the_control_earns_something() -> None:
     assert "reward a decision than the control" in str(lift_of(log_of(around_zero, control)))
 
 
+def test_relative_gain_has_zero_inside_where_the_gain_has() -> None:
+    rng = np.random.default_rng(2)
+    sides = []
+    for effect in np.linspace(0.0, 0.6, 60):
+        control = np.arange(120) % 3 == 0
+        lift = lift_of(log_of(rng.normal(np.where(control, 1.0, 1.0 + effect), 0.5), control))
+        sides.append(lift.low > 0)
+        assert (lift.relative_low > 0) == (lift.low > 0)
+        assert lift.relative_low < lift.relative < lift.relative_high
+        gap = (
+            lift.policy - (1 + lift.relative_low) * lift.control
+        )  # the bound is where the gap is just told from 0
+        assert gap > 0
+    assert 10 < sum(sides) < 55
+
+
 def test_missing_rewards_and_other_groups_do_not_count() -> None:
     reward = np.array([1.0, 0.0, 1.0, 0.0, np.nan, np.nan])
     control = np.array([True, True, False, False, True, False])

@@ -38,19 +38,16 @@ class Report:
         return "\n".join(lines)
 
 
-def beliefs_of(policy: Any, labels: dict[int, str], calendar: bool, least: float = 0.05) -> list[str]:
-    """What a policy that explains itself believes: "repeats every day (97%)"; `calendar`: its contexts have hour and
-    weekday in them."""
+def beliefs_of(
+    policy: Any, labels: dict[int, str], calendar: bool, least: float = 0.05
+) -> list[tuple[str, float]]:
+    """What a policy that explains itself believes, and how much: ("repeats every day", 0.97); `calendar`: its contexts
+    have hour and weekday in them."""
     explain = getattr(policy, "explain", None)
     if explain is None:
         return []
-    told = explain()
-    named = [
-        f"{_named(belief.words, labels, calendar)} ({belief.weight:.0%})"
-        for belief in told.beliefs
-        if belief.weight >= least
-    ]
-    return named[:3]
+    found = [(_named(belief.words, labels, calendar), belief.weight) for belief in explain().beliefs]
+    return [(words, weight) for words, weight in found if weight >= least][:3]
 
 
 def _named(words: str, labels: dict[int, str], calendar: bool) -> str:

@@ -27,7 +27,7 @@ TELLING = 100
 class Told:
     """What only the mind itself can say, so that the rest can be said while it goes on."""
 
-    beliefs: list[str]
+    beliefs: list[tuple[str, float]]
     drift: list[str]
 
 
@@ -77,7 +77,7 @@ class Insight:
             self.chances(),
             self._when(hours) if len(log) >= TELLING else [],
             self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
-            told.beliefs,
+            [f"{words} ({weight:.0%})" for words, weight in told.beliefs],
             self._changes(),
             lift_of(log),
             [*alarms(log, self.open, now), *told.drift],

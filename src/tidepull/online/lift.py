@@ -86,11 +86,10 @@ def lift_of(log: Log, level: float = 0.95) -> Lift:
     freedom = max(1, min(n_control - len(weights), clusters - 1))
     wide = float(student.ppf(0.5 + level / 2, freedom))
     half = wide * math.sqrt(sum(variances))
-    ratio, r_half = _relative(policy, rest, variances, wide)
+    relative = _relative(policy, rest, variances, wide)
     gain = policy - rest
     return Lift(
-        gain, gain - half, gain + half, ratio, ratio - r_half, ratio + r_half, policy, rest, n_policy, n_control,
-        len(weights), level,
+        gain, gain - half, gain + half, *relative, policy, rest, n_policy, n_control, len(weights), level,
     )  # fmt: skip
 
 
@@ -126,9 +125,17 @@ def _variance(parts: FloatArray, subject: IntArray) -> float:
     return float(np.sum(np.bincount(who, weights=parts) ** 2))
 
 
-def _relative(policy: float, control: float, variances: list[float], wide: float) -> tuple[float, float]:
-    """policy / control - 1 and half its interval (delta method); NaN where the control may be worth nothing."""
-    if control <= wide * math.sqrt(variances[1]):
-        return math.nan, math.nan
-    ratio = policy / control
-    return ratio - 1, wide * math.sqrt(variances[0] + ratio**2 * variances[1]) / control
+def _relative(
+    policy: float, control: float, variances: list[float], wide: float
+) -> tuple[float, float, float]:
+    """policy / control - 1 and its interval; NaN where the control may be worth nothing.
+
+    Fieller's: all x for which policy - (1 + x) control is not told from 0, so that it has 0 inside as often as the
+    interval of the gain.
+    """
+    square = control**2 - wide**2 * variances[1]
+    if control <= 0 or square <= 0:
+        return math.nan, math.nan, math.nan
+    product = policy * control
+    root = math.sqrt(max(product**2 - square * (policy**2 - wide**2 * variances[0]), 0.0))
+    return policy / control - 1, (product - root) / square - 1, (product + root) / square - 1

@@ -1,8 +1,9 @@
-"""One picture of an agent: traffic over time, rewards by hour and weekday, and the gain over the control."""
+"""One picture of an agent: traffic over time, rewards by hour and weekday, the gain over the control, and beliefs."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,15 @@ from tidepull.types import FloatArray, IntArray
 _COLOURS = ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#997700", "#8c8c8c"]
 _WEEKDAYS = ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun")
 _POINTS = 60
+_LEAST = 5
+"""Rewards below which a mean says nothing, and is not drawn."""
 
 
 def draw(insight: Insight, path: Path) -> None:
-    """Four panels, written in the format of the file's ending."""
+    """Six panels, written in the format of the file's ending."""
     log = insight.log()
     plt = pyplot()
-    figure, panels = plt.subplots(2, 2, figsize=(11, 7), layout="constrained")
+    figure, panels = plt.subplots(3, 2, figsize=(11, 9.5), layout="constrained")
     moments = [insight.clock.datetime(at) for at in log.at.tolist()]
     hours = np.array([moment.hour for moment in moments], int)
     days = np.array([moment.weekday() for moment in moments], int)
@@ -31,6 +34,8 @@ def draw(insight: Insight, path: Path) -> None:
     _rewards(panels[0, 1], insight, log, hours, [f"{h}" for h in range(24)], "hour of the day")
     _rewards(panels[1, 0], insight, log, days, list(_WEEKDAYS), "weekday")
     _gain(panels[1, 1], log, moments)
+    _best(panels[2, 0], insight)
+    _beliefs(panels[2, 1], insight)
     handles, names = panels[0, 0].get_legend_handles_labels()
     figure.legend(handles, names, loc="outside upper center", ncols=min(6, max(1, len(names))), frameon=False)
     save(figure, [path])
@@ -88,13 +93,46 @@ def _gain(axes: Any, log: Log, moments: list[Any]) -> None:
     tidy(axes)
 
 
+def _best(axes: Any, insight: Insight) -> None:
+    """What the policy's draws of late found best in every hour of the week; the surer, the darker."""
+    week = insight.week()
+    known = ~np.isnan(week).any(axis=2)
+    picture = np.ones((7, 24, 4))
+    for place in insight.labels:
+        leads = known & (np.nan_to_num(week).argmax(axis=2) == place)
+        picture[leads, :3] = [int(_colour(place)[n : n + 2], 16) / 255 for n in (1, 3, 5)]
+        picture[leads, 3] = week[leads, place]
+    axes.imshow(picture, aspect="auto", extent=(0, 24, 7, 0), interpolation="none")
+    axes.set_xticks(range(0, 25, 3))
+    axes.set_yticks(np.arange(7) + 0.5, _WEEKDAYS, fontsize=8)
+    axes.set_title("what it finds best, of late (pale: unsure)", fontsize=10)
+    axes.set_xlabel("hour of the day", fontsize=9)
+
+
+def _beliefs(axes: Any, insight: Insight) -> None:
+    """What the policy holds true about time, where it can say so."""
+    beliefs = insight.told().beliefs
+    axes.set_title("what it believes about time", fontsize=10)
+    if not beliefs:
+        axes.text(0.5, 0.5, "this policy does not say, or not yet", ha="center", va="center", fontsize=9)
+        axes.set_axis_off()
+        return
+    y = np.arange(len(beliefs))
+    axes.barh(y + 0.2, [weight for _, weight in beliefs], 0.25, color="#0072b2")
+    for n, (words, weight) in enumerate(beliefs):
+        axes.text(0.0, n - 0.05, f"{weight:.0%}: {fill(words, 70)}", fontsize=8, va="bottom")
+    axes.set(xlim=(0, 1), ylim=(2.6, -0.7), yticks=[])
+    axes.xaxis.set_major_formatter(lambda x, _: f"{x:.0%}")
+    tidy(axes)
+
+
 def _by(values: FloatArray, key: IntArray, count: int) -> tuple[FloatArray, FloatArray]:
     n = np.bincount(key, minlength=count).astype(float)
     with np.errstate(invalid="ignore", divide="ignore"):
         mean = np.bincount(key, weights=values, minlength=count) / n
         square = np.bincount(key, weights=values**2, minlength=count) / n
         half = 1.96 * np.sqrt(np.maximum(square - mean**2, 0.0) / n)
-    return mean, half
+    return np.where(n >= _LEAST, mean, np.nan), half
 
 
 def _colour(place: int) -> str:
