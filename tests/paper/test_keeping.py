@@ -202,6 +202,24 @@ def test_a_sweep_whose_store_is_lost_goes_on_from_kept_trials(kept: Path, tmp_pa
     write_results(archived_frame(kept), tmp_path / "docs", command="how", known=read_curves(kept))
 
 
+def test_a_later_search_on_fewer_seeds_keeps_the_random_arms_of_an_earlier_one(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    searched(tmp_path, place, "--only", "*/d-ucb/*", "--rungs", "1/2:2,1:3")
+    searched(tmp_path, place, "--only", "*/sw-ucb/*", "--rungs", "1/2:1,1:3")
+    keep(Store.open(place), tmp_path / "kept")
+    again = searched(
+        tmp_path,
+        tmp_path / "new",
+        "--only",
+        "*/d-ucb/*",
+        "--rungs",
+        "1/2:2,1:3",
+        "--known",
+        str(tmp_path / "kept"),
+    )
+    assert [line["ran"] for line in again["rungs"]] == [0, 0]
+
+
 def test_suites_that_a_new_store_does_not_know_stay(kept: Path, tmp_path: Path) -> None:
     before = archived_rows(kept)
     other = fill(tmp_path / "other", REPORT.replace('"paper-table"', '"late"').replace("0-5", "50-51"))

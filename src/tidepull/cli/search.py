@@ -197,11 +197,17 @@ def _kinds(specs: Sequence[TrialSpec]) -> dict[str, str]:
 
 
 def _joined(plan: Plan, before: Plan | None) -> Plan:
-    """What was asked for earlier of policies and problems that are not searched now stays asked for."""
+    """What was asked for earlier of policies and problems that are not searched now stays asked for; so do random arms,
+    which every search plays beside its own policies, each on as many seeds as its rule says."""
     if before is None:
         return plan
     now = {(trial.problem, trial.delay, trial.name) for trial in plan.trials}
-    stays = tuple(t for t in before.trials if (t.problem, t.delay, t.name) not in now)
+    there = {trial.hash for trial in plan.trials}
+    stays = tuple(
+        t
+        for t in before.trials
+        if (t.problem, t.delay, t.name) not in now or (t.name == BASELINE and t.hash not in there)
+    )
     return replace(plan, trials=(*stays, *plan.trials))
 
 
