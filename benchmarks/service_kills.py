@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from benchmarks.machine import describe
 from benchmarks.regret_rows import ROOT, write_between
@@ -37,6 +37,12 @@ LEDGERS = ("sqlite", "postgres")
 
 def results(ledger: str) -> Path:
     return ROOT / "results" / f"service_kills_{ledger}.csv"
+
+
+class HasTold(Protocol):
+    """What callers were told: what it was about, the decision's name, and the answer."""
+
+    told: list[tuple[str, str, Any]]
 
 
 class Shop:
@@ -91,7 +97,7 @@ class Shop:
         os.kill(pid, signal.SIGKILL)
 
 
-def audited(path: str, shop: Shop) -> list[str]:
+def audited(path: str | Path, shop: HasTold) -> list[str]:
     """What of all that was told is not in the ledger, or is there otherwise, or twice."""
     with Agent(path, read_only=True) as agent:
         records = list(agent._desk.ledger.tail(0))

@@ -26,7 +26,9 @@ def serve(
         metavar="DIR|URL",
         help="The directory of the agents' files, or a postgresql:// URL.",
     ),
-    host: str = typer.Option("127.0.0.1", "--host", help="The address to listen on."),
+    host: str = typer.Option(
+        None, "--host", help="The address to listen on (default: 127.0.0.1; on Ray, each machine's own)."
+    ),
     port: int = typer.Option(8000, "--port", min=0, max=65535, help="The port (0: any that is free)."),
     tokens: Path = typer.Option(
         None, "--tokens", metavar="FILE", help="Hashed tokens (default: tokens.json in the directory)."
@@ -55,6 +57,13 @@ def serve(
         10_000.0, "--requests", min=1, help="Requests a second that one token may make."
     ),
     agents: int = typer.Option(1000, "--agents", min=1, help="Agents that may be made."),
+    on: str = typer.Option("here", "--on", help="here, or ray: shards on a Ray cluster (docs/cluster.md)."),
+    address: str = typer.Option(
+        None, "--address", help="The Ray cluster (default: the one of this machine)."
+    ),
+    shards: int = typer.Option(
+        None, "--shards", min=1, help="Shards on the cluster (default: one for each machine)."
+    ),
 ) -> None:
     """Serve decisions over HTTP: many named agents, tokens, metrics (extra `serve`)."""
     try:
@@ -64,7 +73,15 @@ def serve(
     except ModuleNotFoundError:
         raise MissingExtraError("tidepull serve", "serve") from None
     limits = Limits(requests=requests, agents=agents)
+    host = host or ("" if on == "ray" else "127.0.0.1")
     choices = Choices(db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits)
+    if on == "ray":
+        from tidepull.online.service.cluster import serve_on_ray
+
+        serve_on_ray(choices, address or "auto", shards, say)
+        return
+    if on != "here" or address is not None or shards is not None:
+        raise InputError("--on must be here or ray; --address and --shards are for --on ray")
     where = db.rpartition("@")[2] if "://" in db else db  # a URL may have a password in it
     run(prepare(choices), host, port, lambda url: say(f"listening on {url}; agents in {where}"))
 

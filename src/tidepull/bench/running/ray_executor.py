@@ -7,7 +7,6 @@ is sent out again, trial by trial, and a trial fails only after it was lost `ATT
 from __future__ import annotations
 
 import importlib.util
-import socket
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -17,9 +16,9 @@ from typing import Any, Self
 import tidepull
 from tidepull.bench.attempt import Result, attempt
 from tidepull.bench.running.shipment import Shipment, pack, relocated, unpack
-from tidepull.bench.running.worker import ONE_THREAD
 from tidepull.bench.suites.spec import TrialSpec
-from tidepull.errors import InputError, MissingExtraError
+from tidepull.clusters import connected
+from tidepull.errors import InputError
 
 ATTEMPTS = 3
 TASK_SECONDS = 5.0
@@ -131,43 +130,12 @@ class Flow:
 
 
 def _connected(address: str, modules: Sequence[str]) -> Any:
-    try:
-        import ray
-    except ImportError:
-        raise MissingExtraError("running on a Ray cluster", "cluster") from None
-    _knock(address)
     packages = [
         Path(tidepull.__file__).parent,
         *(_package(name) for name in modules if not name.endswith(".py")),
     ]
-    try:
-        ray.init(
-            address=address,
-            runtime_env={
-                "py_modules": [str(package) for package in packages],
-                "excludes": ["__pycache__"],
-                "env_vars": ONE_THREAD,
-            },
-            log_to_driver=False,
-            logging_level="error",
-        )
-    except (ConnectionError, ValueError, RuntimeError) as error:
-        raise _no_answer(address, str(error).strip().splitlines()[0]) from None
-    return ray
-
-
-def _knock(address: str) -> None:
-    """Is anybody there? Ray itself would try for minutes."""
-    host, colon, port = address.rpartition("://")[2].rpartition(":")
-    if colon and port.isdigit():
-        try:
-            socket.create_connection((host, int(port)), timeout=5).close()
-        except OSError as error:
-            raise _no_answer(address, str(error)) from None
-
-
-def _no_answer(address: str, reason: str) -> InputError:
-    return InputError(f"no Ray cluster answers at '{address}' ({reason}); start one: ray start --head")
+    travels = {"py_modules": [str(package) for package in packages], "excludes": ["__pycache__"]}
+    return connected(address, "running on a Ray cluster", travels)
 
 
 def _package(name: str) -> Path:

@@ -19,9 +19,9 @@ from queue import SimpleQueue
 
 from tidepull.bench.attempt import Result, attempt
 from tidepull.bench.suites.spec import TrialSpec
+from tidepull.clusters import ONE_THREAD
 from tidepull.threads import one_blas_thread
 
-ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 _START = "import sys; sys.path[:] = {path!r}; from tidepull.bench.running.worker import main; main()"
 
 

@@ -103,9 +103,14 @@ def _token(entry: dict[str, Any]) -> Token:
 def write_tokens(path: Path, tokens: dict[str, Token]) -> None:
     """Keep tokens; only the owner may read the file."""
     text = json.dumps({"tokens": [asdict(token) for token in tokens.values()]}, indent=1)
+    write_private(path, text + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read."""
     old = os.umask(0o077)
     try:
-        write_whole(path, text.encode() + b"\n")
+        write_whole(path, text.encode())
     finally:
         os.umask(old)
 

@@ -9,6 +9,7 @@ import re
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -120,6 +121,14 @@ def is_loopback(host: str) -> bool:
 
 def serve(app: Door, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; then finish what was accepted, take snapshots, and return."""
+    server = make_server(app, host, port, ready)
+    server.run()
+    if not server.started:
+        raise InputError(f"the service could not start on {host}:{port}: is the port taken?")
+
+
+def make_server(app: Door, host: str, port: int, ready: Callable[[str], None] | None) -> Server:
+    """A server that is not running yet."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     config = uvicorn.Config(
         app,
@@ -137,10 +146,7 @@ def serve(app: Door, host: str, port: int, ready: Callable[[str], None] | None =
         h11_max_incomplete_event_size=65536,
         lifespan="on",
     )
-    server = Server(config, ready, app.service)
-    server.run()
-    if not server.started:
-        raise InputError(f"the service could not start on {host}:{port}: is the port taken?")
+    return Server(config, ready, app.service)
 
 
 class Server(uvicorn.Server):
@@ -158,7 +164,10 @@ class Server(uvicorn.Server):
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Stop at SIGTERM and SIGINT."""
+        """Stop at SIGTERM and SIGINT, where this is the process's own business."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
         handlers = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGTERM, signal.SIGINT)}
         try:
             yield
@@ -172,9 +181,9 @@ class Server(uvicorn.Server):
         if self.started:
             host, port = self.servers[0].sockets[0].getsockname()[:2]
             if self._service is not None:
-                await self._service.listen(_url(reachable(host), port))
+                await self._service.listen(url_of(reachable(host), port))
             if self._ready is not None:
-                self._ready(_url(host, port))
+                self._ready(url_of(host, port))
 
 
 def reachable(host: str) -> str:
@@ -182,7 +191,8 @@ def reachable(host: str) -> str:
     return socket.gethostname() if ipaddress.ip_address(host).is_unspecified else host
 
 
-def _url(host: str, port: int) -> str:
+def url_of(host: str, port: int) -> str:
+    """An address and a port as a URL."""
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
