@@ -144,6 +144,10 @@ class HypothesisBank:
             whole = mat[: matrices // (d * d) * d * d].reshape(-1, d * d)
             whole[:, :: d + 1] = 1 / bank.ridge[m] if bank.inverse[m] else np.sqrt(bank.ridge[m])
 
+    def numbers(self, m: int) -> int:
+        """How many numbers slot m has room for."""
+        return sum(self._room[m])
+
     def spec(self, m: int) -> Spec:
         """The hypothesis in slot m."""
         bank = self.arrays

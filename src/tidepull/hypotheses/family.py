@@ -26,12 +26,14 @@ _LARGEST_SLOT = 2_000_000
 @dataclass(frozen=True, slots=True)
 class Layout:
     """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone. `products`: how many
-    multiplications the hypotheses of one family may cost in a round, beyond the first few."""
+    multiplications the hypotheses of one family may cost in a round, beyond the first few. `most_blocks`: with more
+    weight vectors a hypothesis would not live to learn anything."""
 
     n_arms: int
     context_dim: int
     shared: bool
     products: int = 150_000
+    most_blocks: int = _LARGEST_SLOT
 
     def dim(self, spec: Spec) -> int:
         """Length of phi."""
@@ -199,7 +201,8 @@ def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:
 
 def too_large(layout: Layout, spec: Spec) -> bool:
     """Whether a hypothesis would take more memory than any should."""
-    return layout.blocks(spec) * layout.dim(spec) ** 2 > _LARGEST_SLOT
+    blocks = layout.blocks(spec)
+    return blocks > layout.most_blocks or blocks * layout.dim(spec) ** 2 > _LARGEST_SLOT
 
 
 def growing(contextual: bool, initial: Sequence[Hypothesis], room: Sequence[Hypothesis]) -> list[Pool]:

@@ -22,6 +22,7 @@ from tidepull.types import FloatArray, IntArray
 
 _STEPS_OF_AN_ARM = 40
 """Steps for each round and arm: two transforms and the frequencies made of them."""
+_STEPS_OF_A_COLUMN = 3
 
 
 def sine_spectrum(rounds: Rounds, oversampling: int) -> Pieces[tuple[FloatArray, FloatArray]]:
@@ -75,10 +76,11 @@ def square_table(halves: FloatArray, offsets: FloatArray, rounds: Rounds) -> Pie
     """Evidence of two phases x arm for every pair of half period and offset."""
     n, played = len(rounds.y), np.unique(rounds.arm[rounds.arm >= 0])
     counts, sums = np.zeros((n + 1, len(played))), np.zeros((n + 1, len(played)))
-    mine = rounds.arm[:, None] == played
-    np.cumsum(mine, axis=0, out=counts[1:])
-    np.cumsum(np.where(mine, rounds.y[:, None], 0.0), axis=0, out=sums[1:])
-    yield counts.size
+    for start, stop, spent in ranges(len(played), _STEPS_OF_A_COLUMN * n):
+        mine = rounds.arm[:, None] == played[start:stop]
+        np.cumsum(mine, axis=0, out=counts[1:, start:stop])
+        np.cumsum(np.where(mine, rounds.y[:, None], 0.0), axis=0, out=sums[1:, start:stop])
+        yield spent
     evidence, told = np.empty(len(halves)), int((rounds.arm >= 0).sum())
     total = float(rounds.y @ rounds.y)
     each = 200 + len(played) * (10 + int(n / max(float(np.median(halves)), 1.0)))

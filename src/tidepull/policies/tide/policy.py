@@ -51,6 +51,8 @@ _NONE = np.empty(0, np.int64)
 
 _PRODUCTS = 75_000
 """Multiplications that the hypotheses of one family may cost in a round of version 5."""
+_BLOCKS = 100_000
+"""Weight vectors that a hypothesis of version 5 may have: "the arm that paid last" among 1,000 would have a million."""
 
 _SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970 when it is put into words."""
@@ -95,7 +97,7 @@ class Tide:
         self._contexts = ContextMap(shape, wide=self._thrifty)
         layout = Layout(shape.n_arms, self._contexts.dim, self._contexts.shared)
         if self._thrifty:
-            layout = replace(layout, products=_PRODUCTS)
+            layout = replace(layout, products=_PRODUCTS, most_blocks=_BLOCKS)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(boldest=parameters.width())

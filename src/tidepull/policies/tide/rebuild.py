@@ -16,7 +16,7 @@ import numpy as np
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.family import Filter
 from tidepull.hypotheses.notes import Memory, standardised
-from tidepull.hypotheses.slices import Pieces, ranges
+from tidepull.hypotheses.slices import STEPS, Pieces, ranges
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.scale import RewardScale, Units
@@ -26,6 +26,8 @@ from tidepull.types import FloatArray
 TRUSTED = 16
 """Rewards after which estimates of scale and noise are taken seriously."""
 _STEPS_OF_REWEIGHING = 20
+_STEPS_OF_A_NUMBER = 2
+"""Memory that is filled for the first time: a page of it takes as long as a thousand products."""
 
 
 class Rebuilt(NamedTuple):
@@ -71,7 +73,11 @@ def rebuilding(
         yield from memory.rewrite(past, notes)
     ratio = old.spread / units.spread if recent.count > TRUSTED else None
     fresh, again = bank.fresh(ratio), mixture.twin()
-    anew = [filter.fresh(ratio) for filter in filters]
+    yield STEPS // 2
+    anew = []
+    for filter in filters:
+        anew.append(filter.fresh(ratio))
+        yield STEPS // 4
     active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
     again.begin_again()
     x, gains = np.empty((0, contexts.dim)), np.empty(0)
@@ -95,6 +101,7 @@ def rebuilding(
         for m in active:
             if lived == first:
                 fresh.reset(m)
+                yield _STEPS_OF_A_NUMBER * fresh.numbers(m)
             scores[:, m] = yield from fresh.live(m, window, units.binary)
         for i, filter in enumerate(anew):
             scores[:, bank.size + i] = yield from filter.live(window, units.binary)
