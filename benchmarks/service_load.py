@@ -1,11 +1,13 @@
 """Durable decisions per second of `tidepull serve` on loopback, and where the time goes.
 
     python -m benchmarks.service_load [--seconds 10] [--quick]
+    python -m benchmarks.service_load --table
 
 Server and generator are two processes of one machine; every commit is synced. The generator keeps 1, 8 or 32
 connections busy with single decisions or batches of 50, and sends every reward a little later, so that upkeep runs.
 In the same run the bare framework does the same without a policy: it parses the same bodies and commits rows of the
-same size, one transaction for each turn of the loop. Writes results/service_load.csv.
+same size, one transaction for each turn of the loop. Writes results/service_load.csv; `--table` writes what it says into
+docs/service.md.
 """
 
 from __future__ import annotations
@@ -27,9 +29,10 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe
+from benchmarks.regret_rows import ROOT, write_between
 from benchmarks.wire import Connection, loaded, request
 
-OUT = Path(__file__).parents[1] / "results" / "service_load.csv"
+OUT = ROOT / "results" / "service_load.csv"
 FIELDS = {
     "device": ["phone", "desktop"], "age": "number", "basket": "number", "member": "boolean",
     "country": ["de", "fr", "us"],
@@ -89,7 +92,14 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
     spent = Spent()
     app = bare_app(Path(folder), spent) if bare else real_app(folder, spent)
     config = uvicorn.Config(
-        app, host="127.0.0.1", port=0, http=Impatient, log_config=None, access_log=False, ws="none"
+        app,
+        host="127.0.0.1",
+        port=0,
+        http=Impatient,
+        log_config=None,
+        access_log=False,
+        ws="none",
+        proxy_headers=False,
     )
     running = Server(config, pipe.send)
 
@@ -217,7 +227,10 @@ async def load(
 
 async def make_agent(port: int, policy: str) -> None:
     connection = await Connection.to(port)
-    body = {"name": "shop", "arms": ARMS, "context": FIELDS, "policy": policy, "seed": 0}
+    id, _, version = policy.partition(" ")
+    parameters = {"version": int(version)} if version else {}
+    chosen = {"id": id, "parameters": parameters}
+    body = {"name": "shop", "arms": ARMS, "context": FIELDS, "policy": chosen, "seed": 0}
     status, answer = await connection.ask(request("/v1/agents", body))
     assert status == 201, answer
     connection.close()
@@ -256,12 +269,38 @@ def measured(policy: str, cases: list[tuple[int, bool]], seconds: float) -> list
     return rows
 
 
+def table() -> str:
+    """What the committed result says."""
+    with OUT.open() as handle:
+        said = handle.readline().lstrip("# ").strip()
+        rows = list(csv.DictReader(handle))
+    made = [
+        "| policy | connections | in a request | decisions a second | p50 | p99 | p99.9 ms | processor | deciding | learning "
+        "| upkeep | JSON | disk us |",
+        "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        name = "none (the bare framework)" if row["policy"] == "none" else f"`{row['policy']}`"
+        times = [f"{float(row[part]):.1f}" for part in ("p50_ms", "p99_ms", "p99.9_ms")]
+        parts = ("processor", "deciding", "learning", "upkeep", "json", "disk")
+        spent = [f"{float(row.get(f'{part}_us') or 0):.0f}" for part in parts]
+        cells = [name, row["connections"], row["batch"], f"{float(row['per_second']):,.0f}", *times, *spent]
+        made.append(f"| {' | '.join(cells)} |")
+    return "\n".join([*made, "", f"{said}."])
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--quick", action="store_true", help="8 connections only, nothing is written")
-    parser.add_argument("--policies", nargs="*", default=["none", "bernoulli-ts", "tide"])
+    parser.add_argument("--policies", nargs="*", default=["none", "bernoulli-ts", "tide 4", "tide 5"])
+    parser.add_argument(
+        "--table", action="store_true", help="write the table of docs/service.md, load nothing"
+    )
     given = parser.parse_args()
+    if given.table:
+        write_between(ROOT / "docs" / "service.md", "load", table())
+        return
     cases = (
         [(8, False), (8, True)]
         if given.quick

@@ -3,7 +3,7 @@
     python -m benchmarks.service_soak [--minutes 30] [--agents 50] [--rate 40]
     python -m benchmarks.service_soak --table
 
-One agent in five is `tide`, the others `bernoulli-ts`. Visits come at random moments, `--rate` a second over all agents:
+One agent in five is `tide`, the others `bernoulli-ts`. Visits come at random moments, `--rate` a second in all:
 a decision, and its reward a little later; one in twenty is a batch of 20. Every second somebody looks at an agent
 (state, explain, lift, history, heatmap, waiting). Where the machine stood still (the generator's own clock jumped
 by more than half a second), the time is in `stood_still_s`, and answers that were under way are not timed.
@@ -72,6 +72,7 @@ class Soak:
             policy: Any = {"id": "tide", "parameters": {"version": 5}} if n % 5 == 0 else "bernoulli-ts"
             body = {"name": name, "arms": ["a", "b", "c"], "context": FIELDS, "policy": policy, "seed": n}
             await self.ask("make", "POST", "/v1/agents", body)
+        assert not self.errors
         self.took = {}
 
     async def visit(self) -> None:
@@ -120,9 +121,9 @@ class Soak:
 
     async def run(self, minutes: int) -> list[dict[str, Any]]:
         """All minutes."""
+        await self.made()
         others = [asyncio.create_task(self.looking()), asyncio.create_task(self.watching())]
         under_way: set[asyncio.Task[None]] = set()
-        await self.made()
         rows, end = [], time.perf_counter()
         for minute in range(minutes):
             end += 60
@@ -191,8 +192,8 @@ def table() -> str:
     total, errors = sum(row["decisions"] for row in rows), sum(row["errors"] for row in rows)
     still = sum(row["stood_still_s"] for row in rows)
     words = (
-        f"{len(rows)} minutes, {total:,.0f} decisions, {errors:.0f} errors; the machine stood still for {still:.0f} s in "
-        f"all (others measured). {said}."
+        f"{len(rows)} minutes, {total:,.0f} decisions, {errors:.0f} errors; the machine stood still for {still:.0f} s "
+        f"in all (others measured). {said}."
     )
     return "\n".join([words, "", *made, "", "![Latency and memory by the minute](figures/service_soak.svg)"])
 

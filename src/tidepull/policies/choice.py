@@ -28,7 +28,10 @@ def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
     if available is not None:
         scores = np.where(available, scores, -np.inf)
     best = scores == scores.max(axis=1, keepdims=True)
-    shares: FloatArray = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+    if np.count_nonzero(best) == len(best):  # no tie: the same bits, at half the cost
+        shares: FloatArray = np.add.reduce(best, axis=0) / len(best)
+        return shares
+    shares = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
     return shares
 
 

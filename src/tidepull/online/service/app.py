@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import random
 import re
-import secrets
 import time
 from collections.abc import AsyncIterator
 from typing import Any
@@ -25,6 +25,7 @@ from tidepull.online.service.routes.personalizer import error_of
 from tidepull.online.service.service import Service
 
 _LOG = logging.getLogger("tidepull.serve")
+_RANDOM = random.Random()
 _REQUEST_ID = re.compile(rb"^[A-Za-z0-9._-]{1,64}$")
 _LOOPBACK = re.compile(rb"^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$", re.IGNORECASE)
 PERSONALIZER, KEY = "/personalizer/", b"ocp-apim-subscription-key"
@@ -79,7 +80,7 @@ class Door:
         self.service.last_request = time.monotonic()
         headers = dict(scope["headers"])
         given = headers.get(b"x-request-id", b"")
-        request = given.decode() if _REQUEST_ID.match(given) else secrets.token_hex(8)
+        request = given.decode() if _REQUEST_ID.match(given) else f"{_RANDOM.getrandbits(64):016x}"
         scope["tidepull"] = trace = Trace(request, headers)
         sent = 0
 

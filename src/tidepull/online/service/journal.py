@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import os
 import time
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -72,4 +73,9 @@ class Journal:
 def now() -> str:
     """The moment, as logs have it."""
     moment = time.time()
-    return f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(moment))}.{int(moment % 1 * 1000):03d}Z"
+    return f"{_second(int(moment))}.{int(moment % 1 * 1000):03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(moment: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))

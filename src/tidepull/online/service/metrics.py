@@ -13,6 +13,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
+        self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
         self._requests = Counter(
             "tidepull_requests_total",
             "Requests by what was asked and what was answered.",
@@ -73,8 +74,12 @@ class Metrics:
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
         """A request came to its end."""
-        self._requests.labels(operation, status).inc()
-        self._seconds.labels(operation).observe(seconds)
+        found = self._children.get((operation, status))
+        if found is None:
+            found = self._requests.labels(operation, status), self._seconds.labels(operation)
+            self._children[operation, status] = found
+        found[0].inc()
+        found[1].observe(seconds)
 
     def committed(self, seconds: float, requests: int) -> None:
         """A commit that so many requests waited for."""

@@ -196,6 +196,25 @@ def url_of(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
+class Joined:
+    """Head and body of an answer in one write: each is a call to the system, and a packet."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        """Hold the head back until more comes."""
+        if not self._head and data.startswith(b"HTTP/") and data.endswith(b"\r\n\r\n"):
+            self._head = data
+            return
+        head, self._head = self._head, b""
+        self._transport.write(head + data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
 class Impatient(HttpToolsProtocol):
     """Ends connections on which a request was begun and does not come to its end in time."""
 
@@ -226,6 +245,8 @@ class Impatient(HttpToolsProtocol):
         """The head is there."""
         self._head = -1
         super().on_headers_complete()
+        if self.cycle is not None and self.scope["method"] != "HEAD":  # which has no second part to wait for
+            self.cycle.transport = Joined(self.cycle.transport)  # type: ignore[assignment]
 
     def on_message_complete(self) -> None:
         """All of a request is there."""

@@ -38,7 +38,6 @@ export class AgentView {
       lift: new Chart({ title: "Improvement over the control", kind: "lines", format: signed, synced: false,
         note: "Reward of the agent's choices beside choices made without it, hour by hour, since the start." }),
     };
-    this.heat = new HeatMap();
     this.title = el("h1", { tabindex: "-1" }, name);
     this.badge = el("span");
     this.status = el("p", { class: "status" });
@@ -47,6 +46,7 @@ export class AgentView {
     this.chances = el("ul", { class: "chances" });
     this.next = el("p");
     this.beliefs = el("div");
+    this.heat = new HeatMap(el("h3", {}, "What it believes about time"), this.beliefs);
     this.changes = el("ol", { class: "changes" });
     this.speed = el("div");
     this.rewards = el("dl", { class: "facts" });
@@ -58,7 +58,7 @@ export class AgentView {
       el("div", { class: "grid" },
         this.charts.reward.node, this.charts.share.node, this.heat.node,
         panel("Chance to be best now", "How often the agent finds each arm best when it weighs all it knows.", this.chances, this.next,
-          el("h2", {}, "What it believes about time"), this.beliefs, el("h3", {}, "What changed"), this.changes),
+          el("h3", {}, "What changed"), this.changes),
         this.charts.lift.node, this.charts.coming.node,
         panel("How rewards come", null, this.rewards),
         panel("Speed and training", null, this.speed)));

@@ -10,14 +10,14 @@ export class HeatMap {
   #at = [0, 0];
   #shown = "";
 
-  constructor() {
+  constructor(...below) {
     this.table = el("table", { class: "heat", keydown: (event) => this.#key(event) });
     this.legend = el("p", { class: "keys" });
     this.said = el("output", { class: "said" });
     this.node = el("section", { class: "panel", "aria-labelledby": "heat-title" },
       el("h2", { id: "heat-title" }, "Best arm by hour and weekday"),
       el("p", { class: "note" }, "Over the last four weeks. The stronger the colour, the clearer the lead."),
-      this.legend, this.table, this.said);
+      this.legend, this.table, this.said, ...below);
   }
 
   draw(map, palette, now) {
@@ -62,7 +62,7 @@ export class HeatMap {
     const now = this.now[0] === d && this.now[1] === h ? "Now, " : "";
     const when = `${now}${weekdays[d]} ${h}:00 to ${h + 1}:00`;
     if (arm === null) return `${when}: nothing was decided.`;
-    return `${when}: ${arm}, ${percent(share[d][h])} chance to be best, ${Math.round(100 * margin[d][h])} points ahead of the next.`;
+    return `${when}: ${arm}, best with a chance of ${percent(share[d][h])} on average over four weeks, ${Math.round(100 * margin[d][h])} points ahead of the next.`;
   }
 
   #focus(d, h, take) {
