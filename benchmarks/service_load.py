@@ -6,8 +6,8 @@
 Server and generator are two processes of one machine; every commit is synced. The generator keeps 1, 8 or 32
 connections busy with single decisions or batches of 50, and sends every reward a little later, so that upkeep runs.
 In the same run the bare framework does the same without a policy: it parses the same bodies and commits rows of the
-same size, one transaction for each turn of the loop. Writes results/service_load.csv; `--table` writes what it says into
-docs/service.md.
+same size, one transaction for each turn of the loop. Writes results/service_load.csv; `--table` writes what it says
+into docs/service.md.
 """
 
 from __future__ import annotations
@@ -275,8 +275,8 @@ def table() -> str:
         said = handle.readline().lstrip("# ").strip()
         rows = list(csv.DictReader(handle))
     made = [
-        "| policy | connections | in a request | decisions a second | p50 | p99 | p99.9 ms | processor | deciding | learning "
-        "| upkeep | JSON | disk us |",
+        "| policy | connections | in a request | decisions a second | p50 | p99 | p99.9 ms | processor | deciding "
+        "| learning | upkeep | JSON | disk us |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
     for row in rows:

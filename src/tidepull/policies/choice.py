@@ -29,9 +29,10 @@ def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
         scores = np.where(available, scores, -np.inf)
     best = scores == scores.max(axis=1, keepdims=True)
     if np.count_nonzero(best) == len(best):  # no tie: the same bits, at half the cost
-        shares: FloatArray = np.add.reduce(best, axis=0) / len(best)
-        return shares
-    shares = (best / best.sum(axis=1, keepdims=True)).mean(axis=0)
+        best, parts = np.add.reduce(best, axis=0), len(best)
+    else:
+        best, parts = np.add.reduce(best / best.sum(axis=1, keepdims=True), axis=0), len(best)
+    shares: FloatArray = best / parts
     return shares
 
 
