@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from manual.map import SAYS, WALKS, drawn, layers
 from tests.commands import mentioned, shown, understand
 
 ROOT = Path(__file__).parents[1]
@@ -66,3 +67,10 @@ def test_every_page_is_in_the_menu() -> None:
     menu = (ROOT / "mkdocs.yml").read_text().partition("nav:")[2]
     listed = {DOCS / path for path in re.findall(r"[\w/-]+\.md", menu)}
     assert listed == {*DOCS.rglob("*.md"), *GENERATED}
+
+
+def test_map_shows_the_layers_as_they_are() -> None:
+    assert (DOCS / "figures" / "map.svg").read_text() == drawn(layers()), "python -m manual.map draws it anew"
+    rooms = {room for layer in layers() for room in layer}
+    assert {step for walk in WALKS.values() for step in walk} <= rooms
+    assert set(SAYS) <= rooms

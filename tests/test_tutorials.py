@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from manual.notebooks import MADE_OF, notebook
 from tidepull.policies import policies
 from tidepull.problems import problems
 
@@ -30,17 +32,32 @@ def test_tutorials_are_there() -> None:
     }
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_tutorial_runs_from_top_to_bottom(
-    page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if page.stem in NEEDS:
-        pytest.importorskip(NEEDS[page.stem], reason=f"the extra '{NEEDS[page.stem]}' is not installed")
+@pytest.fixture
+def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+    """The names of an empty module, in an empty folder; what is registered there goes with it."""
     monkeypatch.chdir(tmp_path)
     for registry in (policies, problems):
         monkeypatch.setattr(registry, "_entries", dict(registry._entries))
     module = ModuleType("tutorial")
     monkeypatch.setitem(sys.modules, "tutorial", module)  # dataclasses look their module up
-    names: dict[str, Any] = module.__dict__
+    return module.__dict__
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_tutorial_runs_from_top_to_bottom(page: Path, alone: dict[str, Any]) -> None:
+    if page.stem in NEEDS:
+        pytest.importorskip(NEEDS[page.stem], reason=f"the extra '{NEEDS[page.stem]}' is not installed")
     for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        exec(compile(block, str(page), "exec", dont_inherit=True), names)
+        exec(compile(block, str(page), "exec", dont_inherit=True), alone)
+
+
+@pytest.mark.parametrize("name", MADE_OF)
+def test_notebook_is_its_tutorial_without_outputs_and_runs(name: str, alone: dict[str, Any]) -> None:
+    text = (DOCS / "notebooks" / f"{name}.ipynb").read_text()
+    page = (DOCS / "tutorials" / f"{name}.md").read_text()
+    assert text == notebook(page), "python -m manual.notebooks writes it anew"
+    cells = [cell for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    assert len(cells) == page.count("```python\n")
+    for cell in cells:
+        assert cell["outputs"] == []
+        exec(compile("".join(cell["source"]), name, "exec", dont_inherit=True), alone)
