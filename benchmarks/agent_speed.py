@@ -111,7 +111,7 @@ def on_disk(folder: Path, threads: int, each: int = 300) -> dict[str, Any]:
     agent.close()
     events = 2 * threads * each
     return {
-        "what": f"bernoulli-ts, SQLite, {threads} threads", "events_a_second": events / spent,
+        "what": f"bernoulli-ts, SQLite, {threads} thread{'s' * (threads > 1)}", "events_a_second": events / spent,
         "p50_ms": 1e3 * spent * threads / events, "bytes_an_event": path.stat().st_size / events,
     }  # fmt: skip
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import agent_million, agent_shops, agent_speed
+from benchmarks import agent_million, agent_page, agent_shops, agent_speed
 
 
 def test_speed_of_calls_and_commits_is_measured(tmp_path: Path) -> None:
@@ -53,3 +53,9 @@ def test_lift_of_shops_covers_the_truth_more_often_than_not(tmp_path: Path) -> N
     assert [line[:2] for line in (tmp_path / "lift.csv").read_text().splitlines()[1:]] == [
         f"{n}," for n in range(6)
     ]
+
+
+def test_manual_has_the_tables_that_the_results_give() -> None:
+    text = agent_page.PAGE.read_text()
+    assert agent_page.page(text) == text
+    assert "none lost, none doubled" in text
