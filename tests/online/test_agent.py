@@ -262,7 +262,8 @@ def test_grown_tide_is_in_the_state_of_one_that_had_the_room_from_the_start() ->
         assert difference(left[name], right[name], name) is None
 
 
-def test_arms_with_features_start_from_what_their_features_suggest() -> None:
+@pytest.mark.parametrize("room", [None, 8])
+def test_arms_with_features_start_from_what_their_features_suggest(room: int | None) -> None:
     arms = {
         "cheap": {"price": 1.0, "kind": "a"},
         "fair": {"price": 2.0, "kind": "a"},
@@ -275,6 +276,7 @@ def test_arms_with_features_start_from_what_their_features_suggest() -> None:
         calendar=False,
         control=0,
         seed=3,
+        room=room,
         upkeep="inline",
     )
     for n in range(300):

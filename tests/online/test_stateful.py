@@ -22,6 +22,7 @@ from tidepull.online.ledger import MemoryLedger
 from tidepull.online.places import ledger_at
 from tidepull.online.records import Kind, Record
 from tidepull.online.sqlite import SqliteLedger
+from tidepull.snapshots import difference
 
 FEW = settings(QUICK, max_examples=12, stateful_step_count=25)
 
@@ -139,15 +140,23 @@ class AgentMachine(RuleBasedStateMachine):
     """Arms come and go, rewards come late or twice, the agent is closed and opened; a twin in memory that is never
     closed decides alike."""
 
-    @initialize(policy=st.sampled_from(["ucb", "lin-ts"]), context=st.sampled_from([SHOP["context"], None]))
+    @initialize(
+        policy=st.sampled_from(["ucb", "lin-ts", "lin-ts with features"]),
+        context=st.sampled_from([SHOP["context"], None]),
+    )
     def open(self, policy: str, context: Any) -> None:
         self.folder = Path(tempfile.mkdtemp())
-        given = {**SHOP, "policy": policy, "context": context, "upkeep": "inline"}
+        self.described = policy.endswith("features")
+        arms = {label: self.features(label) for label in SHOP["arms"]} if self.described else SHOP["arms"]
+        given = {**SHOP, "arms": arms, "policy": policy.split()[0], "context": context, "upkeep": "inline"}
         self.agent = Agent(self.folder / "a.db", **given, snapshot_every=15)
         self.twin = Agent.memory(**given)
         self.arms = list(SHOP["arms"])
         self.decisions: list[tuple[str, str]] = []
         self.paid: dict[int, float] = {}
+
+    def features(self, label: str) -> dict[str, float]:
+        return {"length": float(len(label)), "first": float(ord(label[0]))}
 
     @rule(n=st.integers(0, 50), among=st.none() | st.sets(st.integers(0, 4), min_size=1))
     def choose(self, n: int, among: set[int] | None) -> None:
@@ -183,7 +192,7 @@ class AgentMachine(RuleBasedStateMachine):
         fits = (label not in self.arms) if op == "add" else (label in self.arms and len(self.arms) > 1)
         for one in (self.agent, self.twin):
             try:
-                getattr(one, op)(label)
+                getattr(one, op)(label, *([self.features(label)] if op == "add" and self.described else []))
                 assert fits
             except ArmError:
                 assert not fits
@@ -195,6 +204,8 @@ class AgentMachine(RuleBasedStateMachine):
         self.agent.close()
         self.agent = Agent(self.folder / "a.db", upkeep="inline", snapshot_every=15)
         assert self.agent._desk.mind.differences == 0
+        learnt, by_twin = (one._desk.mind.learning.snapshot() for one in (self.agent, self.twin))
+        assert difference(learnt, by_twin, "learning") is None
 
     @invariant()
     def arms_are_the_same(self) -> None:
@@ -203,6 +214,7 @@ class AgentMachine(RuleBasedStateMachine):
 
     def teardown(self) -> None:
         if hasattr(self, "agent"):
+            self.reopen()
             self.agent.close()
             shutil.rmtree(self.folder)
 
