@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
@@ -105,4 +106,20 @@ def test_command_of_the_wheel_runs_in_a_fresh_environment(fresh: Path, tmp_path:
 
 def test_version_is_the_same_everywhere() -> None:
     assert tidepull.__version__ == PROJECT["version"]
+    assert f"## [{PROJECT['version']}] - 20" in (ROOT / "CHANGELOG.md").read_text()
     assert f"version: {PROJECT['version']}" in (ROOT / "CITATION.cff").read_text()
+
+
+def test_changelog_keeps_to_the_headings_of_keep_a_changelog() -> None:
+    """And "Results", which says which published figures a change moved."""
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    versions = [line for line in lines if line.startswith("## ")]
+    assert versions[0] == "## [Unreleased]"
+    assert all(re.fullmatch(r"## \[\d+\.\d+\.\d+\] - \d{4}-\d\d-\d\d", line) for line in versions[1:])
+    kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security", "Results"}
+    assert {line.removeprefix("### ") for line in lines if line.startswith("### ")} <= kinds
+
+
+def test_classifiers_name_only_versions_of_python_that_the_suite_runs_on() -> None:
+    named = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if "Python :: 3." in c}
+    assert named == {"3.11"}
