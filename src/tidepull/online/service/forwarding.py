@@ -65,6 +65,7 @@ class Forwarding:
                 raise
             except ElsewhereError as elsewhere:
                 if call.forwarded:
+                    self._hosting.whereabouts.wrong(call.name, elsewhere.url)  # look again, next time
                     raise HttpError(_MISDIRECTED, f"{elsewhere.url} has this agent now.") from None
                 heard = await self._asked(elsewhere.url, call, scope, body)
                 if heard is not None:
