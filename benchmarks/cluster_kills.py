@@ -1,7 +1,7 @@
 """Shards that share one PostgreSQL database are killed (SIGKILL) under load, and the ledgers are audited each time.
 
     python -m benchmarks.cluster_kills [--kills 50] [--on processes|ray] [--policy bernoulli-ts]
-    python -m benchmarks.cluster_kills --table        # the table of docs/cluster.md
+    python -m benchmarks.cluster_kills --table        # only write the table into docs/cluster.md
 
 Callers make named decisions and pay rewards, at any shard; what is not answered with 200 is sent again, to the next
 shard, with the same id, until it is. A shard is killed (on Ray: the whole machine that it is on), and replaced.
@@ -27,10 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.machine import describe
+from benchmarks.regret_rows import ROOT, write_between
 from benchmarks.service_kills import audited
 from benchmarks.wire import Connection, request
 
-OUT = Path(__file__).parents[1] / "results" / "cluster_kills.csv"
+OUT = ROOT / "results" / "cluster_kills.csv"
 AGENTS = ("shop", "bar")
 
 
@@ -61,7 +62,7 @@ class Callers:
         self._rng = random.Random(0)
         self._each = each
         self._next = 0
-        self._stop = False
+        self._stop = self.resting = False
         self._thread = threading.Thread(target=lambda: asyncio.run(self._all()))
         self._thread.start()
 
@@ -83,6 +84,9 @@ class Callers:
     async def _caller(self, agent: str, k: int) -> None:
         line = Line(self, k)
         while not self._stop:
+            if self.resting:
+                await asyncio.sleep(0.02)
+                continue
             n, self._next = self._next, self._next + 1
             if n and self._rng.random() < 0.2:  # somebody was not sure that he was heard
                 n = self._rng.randrange(max(0, n - 200), n)
@@ -175,7 +179,7 @@ def main() -> None:
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     if given.table:
-        print(table())
+        write_between(ROOT / "docs" / "cluster.md", "cluster-kills", table())
         return
     from tests.postgres import private
 
@@ -183,28 +187,31 @@ def main() -> None:
         server = stack.enter_context(private())
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         play = on_processes if given.on == "processes" else on_ray
-        rows = play(stack, server, folder, given)
-    new = not OUT.exists()
-    with OUT.open("a", newline="") as handle:
-        if new:
-            handle.write(f"# {describe()}\n")
-        writer = csv.DictWriter(handle, list(rows[0]))
-        if new:
-            writer.writeheader()
-        writer.writerows(rows)
-    print(table())
+        play(stack, server, folder, given)
+    write_between(ROOT / "docs" / "cluster.md", "cluster-kills", table())
 
 
-def row(given: Any, kill: int, gap: float, callers: Callers, faults: list[str]) -> dict[str, Any]:
+def keep(given: Any, kill: int, gap: float, callers: Callers, db: str) -> None:
+    """Audit while callers rest, and write down what was found."""
+    callers.resting = True
+    faults = audit(db, callers)
+    callers.resting = False
     made = {
         "on": given.on, "policy": given.policy, "kill": kill, "seconds": round(gap, 3), "answers": callers.answers,
         "sent again": callers.refused, "faults": len(faults),
     }  # fmt: skip
     print(made, *faults[:3], flush=True)
-    return made
+    new = not OUT.exists()
+    with OUT.open("a", newline="") as handle:
+        if new:
+            handle.write(f"# {describe()}\n")
+        writer = csv.DictWriter(handle, list(made))
+        if new:
+            writer.writeheader()
+        writer.writerow(made)
 
 
-def on_processes(stack: ExitStack, server: Any, folder: Path, given: Any) -> list[dict[str, Any]]:
+def on_processes(stack: ExitStack, server: Any, folder: Path, given: Any) -> None:
     from tests.online.service.houses import SHOP
     from tests.online.service.neighbourhood import street
 
@@ -213,19 +220,18 @@ def on_processes(stack: ExitStack, server: Any, folder: Path, given: Any) -> lis
     for agent in AGENTS:
         assert running[0].ask("POST", "/v1/agents", {**SHOP, "name": agent, "policy": given.policy})[0] == 201
     callers = Callers([shard.port for shard in running], shards.token)
-    rng, rows = random.Random(1), []
+    rng = random.Random(1)
     for kill in range(1, given.kills + 1):
         wait_for(callers, 5)
         place = [shard.url for shard in running].index(shards.owner(AGENTS[0]) or running[0].url)
         gap = one_kill(callers, rng, lambda victim=running[place]: victim.end(signal.SIGKILL))  # type: ignore[misc]
         running[place] = shards.start(f"machine {place} again {kill}", running[place].port)
-        rows.append(row(given, kill, gap, callers, audit(shards.db, callers)))
+        keep(given, kill, gap, callers, shards.db)
     callers.stop()
     assert audit(shards.db, callers) == []
-    return rows
 
 
-def on_ray(stack: ExitStack, server: Any, folder: Path, given: Any) -> list[dict[str, Any]]:
+def on_ray(stack: ExitStack, server: Any, folder: Path, given: Any) -> None:
     from tests.machines import Machine, two_machines
     from tests.online.service.on_ray import RayService
 
@@ -236,10 +242,10 @@ def on_ray(stack: ExitStack, server: Any, folder: Path, given: Any) -> list[dict
         service.make(agent, given.policy)
     callers = Callers(service.ports, service.token)
     stack.callback(lambda: callers.stop())
-    rng, rows = random.Random(1), []
+    rng = random.Random(1)
     for kill in range(1, given.kills + 1):
         gap = one_kill(callers, rng, second.kill)
-        rows.append(row(given, kill, gap, callers, audit(service.db, callers)))
+        keep(given, kill, gap, callers, service.db)
         second = Machine(folder, f"second {kill}", f"--address={address}")
         stack.callback(second.kill)
         second.wait_until_up()
@@ -248,7 +254,6 @@ def on_ray(stack: ExitStack, server: Any, folder: Path, given: Any) -> list[dict
         service.wait_until_spread(AGENTS)
     callers.stop()
     assert audit(service.db, callers) == []
-    return rows
 
 
 def table() -> str:
