@@ -176,12 +176,14 @@ class Filter(Protocol):
 class Family:
     """A way in which rewards may depend on time. `version` is raised whenever the family comes to say
     something else; `optional` families take part only when asked for, `timed` ones only where the user's time
-    is given. `quick_memory` rounds otherwise than `memory`, and is that of version 5."""
+    is given. `quick_memory` rounds otherwise than `memory`, and is that of version 5; `prior_of_5` is its prior there
+    (None: the same)."""
 
     name: str
     words: str
     prior: float
     colour: str
+    prior_of_5: float | None = None
     version: int = 1
     optional: bool = False
     timed: bool = False

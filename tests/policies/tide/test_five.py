@@ -62,3 +62,11 @@ def test_version_5_speaks_of_hours_only_where_times_are_seconds_since_1970(start
     words = policy.explain().beliefs[0].words
     assert words.startswith("repeats every ")
     assert ("hours" in words) == bool(unit)
+
+
+def test_changes_are_likelier_beforehand_in_version_5_alone() -> None:
+    few = tuple(name for name in FAMILIES if name not in ("stationary", "changes"))
+    for version, prior in ((4, 0.04), (5, 1.6)):
+        parameters = TideParameters(version=version, also=("changes",), without=few)
+        policy = Tide(parameters, ProblemShape(3), Streams(0))
+        assert policy.family_weights() == pytest.approx([0.8 / (0.8 + prior), prior / (0.8 + prior)])

@@ -49,10 +49,12 @@ def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
 
 class Slots:
     """Who sits in which slot of the bank, and how likely each pool is beforehand. `alone` names the
-    families of hypotheses that sit one by one behind the bank's slots."""
+    families of hypotheses that sit one by one behind the bank's slots; `five`: priors of version 5."""
 
-    def __init__(self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str]) -> None:
-        self.pools = pools
+    def __init__(
+        self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str], *, five: bool = False
+    ) -> None:
+        self.pools, self._five = pools, five
         self.families = tuple(dict.fromkeys([*(pool.family for pool in pools), *alone]))
         sizes = [len(pool.initial) + pool.spare for pool in pools]
         stops = np.cumsum(sizes)
@@ -82,10 +84,14 @@ class Slots:
         return prior / self._unit
 
     def _share_alone(self, name: str) -> float:
-        return FAMILIES[name].prior / self._alone.count(name)
+        return self._prior(name) / self._alone.count(name)
 
     def _share(self, pool: Pool) -> float:
-        return FAMILIES[pool.family].prior / sum(other.family == pool.family for other in self.pools)
+        return self._prior(pool.family) / sum(other.family == pool.family for other in self.pools)
+
+    def _prior(self, name: str) -> float:
+        family = FAMILIES[name]
+        return family.prior_of_5 if self._five and family.prior_of_5 is not None else family.prior
 
 
 @dataclass(frozen=True)

@@ -109,7 +109,8 @@ class Tide:
             self._network = NetworkHypothesis(layout, half, stream, inverse=self._thrifty)
         self._filters = _filters(layout, families, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
-        slots = Slots(self._bank, kept, beside + ["network"] * (self._network is not None))
+        alone = beside + ["network"] * (self._network is not None)
+        slots = Slots(self._bank, kept, alone, five=self._thrifty)
         self._mixture = Mixture(
             slots.initial_prior(), slots.family_of, slots.families, parameters.share,
             uniform=parameters.uniform_weights, quick=self._thrifty,
