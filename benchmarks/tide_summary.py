@@ -1,6 +1,7 @@
 """Markdown tables of docs/lab/tide.md from the CSV files of the other scripts.
 
 python benchmarks/tide_summary.py rows results/tide_rows.csv
+python benchmarks/tide_summary.py two results/tide_rows.csv results/tide_rows_version5.csv
 python benchmarks/tide_summary.py dev results/tide_dev.csv
 python benchmarks/tide_summary.py walk results/tide_dev.csv
 python benchmarks/tide_summary.py versions results/tide_dev_version3.csv results/tide_dev.csv
@@ -18,6 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from scipy.stats import t as student
 
 PAPER_BEST = {
     "flipping-gaussian": 254.6,
@@ -53,6 +55,35 @@ def rows(path: Path) -> None:
                 f"| {max(ours.values()):.1f} | {len(ours)} | {rival} "
                 f"| {_spread([theirs[seed] for seed in both])} | {won} of {len(both)} |"
             )
+
+
+def two(before: Path, after: Path) -> None:
+    """Two versions on the rows, each on seeds of its own: is the second worse by more than chance (Welch)?"""
+    found: list[dict[str, list[tuple[float, float]]]] = []
+    for path in (before, after):
+        found.append(defaultdict(list))
+        with path.open() as file:
+            for row in csv.DictReader(file):
+                if row["policy"] == "tide":
+                    found[-1][row["problem"]].append((float(row["regret"]), float(row["seconds"])))
+    print(
+        "| row | paper's best | before | after | worst | trials | after has more by, 95% interval | seconds |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
+    for problem, values in found[1].items():
+        old, new = (np.array(table[problem]) for table in (found[0], {problem: values}))
+        errors = [side[:, 0].var(ddof=1) / len(side) for side in (old, new)]
+        more, error = new[:, 0].mean() - old[:, 0].mean(), math.sqrt(sum(errors))
+        freedom = sum(errors) ** 2 / sum(
+            e**2 / (len(side) - 1) for e, side in zip(errors, (old, new), strict=True)
+        )
+        reach = error * float(student.ppf(0.975, freedom))
+        print(
+            f"| {problem} | {PAPER_BEST.get(problem, '')} | {_spread(old[:, 0].tolist())} "
+            f"| {_spread(new[:, 0].tolist())} | {new[:, 0].max():.1f} | {len(old)}, {len(new)} "
+            f"| {more:.1f} ({more - reach:.1f} to {more + reach:.1f}) "
+            f"| {np.median(old[:, 1]):.1f}, {np.median(new[:, 1]):.1f} |"
+        )
 
 
 def dev(path: Path) -> None:
@@ -113,7 +144,7 @@ def versions(before: Path, after: Path) -> None:
                 {
                     (row["kind"], row["world"]): float(row["normalised"])
                     for row in csv.DictReader(file)
-                    if row["policy"] == "tide" and row["parameters"] == "{}"
+                    if row["policy"] == "tide" and row["parameters"] in ("{}", '{"version": 5}')
                 }
             )
     common = [key for key in both[0] if key in both[1]]
@@ -168,6 +199,7 @@ def _spread(values: list[float]) -> str:
 if __name__ == "__main__":
     tables: dict[str, Callable[..., None]] = {
         "rows": rows,
+        "two": two,
         "dev": dev,
         "walk": walk,
         "versions": versions,
