@@ -19,6 +19,7 @@ ENVIRONMENT = {
     **os.environ,
     "PYTHONPATH": os.pathsep.join(sys.path),
     "RAY_USAGE_STATS_ENABLED": "0",
+    "RAY_worker_niceness": "0",  # Ray's default is 15
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",
 }
 
