@@ -39,6 +39,7 @@ FIELDS = {
 }  # fmt: skip
 ARMS = [f"arm {k}" for k in range(5)]
 BATCH = 50
+POLICIES = ["none", "bernoulli-ts", "tide 4", "tide 5"]
 
 
 def visit(rng: random.Random) -> dict[str, Any]:
@@ -293,7 +294,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--quick", action="store_true", help="8 connections only, nothing is written")
-    parser.add_argument("--policies", nargs="*", default=["none", "bernoulli-ts", "tide 4", "tide 5"])
+    parser.add_argument("--policies", nargs="*", default=POLICIES)
     parser.add_argument(
         "--table", action="store_true", help="write the table of docs/service.md, load nothing"
     )
@@ -309,6 +310,19 @@ def main() -> None:
     rows = [row for policy in given.policies for row in measured(policy, cases, given.seconds)]
     if given.quick:
         return
+    write(rows)
+
+
+def write(rows: list[dict[str, Any]]) -> None:
+    """Rows of policies that were not measured now stay as they are."""
+    measured_now = {row["policy"] for row in rows}
+    if OUT.exists():
+        with OUT.open() as handle:
+            handle.readline()
+            kept: list[dict[str, Any]] = [
+                r for r in csv.DictReader(handle) if r["policy"] not in measured_now
+            ]
+        rows = sorted([*kept, *rows], key=lambda row: POLICIES.index(row["policy"]))
     names = list(dict.fromkeys(name for row in rows for name in row))
     with OUT.open("w", newline="") as handle:
         handle.write(f"# {describe()}\n")

@@ -43,7 +43,7 @@ class Soak:
         self.names = [f"shop-{n}" for n in range(agents)]
         self.rng = random.Random(0)
         self.took: dict[str, list[float]] = {}
-        self.errors = self.decisions = 0
+        self.errors = self.decisions = self.reconnected = 0
         self.stood_still, self.last_jump = 0.0, 0.0
         self._idle: list[Connection] = []
 
@@ -55,7 +55,12 @@ class Soak:
             head = ["host: localhost", f"authorization: Bearer {self.service.token}"]
             data = "\r\n".join([f"GET {path} HTTP/1.1", *head, "\r\n"]).encode()
         started = time.perf_counter()
-        status, answer = await connection.ask(data)
+        try:
+            status, answer = await connection.ask(data)
+        except (OSError, asyncio.IncompleteReadError):  # kept for too long, while the machine stood still
+            self.reconnected += 1
+            connection = await Connection.to(self.service.port)
+            status, answer = await connection.ask(data)
         ended = time.perf_counter()
         self._idle.append(connection)
         if self.last_jump < started:
@@ -119,6 +124,15 @@ class Soak:
         status = Path(f"/proc/{self.service.pid}/status").read_text()
         return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
+    def write(self, rows: list[dict[str, Any]]) -> None:
+        """Keep what is known so far."""
+        with OUT.open("w", newline="") as handle:
+            said = f"{len(self.names)} agents, {self.rate:g} visits a second, beside other work"
+            handle.write(f"# {said}; {describe()}\n")
+            writer = csv.DictWriter(handle, list(rows[0]))
+            writer.writeheader()
+            writer.writerows(rows)
+
     async def run(self, minutes: int) -> list[dict[str, Any]]:
         """All minutes."""
         await self.made()
@@ -134,6 +148,7 @@ class Soak:
                 task.add_done_callback(under_way.discard)
             rows.append(self.row(minute + 1))
             print(rows[-1], flush=True)
+            self.write(rows)
             end = max(end, time.perf_counter())
         await asyncio.gather(*under_way)
         for other in others:
@@ -150,6 +165,7 @@ class Soak:
                 np.quantile(took, [0.5, 0.99]), 2
             ).tolist()
         row |= {"memory_mb": round(self.memory(), 1), "stood_still_s": round(self.stood_still, 1)}
+        row["reconnected"], self.reconnected = self.reconnected, 0
         self.took, self.decisions, self.errors, self.stood_still = {}, 0, 0, 0.0
         return row
 
@@ -210,14 +226,7 @@ def main() -> None:
     if given.table:
         write_between(ROOT / "docs" / "service.md", "soak", table())
         return
-    rows = soaked(given.agents, given.rate, given.minutes)
-    with OUT.open("w", newline="") as handle:
-        handle.write(
-            f"# {given.agents} agents, {given.rate:g} visits a second, beside other work; {describe()}\n"
-        )
-        writer = csv.DictWriter(handle, list(rows[0]))
-        writer.writeheader()
-        writer.writerows(rows)
+    soaked(given.agents, given.rate, given.minutes)
 
 
 if __name__ == "__main__":
