@@ -1,6 +1,6 @@
-"""How long a caller waits at the worst: `choose`, `learn` and slices of `upkeep` over 20,000 rounds.
+"""What a round costs, and how long a caller waits at the worst: `choose`, `learn` and slices of `upkeep`.
 
-    python -m benchmarks.tails [--rounds 20000] [--out results/tails.csv]
+    python -m benchmarks.tails [--rounds 20000] [--policies "tide, version 5"] [--out results/tails.csv]
 
 Every call is timed in processor time of its thread, so that other work on the machine does not count, but for
 the caches that it takes. Kernels are compiled before.
@@ -22,10 +22,25 @@ from tidepull.building import build_policy
 from tidepull.threads import one_blas_thread
 from tidepull.types import Context, Event, ProblemShape
 
-FIELDS = ("world", "policy", "call", "calls", "p50_ms", "p99_ms", "p99.9_ms", "max_ms", "total_s", "machine")
+FIELDS = (
+    "world",
+    "policy",
+    "call",
+    "calls",
+    "p50_ms",
+    "p99_ms",
+    "p99.9_ms",
+    "max_ms",
+    "mean_ms",
+    "total_s",
+    "machine",
+)
 World = Callable[[int, np.random.Generator], tuple[Context, np.ndarray[Any, Any]]]
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
-    "tide": ("tide", {}),
+    "tide": ("tide", {"version": 4}),
+    "tide, version 5": ("tide", {"version": 5}),
+    "bernoulli-ts": ("bernoulli-ts", {}),
+    "lin-ts": ("lin-ts", {}),
     "rnlps": ("rnlps", {}),
     "rnlps, memory 1024": ("rnlps", {"memory": 1024}),
 }
@@ -52,11 +67,43 @@ def labels(t: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, A
     return Context(observation=x), (np.arange(10) == right).astype(float)
 
 
+def hours(t: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, Any]]:
+    """Eight arms that swing with the hour of the day, a decision every ten minutes."""
+    now = 1.7e9 + 600.0 * t
+    means = 0.5 + 0.5 * np.sin(2 * np.pi * (now / 86_400 + np.arange(8) / 8))
+    return Context(time=now), (rng.random(8) < means).astype(float)
+
+
+def many(_: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, Any]]:
+    """A thousand arms that pay 0 or 1 and do not change."""
+    return Context(), (rng.random(1000) < np.linspace(0.1, 0.9, 1000)).astype(float)
+
+
+def many_vectors(_: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, Any]]:
+    """A thousand arms with vectors of twenty numbers, whose weights do not change."""
+    X = rng.normal(size=(1000, 20))
+    return Context(arm_features=X), X @ np.linspace(-0.4, 0.4, 20) + 0.1 * rng.normal(size=1000)
+
+
 WORLDS: dict[str, tuple[ProblemShape, World]] = {
     "arms": (ProblemShape(8), arms),
     "vectors": (ProblemShape(10, arm_dim=10), vectors),
     "labels": (ProblemShape(10, observation_dim=20), labels),
+    "hours": (ProblemShape(8), hours),
+    "many": (ProblemShape(1000), many),
+    "many vectors": (ProblemShape(1000, arm_dim=20), many_vectors),
 }
+CASES = [
+    *((world, policy) for policy in ("tide, version 5", "tide") for world in ("arms", "vectors", "labels")),
+    *((world, "tide, version 5") for world in ("hours", "many", "many vectors")),
+    ("arms", "bernoulli-ts"),
+    ("many", "bernoulli-ts"),
+    ("many vectors", "lin-ts"),
+    ("arms", "rnlps"),
+    ("arms", "rnlps, memory 1024"),
+]
+SHORTER = {"many": 10, "many vectors": 10}
+"""Worlds of which so many times fewer rounds are played."""
 
 
 def timed(world: str, policy: str, rounds: int) -> dict[str, list[float]]:
@@ -65,6 +112,7 @@ def timed(world: str, policy: str, rounds: int) -> dict[str, list[float]]:
     learner = build_policy(POLICIES[policy], shape, seed=0)
     rng = np.random.default_rng(0)
     spent: dict[str, list[float]] = {"choose": [], "learn": [], "slice of upkeep": []}
+    each_round: list[float] = []
 
     def clock(name: str, call: Callable[..., Any], *given: Any) -> Any:
         started = time.thread_time()
@@ -76,25 +124,62 @@ def timed(world: str, policy: str, rounds: int) -> dict[str, list[float]]:
         context, rewards = see(t, rng)
         arm = clock("choose", learner.choose, context)
         clock("learn", learner.learn, Event(context, arm, float(rewards[arm])))
+        before = len(spent["slice of upkeep"])
         while clock("slice of upkeep", learner.upkeep):
             pass
+        each_round.append(sum(spent["slice of upkeep"][before:]))
+    spent["round"] = list(np.add(spent["choose"], spent["learn"]) + each_round)
     return spent
+
+
+def table(path: Path) -> str:
+    """A line for every world and policy: what a round costs on average, and the tails of its calls."""
+    with path.open() as file:
+        rows = {(row["world"], row["policy"], row["call"]): row for row in csv.DictReader(file)}
+    lines = [
+        "| world | policy | rounds | round, mean | `choose` 50%, 99.9% | `learn` 50%, 99.9% | slices 99.9%, most |",
+        "|---|---|---:|---:|---:|---:|---:|",
+    ]
+    for world, policy in dict.fromkeys(key[:2] for key in rows):
+        one, choose, learn, piece = (
+            rows[world, policy, call] for call in ("round", "choose", "learn", "slice of upkeep")
+        )
+        spans = [f"{float(call['p50_ms']):.2f}, {float(call['p99.9_ms']):.2f}" for call in (choose, learn)]
+        slices = f"{float(piece['p99.9_ms']):.1f}, {float(piece['max_ms']):.1f}"
+        cells = (
+            world,
+            f"`{policy}`",
+            f"{int(one['calls']):,}",
+            f"{float(one['mean_ms']):.3f}",
+            *spans,
+            slices,
+        )
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table", action="store_true", help="print what --out has as a table, run nothing")
     parser.add_argument("--rounds", type=int, default=20_000)
+    parser.add_argument("--policies", nargs="*", default=list(POLICIES))
     parser.add_argument("--out", type=Path, default=Path("results/tails.csv"))
     given = parser.parse_args()
-    cases = [(world, "tide") for world in WORLDS] + [("arms", "rnlps"), ("arms", "rnlps, memory 1024")]
+    if given.table:
+        print(table(given.out))
+        return
     with given.out.open("w", newline="") as file, one_blas_thread():
         writer = csv.writer(file)
         writer.writerow(FIELDS)
-        for world, policy in cases:
+        for world, policy in CASES:
+            if policy not in given.policies:
+                continue
             timed(world, policy, 300)  # compiles
-            for call, each in timed(world, policy, given.rounds).items():
+            for call, each in timed(world, policy, given.rounds // SHORTER.get(world, 1)).items():
                 row = [round(float(np.percentile(each, q)), 4) for q in (50, 99, 99.9, 100)]
+                row.append(round(float(np.mean(each)), 4))
                 writer.writerow([world, policy, call, len(each), *row, round(sum(each) / 1e3, 1), describe()])
+                file.flush()
                 print(world, policy, call, len(each), row, f"{sum(each) / 1e3:.1f} s", flush=True)
 
 

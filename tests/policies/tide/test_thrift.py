@@ -100,3 +100,14 @@ def test_snapshot_of_a_policy_whose_network_dozes_changes_no_later_bit() -> None
     other.restore(policy.snapshot())
     assert play(other, 110, 180) == play(policy, 110, 180)
     np.testing.assert_array_equal(other.inner._mixture.log_weights, policy.inner._mixture.log_weights)
+
+
+@pytest.mark.parametrize(("quick", "count", "share"), [(True, 4, 0.1), (True, 100, 0.01), (False, 100, 0.1)])
+def test_no_more_than_one_in_so_many_is_given_back_in_version_five(
+    quick: bool, count: int, share: float
+) -> None:
+    prior, scores = np.array([0.7, 0.2, 0.1]), np.array([-1.0, -2.0, -9.0])
+    mixture = Mixture(prior.copy(), np.arange(3), ("a", "b", "c"), 0.1, uniform=False, quick=quick)
+    mixture.reweigh(scores.copy(), count)
+    learnt = prior * np.exp(scores) / (prior @ np.exp(scores))
+    np.testing.assert_allclose(np.exp(mixture.log_weights), (1 - share) * learnt + share * prior)

@@ -38,8 +38,10 @@ class Mixture:
         self._uniform = uniform
         self._quick = quick
 
-    def reweigh(self, scores: FloatArray) -> float:
-        """Take in how well everybody predicted a reward; returns the mixture's own log likelihood of it."""
+    def reweigh(self, scores: FloatArray, count: int = 0) -> float:
+        """Take in how well everybody predicted a reward, after `count` others; returns the mixture's own log likelihood
+        of it. Version 5 gives back no more than 1 / count: then the cost of giving back falls for ever, and that of
+        a change of hypothesis grows like log count only."""
         if self._quick:
             kernels.fill_in(self.log_weights, scores)
         elif kernels.any_nan(
@@ -50,7 +52,10 @@ class Mixture:
             scores[asleep] = np.logaddexp.reduce(awake + scores[~asleep]) - np.logaddexp.reduce(awake)
         if self._uniform:
             scores = np.where(np.isfinite(scores), 0.0, -np.inf)
-        gain = float(kernels.reweigh(self.log_weights, scores, self.prior, self._share))
+        share = self._share
+        if self._quick and share * count > 1.0:
+            share = 1.0 / count
+        gain = float(kernels.reweigh(self.log_weights, scores, self.prior, share))
         self.evidence += gain
         self.learnt += gain
         return gain

@@ -236,7 +236,7 @@ class Tide:
             by_network = scores[-1] = self._network.observe(t, arm, known.arm, X, y, binary)
             by_network -= 0.0 if binary else math.log(units.spread)
         before = self._mixture.evidence
-        self._mixture.reweigh(scores)
+        self._mixture.reweigh(scores, self._recent.count)
         if self._earnings is not None:
             self._earnings.add(t, y)
         self._recent.append(

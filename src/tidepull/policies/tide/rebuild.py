@@ -107,7 +107,7 @@ def rebuilding(
             scores[:, bank.size + i] = yield from filter.live(window, units.binary)
         more = np.empty(len(scores))
         for start, stop, spent in ranges(len(scores), _STEPS_OF_REWEIGHING * scores.shape[1]):
-            more[start:stop] = [again.reweigh(row) for row in scores[start:stop]]
+            more[start:stop] = [again.reweigh(scores[i], lived + i) for i in range(start, stop)]
             yield spent
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())
