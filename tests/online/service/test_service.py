@@ -150,6 +150,16 @@ def served(house: House, count: int) -> None:
         assert house.ask("POST", "/v1/agents/shop/reward", reward).json()["news"]
 
 
+def test_history_has_an_interval_as_wide_above_the_mean_as_below(shop: House) -> None:
+    for n in range(4):
+        made = shop.ask("POST", "/v1/agents/shop/choose", {"arms": ["blue"]}).json()
+        shop.ask("POST", "/v1/agents/shop/reward", {"id": made["id"], "reward": int(n == 0)})
+    line = shop.ask("GET", "/v1/agents/shop/history?bins=1").json()["arms"]["blue"]
+    assert line["mean"] == [0.25]
+    assert line["low"][0] == pytest.approx(0.25 - 1.96 * 0.25, abs=1e-3)  # spread 0.5 over the root of 4
+    assert line["high"][0] == pytest.approx(0.25 + 1.96 * 0.25, abs=1e-3)
+
+
 def test_history_counts_every_decision_and_reward_once(shop: House) -> None:
     served(shop, 50)
     choose(shop, 50, at=1_782_900_000.0 + 1800 * 50)

@@ -49,8 +49,8 @@ def _range(log: Log, since: float | None, until: float | None) -> tuple[float, f
 
 
 def _line(log: Log, place: IntArray, rows: Any, bins: int) -> dict[str, Any]:
-    """For each bin: decisions, those with a reward, and their mean with its 95% interval (null: not known), which ends
-    where no reward has ever been."""
+    """For each bin: decisions, those with a reward, and their mean with its 95% interval (null: not known). The page
+    reads the spread from its width, so it is not cut off where rewards end."""
     paid = rows & ~np.isnan(log.reward)
     worth = log.reward[paid]
     n = np.bincount(place[paid], minlength=bins)
@@ -62,8 +62,8 @@ def _line(log: Log, place: IntArray, rows: Any, bins: int) -> dict[str, Any]:
         "decisions": np.bincount(place[rows], minlength=bins).tolist(),
         "rewarded": n.tolist(),
         "mean": _plain(mean),
-        "low": _plain(np.maximum(mean - half, log.reward[~np.isnan(log.reward)].min(initial=np.inf))),
-        "high": _plain(np.minimum(mean + half, log.reward[~np.isnan(log.reward)].max(initial=-np.inf))),
+        "low": _plain(mean - half),
+        "high": _plain(mean + half),
     }
 
 
