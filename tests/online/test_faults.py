@@ -198,6 +198,6 @@ def test_agent_answers_questions_after_a_write_that_failed(
             patched.setattr(SqliteLedger, "_insert", full)
             with pytest.raises(LedgerError, match="disk is full"):
                 agent.choose(visit(1))
-        assert str(agent.explain()).startswith("1 decisions")
+        assert str(agent.explain()).startswith("1 decision since")
         agent.commit()
         assert agent.choose(visit(0), id="first") == first

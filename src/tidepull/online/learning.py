@@ -130,6 +130,11 @@ class Learning:
         self._unsure = more
         return more
 
+    def catch_up(self) -> None:
+        """All upkeep that is pending."""
+        while self.pending:
+            self.slice()
+
     @property
     def pending(self) -> bool:
         """Whether upkeep has something to do."""

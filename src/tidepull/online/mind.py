@@ -116,20 +116,21 @@ class Mind:
         return self.learning.slice()
 
     def change_arms(self, change: Mapping[str, Any], ledger: Ledger, upto: int, slices: int) -> None:
-        """Arms come and go; where there is no room, the policy is built anew from the ledger up to a record, with the
-        slices of upkeep that were done since."""
+        """Arms come and go; where there is no room, the policy is built anew from the ledger up to a record.
+        `slices` of upkeep were done since it."""
         arms = self.arms.changed(change)
         if arms.room == self.arms.room:
             self.learning.with_arms(arms)
         else:
             self.learning = self._grown(arms, ledger, upto)
-            for _ in range(slices):
-                self.learning.slice()
+            if slices:
+                self.learning.catch_up()
         self.arms = arms
         self._bounds()
 
     def _grown(self, arms: Arms, ledger: Ledger, upto: int) -> Learning:
-        """The policy as it would be had it had that room from the start: it lives through the ledger again."""
+        """The policy as it would be had it had that room from the start: it lives through the ledger again. Its slices
+        may be smaller than they were, so where upkeep was done, all that is pending is done."""
         grown = self.learning.grown(arms)
         if grown.policy is None:
             return grown
@@ -137,8 +138,8 @@ class Mind:
         for record in ledger.tail(0, upto):
             if any(after < record.seq <= end for after, end in self.erased):
                 continue
-            for _ in range(record.slices):
-                grown.slice()
+            if record.slices:
+                grown.catch_up()
             if record.kind is Kind.DECISION:
                 choice = Choice.unpack(record.body)
                 if choice.group is Group.GUESSING:

@@ -217,7 +217,7 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
     assert decision["arm"] in ("a", "b")
     assert run("reward", "shop", "v", "1").exit_code == 0
     assert run("agents").stdout == "shop\n"
-    assert run("explain", "shop").stdout.startswith("1 decisions")
+    assert run("explain", "shop").stdout.startswith("1 decision since")
     assert "control" in run("lift", "shop").stdout
     assert json.loads(run("state", "shop").stdout)["rewards"] == 1
     for words in (

@@ -46,7 +46,7 @@ def test_examples_do_what_the_page_says(tmp_path: Path) -> None:
         assert '"decisions":0' in said[0]
         assert '"propensity":' in said[1]
         assert said[2] == '{"id":"visit 17","news":true}'
-        assert "1 decisions since" in said[3]
+        assert "1 decision since" in said[3]
         assert "there is no field 'shoe'" in said[4]
         assert '"arm"' in said[5]
         assert "2 decisions since" in said[5]
