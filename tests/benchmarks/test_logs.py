@@ -30,8 +30,10 @@ def test_cells_say_bias_error_and_coverage_of_every_estimator() -> None:
 @pytest.mark.parametrize("kind", ["csv", "parquet", "jsonl"])
 def test_written_logs_are_read_whole(kind: str, tmp_path: Path) -> None:
     log_reading.write(tmp_path / f"log.{kind}", kind, 500)
-    assert log_reading.read_alone(tmp_path / f"log.{kind}")["rows"] == 500
-    assert np.isfinite(float(log_reading.read_alone(tmp_path / f"log.{kind}")["peak_megabytes"]))
+    for work in ("read", "backtest"):
+        found = log_reading.work_alone(tmp_path / f"log.{kind}", work)
+        assert found["rows"] == 500
+        assert np.isfinite(float(found["peak_megabytes"]))
 
 
 def test_backtests_of_learners_stand_beside_what_they_earn_for_real() -> None:

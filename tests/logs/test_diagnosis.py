@@ -21,6 +21,7 @@ from tidepull.logs.diagnosis.overview import mean_of, overview_of
 from tidepull.logs.diagnosis.propensities import calibration_of
 from tidepull.logs.diagnosis.structure import _Words
 from tidepull.logs.diagnosis.worth import _best_so_far, worth_of
+from tidepull.policies.tide.hours import HourSpan
 
 MEANS, SHARES = np.array([0.2, 0.5, 0.4]), np.array([0.6, 0.3, 0.1])
 HOUR, DAY = 3600.0, 86_400.0
@@ -301,6 +302,15 @@ def test_hours_that_the_log_has_not_got_are_no_blind_spots() -> None:
     (sentence,) = blind_spots(hours)
     assert sentence.startswith("11 of 11 hours of the week")
     assert "with 0" not in sentence
+
+
+def test_an_arm_that_was_hardly_played_is_said_to_be_best_with_a_doubt() -> None:
+    log = make_log(np.array([0] * 60 + [1] * 7), np.zeros(67), None, n_arms=2)
+    words = _Words(log, events_of(log))
+    assert words.best_from(HourSpan(0, 18, 23, "every day")) == "'0' is best from 18:00 to 23:00 every day"
+    assert words.best_from(HourSpan(1, 18, 23, "every day")).endswith(
+        "(as far as 7 decisions of it can tell)"
+    )
 
 
 def test_a_count_of_rounds_is_said_in_time_when_there_are_dates() -> None:

@@ -42,7 +42,8 @@ def warnings_of(
     elif calibration.wrong:
         worst = calibration.wrong[0]
         said.append(
-            f"the propensities look wrong: for {worst.what} {worst.slice} 1/p adds up to {worst.value:.2f} of what it "
+            f"the propensities look wrong, or not every arm was on offer: for {worst.what} {worst.slice} 1/p adds up "
+            f"to {worst.value:.2f} of what it "
             f"should, {worst.off:.1f} standard errors off; {len(calibration.wrong)} of {len(calibration.checks)} "
             "checks fail"
         )

@@ -18,6 +18,7 @@ from tidepull.logs.diagnosis.events import Events
 from tidepull.logs.log import Log
 from tidepull.logs.moments import said
 from tidepull.policies.tide.explain import Belief, Explanation
+from tidepull.policies.tide.hours import HourSpan
 from tidepull.threads import one_blas_thread
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -38,6 +39,7 @@ _KIND_OF = {
     "turns": "last", "last event": "last", "last success": "last",
 }  # fmt: skip
 _ALL = 200
+_FEW_PLAYS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +116,7 @@ def _read(log: Log, events: Events, told: Explanation) -> Structure:
         leading=leading,
         changes=tuple(words.change(one.facts) for one in changes),
         regime=words.of(regimes[0].words) if regimes else "",
-        hours=tuple(span_.words(log.arms[span_.arm]) for span_ in told.hours),
+        hours=tuple(words.best_from(one) for one in told.hours),
         rows=tuple(int(events.row[min(max(int(r) - 1, 0), length - 1)]) for r in told.rounds),
         over_time=_over_time(told, shares),
     )
@@ -168,6 +170,11 @@ class _Words:
         assert self._log.time is not None
         each = float(self._log.time[-1] - self._log.time[0]) / max(1, len(self._log) - 1)
         return f"about {span(decisions * each)}"
+
+    def best_from(self, one: HourSpan) -> str:
+        """When an arm is best, and whether it was played often enough to say so."""
+        text, plays = one.words(f"'{self._log.arms[one.arm]}'"), int((self._log.arm == one.arm).sum())
+        return text if plays >= _FEW_PLAYS else f"{text} (as far as {plays} decisions of it can tell)"
 
     def change(self, facts: Mapping[str, Any]) -> Change:
         place = min(int(facts["round"]), len(self._events) - 1)
