@@ -1,7 +1,7 @@
 """`tidepull diagnose` on simulated logs whose time structure is known: what it is called, and false alarms.
 
-    python -m benchmarks.log_diagnosis run [--kinds nothing,drift,changes,rounds,clock,regimes] [--logs 20] [--rows
-    2000] python -m benchmarks.log_diagnosis alarms [--logs 200] [--logging uniform,greedy]
+    python -m benchmarks.log_diagnosis run [--kinds nothing,drift,changes] [--logs 20] [--rows 1000]
+    python -m benchmarks.log_diagnosis alarms [--logs 200] [--logging uniform,greedy]
     python -m benchmarks.log_diagnosis table
 
 Three arms that pay 0 or 1, about 20 days of decisions whose number follows the hour. Logging is uniform, or
@@ -176,7 +176,7 @@ def main() -> None:
     parser.add_argument("--alarms-out", type=Path, default=Path("results/log_alarms.csv"))
     parser.add_argument("--kinds", default=",".join(TRUE))
     parser.add_argument("--logs", type=int)
-    parser.add_argument("--rows", type=int, default=2000)
+    parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--logging", default="uniform", help="uniform or greedy; several for alarms")
     given = parser.parse_args()
     if given.what == "run":

@@ -145,15 +145,21 @@ def _share(hits: list[bool]) -> str:
     return f"{np.mean(hits):.3f}" if hits else ""
 
 
-def run(out: Path, logs: int, rows: int, loggers: list[str], keep: Path | None) -> None:
-    """Every cell that is not in the file yet."""
+def run(
+    out: Path, logs: int, rows: int, loggers: list[str], keep: Path | None, worlds: list[str], sizes: list[int]
+) -> None:  # fmt: skip
+    """Every cell that is not in the file yet; one of fewer logs is replaced."""
     known = _read(out) if out.exists() else []
     done = {(row["world"], row["logging"], row["arms"], row["rows"], row["logs"]) for row in known}
     for logging in loggers:
-        for arms in SIZES:
-            for world in WORLDS:
+        for arms in sizes:
+            for world in worlds:
                 if (world, logging, str(arms), str(rows), str(logs)) in done:
                     continue
+                mine = (world, logging, str(arms), str(rows))
+                known = [
+                    r for r in known if (r["world"], r["logging"], str(r["arms"]), str(r["rows"])) != mine
+                ]
                 known += cell(world, logging, arms, rows, logs, keep)
                 with out.open("w", newline="") as handle:
                     writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
@@ -174,7 +180,8 @@ def table(out: Path) -> None:
     print("|---|" + "---|" * len(ESTIMATORS))
     cells: dict[tuple[str, ...], dict[str, str]] = defaultdict(dict)
     for row in rows:
-        key = (row["logging"], row["arms"], row["world"], row["effective"])
+        few = "" if row["logs"] == "200" else f", {row['logs']} logs"
+        key = (row["logging"], row["arms"], row["world"], row["effective"] + few)
         bias, rmse = 1000 * float(row["bias"]), 1000 * float(row["rmse"])
         cells[key][row["estimator"]] = (
             f"{bias:+.0f}, {rmse:.0f}, {100 * float(row['coverage']):.1f}%{_where_claimed(row)}"
@@ -204,10 +211,14 @@ def main() -> None:
     parser.add_argument("--logs", type=int, default=200)
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--loggers", default="uniform,greedy,tide")
+    parser.add_argument("--worlds", default=",".join(WORLDS))
+    parser.add_argument("--arms", default=",".join(map(str, SIZES)))
     parser.add_argument("--keep", type=Path, help="a folder where logs made by tide are kept and found again")
     given = parser.parse_args()
     if given.what == "run":
-        run(given.out, given.logs, given.rows, given.loggers.split(","), given.keep)
+        sizes = [int(arms) for arms in given.arms.split(",")]
+        loggers, worlds = given.loggers.split(","), given.worlds.split(",")
+        run(given.out, given.logs, given.rows, loggers, given.keep, worlds, sizes)
     else:
         table(given.out)
 

@@ -178,7 +178,7 @@ class Builder:
             line, why = bad.first[0]
             raise DataError(
                 f"{self._source}: {bad.count:,} of {total:,} rows cannot be read as {format} (line {line}: {why}); "
-                f"name its columns or format, or allow more bad rows (most_bad)"
+                f"name its columns or format, or allow more bad rows (--most-bad)"
             )
 
     def _arms(self) -> tuple[tuple[str, ...], IntArray]:

@@ -55,9 +55,13 @@ def _freedom(scores: Scores, length: int, count: int) -> float:
     """How many normal blocks would tell the spread of a block's sum as well as these do: 2 n / (kurtosis - 1), at most
     n - 1, at least 2. A few heavy blocks say little about the spread."""
     share = scores.top - scores.value * scores.bottom
-    sums = _block_sums(share - share.mean(), length)
-    spread = float(np.mean(sums**2))
-    excess = float(np.mean(sums**4)) / spread**2 - 1 if spread > 0 else 0.0
+    share -= share.mean()
+    squares = _block_sums(share, length)
+    del share
+    np.square(squares, out=squares)
+    spread = float(squares.mean())
+    np.square(squares, out=squares)
+    excess = float(squares.mean()) / spread**2 - 1 if spread > 0 else 0.0
     return min(count - 1.0, max(2.0, 2 * count / excess)) if excess > 0 else count - 1.0
 
 
@@ -82,6 +86,10 @@ def _values(scores: Scores, length: int, count: int, resamples: int, rng: np.ran
 
 def _block_sums(part: FloatArray, length: int) -> FloatArray:
     """The sum of the block that begins at each row, going on at the start after the end."""
-    running = np.concatenate([[0.0], np.cumsum(np.concatenate([part, part[: length - 1]]))])
+    running: FloatArray = np.empty(len(part) + length)
+    running[0] = 0.0
+    running[1 : len(part) + 1] = part
+    running[len(part) + 1 :] = part[: length - 1]
+    np.cumsum(running, out=running)
     sums: FloatArray = running[length:] - running[:-length]
     return sums

@@ -157,7 +157,8 @@ class Log:
         if self.time is not None:
             when = said(float(self.time[n]), self.zone) if self.dated else f"{self.time[n]:g}"
         chance = "" if self.propensity is None else f" (chance {self.propensity[n]:.3g})"
-        return f"  {when} {self.arms[self.arm[n]]}{chance}: {self.reward[n]:g}".rstrip()
+        paid = "no reward" if np.isnan(self.reward[n]) else f"{self.reward[n]:g}"
+        return f"  {when} {self.arms[self.arm[n]]}{chance}: {paid}".rstrip()
 
 
 def _cells(column: Column) -> list[Any]:
