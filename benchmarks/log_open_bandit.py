@@ -17,7 +17,10 @@ SHOWN = ("snips", "dm", "dr", "switch-dr")
 
 def read(policy: str, campaign: str) -> logs.Log:
     """One of the four logs."""
-    return logs.read(find(f"open_bandit/{policy}/{campaign}/{campaign}.csv.gz"))
+    path = find(f"open_bandit/{policy}/{campaign}/{campaign}.csv.gz")
+    if path is None:
+        raise SystemExit("the Open Bandit sample is not in TIDEPULL_DATA")
+    return logs.read(path)
 
 
 def line(found: Backtest, name: str, campaign: str, own: logs.Log) -> tuple[str, bool]:
