@@ -215,7 +215,7 @@ def on_processes(stack: ExitStack, server: Any, folder: Path, given: Any) -> Non
     from tests.online.service.houses import SHOP
     from tests.online.service.neighbourhood import street
 
-    shards = stack.enter_context(street(server, "kills", folder))
+    shards = stack.enter_context(street(server, folder))
     running = [shards.start(f"machine {k}") for k in range(2)]
     for agent in AGENTS:
         assert running[0].ask("POST", "/v1/agents", {**SHOP, "name": agent, "policy": given.policy})[0] == 201

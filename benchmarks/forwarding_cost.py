@@ -44,7 +44,7 @@ def measured(server: Any, folder: Path, seconds: float) -> list[dict[str, Any]]:
     from tests.online.service.neighbourhood import street
 
     rows = []
-    with street(server, "forwarding", folder) as shards:
+    with street(server, folder) as shards:
         first, second = shards.start(), shards.start()
         assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
         owner, other = (first, second) if shards.owner() == first.url else (second, first)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
+from uuid import uuid4
 
 import psycopg
 
@@ -101,13 +102,18 @@ class Street:
 
 
 @contextmanager
-def street(postgres: Server, name: str, folder: Path) -> Iterator[Street]:
+def street(postgres: Server, folder: Path) -> Iterator[Street]:
     """Shards with a database of their own."""
-    with psycopg.connect(postgres.url(), autocommit=True) as owner:
-        owner.execute(f"DROP DATABASE IF EXISTS {name} WITH (FORCE)".encode())
-        owner.execute(f"CREATE DATABASE {name}".encode())
-    made = Street(postgres.url(database=name), folder)
+    made = Street(new_database(postgres), folder)
     try:
         yield made
     finally:
         made.close()
+
+
+def new_database(postgres: Server) -> str:
+    """The URL of an empty database that nobody else has."""
+    name = f"shards_{uuid4().hex[:12]}"
+    with psycopg.connect(postgres.url(), autocommit=True) as owner:
+        owner.execute(f"CREATE DATABASE {name}".encode())
+    return postgres.url(database=name)

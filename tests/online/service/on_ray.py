@@ -15,7 +15,7 @@ import psycopg
 
 from tests.machines import ENVIRONMENT
 from tests.online.service.houses import SHOP
-from tests.online.service.neighbourhood import ask
+from tests.online.service.neighbourhood import ask, new_database
 from tests.postgres import Server
 from tidepull.online.service.auth import new_token, write_tokens
 
@@ -27,10 +27,7 @@ class RayService:
     """Shards on the cluster at an address, with a database of their own."""
 
     def __init__(self, postgres: Server, address: str, folder: Path) -> None:
-        with psycopg.connect(postgres.url(), autocommit=True) as owner:
-            owner.execute("DROP DATABASE IF EXISTS on_ray WITH (FORCE)")
-            owner.execute("CREATE DATABASE on_ray")
-        self.db = postgres.url(database="on_ray")
+        self.db = new_database(postgres)
         self.tokens = folder / "tokens.json"
         self.token, kept = new_token(("*",), ("admin",))
         write_tokens(self.tokens, {kept.id: kept})

@@ -52,6 +52,11 @@ class Hosted:
         """Whether nobody is waiting for it."""
         return self._users == 0 and not self.saving and self.turns.idle
 
+    @property
+    def can_leave_soon(self) -> bool:
+        """Whether it waits for commits at most, and for nothing that takes long."""
+        return self._users == 0 and not self.saving
+
     async def look(self, question: Callable[[Insight], T]) -> T:
         """Let a thread look into it, while it decides."""
         return await self.elsewhere(lambda _: self._books.ask(question))
@@ -167,7 +172,7 @@ class Hosting:
     async def share(self) -> None:
         """Let go of an agent if another shard has fewer by two: the next request takes it there."""
         busiest = max(
-            (hosted for hosted in self._open.values() if hosted.idle),
+            (hosted for hosted in self._open.values() if hosted.can_leave_soon),
             key=lambda hosted: hosted.touched,
             default=None,
         )

@@ -113,9 +113,9 @@ def _good(operation: Operation) -> dict[str, Any]:
 def _statuses(operation: Operation) -> set[int]:
     statuses = {500, 503, 421, *operation.problems}
     if operation.scope is not None:
-        statuses |= {401, 403, 429}
+        statuses |= {401, 403, 429, 502}
     if operation.per_agent:
-        statuses |= {404, 502}
+        statuses |= {404}
     if operation.body is not None:
         statuses |= {400, 408, 413, 415, 422}
     if operation.query is not None:
