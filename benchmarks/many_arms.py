@@ -1,6 +1,6 @@
 """A thousand arms: `tide` beside the policy that knows how the world is made.
 
-    python -m benchmarks.many_arms [--rounds 5000] [--seeds 3] [--out results/many_arms.csv]
+    python -m benchmarks.many_arms [--rounds 2000] [--seeds 2] [--out results/many_arms.csv]
 
 `arms`: a thousand arms pay 0 or 1 with chances drawn uniformly; who knows that is `bernoulli-ts`. `vectors`: a thousand
 new vectors of twenty numbers in every round, rewards linear in them with noise 0.1; who knows that is `lin-ts`, told
@@ -61,8 +61,8 @@ def played(world: str, policy: tuple[str, dict[str, Any]], rounds: int, seed: in
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5000)
-    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2000)
+    parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--out", type=Path, default=Path("results/many_arms.csv"))
     given = parser.parse_args()
     with given.out.open("w", newline="") as file, one_blas_thread():
