@@ -34,6 +34,13 @@ def test_readme_counts_the_problems_policies_and_contenders_of_the_demo_rightly(
     assert found[1] == WORDS[len(POLICIES)]
 
 
+def test_readme_is_short_and_keeps_its_order() -> None:
+    assert len(README.splitlines()) <= 150
+    parts = re.findall(r"(?m)^## (.*)$", README)
+    assert parts == ["Two commands", "Three ways in", "What it gains", "What it cannot do", "More"]
+    assert README.index("![") < README.index("## Two commands")
+
+
 def test_readme_has_commands() -> None:
     assert len(COMMANDS) >= 10
 
