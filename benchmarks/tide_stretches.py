@@ -125,9 +125,10 @@ def table(path: Path) -> str:
     with path.open() as file:
         for row in csv.DictReader(file):
             regrets[row["kind"]][row["policy"]][int(row["world"]), int(row["seed"])] = float(row["regret"])
+    shown = [name for name in POLICIES if any(_played_all(kind, name) for kind in regrets.values())]
     lines = [
-        "| kind | trials | " + " | ".join(POLICIES) + " |",
-        "|---|---:|" + "---:|" * len(POLICIES),
+        "| kind | trials | " + " | ".join(shown) + " | over glr: mean, worst |",
+        "|---|---:|" + "---:|" * (len(shown) + 1),
     ]
     for kind in (*RIGHT, *WRONG):
         played = regrets[kind]
@@ -137,10 +138,17 @@ def table(path: Path) -> str:
                 f"{np.mean([played[name][key] for key in common]):.1f}"
                 if common <= set(played[name])
                 else "-"
-                for name in POLICIES
+                for name in shown
             ]
+            told = [played["tide 5"][key] / played["glr"][key] for key in common if key in played["glr"]]
+            cells.append(f"{np.mean(told):.2f}, {max(told):.2f}" if told else "-")
             lines.append(f"| {kind} | {len(common)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
+
+
+def _played_all(kind: dict[str, dict[tuple[int, int], float]], policy: str) -> bool:
+    """Whether a policy has played all that version 5 has played of a kind."""
+    return bool(kind["tide 5"]) and set(kind["tide 5"]) <= set(kind[policy])
 
 
 def main() -> None:
