@@ -104,7 +104,10 @@ def million() -> str:
     ]  # fmt: skip
     return (
         "**Many events** through one agent on disk, half decisions, half rewards, a hundred of each to a commit, with "
-        "upkeep:\n\n" + table(columns, said) + "\n![cost and memory over events](figures/agent_million.svg)\n"
+        "upkeep (snapshots count as bytes: the four newest are kept, and one for every doubling of their distance; "
+        "those of `tide` are megabytes):\n\n"
+        + table(columns, said)
+        + "\n![cost and memory over events](figures/agent_million.svg)\n"
     )
 
 
