@@ -26,7 +26,7 @@ LOOK = 1.0
 """Seconds between two looks at the shards."""
 
 _SLOW = 30.0
-_STOPPING = 60.0
+_STOPPING, _STOPPING_UNHEARD = 60.0, 5.0
 
 
 @dataclass(slots=True)
@@ -79,8 +79,12 @@ class Cluster:
 
     def stop(self) -> None:
         """Let shards finish, give their leases back, and end."""
-        going = [shard.actor.stop.remote() for shard in self._shards if shard.url is not None]
-        self._ray.wait(going, num_returns=len(going), timeout=_STOPPING) if going else None
+        going = [(shard.actor.stop.remote(), shard.url is not None) for shard in self._shards]
+        # One that was never heard of may have come back just now, or wait for a machine for ever.
+        for heard, seconds in ((True, _STOPPING), (False, _STOPPING_UNHEARD)):
+            asked = [answer for answer, known in going if known is heard]
+            if asked:
+                self._ray.wait(asked, num_returns=len(asked), timeout=seconds)
         for shard in self._shards:
             self._ray.kill(shard.actor, no_restart=True)
         self._ray.shutdown()
