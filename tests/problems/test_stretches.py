@@ -92,4 +92,4 @@ def test_kinds_that_came_later_do_not_renumber_the_worlds() -> None:
     assert len(DRAWN) == 19
     assert DRAWN[0] == "arms-stationary"
     assert DRAWN[-1] == "paths-irregular"
-    assert len(KINDS) == 34
+    assert len(KINDS) == 41
