@@ -1,6 +1,6 @@
-"""A live decision service with a dashboard: four weeks of a simulated shop, and then its visitors as they come.
+"""A live decision service with a dashboard: three weeks of a simulated shop, and then its visitors as they come.
 
-    python examples/serve_demo.py [--port 8000] [--days 28] [--seconds 0]
+    python examples/serve_demo.py [--port 8000] [--days 21] [--seconds 0]
 
 It fills an agent, makes tokens, starts `tidepull serve`, prints the address of its page and a token to enter there, and
 drives it until Ctrl-C (or for so many seconds).
