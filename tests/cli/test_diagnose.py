@@ -84,6 +84,15 @@ def test_a_log_that_needs_care_hears_a_sentence_of_it(tmp_path: Path, change: ob
     assert any(sentence in one for one in json.loads(done.stdout)["warnings"]), done.stdout
 
 
+def test_diagnose_writes_the_page_where_it_is_asked_to(tmp_path: Path) -> None:
+    writing.csv(tmp_path / "shop.csv", writing.rows(200))
+    done = diagnose(
+        tmp_path / "shop.csv", "--context", "none", "--out", tmp_path / "elsewhere.html", "--json"
+    )
+    assert done.exit_code == 0, done.output
+    assert (tmp_path / "elsewhere.html").read_text().startswith("<!doctype html>")
+
+
 def test_diagnose_only_shows_how_a_log_is_understood_when_asked(tmp_path: Path) -> None:
     table = "\n".join(["seen,shown,sale,p,came", *(f"{row},2026-01-06" for row in ROWS), ""])
     (tmp_path / "log.csv").write_text(table)

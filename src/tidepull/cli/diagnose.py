@@ -21,7 +21,7 @@ _TITLES = ("shuffling", "shuffling beside the contexts", "weighing hypotheses")
 
 def diagnose(
     log: Path = options.LOG,
-    html: Path = typer.Option(None, help="The page to write (LOG's name with .html, in this folder)."),
+    out: Path = typer.Option(None, help="The page to write (LOG's name with .html, in this folder)."),
     most: int = typer.Option(
         MOST,
         min=100,
@@ -42,7 +42,7 @@ def diagnose(
     preview: bool = options.PREVIEW,
     seed: int = typer.Option(0, min=0, help="Seed of shuffles, hypotheses and intervals."),
     json: bool = typer.Option(
-        False, "--json", help="Only JSON on stdout; a page is written only with --html."
+        False, "--json", help="Only JSON on stdout; a page is written only with --out."
     ),
 ) -> None:
     """Say whether rewards depend on time in a log, how, whether forgetting would help, and what to mind."""
@@ -55,7 +55,7 @@ def diagnose(
         say(escape(known.preview()))
         return
     found = _examined(known, most, seed)
-    page = html if html is not None or json else Path(log.name.split(".")[0] + ".html")
+    page = out if out is not None or json else Path(log.name.split(".")[0] + ".html")
     if page is not None:
         from tidepull.report.log_page import render
 
