@@ -77,7 +77,7 @@ def write() -> None:
     seeds = sorted({int(row["seed"]) for row in rows})
     packages = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
     version = policies.entry("tide").version
-    played = f"{HORIZON:,} rounds, seeds {', '.join(map(str, seeds))}, `tide` version {version}"
+    played = f"{HORIZON:,} rounds, seeds {seeds[0]} to {seeds[-1]} ({len(seeds)}), `tide` version {version}"
     said = f"{played}; {describe()}, {packages}."
     between(ROOT / "README.md", "front", "\n".join([*lines, "", said]))
 
