@@ -114,10 +114,7 @@ def test_legends_show_shares_and_rewards_of_the_range_that_is_pressed(page: Any,
     for name, seconds in (("24 hours", 86_400), ("7 days", 7 * 86_400)):
         button = page.get_by_role("button", name=name)
         button.click()
-        page.wait_for_function(
-            "(name) => document.querySelector(\".toolbar [aria-pressed='true']\").textContent === name",
-            arg=name,
-        )
+        page.locator(".toolbar [aria-pressed='true']", has_text=name).wait_for()
         assert seconds <= page.asked.seconds() <= 1.2 * seconds
         history = service.get("/v1/agents/shop/history", **page.asked.history() | {"bins": 7})
         assert legend(page, "Traffic share by arm") == shares(history)
@@ -179,7 +176,7 @@ def test_zoom_is_kept_when_the_page_asks_again(browser: Any, service: Served) ->
         chart(page, "Reward per decision").locator(".plot").focus()
         with page.expect_response(lambda answer: "/history" in answer.url):
             page.keyboard.press("+")
-        page.wait_for_function("document.querySelector(\".toolbar [aria-pressed='true']\") === null")
+        page.locator(".toolbar [aria-pressed='true']").wait_for(state="detached")
         zoomed = asked.history()
         assert asked.seconds() < 0.7 * whole
         before = len(asked)
@@ -192,7 +189,7 @@ def test_page_asks_nothing_while_it_is_hidden(browser: Any, service: Served) -> 
         page.clock.install()
         page.goto(f"{service.url}/#/shop")
         page.locator(".legend b").first.wait_for()
-        page.wait_for_function("document.getElementById('pulse').textContent.startsWith('live')")
+        page.locator("#pulse", has_text="live").wait_for()
         asked = Asked(page)
         hide = """(hidden) => {
           Object.defineProperty(document, "hidden", { value: hidden, configurable: true });
@@ -319,7 +316,7 @@ def test_token_is_asked_for_kept_out_of_addresses_and_told_what_it_lacks(
         page.keyboard.press("Enter")
         page.locator(".legend b").first.wait_for()
         assert not page.locator("#trouble").is_visible()
-        assert not any(clear.split("_")[2] in url for clear in (reader, decider) for url in asked)
+        assert not any(clear.split("_", 2)[2] in url for clear in (reader, decider) for url in asked)
         assert json.loads(page.evaluate("JSON.stringify([...Object.keys(sessionStorage)])")) == [
             "tidepull-token"
         ]
@@ -332,7 +329,7 @@ def test_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(browser: 
         with serving(tmp_path) as served:
             page.goto(f"{served.url}/")
             page.locator(".legend b").first.wait_for()
-            page.wait_for_function("document.getElementById('pulse').textContent.startsWith('live')")
+            page.locator("#pulse", has_text="live").wait_for()
         later(page, page.get_by_text("The server does not answer.").is_visible)
         with serving(tmp_path, port=httpx.URL(served.url).port or 0):
             later(page, page.locator("#trouble").is_hidden)
