@@ -64,19 +64,17 @@ def test_scores_lie_between_the_two_lines_of_the_same_seed(store: Path) -> None:
     assert scaled(study)["fixed"] == pytest.approx(expected)
 
 
-def test_policies_that_played_fewer_worlds_stand_last(store: Path) -> None:
-    line = tideline(load_frame([Store.open(store)]))
-    assert [one.policy for one in line.standings] == ["fixed", "partly"]
-    assert [one.worlds for one in line.standings] == [2, 1]
-    assert line.standings[1].by_kind["walks"] is None
-
-
-def test_policies_stand_beside_the_leader_in_the_worlds_that_they_played(store: Path) -> None:
+def test_policies_are_compared_only_in_worlds_that_all_of_them_played(store: Path) -> None:
     frame = load_frame([Store.open(store)])
-    fixed, partly = tideline(frame).standings
+    whole, smaller = tideline(frame).boards
+    assert whole.problems == ("arms-flip", "vectors-walk")
+    assert [one.policy for one in whole.standings] == ["fixed"]
+    assert smaller.problems == ("arms-flip",)
+    assert {one.policy for one in smaller.standings} == {"fixed", "partly"}
     arms = next(scaled(study) for study in frame.studies if study.problem == "arms-flip")
-    assert fixed.leader == fixed.overall.iqm
-    assert partly.leader == pytest.approx(arms["fixed"].mean())
+    there = {one.policy: one for one in smaller.standings}
+    assert there["fixed"].overall.mean == pytest.approx(arms["fixed"].mean())
+    assert there["fixed"].by_kind == {"periodic": pytest.approx(arms["fixed"].mean())}
 
 
 def test_benchmark_shows_the_leaderboard_of_what_was_played(store: Path, tmp_path: Path) -> None:
@@ -84,10 +82,68 @@ def test_benchmark_shows_the_leaderboard_of_what_was_played(store: Path, tmp_pat
         "benchmark", "--quick", "--no-play", "--out", str(store), "--docs", str(tmp_path), "--json"
     )
     assert done.returncode == 0, done.stderr
-    assert [row["policy"] for row in json.loads(done.stdout)] == ["fixed", "partly"]
+    rows = json.loads(done.stdout)
+    assert [(row["policy"], row["worlds"]) for row in rows] == [("fixed", 2), ("partly", 1)]
     page = (tmp_path / "leaderboard.md").read_text()
     assert "| fixed |" in page
     assert "tidepull benchmark --quick" in page
+    assert (tmp_path / "standings.svg").stat().st_size > 1000
+
+
+@pytest.fixture(scope="module")
+def guests(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A page of two small worlds with a guest, at one setting and at the best of two; one trial is not there."""
+    pytest.importorskip("gittins")
+    folder = tmp_path_factory.mktemp("guests")
+    guest = """
+[[policies]]
+name = "gittins"
+[[policies]]
+name = "gittins-hindsight"
+id = "gittins"
+grid = { epsilon = [0.0, 0.5] }
+"""
+    (folder / "suite.toml").write_text(SUITE + guest)
+    command = ["sweep", str(folder / "suite.toml"), "--out", str(folder / "store"), "--on", "here"]
+    assert tidepull(*command).returncode == 0
+    store = Store.open(folder / "store")
+    frame = load_frame([store])
+    study = next(s for s in frame.studies if s.problem == "vectors-walk")
+    lost = next(group for group in study.groups if group.name == "fixed").rows[0].hash
+    for path in (folder / "store").rglob(f"{lost}.*"):
+        path.unlink()
+    done = tidepull("benchmark", "--no-play", "--out", str(folder / "store"), "--docs", str(folder / "docs"))
+    assert done.returncode == 0, done.stderr
+    return folder / "docs"
+
+
+@pytest.mark.parametrize(
+    "says",
+    [
+        "**Not everything has been played:** 1 trial not played yet.",
+        "| specialist (the lower line) | 0.000 |",
+        "| random arms (the upper line) | 1.000 |",
+        "| gittins-hindsight | gittins 2.",
+        "best of 2: epsilon 0.0 or 0.5",
+        "- Hardware: ",
+        "- Seeds of tideline-quick: 5-6",
+        "- CPU time: ",
+        "- Versions: tidepull ",
+        "(standings.svg)",
+        "(profiles.svg)",
+    ],
+)
+def test_the_page_says_what_a_reader_must_know(guests: Path, says: str) -> None:
+    assert says in (guests / "leaderboard.md").read_text()
+
+
+def test_one_setting_and_the_best_in_hindsight_stand_side_by_side(guests: Path) -> None:
+    page = (guests / "leaderboard.md").read_text()
+    section = page.partition("## One setting, and the best of a grid in hindsight")[2]
+    row = next(line for line in section.splitlines() if line.startswith("| gittins |"))
+    plain, best = (float(cell.split()[0]) for cell in row.split("|")[2:4])
+    assert f"| gittins | {plain:.3f}" in page or f"| gittins | **{plain:.3f}**" in page
+    assert f"| gittins-hindsight* | {best:.3f}" in page or f"| gittins-hindsight* | **{best:.3f}**" in page
 
 
 def test_benchmark_says_what_is_missing_when_nothing_was_played(tmp_path: Path) -> None:

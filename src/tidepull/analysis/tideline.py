@@ -8,14 +8,17 @@ interquartile mean with a stratified bootstrap (`aggregate.py`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import numpy as np
 
 from tidepull.analysis.aggregate import Panel, Score, panel, score
-from tidepull.analysis.frame import Frame, Study
+from tidepull.analysis.frame import Frame, Group, Study
+from tidepull.bench.store.rows import Row
 from tidepull.types import FloatArray
 
 KINDS: Mapping[str, tuple[str, ...]] = {
@@ -35,30 +38,37 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "real streams": ("flipping-digits", "wall-following"),
 }
 LOWER, UPPER = "specialist", "random"
+MOST_BOARDS = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One policy: its score over all worlds that it played, its mean by kind (None where it played none), its cost;
-    `leader`: the score there of the policy that leads over all worlds."""
+    """One policy on a board: its score over all worlds there, its mean by kind, milliseconds a round, of how many
+    settings it is the best in hindsight, and the library that really plays, with its version (empty: tidepull)."""
 
     policy: str
     overall: Score
-    leader: float
-    by_kind: Mapping[str, float | None]
-    worlds: int
+    by_kind: Mapping[str, float]
     milliseconds: float
-    chosen_from: int
+    chosen_from: int = 1
+    library: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Board:
+    """Policies that all played these worlds, lowest score first: nobody is compared on other worlds."""
+
+    problems: tuple[str, ...]
+    standings: tuple[Standing, ...]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tideline:
-    """All policies, those that played every world first, lowest score first; `profiles` are of those alone."""
+    """Boards, that of most worlds first; `profiles` are of the first, `costs` the two lines' milliseconds a round."""
 
-    standings: tuple[Standing, ...]
+    boards: tuple[Board, ...]
     profiles: Panel | None
-    worlds: int
-    trials: int
+    costs: Mapping[str, float]
 
 
 def kind_of(problem: str) -> str | None:
@@ -72,37 +82,53 @@ def kind_of(problem: str) -> str | None:
 def tideline(frame: Frame) -> Tideline:
     """Scores of everybody but the two lines, over the studies in which both lines were played."""
     scores: dict[str, dict[str, FloatArray]] = {}
-    costs: dict[str, list[float]] = {}
-    grids: dict[str, int] = {}
+    groups: dict[str, dict[str, Group]] = {}
     for study in frame.studies:
         if kind_of(study.problem) is None:
             continue
         for name, values in scaled(study).items():
             scores.setdefault(name, {})[study.problem] = values
         for group in study.groups:
-            grids[group.name] = max(grids.get(group.name, 1), group.chosen_from)
-            costs.setdefault(group.name, []).extend(row.cpu_seconds / row.horizon * 1e3 for row in group.rows)
-    every = {problem for by_problem in scores.values() for problem in by_problem}
-    whole = {name: s for name, s in scores.items() if set(s) == every}
-    first = min(whole, key=lambda name: score(name, list(whole[name].values())).iqm) if whole else None
-    standings = [
-        Standing(
-            name,
-            score(name, list(by_problem.values())),
-            _there(whole.get(first or ""), by_problem),
-            _by_kind(by_problem),
-            len(by_problem),
-            float(np.mean(costs[name])),
-            grids[name],
-        )
-        for name, by_problem in scores.items()
-    ]
+            groups.setdefault(group.name, {})[study.problem] = group
+    boards = [_board(problems, scores, groups) for problems in _sets(scores)]
+    boards = [board for number, board in enumerate(boards) if number == 0 or len(board.standings) > 1]
+    several = bool(boards) and len(boards[0].standings) > 1
     return Tideline(
-        standings=tuple(sorted(standings, key=lambda s: (s.worlds < len(every), s.overall.iqm))),
-        profiles=panel(frozenset(every), whole) if len(whole) > 1 else None,
-        worlds=len(every),
-        trials=sum(len(values) for by_problem in scores.values() for values in by_problem.values()),
+        boards=tuple(boards),
+        profiles=panel(frozenset(boards[0].problems), scores) if several else None,
+        costs={name: _cost(groups[name].values()) for name in (LOWER, UPPER) if name in groups},
     )
+
+
+def _sets(scores: Mapping[str, Mapping[str, FloatArray]]) -> list[frozenset[str]]:
+    """The sets of worlds that most policies played, no more and no less; the largest first."""
+    sets = Counter(frozenset(by_problem) for by_problem in scores.values())
+    most = max(sets, key=len, default=frozenset())
+    others = [problems for problems, _ in sets.most_common() if problems != most]
+    return sorted({most, *others[: MOST_BOARDS - 1]} - {frozenset()}, key=lambda s: (-len(s), sorted(s)))
+
+
+def _board(
+    problems: frozenset[str],
+    scores: Mapping[str, Mapping[str, FloatArray]],
+    groups: Mapping[str, Mapping[str, Group]],
+) -> Board:
+    order = sorted(problems)
+    standings = []
+    for name, by_problem in scores.items():
+        if problems <= set(by_problem):
+            played = [groups[name][problem] for problem in order]
+            standings.append(
+                Standing(
+                    name,
+                    score(name, [by_problem[problem] for problem in order]),
+                    _by_kind({problem: by_problem[problem] for problem in order}),
+                    _cost(played),
+                    max(group.chosen_from for group in played),
+                    _library(played[0].rows[0]),
+                )
+            )
+    return Board(tuple(order), tuple(sorted(standings, key=lambda one: one.overall.iqm)))
 
 
 def scaled(study: Study) -> dict[str, FloatArray]:
@@ -126,21 +152,19 @@ def scaled(study: Study) -> dict[str, FloatArray]:
     return found
 
 
-def _there(leader: Mapping[str, FloatArray] | None, worlds: Mapping[str, FloatArray]) -> float:
-    """The leader's score over the worlds that somebody else played."""
-    if leader is None:
-        return float("nan")
-    return score("leader", [leader[problem] for problem in worlds]).iqm
-
-
-def _by_kind(by_problem: Mapping[str, FloatArray]) -> dict[str, float | None]:
-    found: dict[str, list[float]] = {kind: [] for kind in KINDS}
+def _by_kind(by_problem: Mapping[str, FloatArray]) -> dict[str, float]:
+    found: dict[str, list[float]] = {}
     for problem, values in by_problem.items():
-        kind = kind_of(problem)
-        if kind is not None:
-            found[kind].append(float(values.mean()))
-    return {kind: _mean(values) for kind, values in found.items()}
+        found.setdefault(kind_of(problem) or "", []).append(float(values.mean()))
+    return {kind: float(np.mean(found[kind])) for kind in KINDS if kind in found}
 
 
-def _mean(values: Sequence[float]) -> float | None:
-    return float(np.mean(values)) if values else None
+def _cost(groups: Iterable[Group]) -> float:
+    """Milliseconds of processor time a round, each trial counted once."""
+    return float(np.mean([row.cpu_seconds / row.horizon * 1e3 for group in groups for row in group.rows]))
+
+
+def _library(row: Row) -> str:
+    """Name and version of a guest's package: the only text among what else a trial hangs on."""
+    found = json.loads(row.code or "{}")
+    return ", ".join(f"{name} {version}" for name, version in found.items() if isinstance(version, str))

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import tomli_w
 import typer
 
 from tidepull.analysis.frame import load_frame
-from tidepull.analysis.tideline import Tideline, tideline
+from tidepull.analysis.tideline import Standing, Tideline, tideline
 from tidepull.bench.store.store import Store
 from tidepull.bench.suites.suite import find_suite
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.readiness import PARTIAL
 from tidepull.cli.sweep import sweep
 from tidepull.errors import InputError, WrongStoreError
-from tidepull.report.leaderboard import kinds_table, overall_table, write_leaderboard
+from tidepull.report.leaderboard import write_leaderboard
+from tidepull.report.leaderboard_tables import board_table, kinds_table
 from tidepull.report.tables import Table
 
 
@@ -57,11 +58,12 @@ def benchmark(
         raise WrongStoreError(f"there is no store {directory}; leave out --no-play to play Tideline into it")
     frame = load_frame([Store.open(directory)])
     line = tideline(frame)
-    if not line.standings:
+    if not line.boards:
         raise InputError(
             f"{directory} has no trials between the two lines yet: specialist and random must play"
         )
-    command = f"tidepull benchmark{' --quick' if quick else ''}"
+    words = ["tidepull benchmark", "--quick" if quick else "", *(f"--module {path.name}" for path in module)]
+    command = " ".join(word for word in [*words, *(f"--policy {id}" for id in policy)] if word)
     page = write_leaderboard(frame, line, directory / "leaderboard", command=command)
     if docs is not None:
         write_leaderboard(frame, line, docs, command=command)
@@ -83,22 +85,30 @@ def with_policies(name: str, policies: list[str], modules: list[Path], directory
 
 def _show(line: Tideline, *, json: bool) -> None:
     if json:
-        print_json(
-            [
-                {
-                    "policy": one.policy,
-                    "score": one.overall.iqm,
-                    "low": one.overall.low,
-                    "high": one.overall.high,
-                }
-                | {"worlds": one.worlds, "milliseconds": one.milliseconds, "chosen_from": one.chosen_from}
-                | {"kinds": dict(one.by_kind)}
-                for one in line.standings
-            ]
-        )
+        found: dict[str, dict[str, Any]] = {}
+        for board in line.boards:
+            for one in board.standings:
+                found.setdefault(one.policy, _row(one, worlds=len(board.problems)))
+        print_json(list(found.values()))
         return
-    for table in (overall_table(line), kinds_table(line)):
-        _print(table)
+    for board in line.boards:
+        _print(board_table(line, board))
+        _print(kinds_table(board))
+
+
+def _row(one: Standing, *, worlds: int) -> dict[str, Any]:
+    """A policy on the largest board that it stands on."""
+    return {
+        "policy": one.policy,
+        "score": one.overall.iqm,
+        "low": one.overall.low,
+        "high": one.overall.high,
+        "worlds": worlds,
+        "milliseconds": one.milliseconds,
+        "chosen_from": one.chosen_from,
+        "library": one.library,
+        "kinds": dict(one.by_kind),
+    }
 
 
 def _print(table: Table) -> None:

@@ -1,101 +1,82 @@
-"""Tideline's leaderboard, as a page of Markdown with its picture."""
+"""Tideline's leaderboard, as a page of Markdown with its pictures."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 from tidepull.analysis.frame import Frame
-from tidepull.analysis.tideline import KINDS, Standing, Tideline
-from tidepull.report.duration import duration
-from tidepull.report.panel_plots import profile_figure
-from tidepull.report.tables import Cell, Table, number, to_markdown
+from tidepull.analysis.tideline import Board, Tideline
+from tidepull.report.leaderboard_plots import profiles_figure, standings_figure
+from tidepull.report.leaderboard_tables import board_table, hindsight_table, kinds_table, players_table
+from tidepull.report.provenance import provenance
+from tidepull.report.tables import Table, to_markdown
 
-
-def overall_table(line: Tideline) -> Table:
-    """One row for each policy."""
-    rows = tuple(
-        (
-            Cell(_name(one)),
-            number(one.overall.iqm, 3, best=place == 0),
-            Cell(f"{one.overall.low:.3f} to {one.overall.high:.3f}"),
-            number(one.leader, 3),
-            number(one.overall.mean, 3),
-            Cell(f"{one.worlds} of {line.worlds}", one.worlds),
-            number(one.milliseconds, 3),
-        )
-        for place, one in enumerate(line.standings)
-    )
-    columns = ("policy", "score", "95% interval", "leader there", "mean", "worlds", "ms a round")
-    return Table("tideline", "Leaderboard", columns, rows, _note(line.standings))
-
-
-def kinds_table(line: Tideline) -> Table:
-    """One row for each kind of world, one column for each policy that played all worlds."""
-    whole = [one for one in line.standings if one.worlds == line.worlds]
-    rows = []
-    for kind in KINDS:
-        values = [one.by_kind[kind] for one in whole]
-        known = [value for value in values if value is not None]
-        if known:
-            rows.append(
-                (
-                    Cell(kind),
-                    *(Cell("–") if v is None else number(v, 2, best=v == min(known)) for v in values),
-                )
-            )
-    columns = ("kind", *(_name(one) for one in whole))
-    return Table("tideline-kinds", "Mean score by kind of world", columns, tuple(rows))
+SCORE = (
+    "0 is the specialist who knows how each world changes and has only its values to learn, 1 is random arms; lower is "
+    "better. The score is an interquartile mean over all trials, its interval resamples trials within each world, "
+    '"mean" is the plain mean over worlds, and "ms a round" is processor time. A star: the best setting of a grid for '
+    "each world, chosen in hindsight on these very trials, which flatters."
+)
+PROFILES = (
+    "### How often it goes well\n\nThe share of trials whose score is at most x: further up and left is better.\n\n"
+    "![Share of trials up to each score: tidepull's policies, guests as documented, guests in hindsight](profiles.svg)"
+)
 
 
 def write_leaderboard(frame: Frame, line: Tideline, folder: Path, *, command: str) -> Path:
-    """`leaderboard.md` and `profiles.svg` in the folder; returns the page."""
+    """`leaderboard.md`, `standings.svg` and `profiles.svg` in the folder; returns the page."""
     folder.mkdir(parents=True, exist_ok=True)
-    picture = ""
+    standings_figure(line.boards[0], folder / "standings.svg")
     if line.profiles is not None:
-        profile_figure(
-            line.profiles,
-            title="Tideline: share of trials up to a score",
-            paths=[folder / "profiles.svg"],
-            scale="score (0 the specialist who knows the structure, 1 random arms)",
-        )
-        picture = "\n![share of trials whose score is at most x](profiles.svg)\n"
-    versions = "; ".join(", ".join(f"{n} {v}" for n, v in found.items()) for found in frame.versions)
-    page = f"""# Tideline: leaderboard
-
-0 is the specialist who knows how each world changes and has only its values to learn, 1 is random arms.
-Lower is better.
-{line.trials:,} trials in {line.worlds} kinds of worlds, {duration(frame.cpu_seconds)} of processor time, by
-
-```
-{command}
-```
-
-{to_markdown(overall_table(line))}
-{picture}
-## By kind of world
-
-{to_markdown(kinds_table(line))}
-Versions: {versions}. Hardware: {"; ".join(frame.machines or frame.hardware)}.
-"""
-    (folder / "leaderboard.md").write_text(page)
-    return folder / "leaderboard.md"
+        profiles_figure(line.profiles, line.boards[0], folder / "profiles.svg")
+    page = folder / "leaderboard.md"
+    page.write_text("\n\n".join(_parts(frame, line, command)) + "\n")
+    return page
 
 
-def _name(one: Standing) -> str:
-    return f"{one.policy}*" if one.chosen_from > 1 else one.policy
+def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
+    first, *others = line.boards
+    yield f"# Tideline: leaderboard\n\n```\n{command}\n```"
+    if frame.gaps:
+        yield f"**Not everything has been played:** {_gaps(frame)}."
+    yield f"{SCORE}\n\n## {'' if frame.gaps else 'All '}{len(first.problems)} worlds"
+    yield "![Every policy's score and its interval, between the specialist at 0 and random arms at 1](standings.svg)"
+    yield _numbers(board_table(line, first))
+    yield f"### By kind of world\n\n{_numbers(kinds_table(first))}"
+    if line.profiles is not None:
+        yield PROFILES
+    hindsight = hindsight_table(line)
+    if hindsight.rows:
+        yield f"## One setting, and the best of a grid in hindsight\n\n{to_markdown(hindsight).strip()}"
+    for board in others:
+        yield _smaller(line, first, board)
+    yield f"## Who plays\n\n{to_markdown(players_table(frame, line)).strip()}"
+    yield "## Where it was played\n\n" + "\n".join(f"- {said}" for said in provenance(frame, names=False))
 
 
-def _note(standings: Sequence[Standing]) -> str:
-    said = [
-        "The score is an interquartile mean over all trials; its interval resamples trials within each problem."
-    ]
-    if any(one.chosen_from > 1 for one in standings):
-        said.append(
-            "A star: the best setting of a grid for each problem, chosen in hindsight on these very trials."
-        )
-    if len({one.worlds for one in standings}) > 1:
-        said.append(
-            "Policies that did not play all worlds stand last: compare them with the leader in the same worlds."
-        )
-    return " ".join(said)
+def _smaller(line: Tideline, first: Board, board: Board) -> str:
+    """The worlds of those who do not play everywhere, with everybody in them."""
+    elsewhere = {one.policy for one in first.standings}
+    new = [one.policy for one in board.standings if one.policy not in elsewhere]
+    worlds = ", ".join(f"`{problem}`" for problem in board.problems)
+    return (
+        f"## The {len(board.problems)} worlds of {_named(new)}\n\n{worlds}.\n\n"
+        f"{_numbers(board_table(line, board))}\n\n{_numbers(kinds_table(board))}"
+    )
+
+
+def _numbers(table: Table) -> str:
+    """A narrow table whose first column stays when it is scrolled (the manual's style sheet does it)."""
+    return f'<div class="numbers" markdown>\n\n{to_markdown(table)}\n</div>'
+
+
+def _named(names: list[str]) -> str:
+    if len(names) <= 2:
+        return " and ".join(names) or "fewer policies"
+    return f"{names[0]} and {len(names) - 1} others"
+
+
+def _gaps(frame: Frame) -> str:
+    kinds = {"not played yet": frame.gaps.missing, "failed": frame.gaps.failed, "damaged": frame.gaps.damaged}
+    return ", ".join(f"{len(ids):,} trial{'s' * (len(ids) > 1)} {what}" for what, ids in kinds.items() if ids)
