@@ -21,6 +21,7 @@ TidepullError
 ├── TrainingError         a network's training diverged, or had nothing to learn from
 ├── StoreError            results could not be written or read (full disk, no permission)
 │   ├── WrongStoreError       no store is there, or not what was asked for (the caller's mistake: exit code 2)
+│   │   └── NewerStoreError       a newer tidepull wrote it
 │   └── LedgerError           an agent's ledger could not be written or read, or is damaged
 │       ├── HeldError             another process holds the agent (exit code 2)
 │       └── UnreachableError      the server of an agent's database cannot be reached now; the next call tries again
@@ -119,6 +120,10 @@ class WrongStoreError(StoreError):
     """No store is there, or it has not got what was asked for."""
 
     exit_code = 2
+
+
+class NewerStoreError(WrongStoreError):
+    """A newer tidepull wrote it."""
 
 
 class LedgerError(StoreError):

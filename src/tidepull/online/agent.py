@@ -36,7 +36,7 @@ from tidepull.online.lift import Lift
 from tidepull.online.log import LogReader
 from tidepull.online.making import settings_in
 from tidepull.online.places import ledger_at
-from tidepull.online.records import Group, Kind
+from tidepull.online.records import Choice, Group, Kind
 from tidepull.online.settings import Settings
 from tidepull.online.state import State, state_of
 from tidepull.online.upkeep import Background
@@ -49,6 +49,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 _LARGEST = 1e15
+_GROUPS = {int(group): group.name.lower() for group in Group}
 
 
 class Agent:
@@ -491,10 +492,11 @@ class Agent:
         self._desk.sit_down()
 
     def _shown(self, known: Known) -> Decision:
-        choice, record = known.choice, known.record
-        label = self._desk.mind.arms.label(choice.arm)
-        group = Group(choice.group).name.lower()
-        return Decision(self._desk.decisions.shown(known), label, choice.propensity, group, record.at)
+        record, desk = known.record, self._desk
+        arm, group, propensity = Choice.head(record.body)
+        return Decision(
+            desk.decisions.id(record.seq), desk.mind.arms.label(arm), propensity, _GROUPS[group], record.at
+        )
 
     @property
     def where(self) -> str:

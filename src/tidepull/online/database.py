@@ -12,7 +12,7 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from tidepull.errors import LedgerError, ParameterError, UnreachableError, WrongStoreError
+from tidepull.errors import LedgerError, NewerStoreError, ParameterError, UnreachableError, WrongStoreError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -141,7 +141,7 @@ class Database:
         if version is None or (version < VERSION and write):
             self._migrate()
         elif version > VERSION:
-            raise WrongStoreError(
+            raise NewerStoreError(
                 f"{self.where} was written by a newer tidepull (tables of version {version}, this one knows "
                 f"{VERSION}): install that one"
             )

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from dataclasses import dataclass, field
+from collections import OrderedDict, deque
+from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
@@ -14,22 +14,26 @@ from tidepull.online.records import Choice, Kind, Record
 OURS = "\x1f"
 """Names that begin so are of the agent's own making, and no decision's."""
 
-REMEMBERED = 8192
-"""Decisions that are kept in memory: all that may not be on disk yet, and those whose reward is likely to come."""
+REMEMBERED = 2048
+"""Decisions that are kept in memory while their reward may come; also all that may not be on disk yet."""
 
 
 @dataclass(slots=True)
 class Known:
     """A decision and what has come for it so far; `over`: nothing can come any more. `deferred`: nothing counts until
-    it is activated; rewards are `held`."""
+    it is activated; rewards are `held`. `latest` is the number of the last record about it."""
 
     record: Record
-    choice: Choice
-    paid: list[Record] = field(default_factory=list)
+    latest: int
+    paid: tuple[Record, ...] = ()
     over: bool = False
-    id: str | None = None
     deferred: bool = False
-    held: list[Record] = field(default_factory=list)
+    held: tuple[Record, ...] = ()
+
+    @property
+    def choice(self) -> Choice:
+        """What was chosen; made anew each time, as it takes four times the room of its bytes."""
+        return Choice.unpack(self.record.body)
 
 
 class Decisions:
@@ -40,15 +44,7 @@ class Decisions:
         self._salt = salt
         self._known: OrderedDict[int, Known] = OrderedDict()
         self._names: dict[str, int] = {}
-        self._ids: dict[str, Known] = {}  # of those whose id was shown
-
-    def shown(self, known: Known) -> str:
-        """The id of a decision that its caller is about to see."""
-        if known.id is None:
-            known.id = self.id(known.record.seq)
-            if known.record.seq in self._known:
-                self._ids[known.id] = known
-        return known.id
+        self._done: deque[int] = deque()  # in the order of their last records
 
     def id(self, seq: int) -> str:
         """The id of the decision of that number."""
@@ -64,8 +60,6 @@ class Decisions:
         """The decision of an id; an error that names it where there is none, or where it was archived."""
         if not isinstance(id, str):
             raise DecisionError(f"a decision id is text, got {id!r}")
-        if (shown := self._ids.get(id)) is not None:
-            return shown
         number = self.number(id)
         known = self.named(id) if number is None else self._load(number)
         if known is None:
@@ -93,32 +87,55 @@ class Decisions:
         return self.remember(
             Known(
                 record,
-                Choice.unpack(record.body),
-                [other for other in about if other.kind is Kind.REWARD],
+                about[-1].seq if about else record.seq,
+                tuple(other for other in about if other.kind is Kind.REWARD),
                 Kind.DUE in kinds,
                 deferred=Kind.DEFERRED in kinds and Kind.ACTIVATED not in kinds,
-                held=[other for other in about if other.kind is Kind.HELD],
+                held=tuple(other for other in about if other.kind is Kind.HELD),
             )
         )
 
     def remember(self, known: Known) -> Known:
-        """Keep a decision in memory; the oldest leaves."""
-        self._known[known.record.seq] = known
-        if known.record.name is not None:
-            self._names[known.record.name] = known.record.seq
-        if len(self._known) > REMEMBERED:
-            _, old = self._known.popitem(last=False)
-            if old.id is not None:
-                self._ids.pop(old.id, None)
-            if old.record.name is not None:
-                self._names.pop(old.record.name, None)
+        """Keep a decision in memory; those that are done leave, and if there are too many the oldest."""
+        record = known.record
+        if record.name is None:  # only what has a name can be asked for again
+            known.record = Record(*record[:5], seq=record.seq)
+        else:
+            self._names[record.name] = record.seq
+        self._known[record.seq] = known
+        self._leave()
         return known
+
+    def done(self, known: Known) -> None:
+        """No reward is expected of it any more: it leaves when all about it is safe."""
+        self._done.append(known.record.seq)
+
+    def _leave(self) -> None:
+        safe = self._ledger.safe
+        while self._done:
+            known = self._known.get(self._done[0])
+            if known is not None and known.latest > safe:
+                break
+            self._forget(self._done.popleft())
+        for _ in range(
+            min(2, len(self._known) - REMEMBERED)
+        ):  # one more than came, so that a flood ebbs away
+            seq, oldest = next(iter(self._known.items()))
+            if oldest.latest > safe:
+                self._known.move_to_end(seq)
+            else:
+                self._forget(seq)
+
+    def _forget(self, seq: int) -> None:
+        known = self._known.pop(seq, None)
+        if known is not None and known.record.name is not None:
+            self._names.pop(known.record.name, None)
 
     def clear(self) -> None:
         """Forget what is in memory; everything must be on disk."""
         self._known.clear()
         self._names.clear()
-        self._ids.clear()
+        self._done.clear()
 
     def _load(self, seq: int) -> Known | None:
         if seq in self._known:

@@ -121,7 +121,7 @@ class Desk:
             )
             if self.settings.reward_within is not None:
                 self._next_due = min(self._next_due, asked.at + self.settings.reward_within)
-            return self.decisions.remember(Known(record, choice))
+            return self.decisions.remember(Known(record, record.seq))
 
     def decide_all(self, requests: Sequence[Request]) -> list[Known]:
         """Make decisions, all of them or none; the same id again, with the same request, is the same decision again."""
@@ -154,7 +154,7 @@ class Desk:
         known = self.decide(prepared, request.id)
         if request.deferred:
             with self._step():
-                self._append(Kind.DEFERRED, known.record.at, ref=known.record.seq)
+                self._append_about(known, Kind.DEFERRED, known.record.at)
             known.deferred = True
         return known
 
@@ -229,10 +229,10 @@ class Desk:
             self._pay_due(moment)
             if not self.settings.learns_when_due:
                 self.mind.learn(known.record.seq, known.choice, known.record.at, value)
-            record = self._append(
-                Kind.REWARD, moment, ref=known.record.seq, body=pack_reward(value), name=key
-            )
-            known.paid.append(record)
+            record = self._append_about(known, Kind.REWARD, moment, pack_reward(value), key)
+            known.paid = (*known.paid, record)
+            if self.settings.again == "refuse":
+                self.decisions.done(known)
             return record
 
     def _held(self, id: str, known: Known, value: float, moment: float) -> tuple[Record, bool]:
@@ -241,8 +241,8 @@ class Desk:
             return known.held[0], False
         self._require_in_time(id, known, moment)
         with self._step():
-            record = self._append(Kind.HELD, moment, ref=known.record.seq, body=pack_reward(value))
-        known.held.append(record)
+            record = self._append_about(known, Kind.HELD, moment, pack_reward(value))
+        known.held = (*known.held, record)
         return record, True
 
     def activate(self, id: str, known: Known) -> bool:
@@ -252,7 +252,7 @@ class Desk:
         moment = self._stamp(None)
         self._require_in_time(id, known, moment)
         with self._step():
-            self._append(Kind.ACTIVATED, moment, ref=known.record.seq)
+            self._append_about(known, Kind.ACTIVATED, moment)
             known.deferred = False
         for record in known.held:
             self.pay(known, unpack_reward(record.body), moment)
@@ -305,8 +305,9 @@ class Desk:
                 final = sum(rewards) if self.settings.again == "add" else rewards[-1]
             if final is not None:
                 self.mind.learn(seq, known.choice, known.record.at, final)
-            self._append(Kind.DUE, now, ref=seq, body=b"" if final is None else pack_reward(final))
+            self._append_about(known, Kind.DUE, now, b"" if final is None else pack_reward(final))
             known.over = True
+        self.decisions.done(known)
         self.mind.due = seq
 
     # ---- arms, holding still, going back
@@ -409,6 +410,13 @@ class Desk:
         record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
         self.ledger.append(record)
         self._latest = record.seq
+        return record
+
+    def _append_about(
+        self, known: Known, kind: Kind, at: float, body: bytes = b"", name: str | None = None
+    ) -> Record:
+        record = self._append(kind, at, ref=known.record.seq, body=body, name=name)
+        known.latest = record.seq
         return record
 
     def _step(self) -> _Step:

@@ -26,6 +26,10 @@ class Ledger(Protocol):
     def last(self) -> int:
         """The number of the last record that was appended; 0 if there is none."""
 
+    @property
+    def safe(self) -> int:
+        """The number of the last record that is safe."""
+
     def decision(self, seq: int) -> Record | None:
         """The decision of that number."""
 
@@ -114,6 +118,8 @@ class MemoryLedger:
     def last(self) -> int:
         """The number of the last record."""
         return self._last
+
+    safe = last
 
     def append(self, record: Record) -> None:
         """Take a record."""

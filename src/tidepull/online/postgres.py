@@ -86,6 +86,11 @@ class PostgresLedger:
         """The number of the last record that was appended."""
         return self._waiting.last
 
+    @property
+    def safe(self) -> int:
+        """The number of the last record that is on the server's disk."""
+        return self._waiting.safe
+
     def append(self, record: Record) -> None:
         """Take a record."""
         self._waiting.append(record)

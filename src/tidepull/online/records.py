@@ -108,7 +108,7 @@ class Choice:
             arm, group, propensity, round, n_arms, n_counts = _HEAD.unpack_from(data)
             start = _HEAD.size + (n_arms + 7) // 8
             bits = np.frombuffer(data, np.uint8, start - _HEAD.size, _HEAD.size)
-            available = np.unpackbits(bits, count=n_arms).astype(bool)
+            available = np.unpackbits(bits, count=n_arms).view(np.bool_)
             counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
             x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
             return cls(arm, Group(group), propensity, round, counts, x, available)

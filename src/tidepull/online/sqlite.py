@@ -14,7 +14,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from tidepull.errors import LedgerError, WrongStoreError
+from tidepull.errors import LedgerError, NewerStoreError, WrongStoreError
 from tidepull.files import temporary_name
 from tidepull.online.holding import Hold
 from tidepull.online.ledger import PAGES, thinned
@@ -26,6 +26,9 @@ VERSION = 1
 
 _MIGRATIONS: dict[int, str] = {}
 """From a version to SQL that leads to the next one."""
+
+CACHE = 256
+"""Kilobytes of pages that a connection keeps for itself."""
 
 _MARK = 0x7D1E  # SQLite's application_id: the file is an agent of tidepull
 _TABLES = """
@@ -72,6 +75,11 @@ class SqliteLedger:
     def last(self) -> int:
         """The number of the last record that was appended."""
         return self._waiting.last
+
+    @property
+    def safe(self) -> int:
+        """The number of the last record that is on disk."""
+        return self._waiting.safe
 
     def append(self, record: Record) -> None:
         """Take a record."""
@@ -256,7 +264,7 @@ class SqliteLedger:
             raise WrongStoreError(f"{self.path} is a database, but not of an agent: choose another path")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
-            raise WrongStoreError(
+            raise NewerStoreError(
                 f"{self.path} was written by a newer tidepull (tables of version {version}, this one knows {VERSION}): "
                 "install that one"
             )
@@ -315,7 +323,10 @@ def _require_whole(path: Path) -> None:
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    return sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10.0)
+    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10.0)
+    # The system keeps the file's pages; a second copy would be 2 MB for each connection of every agent.
+    connection.execute(f"PRAGMA cache_size = -{CACHE}")
+    return connection
 
 
 def _row(record: Record) -> tuple[Any, ...]:

@@ -1,0 +1,89 @@
+"""What an agent keeps of its decisions in memory: little, not for long, and never less than what is not on disk."""
+
+from __future__ import annotations
+
+import gc
+import tracemalloc
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.online.worlds import SHOP
+from tidepull.errors import OtherRewardError
+from tidepull.online import decisions
+from tidepull.online.agent import Agent
+from tidepull.online.desk import Request
+from tidepull.online.records import Kind
+
+
+@pytest.fixture
+def agent(tmp_path: Path) -> Any:
+    given = {**SHOP, "policy": "bernoulli-ts", "upkeep": "manual", "snapshot_every": 10**9}
+    with Agent(tmp_path / "shop.db", **given) as made:
+        yield made
+
+
+def remembered(agent: Agent) -> int:
+    return len(agent._desk.decisions._known)
+
+
+def test_waiting_decision_takes_less_than_a_kilobyte(agent: Agent) -> None:
+    agent.choose_ahead([Request()] * 200)
+    agent.commit()
+    gc.collect()
+    tracemalloc.start()
+    try:
+        agent.choose_ahead([Request()] * 500)
+        agent.commit()
+        gc.collect()
+        each = tracemalloc.get_traced_memory()[0] / 500
+    finally:
+        tracemalloc.stop()
+    assert each < 1000
+
+
+def test_rewarded_decision_leaves_memory_when_its_reward_is_on_disk(agent: Agent) -> None:
+    made = agent.choose_ahead([Request()] * 10)
+    agent.commit()
+    for decision in made:
+        agent.reward_ahead(decision.id, 1.0)
+    agent.choose_ahead([Request()])
+    assert remembered(agent) == 11  # the rewards are not safe yet
+    agent.commit()
+    agent.choose_ahead([Request()])
+    assert remembered(agent) == 2
+    assert not agent.reward(made[0].id, 1.0)  # it is known all the same
+    with pytest.raises(OtherRewardError):
+        agent.reward(made[1].id, 0.0)
+
+
+def test_oldest_decision_leaves_memory_when_there_are_too_many(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "REMEMBERED", 5)
+    made = agent.choose_ahead([Request(id=str(n)) for n in range(12)])
+    assert remembered(agent) == 12  # none is on disk
+    agent.commit()
+    more = agent.choose_ahead([Request(id=str(n)) for n in range(30)])
+    assert [one.id for one in more[:12]] == [one.id for one in made]
+    agent.commit()
+    for n in range(30, 60):
+        agent.choose(id=str(n))
+    assert remembered(agent) <= 6
+    assert agent.reward(made[0].id, 1.0)
+    assert not agent.reward("0", 1.0)
+    assert agent.choose(id="0") == made[0]
+
+
+def test_reward_counts_once_when_it_comes_twice_before_a_commit(
+    agent: Agent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decisions, "REMEMBERED", 2)
+    first = agent.choose()
+    assert agent.reward_ahead(first.id, 1.0)
+    agent.choose_ahead([Request()] * 20)  # far more than are remembered
+    assert not agent.reward_ahead(first.id, 1.0)
+    agent.commit()
+    rewards = [record for record in agent._desk.ledger.tail(0) if record.kind is Kind.REWARD]
+    assert len(rewards) == 1
