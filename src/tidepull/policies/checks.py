@@ -107,7 +107,7 @@ def mask(available: Any, n_arms: int) -> BoolArray:
         array = np.asarray(available)
     except Exception:  # ragged, or an object that cannot become an array
         array = np.empty(0)
-    if array.dtype != np.bool_ or array.shape != (n_arms,) or not array.any():
+    if array.dtype != np.bool_ or array.shape != (n_arms,) or not np.count_nonzero(array):
         raise ContextError(
             f"available must be {n_arms} booleans of which at least one is true, got {shown(available)}"
         )

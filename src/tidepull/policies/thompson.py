@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.choice import best_arm, best_shares
@@ -39,8 +41,14 @@ class BernoulliThompson:
         return best_arm(self._beliefs.sample(self._rng), context.available, self._rng)
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws of every arm's chance."""
-        return pick(best_shares(self._beliefs.samples(self._rng, draws), context.available))
+        """Shares by so many draws of the chance of every arm that is available."""
+        beliefs, available = self._beliefs, context.available
+        if available is None:
+            return pick(best_shares(beliefs.samples(self._rng, draws), None))
+        arms = np.flatnonzero(available)
+        shares = np.zeros(len(available))
+        shares[arms] = best_shares(beliefs.samples(self._rng, draws, arms), None)
+        return pick(shares)
 
     def learn(self, event: Event) -> None:
         """Count a success or a failure."""

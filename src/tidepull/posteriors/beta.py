@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidepull.snapshots import read_array
-from tidepull.types import FloatArray, Snapshot
+from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class BetaBernoulli:
@@ -31,9 +31,11 @@ class BetaBernoulli:
         a, b = self._parameters()
         return rng.beta(a, b)
 
-    def samples(self, rng: np.random.Generator, count: int) -> FloatArray:
-        """So many draws, one a row."""
+    def samples(self, rng: np.random.Generator, count: int, arms: IntArray | None = None) -> FloatArray:
+        """So many draws, one a row; of some arms only, if given."""
         a, b = self._parameters()
+        if arms is not None:
+            a, b = a[arms], b[arms]
         return rng.beta(a, b, size=(count, len(a)))
 
     def _parameters(self) -> tuple[FloatArray, FloatArray]:
