@@ -20,7 +20,9 @@ from benchmarks.service_kills import Shop, audited
 from tests.online.service.attacks import WIRE
 from tests.online.service.houses import SHOP
 from tests.online.service.running import Running, running
+from tidepull.errors import InputError, ParameterError
 from tidepull.online.agent import Agent
+from tidepull.online.service.server import Choices, listener, prepare
 
 
 @pytest.fixture(scope="module")
@@ -142,3 +144,19 @@ def test_nothing_acknowledged_is_lost_or_doubled_when_the_server_is_killed_under
             assert service.process.exitcode == -signal.SIGKILL
         assert audited(where, shop) == []
     assert len(shop.told) > 100
+
+
+def test_port_that_is_taken_is_said_in_a_sentence() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        with pytest.raises(InputError, match=f"cannot listen on 127.0.0.1:{port} .*--port"):
+            listener("127.0.0.1", port)
+    with pytest.raises(InputError, match="--host"):
+        listener("no-such-host.invalid", 0)
+
+
+def test_database_that_is_a_file_is_said_to_be_one(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    path.touch()
+    with pytest.raises(ParameterError, match=r"--db must be a directory .*agents\.db is a file"):
+        prepare(Choices(str(path)))

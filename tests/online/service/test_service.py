@@ -267,6 +267,16 @@ def test_damaged_agent_is_a_503_and_others_go_on(shop: House) -> None:
     assert choose(shop, 0).status_code == 200
 
 
+def test_agent_that_a_newer_version_wrote_is_refused_with_a_sentence(shop: House) -> None:
+    shop.stop()
+    with sqlite3.connect(shop.root / "shop.db") as file:
+        file.execute("PRAGMA user_version = 99")
+    shop.open()
+    answer = choose(shop, 0)
+    assert answer.status_code == 503
+    assert "was written by a newer tidepull" in answer.json()["detail"]
+
+
 def test_agent_that_another_process_holds_is_a_503_that_says_so(shop: House) -> None:
     shop.run(shop.service.hosting.close_idle(-1.0))
     with Agent(shop.root / "shop.db"):

@@ -139,7 +139,7 @@ class Tokens:
             return ANYBODY
         if header is None:
             raise _unauthorised("A token is needed: send it as `Authorization: Bearer tp_...`.")
-        self._reread()
+        self.look()
         kind, _, clear = header.decode("latin-1").partition(" ")
         if kind.lower() != "bearer":
             raise _unauthorised("The Authorization header must have the form `Bearer tp_...`.")
@@ -165,15 +165,15 @@ class Tokens:
             return ()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
-    def _reread(self) -> None:
+    def look(self) -> None:
+        """Read the file again if it has changed, and nobody has looked just now."""
         now = time.monotonic()
-        if now - self._looked < LOOKED:
+        if self._path is None or now - self._looked < LOOKED:
             return
         self._looked = now
         stamp = self._stat()
         if stamp == self._stamp:
             return
-        assert self._path is not None
         try:
             self._known = read_tokens(self._path)
         except InputError as error:

@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from tidepull.errors import HeldError, TidepullError, WrongStoreError
+from tidepull.errors import HeldError, NewerStoreError, TidepullError, WrongStoreError
 from tidepull.online.agent import Agent
 from tidepull.online.insight import Insight
 from tidepull.online.service.books import Books
@@ -216,6 +216,8 @@ class Hosting:
                 raise ElsewhereError(url)
             try:
                 return await self._load(name)
+            except NewerStoreError:
+                raise
             except WrongStoreError:
                 raise _unknown(name) from None
             except HeldError:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import NamedTuple
+
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
 _FAST = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 _GROUP = (1, 2, 4, 8, 16, 32, 64, 128)
+
+
+class Spans(NamedTuple):
+    """How often something was timed, and within how many milliseconds half of it, and 99%, was done."""
+
+    times: int
+    half: float | None
+    most: float | None
 
 
 class Metrics:
@@ -107,31 +118,47 @@ class Metrics:
         for counter in (self._decisions, self._rewards):
             counter.remove(agent)
 
-    def total(self, name: str) -> int:
-        """The value of a counter without labels."""
-        return int(self.registry.get_sample_value(name) or 0)
-
-    def speed(
-        self, name: str, labels: dict[str, str] | None = None
-    ) -> tuple[int, float | None, float | None]:
-        """How often something was timed; half of it, and 99%, took at most so many milliseconds (None: longer than the
-        last bin)."""
-        given = labels or {}
-        count = int(self.registry.get_sample_value(f"{name}_count", given) or 0)
-        ends: list[float | None] = [None, None]
-        for place, share in enumerate((0.5, 0.99)):
-            for end in _FAST:
-                below = self.registry.get_sample_value(f"{name}_bucket", {**given, "le": str(end)}) or 0
-                if count and below >= share * count:
-                    ends[place] = 1000 * end
-                    break
-        return count, ends[0], ends[1]
-
-    def operations(self) -> list[str]:
-        """What was asked so far."""
-        metric = next(iter(self._seconds.collect()))
-        return sorted({sample.labels["operation"] for sample in metric.samples})
-
     def text(self) -> bytes:
         """As Prometheus reads it."""
         return generate_latest(self.registry)
+
+    @property
+    def operations(self) -> dict[str, Spans]:
+        """How long requests took, by what was asked."""
+        return dict(sorted(_spans(self._seconds).items()))
+
+    @property
+    def commits(self) -> Spans:
+        """How long commits took."""
+        return _spans(self._commits)[""]
+
+    @property
+    def sliced(self) -> Spans:
+        """How long slices of upkeep took."""
+        return _spans(self.slice_seconds)[""]
+
+
+def total(counter: Counter) -> int:
+    """The value of a counter without labels."""
+    return int(next(iter(counter.collect())).samples[0].value)
+
+
+def _spans(timed: Histogram) -> dict[str, Spans]:
+    """By operation (one without labels: by ""). Reads no other: asking the registry reads them all."""
+    below: dict[str, list[float]] = {}
+    for sample in next(iter(timed.collect())).samples:
+        if sample.name.endswith("_bucket"):
+            below.setdefault(sample.labels.get("operation", ""), []).append(sample.value)
+    return {name: Spans(int(counts[-1]), *map(_end(counts), (0.5, 0.99))) for name, counts in below.items()}
+
+
+def _end(below: list[float]) -> Callable[[float], float | None]:
+    """Milliseconds within which a share was done; None: longer than the last bin, or nothing was done."""
+
+    def end(share: float) -> float | None:
+        if not below[-1]:
+            return None
+        found = (1000 * end for end, count in zip(_FAST, below, strict=False) if count >= share * below[-1])
+        return next(found, None)
+
+    return end

@@ -69,6 +69,8 @@ def prepare(choices: Choices) -> Door:
         if shared:
             raise ParameterError("--tokens is needed with a database: say where the tokens file is")
         path = Path(choices.db) / TOKENS
+    if not shared and Path(choices.db).exists() and not Path(choices.db).is_dir():
+        raise ParameterError(f"--db must be a directory or a postgresql:// URL, {choices.db} is a file")
     _require_safe(choices, path)
     store: Store = SharedDatabase(choices.db, choices.here) if shared else Directory(Path(choices.db))
     beside = path.parent if shared and path is not None else None if shared else Path(choices.db)
@@ -121,10 +123,23 @@ def is_loopback(host: str) -> bool:
 
 def serve(app: Door, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; then finish what was accepted, take snapshots, and return."""
+    listening = listener(host, port)
     server = make_server(app, host, port, ready)
-    server.run()
+    server.run(sockets=[listening])
     if not server.started:
-        raise InputError(f"the service could not start on {host}:{port}: is the port taken?")
+        raise InputError(f"the service could not start on {host}:{port}")
+
+
+def listener(host: str, port: int) -> socket.socket:
+    """A socket that listens; an `InputError` where it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(
+            f"cannot listen on {host}:{port} ({why}): choose another --port (0: any that is free) or --host"
+        ) from None
 
 
 def make_server(app: Door, host: str, port: int, ready: Callable[[str], None] | None) -> Server:

@@ -149,6 +149,7 @@ class Service:
         while True:
             await asyncio.sleep(1.0)
             self.journal.flush()
+            self.tokens.look()
             self.metrics.tokens_sound.set(self.tokens.sound)
             self.metrics.log_lines_lost.set(self.journal.lost)
             try:

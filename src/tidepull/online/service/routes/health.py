@@ -9,6 +9,7 @@ import msgspec
 from tidepull import __version__
 from tidepull.online.service.auth import Scope, require
 from tidepull.online.service.messages import Health, ServiceShown, ShardShown, Speed
+from tidepull.online.service.metrics import Spans, total
 from tidepull.online.service.openapi import document
 from tidepull.online.service.operation import Call, Operation, Raw
 from tidepull.online.service.problems import HttpError
@@ -46,21 +47,18 @@ async def service(call: Call) -> ServiceShown:
         status=call.service.status,
         seconds=round(time.monotonic() - call.service.started, 1),
         open_agents=len(call.service.hosting.opened),
-        upkeep_slices=numbers.total("tidepull_upkeep_slices_total"),
-        snapshots=numbers.total("tidepull_snapshots_total"),
-        commits=_speed(numbers.speed("tidepull_commit_seconds")),
-        slices=_speed(numbers.speed("tidepull_upkeep_slice_seconds")),
-        operations={
-            name: _speed(numbers.speed("tidepull_request_seconds", {"operation": name}))
-            for name in numbers.operations()
-        },
+        upkeep_slices=total(numbers.slices),
+        snapshots=total(numbers.snapshots),
+        commits=_speed(numbers.commits),
+        slices=_speed(numbers.sliced),
+        operations={name: _speed(spans) for name, spans in numbers.operations.items()},
         here=call.service.store.here,
         shards=shards,
     )
 
 
-def _speed(found: tuple[int, float | None, float | None]) -> Speed:
-    return Speed(count=found[0], p50=found[1], p99=found[2])
+def _speed(spans: Spans) -> Speed:
+    return Speed(count=spans.times, p50=spans.half, p99=spans.most)
 
 
 async def metrics(call: Call) -> Raw:
