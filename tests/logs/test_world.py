@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.cli.typing_it import tidepull
 from tests.logs import writing
 from tests.logs.making import drawn, make_log
 from tidepull import logs
@@ -107,7 +108,7 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence() -> None:
 def test_a_log_becomes_a_world_that_policies_play_from_the_shell(tmp_path: Path) -> None:
     writing.csv(tmp_path / "log.csv", writing.rows(200))
     runner = CliRunner()
-    done = runner.invoke(app, ["model", str(tmp_path / "log.csv"), "--to", str(tmp_path / "world")])
+    done = runner.invoke(app, ["model", str(tmp_path / "log.csv"), "--out", str(tmp_path / "world")])
     assert done.exit_code == 0, done.output
     assert "a model of the log, not the log" in done.output
     words = [
@@ -124,6 +125,23 @@ def test_a_log_becomes_a_world_that_policies_play_from_the_shell(tmp_path: Path)
     played = runner.invoke(app, words)
     assert played.exit_code == 0, played.output
     assert "a model of a log" in played.output
-    again = runner.invoke(app, ["model", str(tmp_path / "log.csv"), "--to", str(tmp_path / "w2"), "--json"])
+    again = runner.invoke(app, ["model", str(tmp_path / "log.csv"), "--out", str(tmp_path / "w2"), "--json"])
     assert json.loads(again.stdout)["rows"] == 200
     assert (tmp_path / "w2").read_bytes() == (tmp_path / "world").read_bytes()
+
+
+def test_the_old_name_of_out_still_works_and_says_the_new_one(tmp_path: Path) -> None:
+    writing.csv(tmp_path / "log.csv", writing.rows(60))
+    done = CliRunner().invoke(app, ["model", str(tmp_path / "log.csv"), "--to", str(tmp_path / "world")])
+    assert done.exit_code == 0, done.output
+    assert "--to is called --out since version 0.2" in done.output
+    assert (tmp_path / "world").exists()
+
+
+def test_a_world_that_goes_nowhere_is_refused(tmp_path: Path) -> None:
+    writing.csv(tmp_path / "log.csv", writing.rows(60))
+    done = tidepull("model", str(tmp_path / "log.csv"))
+    assert (done.returncode, done.stderr.strip()) == (
+        2,
+        "tidepull: --out is missing: say which file to write",
+    )

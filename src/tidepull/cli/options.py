@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import typer
 
 from tidepull.bench.suites.seeds_text import MOST_SEEDS, parse_seeds
+from tidepull.cli.console import say
+from tidepull.deprecation import is_over
 from tidepull.errors import ParameterError
 
 SEEDS = "a list such as 0-9 or 0,3,5; a number alone counts: 10 is 0-9, and only seed 7 is 7-7."
@@ -45,3 +48,20 @@ def _refuse(old: str, new: str) -> Callable[[str | None], None]:
             raise ParameterError(f"{old} is now {new}")
 
     return refuse
+
+
+def former(old: str) -> Any:
+    """An option that has another name now and still works, for one version; `given` reads both."""
+    return typer.Option(None, old, hidden=True)
+
+
+def given(new: str, value: Path | None, old: str, former_value: Path | None, *, since: str) -> Path:
+    """What an option says under its new name or, with a word of warning, under its old one."""
+    if former_value is not None:
+        if is_over(since):
+            raise ParameterError(f"{old} is now {new}")
+        say(f"{old} is called {new} since version {since}, and goes with the next one")
+    found = value or former_value
+    if found is None:
+        raise ParameterError(f"{new} is missing: say which file to write")
+    return found

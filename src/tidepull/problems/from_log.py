@@ -1,4 +1,4 @@
-"""A world like your own: a model that was fitted to a log (`tidepull model LOG --to FILE`), played as a problem.
+"""A world like your own: a model that was fitted to a log (`tidepull model LOG --out FILE`), played as a problem.
 
 Rounds are the log's rows in their order: the same contexts, times and arms on offer; after the last row the log begins
 anew, whole weeks later. What arms pay is the model's: an arm's mean is a linear function of the row's features, with
@@ -66,7 +66,7 @@ class FromLogParameters(Parameters):
     """Parameters of `from-log`."""
 
     path: str | None = parameter(
-        None, "the fitted world, made by `tidepull model LOG --to FILE`; it must be given"
+        None, "the fitted world, made by `tidepull model LOG --out FILE`; it must be given"
     )
     drawn: bool = parameter(
         True, "the seed draws arms' means from what the log leaves open, instead of the model's best guess"
@@ -99,7 +99,7 @@ def load(path: Path) -> FittedWorld:
             raise SnapshotError("its parts do not fit together")
     except FileNotFoundError:
         raise DataError(
-            f"there is no fitted world {path}; make it with 'tidepull model LOG --to {path}'"
+            f"there is no fitted world {path}; make it with 'tidepull model LOG --out {path}'"
         ) from None
     except (SnapshotError, TypeError, KeyError, AttributeError, ValueError) as error:
         raise DataError(f"{path} is no fitted world ({error}); make it again with 'tidepull model'") from None
@@ -109,7 +109,7 @@ def load(path: Path) -> FittedWorld:
 def _place(parameters: FromLogParameters) -> Path:
     if parameters.path is None:
         raise DataError(
-            "from-log needs a fitted world: --set path=FILE, made by 'tidepull model LOG --to FILE'"
+            "from-log needs a fitted world: --set path=FILE, made by 'tidepull model LOG --out FILE'"
         )
     place = Path(parameters.path).expanduser()
     if place.is_file():
