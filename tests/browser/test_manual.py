@@ -15,6 +15,16 @@ import pytest
 from tests.browser.chromium import chromium, clean_page, needed
 
 ROOT = Path(__file__).parents[2]
+FITTING = (
+    "index",
+    "architecture",
+    "explanation/forgetting",
+    "reference/own",
+    "policies",
+    "theory",
+    "tide",
+    "tideline/leaderboard",
+)
 
 
 @pytest.fixture(scope="module")
@@ -58,7 +68,14 @@ def test_reference_describes_members_with_their_signatures(site: Path) -> None:
 @needed
 def test_formulas_are_set_and_no_raw_latex_is_left(site: Path, browser: Any) -> None:
     pages = [page for page in sorted(site.rglob("*.html")) if 'class="arithmatex"' in page.read_text()]
-    assert {page.stem for page in pages} >= {"neural", "how-tide-thinks"}
+    assert {page.stem for page in pages} >= {
+        "neural",
+        "how-tide-thinks",
+        "theory",
+        "tide",
+        "policies",
+        "problems",
+    }
     for path in pages:
         with clean_page(browser) as page:
             page.goto(path.as_uri())
@@ -95,7 +112,7 @@ def test_pages_fit_their_window(site: Path, browser: Any, width: int, scheme: st
     with clean_page(browser) as page:
         page.set_viewport_size({"width": width, "height": 900})
         page.emulate_media(color_scheme=scheme)
-        for name in ("index", "architecture", "explanation/forgetting", "reference/own", "policies"):
+        for name in FITTING:
             page.goto((site / f"{name}.html").as_uri())
             wide = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
             assert page.evaluate(wide) <= 0, name
