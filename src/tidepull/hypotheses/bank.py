@@ -19,15 +19,20 @@ from tidepull.hypotheses.boldness import boldness
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.notes import Moment, columns
-from tidepull.hypotheses.slices import Pieces, ranges
+from tidepull.hypotheses.slices import Pieces, finished, ranges
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _LARGEST_REFACTORED = 3
 """Blocks of up to so many features are factored afresh in every round; it is cheaper than rotating."""
 _STEPS_OF_A_ROUND = 30
+_STEPS_OF_A_NUMBER = 2
+"""Memory that is filled for the first time: a page of it takes as long as a thousand products."""
+_FILLED_AT_ONCE = 30_000
 _LEARNT = ("ridge", "a", "b", "stamp", "vec", "mat")
 """What models learn; all else in the bank follows from who sits where."""
+_LONG = {"stamp": "block_at", "vec": "vec_at", "mat": "mat_at"}
+"""What lies slot after slot, and where each slot begins."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +85,7 @@ class HypothesisBank:
         matrices = [max(layout.blocks(s) * layout.dim(s) ** 2 for s in room) for room in slots]
         self._room = [(b, v, m) for b, v, m in zip(blocks, vectors, matrices, strict=True)]
         n = self.size
+        self._need = [(0, 0, 0)] * n  # how much of its room a slot's hypothesis uses
         self._families = [""] * n
         self.arrays = Bank(
             active=np.zeros(n, bool),
@@ -108,13 +114,15 @@ class HypothesisBank:
             settings=np.array([prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms]),
         )
 
-    def assign(self, m: int, spec: Spec, noise: float | None = None) -> None:
-        """Put a hypothesis that knows nothing yet, or just the noise, into slot m."""
+    def assign(self, m: int, spec: Spec, noise: float | None = None, *, blank: bool = True) -> None:
+        """Put a hypothesis that knows nothing yet, or just the noise, into slot m; unless `blank`, it is still to be
+        reset."""
         self._seat(m, spec)
         self.arrays.active[m] = True
         noise = self.prior.b0 / self.prior.a0 if noise is None else noise
         self.arrays.ridge[m] = self._ridges(np.full(self.size, noise))[m]
-        self.reset(m)
+        if blank:
+            self.reset(m)
 
     def _seat(self, m: int, spec: Spec) -> None:
         layout, dim = self.layout, self.layout.dim(spec)
@@ -122,7 +130,7 @@ class HypothesisBank:
         if any(n > room for n, room in zip(need, self._room[m], strict=True)):
             raise ValueError(f"slot {m} has no room for {spec}")
         bank = self.arrays
-        self._families[m] = spec.family
+        self._families[m], self._need[m] = spec.family, need
         bank.shapes[m], bank.periods[m], bank.offsets[m] = spec.shapes, spec.periods, spec.offsets
         bank.cell_by[m], bank.cells[m] = spec.cell_by, spec.noted_cells(layout.n_arms)
         bank.times[m], bank.beside[m] = spec.times, spec.beside
@@ -133,20 +141,22 @@ class HypothesisBank:
 
     def reset(self, m: int) -> None:
         """Slot m forgets all it learnt; its hypothesis and its ridge stay."""
-        bank, (blocks, vectors, matrices) = self.arrays, self._room[m]
+        finished(self.resetting(m))
+
+    def resetting(self, m: int) -> Pieces[None]:
+        """The same in slices."""
+        bank, (blocks, vectors, matrices), d = self.arrays, self._need[m], int(self.arrays.dim[m])
         bank.a[m], bank.b[m] = self.prior.a0, self.prior.b0
         bank.stamp[bank.block_at[m] : bank.block_at[m] + blocks] = 0
         bank.vec[bank.vec_at[m] : bank.vec_at[m] + vectors] = 0.0
-        mat = bank.mat[bank.mat_at[m] : bank.mat_at[m] + matrices]
-        mat[:] = 0.0
-        if bank.root[m] or bank.inverse[m]:
-            d = int(bank.dim[m])
-            whole = mat[: matrices // (d * d) * d * d].reshape(-1, d * d)
-            whole[:, :: d + 1] = 1 / bank.ridge[m] if bank.inverse[m] else np.sqrt(bank.ridge[m])
-
-    def numbers(self, m: int) -> int:
-        """How many numbers slot m has room for."""
-        return sum(self._room[m])
+        mat = bank.mat[bank.mat_at[m] : bank.mat_at[m] + matrices].reshape(-1, d * d)
+        size = max(1, _FILLED_AT_ONCE // (d * d)) if self._inverse else blocks
+        for first in range(0, blocks, size):
+            part = mat[first : first + size]
+            part[:] = 0.0
+            if bank.root[m] or bank.inverse[m]:
+                part[:, :: d + 1] = 1 / bank.ridge[m] if bank.inverse[m] else np.sqrt(bank.ridge[m])
+            yield _STEPS_OF_A_NUMBER * (2 * part.size if self._inverse else sum(self._room[m]))
 
     def spec(self, m: int) -> Spec:
         """The hypothesis in slot m."""
@@ -218,8 +228,10 @@ class HypothesisBank:
         which `units` make an old one (None: as it is)."""
         fresh, bank = self._reseated(), self.arrays
         arrays = {name: getattr(bank, name) for name in ("stamp", "vec", "mat")}
-        # np.zeros leaves the pages to be filled when they are first used, zeros_like fills them now.
-        large = {name: np.zeros(array.shape, array.dtype) for name, array in arrays.items()}
+        # np.zeros leaves the pages to be filled when they are first used, zeros_like fills them now. What nobody uses
+        # is saved in version 4 alone.
+        made = np.empty if self._inverse else np.zeros
+        large = {name: made(array.shape, array.dtype) for name, array in arrays.items()}
         small = {name: array.copy() for name, array in bank._asdict().items() if name not in large}
         fresh.arrays = Bank(**small, **large)
         if units is not None:
@@ -228,12 +240,12 @@ class HypothesisBank:
 
     def _reseated(self) -> HypothesisBank:
         made = copy.copy(self)
-        made._families = list(self._families)
+        made._families, made._need = list(self._families), list(self._need)
         return made
 
     def become(self, twin: HypothesisBank) -> None:
         """Take over all that a twin learnt."""
-        self._families, self.arrays = twin._families, twin.arrays
+        self._families, self._need, self.arrays = twin._families, twin._need, twin.arrays
 
     def outlook(self, m: int, moment: Moment, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Mean phi.mu and leverage phi' Lam^-1 phi of every arm (not for shared layouts)."""
@@ -303,8 +315,19 @@ class HypothesisBank:
     def snapshot(self) -> Snapshot:
         """Who sits in which slot, and what each has learnt."""
         seats = [_plain(self.spec(m)) if self._families[m] else None for m in range(self.size)]
-        learnt = {name: getattr(self.arrays, name).copy() for name in _LEARNT}
-        return {"seats": seats, "active": self.arrays.active.copy(), **learnt}
+        active = self.arrays.active
+        learnt = {name: getattr(self.arrays, name).copy() for name in _LEARNT if name not in _LONG}
+        for name in _LONG:
+            array = getattr(self.arrays, name)
+            if self._inverse:
+                array = np.concatenate([array[:0], *(array[part] for part in self._parts(name, active))])
+            learnt[name] = array.copy()
+        return {"seats": seats, "active": active.copy(), **learnt}
+
+    def _parts(self, name: str, active: BoolArray) -> list[slice]:
+        """What active slots use of a long array: version 5 saves nothing else."""
+        at, i = getattr(self.arrays, _LONG[name]), list(_LONG).index(name)
+        return [slice(int(at[m]), int(at[m]) + self._need[m][i]) for m in np.flatnonzero(active)]
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of a bank of the same layout; what does not fit is refused first."""
@@ -316,7 +339,8 @@ class HypothesisBank:
             raise SnapshotError("the snapshot has an active slot without a hypothesis")
         for name in ("active", *_LEARNT):
             saved, array = snapshot[name], getattr(self.arrays, name)
-            if not isinstance(saved, np.ndarray) or saved.shape != array.shape or saved.dtype != array.dtype:
+            fits = isinstance(saved, np.ndarray) and saved.dtype == array.dtype and saved.ndim == array.ndim
+            if not fits or (saved.shape != array.shape and not (self._inverse and name in _LONG)):
                 raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
         if not ((snapshot["ridge"] > 0) & (snapshot["a"] > 0) & (snapshot["b"] > 0)).all():
             raise SnapshotError("the snapshot's ridge and noise must be positive")
@@ -324,7 +348,19 @@ class HypothesisBank:
             if spec is not None:
                 self._seat(m, spec)
         for name in ("active", *_LEARNT):
-            getattr(self.arrays, name)[...] = snapshot[name]
+            if self._inverse and name in _LONG:
+                self._fill(name, snapshot[name], snapshot["active"])
+            else:
+                getattr(self.arrays, name)[...] = snapshot[name]
+
+    def _fill(self, name: str, saved: FloatArray, active: BoolArray) -> None:
+        array, parts, done = getattr(self.arrays, name), self._parts(name, active), 0
+        if sum(part.stop - part.start for part in parts) != len(saved):
+            raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
+        for part in parts:
+            size = part.stop - part.start
+            array[part] = saved[done : done + size]
+            done += size
 
 
 def _plain(spec: Spec) -> list[Any]:

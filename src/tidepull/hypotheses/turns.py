@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -50,6 +51,15 @@ class Turns:
         return 0, np.ones(1)
 
 
+class _Ahead(NamedTuple):
+    """How far was looked ahead since the last round taken in."""
+
+    moves: int
+    chances: FloatArray
+    chains: FloatArray
+    beliefs: FloatArray
+
+
 class TurnFilter:
     """Whose turn is it? The forward recursion of a hidden Markov chain over arms, learnt as it goes.
 
@@ -77,19 +87,29 @@ class TurnFilter:
         self._evidence = np.zeros(chains)
         self._clear = np.full(chains, -1)
         self.beliefs = np.full(n_arms, 1 / n_arms)
+        self._ahead: _Ahead | None = None
 
     def ahead(self, moves: int) -> FloatArray:
-        """Beliefs so many moves after the last round taken in; `beliefs` are those after one move."""
+        """Beliefs so many moves after the last round taken in; `beliefs` are those after one move.
+
+        Decisions whose rewards are late ask farther and farther ahead, so the way so far is kept."""
         if moves <= 1:
             return self.beliefs
-        chances = self._chances()
-        ahead = np.einsum("ci,cij->cj", self._now, chances)
-        for _ in range(min(moves, _FARTHEST) - 1):
-            ahead = np.einsum("ci,cij->cj", ahead, chances)
-        return self._mixed(ahead)
+        moves, reached = min(moves, _FARTHEST), self._ahead
+        if reached is not None and reached.moves == moves:
+            return reached.beliefs
+        if reached is None or reached.moves > moves:
+            chances, chains, done = self._chances(), self._now, 0
+        else:
+            chances, chains, done = reached.chances, reached.chains, reached.moves
+        for _ in range(moves - done):
+            chains = np.einsum("ci,cij->cj", chains, chances)
+        self._ahead = _Ahead(moves, chances, chains, self._mixed(chains))
+        return self._ahead.beliefs
 
     def add(self, arm: int, success: bool, moves: int = 1) -> None:
         """Take in a round, so many moves after the one before, and look ahead to the next."""
+        self._ahead = None
         for _ in range(min(moves, _FARTHEST) - 1):  # rounds of which no reward has come
             self._now = np.einsum("ci,cij->cj", self._now, self._chances())
         told = self._right if success else 1 - self._right
@@ -131,6 +151,7 @@ class TurnFilter:
         self._moves, self._evidence = np.array(snapshot["moves"]), np.array(snapshot["evidence"])
         self._clear = np.array(snapshot["clear"])
         self._now, self.beliefs = np.array(snapshot["now"]), np.array(snapshot["beliefs"])
+        self._ahead = None
 
     def _mixed(self, chains: FloatArray) -> FloatArray:
         """One belief from those of the chains, weighed by how well each predicted."""

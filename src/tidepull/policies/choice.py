@@ -27,7 +27,7 @@ def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
     """
     if available is not None:
         scores = np.where(available, scores, -np.inf)
-    best = scores == scores.max(axis=1, keepdims=True)
+    best = scores == np.maximum.reduce(scores, axis=1, keepdims=True)
     if np.count_nonzero(best) == len(best):  # no tie: the same bits, at half the cost
         best, parts = np.add.reduce(best, axis=0), len(best)
     else:

@@ -11,10 +11,11 @@ _KINDS = {"rebuild", "train", "births", "record"}
 
 
 class Agenda:
-    """Jobs by name and the number of rewards after which they became due; `begun` starts one."""
+    """Jobs by name and the number of rewards after which they became due; `begun` starts one. `piece` are steps that
+    every piece of work costs beyond those that it says."""
 
-    def __init__(self, begun: Callable[[str, int], Pieces[None]]) -> None:
-        self._begun = begun
+    def __init__(self, begun: Callable[[str, int], Pieces[None]], piece: int = 0) -> None:
+        self._begun, self._piece = begun, piece
         self._jobs: list[tuple[str, int]] = []
         self._work: Pieces[None] | None = None
 
@@ -36,7 +37,7 @@ class Agenda:
         left = STEPS
         try:
             while left > 0:
-                left -= next(self._work)
+                left -= next(self._work) + self._piece
         except StopIteration:
             self._work = None
             del self._jobs[0]

@@ -200,10 +200,10 @@ class Births:
                 else:
                     yield from self._try(i, newborn, window, begins + len(window.t), units)
 
-    def settle(self, pool: int, spec: Spec) -> int:
-        """Put a hypothesis into a spare slot, where it does not count yet."""
+    def settle(self, pool: int, spec: Spec, *, blank: bool = True) -> int:
+        """Put a hypothesis into a spare slot, where it does not count yet; unless `blank`, it is still to be reset."""
         cradle = next(m for m in self.slots.of[pool] if not self.bank.arrays.active[m])
-        self.bank.assign(cradle, spec, self._noise)
+        self.bank.assign(cradle, spec, self._noise, blank=blank)
         self.bank.arrays.active[cradle] = False
         return cradle
 
@@ -263,7 +263,9 @@ class Births:
         spec = newborn.hypothesis.spec()
         if self.thrifty and self._is_known(i, spec, len(window.t)):
             return
-        cradle = self.settle(i, spec)
+        cradle = self.settle(i, spec, blank=not self.thrifty)
+        if self.thrifty:
+            yield from bank.resetting(cradle)
         scores = yield from bank.live(cradle, window, units.binary)
         likelihood = self._total(scores, upto - len(scores))
         while upto < self._recent.count:

@@ -19,6 +19,9 @@ LONGEST_OBSERVATION, LONGEST_PLAIN = 32, 64
 LONGEST_ARM_VECTOR = 64
 
 
+_NOTHING = np.empty((1, 0))
+
+
 class ContextMap:
     """From a context to one row (1, z) for each arm; before the first fit contexts are ignored."""
 
@@ -37,7 +40,9 @@ class ContextMap:
         """What is seen of each arm (one row for all where arms have no vectors); a copy."""
         shape, parts = self._shape, []
         if not self.raw_dim:
-            return np.empty((1, 0))
+            return _NOTHING
+        if not shape.arm_dim and context.observation is not None:
+            return np.array(context.observation, float, ndmin=2)
         if context.arm_features is not None and shape.arm_dim:
             parts.append(np.asarray(context.arm_features, float))
         if context.observation is not None and shape.observation_dim:
@@ -47,14 +52,18 @@ class ContextMap:
 
     def __call__(self, raw: FloatArray) -> FloatArray:
         """(1, z) of every row."""
-        return np.concatenate([np.ones((len(raw), 1)), (raw - self._mean) @ self._map.T], axis=1)
+        return self._beside_ones(raw, len(raw))
+
+    def _beside_ones(self, raw: FloatArray, rows: int) -> FloatArray:
+        made = np.empty((rows, self.dim))
+        made[:, 0], made[:, 1:] = 1.0, (raw - self._mean) @ self._map.T
+        return made
 
     def rows(self, raw: FloatArray) -> FloatArray:
         """(1, z) of every arm; to be read only."""
         if not self.raw_dim:
             return self._plain
-        X = self(raw)
-        return X if self.shared else np.repeat(X, self._shape.n_arms, axis=0)
+        return self._beside_ones(raw, len(raw) if self.shared else self._shape.n_arms)
 
     def fitted(self, raw: FloatArray) -> ContextMap:
         """A new map from rows seen so far."""

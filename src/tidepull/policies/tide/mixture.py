@@ -123,10 +123,14 @@ class Mixture:
         explored = int(rng.binomial(count, explore))
         found = [self.pick(rng, 1.0, resting) for _ in range(explored)]
         chances = np.exp(self.log_weights)
-        chances[resting] = 0.0
-        sums = np.cumsum(chances)
-        drawn = np.searchsorted(sums, rng.random(count - explored) * sums[-1], side="right")
-        found += np.minimum(drawn, np.flatnonzero(chances)[-1]).tolist()
+        if len(resting):
+            chances[resting] = 0.0
+        sums = chances.cumsum()
+        drawn = sums.searchsorted(rng.random(count - explored) * sums[-1], side="right").tolist()
+        if drawn and max(drawn) == len(chances):  # the sum itself, by rounding
+            last = int(np.flatnonzero(chances)[-1])
+            drawn = [min(m, last) for m in drawn]
+        found += drawn
         return {m: found.count(m) for m in sorted(set(found))}
 
     def family_weights(self) -> FloatArray:

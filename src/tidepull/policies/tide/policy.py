@@ -54,6 +54,9 @@ _PRODUCTS = 75_000
 _BLOCKS = 100_000
 """Weight vectors that a hypothesis of version 5 may have: "the arm that paid last" among 1,000 would have a million."""
 
+_PIECE, _PIECE_OF_AN_ARM = 8_000, 100
+"""Steps that a piece of upkeep takes beside its kernels, in version 5."""
+
 _SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970 when it is put into words."""
 
@@ -143,7 +146,8 @@ class Tide:
         self._too_late = 0
         self._seen: FloatArray = np.empty((1, 0))
         self._looked: _Looked | None = None
-        self._agenda = Agenda(self._begun)
+        piece = _PIECE + _PIECE_OF_AN_ARM * shape.n_arms if self._thrifty else 0
+        self._agenda = Agenda(self._begun, piece)
 
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""
@@ -163,12 +167,13 @@ class Tide:
         resting = self._resting(noted.time)
         found = self._mixture.picks(self._rng, self._explore(noted), resting, draws, self._camps())
         now = self._standard(noted)
-        asked = [m for m, count in found.items() for _ in range(count)]
-        scores = np.concatenate([self._draws(m, now, X, count) for m, count in found.items()])
+        drawn = [self._draws(m, now, X, count) for m, count in found.items()]
+        scores = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
         if context.available is not None:
-            scores = np.where(context.available, scores, -np.inf)
+            scores[:, ~context.available] = -np.inf
         arm = pick(best_shares(scores, None))
         if self._earnings is not None:  # one of those who voted for the arm
+            asked = [m for m, count in found.items() for _ in range(count)]
             voters = np.flatnonzero(np.argmax(scores, axis=1) == arm)
             if len(voters):
                 self._earnings.decided(noted.t, asked[int(self._rng.choice(voters))])

@@ -26,8 +26,6 @@ from tidepull.types import FloatArray
 TRUSTED = 16
 """Rewards after which estimates of scale and noise are taken seriously."""
 _STEPS_OF_REWEIGHING = 20
-_STEPS_OF_A_NUMBER = 2
-"""Memory that is filled for the first time: a page of it takes as long as a thousand products."""
 
 
 class Rebuilt(NamedTuple):
@@ -100,8 +98,7 @@ def rebuilding(
             scores[:, -1] = told + (0.0 if units.binary else math.log(units.spread))
         for m in active:
             if lived == first:
-                fresh.reset(m)
-                yield _STEPS_OF_A_NUMBER * fresh.numbers(m)
+                yield from fresh.resetting(m)
             scores[:, m] = yield from fresh.live(m, window, units.binary)
         for i, filter in enumerate(anew):
             scores[:, bank.size + i] = yield from filter.live(window, units.binary)

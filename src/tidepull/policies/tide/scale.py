@@ -36,8 +36,10 @@ class RewardScale:
         """Take in a reward."""
         if math.isnan(self._first):
             self._first = reward
-        r = reward - self._first
-        self._totals[arm] += (1.0, r, r * r)
+        r, totals = reward - self._first, self._totals
+        totals[arm, 0] += 1.0
+        totals[arm, 1] += r
+        totals[arm, 2] += r * r
 
     def recount(self, arms: Sequence[int], rewards: FloatArray) -> None:
         """Start the totals anew with these rewards."""
