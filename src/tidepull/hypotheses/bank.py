@@ -44,7 +44,8 @@ class NoisePrior:
     asks to be tried out, and with a wide prior most rounds would go into that. For the same reason draws of
     weights on the context have `boldness` times the posterior's standard deviation: contexts that vary
     try weights out by themselves. Where they do not, an arm is drawn more boldly the less is known of it beside
-    the others, up to `boldest` (`boldness.py`)."""
+    the others, up to `boldest`; `plays` is c of `boldness.py`. Without context, draws of arms that are known have
+    down to `narrowest` times the posterior's standard deviation, and never more than that."""
 
     a0: float = 1.0
     b0: float = 0.1
@@ -53,12 +54,33 @@ class NoisePrior:
     own_context_std: float = 0.7
     boldness: float = 0.5
     boldest: float = 0.5
+    plays: float = 1.0
+    narrowest: float = 1.0
     least_noise: float = 0.003
     most_noise: float = 1.0
 
     def ridge(self, noise: FloatArray, own_context: BoolArray) -> FloatArray:
         """lam0 = s2 / tau^2, so that an arm never seen has the prior variance tau^2 whatever the noise."""
         return np.asarray(np.clip(noise, self.least_noise, self.most_noise) / self.variance(own_context))
+
+    def bold(self, leverages: FloatArray) -> FloatArray | float:
+        """The factor on the width of draws of every arm where there is a context."""
+        if self.boldest <= self.boldness:
+            return self.boldness
+        return boldness(leverages, least=self.boldness, most=self.boldest, plays=self.plays)
+
+    def narrow(self, leverages: FloatArray) -> FloatArray | float:
+        """The factor where there is none."""
+        if self.narrowest == 1.0:
+            return 1.0
+        return boldness(leverages, least=self.narrowest, most=1.0)
+
+    def beta_draw(
+        self, won: FloatArray, lost: FloatArray, rng: np.random.Generator, size: tuple[int, int] | None = None
+    ) -> FloatArray:
+        """Expected rewards of arms, -1 to 1, from numbers of successes and failures: Beta draws, so much narrower."""
+        narrower = self.narrow(1 / (1 + won + lost)) ** 2
+        return np.asarray(2 * rng.beta(1 + won / narrower, 1 + lost / narrower, size=size) - 1)
 
     def variance(self, own_context: BoolArray) -> FloatArray:
         """tau^2."""
@@ -265,12 +287,11 @@ class HypothesisBank:
         if binary and bank.dim[m] == 1 and not self.layout.shared:
             won, lost = np.empty(n_arms), np.empty(n_arms)
             kernels.counts(bank, m, moment.t, moment.notes, won, lost)
-            return 2 * rng.beta(1 + np.maximum(won, 0), 1 + np.maximum(lost, 0)) - 1
+            return self.prior.beta_draw(np.maximum(won, 0), np.maximum(lost, 0), rng)
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
         if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
             means, errors, leverages = self._apart(m, moment, X, rng)
-            bold = boldness(leverages, least=self.prior.boldness, most=self.prior.boldest)
-            return np.asarray(means + std * bold * errors)
+            return np.asarray(means + std * self.prior.bold(leverages) * errors)
         std *= self.prior.boldness if bank.contextual[m] else 1.0
         if self.layout.shared:
             draws = np.empty(len(X))
@@ -278,7 +299,8 @@ class HypothesisBank:
             kernels.shared_draw(bank, m, moment.t, moment.notes, X, noise, draws)
             return draws
         means, leverages = self.outlook(m, moment, X)
-        return means + std * np.sqrt(leverages) * rng.standard_normal(n_arms)
+        errors = std * np.sqrt(leverages) * rng.standard_normal(n_arms)
+        return means + (errors if bank.contextual[m] else self.prior.narrow(leverages) * errors)
 
     def draws(
         self, m: int, moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator, count: int
@@ -290,13 +312,10 @@ class HypothesisBank:
         if binary and bank.dim[m] == 1:
             won, lost = np.empty(n_arms), np.empty(n_arms)
             kernels.counts(bank, m, moment.t, moment.notes, won, lost)
-            chances = rng.beta(1 + np.maximum(won, 0), 1 + np.maximum(lost, 0), size=(count, n_arms))
-            return np.asarray(2 * chances - 1)
+            return self.prior.beta_draw(np.maximum(won, 0), np.maximum(lost, 0), rng, (count, n_arms))
         std = np.sqrt(bank.b[m] / rng.gamma(bank.a[m], size=(count, 1)))
         means, leverages = self.outlook(m, moment, X)
-        bold: FloatArray | float = self.prior.boldness if bank.contextual[m] else 1.0
-        if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
-            bold = boldness(leverages, least=self.prior.boldness, most=self.prior.boldest)
+        bold = self.prior.bold(leverages) if bank.contextual[m] else self.prior.narrow(leverages)
         noise = rng.standard_normal((count, n_arms))
         return np.asarray(means + std * bold * np.sqrt(leverages) * noise)
 

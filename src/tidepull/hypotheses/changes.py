@@ -17,7 +17,6 @@ from tidepull.hypotheses.filters import (
     A,
     B,
     Blocks,
-    beta_draw,
     checked_arrays,
     misled,
 )
@@ -86,7 +85,7 @@ class RunFilter:
         picked = np.empty(chains, np.int64)
         runs.pick(self.runs, t, 1.0 if self._together else _CURIOSITY, rng.random(1 + chains), picked)
         if binary and self._blocks.dim == 1:
-            return beta_draw(*self._counts(picked), rng)
+            return self._blocks.beta_draw(*self._counts(picked), rng)
         means, errors, leverages = np.empty((3, len(X)))
         if self._blocks.layout.shared:
             z = rng.standard_normal(X.shape[1])
@@ -233,9 +232,9 @@ FAMILY = Family(
     name="changes",
     words="changes now and then",
     prior=0.04,
-    # Twice that of "nothing changes": few changes are nearly none. Where hypotheses predict alike, those that forget
-    # must not win by default, because they never stop asking after other arms.
-    prior_of_5=1.6,
+    # In version 5 twice that of "nothing changes": where hypotheses predict alike, those that forget must not win by
+    # default, because they never stop asking after other arms. Version 6 has "drifts" smaller instead.
+    priors={5: 1.6, 6: 0.16},
     colour="#1b7837",
     version=2,
     optional=True,

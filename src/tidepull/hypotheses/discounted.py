@@ -41,6 +41,7 @@ FAMILY = Family(
     name="discounted",
     words="drifts, the last n rounds count",
     prior=0.06,
+    priors={6: 0.006},
     colour="#e69f00",
     pools=lambda layout, contextual: fixed(layout, *(Discounted(g, contextual) for g in DISCOUNTS)),
     named=lambda spec: Discounted(spec.discount, spec.contextual),

@@ -6,8 +6,8 @@ born, how newborns are looked for, what it remembers of the past, and how all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -176,14 +176,14 @@ class Filter(Protocol):
 class Family:
     """A way in which rewards may depend on time. `version` is raised whenever the family comes to say
     something else; `optional` families take part only when asked for, `timed` ones only where the user's time
-    is given. `quick_memory` rounds otherwise than `memory`, and is that of version 5; `prior_of_5` is its prior there
-    (None: the same)."""
+    is given. `quick_memory` rounds otherwise than `memory`, and is that of version 5 on; `priors` has those of later
+    versions of `tide`, from the one named on."""
 
     name: str
     words: str
     prior: float
     colour: str
-    prior_of_5: float | None = None
+    priors: Mapping[int, float] = field(default_factory=dict)
     version: int = 1
     optional: bool = False
     timed: bool = False
@@ -193,6 +193,10 @@ class Family:
     memory: Callable[[int], Memory] | None = None
     quick_memory: Callable[[int], Memory] | None = None
     filters: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
+
+    def prior_in(self, version: int) -> float:
+        """Its prior in a version of `tide`, before all priors are divided by their sum."""
+        return self.priors.get(max((v for v in self.priors if v <= version), default=0), self.prior)
 
 
 def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.hypotheses.bank import NoisePrior
-from tidepull.hypotheses.boldness import boldness
 from tidepull.hypotheses.family import Layout
 from tidepull.types import FloatArray, Snapshot
 
@@ -62,12 +61,13 @@ class Blocks:
         """mean + k s error of every arm, s2 = b / Gamma(a, 1), k the boldness where there is a context, as in the bank;
         `outlook` is means, errors of a draw for s2 = 1, and leverages."""
         means, errors, leverages = outlook
-        std, prior = float(np.sqrt(noise[B] / rng.gamma(noise[A]))), self.prior
-        if not self.contextual:
-            return means + std * errors
-        if prior.boldest > prior.boldness:
-            return means + std * errors * boldness(leverages, least=prior.boldness, most=prior.boldest)
-        return means + prior.boldness * std * errors
+        std = float(np.sqrt(noise[B] / rng.gamma(noise[A])))
+        factor = self.prior.bold(leverages) if self.contextual else self.prior.narrow(leverages)
+        return np.asarray(means + std * errors * factor)
+
+    def beta_draw(self, n: FloatArray, s: FloatArray, rng: np.random.Generator) -> FloatArray:
+        """Expected rewards of arms (-1 to 1) from numbers and sums of rewards of -1 and 1."""
+        return self.prior.beta_draw(0.5 * (n + s), 0.5 * (n - s), rng)
 
 
 def misled(layout: Layout) -> bool:
@@ -75,11 +75,6 @@ def misled(layout: Layout) -> bool:
     who decided them (it predicts the arms that others chose well, and itself chooses badly), and explains the errors
     of a rule that is not quite linear as changes."""
     return layout.context_dim > 1 and not layout.shared
-
-
-def beta_draw(n: FloatArray, s: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Expected rewards of arms (-1 to 1) from numbers and sums of rewards of -1 and 1."""
-    return np.asarray(2 * rng.beta(1 + 0.5 * (n + s), 1 + 0.5 * (n - s)) - 1)
 
 
 def checked_arrays(

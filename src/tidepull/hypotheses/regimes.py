@@ -15,7 +15,6 @@ from tidepull.hypotheses.filters import (
     A,
     B,
     Blocks,
-    beta_draw,
     checked_arrays,
     misled,
 )
@@ -73,8 +72,8 @@ class RegimeFilter:
         story, regime = particles.pick(known, t, rng.random())
         if binary and self._blocks.dim == 1:
             if regime == NOBODY:
-                return beta_draw(np.zeros(len(X)), np.zeros(len(X)), rng)
-            return beta_draw(known.n[story, regime], known.s[story, regime], rng)
+                return self._blocks.beta_draw(np.zeros(len(X)), np.zeros(len(X)), rng)
+            return self._blocks.beta_draw(known.n[story, regime], known.s[story, regime], rng)
         means, errors, leverages = np.empty((3, len(X)))
         if self._blocks.layout.shared:
             z = rng.standard_normal(X.shape[1])

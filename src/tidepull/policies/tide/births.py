@@ -49,12 +49,12 @@ def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
 
 class Slots:
     """Who sits in which slot of the bank, and how likely each pool is beforehand. `alone` names the
-    families of hypotheses that sit one by one behind the bank's slots; `five`: priors of version 5."""
+    families of hypotheses that sit one by one behind the bank's slots; `version`: whose priors."""
 
     def __init__(
-        self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str], *, five: bool = False
+        self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str], *, version: int = 4
     ) -> None:
-        self.pools, self._five = pools, five
+        self.pools, self._version = pools, version
         self.families = tuple(dict.fromkeys([*(pool.family for pool in pools), *alone]))
         sizes = [len(pool.initial) + pool.spare for pool in pools]
         stops = np.cumsum(sizes)
@@ -90,8 +90,7 @@ class Slots:
         return self._prior(pool.family) / sum(other.family == pool.family for other in self.pools)
 
     def _prior(self, name: str) -> float:
-        family = FAMILIES[name]
-        return family.prior_of_5 if self._five and family.prior_of_5 is not None else family.prior
+        return FAMILIES[name].prior_in(self._version)
 
 
 @dataclass(frozen=True)

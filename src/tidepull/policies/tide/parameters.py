@@ -41,9 +41,10 @@ class TideParameters(Parameters):
     )
     version: int = parameter(
         4,
-        "4: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick",
+        "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
+        "6: narrow draws of known arms without contexts too, other priors",
         ge=4,
-        le=5,
+        le=6,
         added=True,
     )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
@@ -67,3 +68,11 @@ class TideParameters(Parameters):
     def wildness(self) -> float:
         """`wild`; in version 5 at least 0.01."""
         return max(self.wild, 0.01) if self.version >= 5 else self.wild
+
+    def plays(self) -> float:
+        """c of `hypotheses.boldness` where there is a context."""
+        return 0.5 if self.version >= 6 else 1.0
+
+    def narrowest(self) -> float:
+        """The least factor on the width of draws where there is no context."""
+        return 0.5 if self.version >= 6 else 1.0

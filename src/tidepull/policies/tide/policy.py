@@ -103,7 +103,9 @@ class Tide:
             layout = replace(layout, products=_PRODUCTS, most_blocks=_BLOCKS)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
-        prior = NoisePrior(boldest=parameters.width())
+        prior = NoisePrior(
+            boldest=parameters.width(), plays=parameters.plays(), narrowest=parameters.narrowest()
+        )
         self._bank = HypothesisBank(layout, rooms, prior, inverse=self._thrifty)
         self._network: NetworkHypothesis | None = None
         if "network" in families and not (self._thrifty and too_many_arms(layout)):
@@ -113,7 +115,7 @@ class Tide:
         self._filters = _filters(layout, families, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
         alone = beside + ["network"] * (self._network is not None)
-        slots = Slots(self._bank, kept, alone, five=self._thrifty)
+        slots = Slots(self._bank, kept, alone, version=parameters.version)
         self._mixture = Mixture(
             slots.initial_prior(), slots.family_of, slots.families, parameters.share,
             uniform=parameters.uniform_weights, quick=self._thrifty,
