@@ -3,7 +3,8 @@
     python -m benchmarks.tide_stretches run --out results/tide_stretches.csv
     python -m benchmarks.tide_stretches table results/tide_stretches.csv
 
-Development worlds and seeds only (from 60,000 on). One row for each trial; those in the file already are not run again.
+Worlds from 60,000 on were development worlds of versions 5 (60,000 and 60,001) and 6 (61,000 on); `--first 62000` are
+those that no version was made on. One row for each trial; those in the file already are not run again.
 Five worlds of a kind, two seeds each; all kinds of one world come before the next. Beside `tide` with neither, one or
 both of the families: the specialist who is told which rounds pay alike (`specialists.py`), and for rewards of 0 and 1
 under change points GLR-klUCB with per-arm restarts, told the horizon and the number of changes (`glr.py`).
@@ -36,6 +37,7 @@ TIDES: dict[str, dict[str, Any]] = {
     "tide + regimes": {"also": ["regimes"]},
     "tide + both": {"also": ["changes", "regimes"]},
     "tide 5": {"version": 5},
+    "tide 6": {"version": 6},
 }
 POLICIES = ("specialist", "glr", "random", *TIDES)
 RIGHT = ("published-local", "published-global", "one-arm", "all-arms", "returning", "wall-clock")
@@ -91,16 +93,18 @@ def trial(kind: str, world: int, seed: int, policy: str) -> dict[str, Any] | Non
     }
 
 
-def wanted(kinds: list[str], worlds: int, policies: list[str]) -> Iterator[tuple[str, int, int, str]]:
+def wanted(
+    kinds: list[str], first: int, worlds: int, policies: list[str]
+) -> Iterator[tuple[str, int, int, str]]:
     """All trials, in order."""
-    for world in range(FIRST, FIRST + worlds):
+    for world in range(first, first + worlds):
         for seed in (0, 1):
             for kind in kinds:
                 for policy in policies:
                     yield kind, world, 10_000 * seed + world, policy
 
 
-def run(out: Path, kinds: list[str], worlds: int, policies: list[str]) -> None:
+def run(out: Path, kinds: list[str], first: int, worlds: int, policies: list[str]) -> None:
     """Whatever is not in the file yet."""
     out.parent.mkdir(parents=True, exist_ok=True)
     done: set[tuple[str, int, int, str]] = set()
@@ -111,7 +115,7 @@ def run(out: Path, kinds: list[str], worlds: int, policies: list[str]) -> None:
         writer = csv.DictWriter(file, FIELDS)
         if not done:
             writer.writeheader()
-        for key in wanted(kinds, worlds, policies):
+        for key in wanted(kinds, first, worlds, policies):
             row = None if key in done else trial(*key)
             if row is not None:
                 writer.writerow(row)
@@ -119,20 +123,20 @@ def run(out: Path, kinds: list[str], worlds: int, policies: list[str]) -> None:
                 print(json.dumps(row), flush=True)
 
 
-def table(path: Path) -> str:
-    """Mean regret by kind and policy over the trials that version 5 has played; "-" for whoever has not played all."""
+def table(path: Path, version: str) -> str:
+    """Mean regret by kind and policy over the trials of a version of `tide`; "-" for whoever has not played all."""
     regrets: dict[str, dict[str, dict[tuple[int, int], float]]] = defaultdict(lambda: defaultdict(dict))
     with path.open() as file:
         for row in csv.DictReader(file):
             regrets[row["kind"]][row["policy"]][int(row["world"]), int(row["seed"])] = float(row["regret"])
-    shown = [name for name in POLICIES if any(_played_all(kind, name) for kind in regrets.values())]
+    shown = [name for name in POLICIES if any(_played_all(kind, version, name) for kind in regrets.values())]
     lines = [
         "| kind | trials | " + " | ".join(shown) + " | over glr: mean, worst |",
         "|---|---:|" + "---:|" * (len(shown) + 1),
     ]
     for kind in (*RIGHT, *WRONG):
         played = regrets[kind]
-        common = set(played["tide 5"])
+        common = set(played[version])
         if common:
             cells = [
                 f"{np.mean([played[name][key] for key in common]):.1f}"
@@ -140,15 +144,15 @@ def table(path: Path) -> str:
                 else "-"
                 for name in shown
             ]
-            told = [played["tide 5"][key] / played["glr"][key] for key in common if key in played["glr"]]
+            told = [played[version][key] / played["glr"][key] for key in common if key in played["glr"]]
             cells.append(f"{np.mean(told):.2f}, {max(told):.2f}" if told else "-")
             lines.append(f"| {kind} | {len(common)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 
 
-def _played_all(kind: dict[str, dict[tuple[int, int], float]], policy: str) -> bool:
-    """Whether a policy has played all that version 5 has played of a kind."""
-    return bool(kind["tide 5"]) and set(kind["tide 5"]) <= set(kind[policy])
+def _played_all(kind: dict[str, dict[tuple[int, int], float]], version: str, policy: str) -> bool:
+    """Whether a policy has played all that a version has played of a kind."""
+    return bool(kind[version]) and set(kind[version]) <= set(kind[policy])
 
 
 def main() -> None:
@@ -160,13 +164,16 @@ def main() -> None:
     running.add_argument("--out", type=Path, required=True)
     running.add_argument("--kinds", default=",".join((*RIGHT, *WRONG)))
     running.add_argument("--policies", default=",".join(POLICIES))
+    running.add_argument("--first", type=int, default=FIRST)
     running.add_argument("--worlds", type=int, default=5)
-    commands.add_parser("table").add_argument("file", type=Path)
+    showing = commands.add_parser("table")
+    showing.add_argument("file", type=Path)
+    showing.add_argument("--of", default="tide 5", help="the version whose trials are counted")
     given = parser.parse_args()
     if given.command == "run":
-        run(given.out, given.kinds.split(","), given.worlds, given.policies.split(","))
+        run(given.out, given.kinds.split(","), given.first, given.worlds, given.policies.split(","))
     else:
-        print(table(given.file))
+        print(table(given.file, given.of))
 
 
 if __name__ == "__main__":

@@ -53,6 +53,45 @@ def test_boldness_asks_for_the_logarithm_of_what_the_average_arm_has() -> None:
     np.testing.assert_array_equal(found[:3], 0.5)
 
 
+def test_boldness_asks_for_half_of_that_when_arms_need_half_the_plays() -> None:
+    known = np.array([100.0, 100.0, 98.0, 2.0])
+    found = boldness(1 / known, least=0.5, most=2.0, plays=0.5)
+    np.testing.assert_allclose(found[3], np.sqrt(0.5 * np.log(1 + 75 / 4) / 2.0))
+
+
+@pytest.mark.parametrize("together", [False, True], ids=["one by one", "many at once"])
+@pytest.mark.parametrize(("narrowest", "least"), [(0.5, 0.5), (1.0, 1.0)], ids=["narrow", "as they are"])
+def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_the_posterior(
+    narrowest: float, least: float, together: bool
+) -> None:
+    spec = Stationary(False).spec()
+    bank = HypothesisBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior(narrowest=narrowest))
+    bank.assign(0, spec)
+    rng, t = np.random.default_rng(1), 0
+    for arm, count in enumerate((80, 40, 1)):
+        for _ in range(count):
+            bank.observe(blank(t, N_ARMS), arm, np.ones(1), arm + 0.3 * rng.standard_normal(), False)
+            t += 1
+    moment, X = blank(t, N_ARMS), np.ones((N_ARMS, 1))
+    draws = (
+        bank.draws(0, moment, X, False, rng, 6000)
+        if together
+        else np.array([bank.draw(0, moment, X, False, rng) for _ in range(6000)])
+    )
+    _, leverages = bank.outlook(0, moment, X)
+    noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)
+    np.testing.assert_allclose(draws.std(axis=0) / np.sqrt(noise * leverages), [least, least, 1.0], rtol=0.05)
+
+
+def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> None:
+    won, lost = np.array([300.0, 100.0, 1.0]), np.array([100.0, 100.0, 0.0])
+    rng = np.random.default_rng(2)
+    wide, narrow = (
+        NoisePrior(narrowest=least).beta_draw(won, lost, rng, (20_000, 3)).std(axis=0) for least in (1.0, 0.5)
+    )
+    np.testing.assert_allclose(narrow / wide, [0.5, 0.5, 1.0], rtol=0.03)
+
+
 def test_boldness_stays_between_its_bounds_whatever_is_known() -> None:
     found = boldness(np.array([1e-6, 1.0, 1e6]), least=0.5, most=2.0)
     assert found[0] == 0.5
