@@ -1,9 +1,10 @@
-"""Tutorials and how-to pages do what they say: their Python is run from top to bottom, in an empty folder."""
+"""Tutorials and how-to pages do what they say: their Python is run from top to bottom, in an empty folder.
+
+What they draw is what the manual shows."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from manual.notebooks import MADE_OF, notebook
+from manual.pictures import DRAWN, KEPT, run
 from tidepull.policies import policies
 from tidepull.problems import problems
 
@@ -47,8 +49,35 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 def test_tutorial_runs_from_top_to_bottom(page: Path, alone: dict[str, Any]) -> None:
     if page.stem in NEEDS:
         pytest.importorskip(NEEDS[page.stem], reason=f"the extra '{NEEDS[page.stem]}' is not installed")
-    for block in re.findall(r"```python\n(.*?)```", page.read_text(), re.S):
-        exec(compile(block, str(page), "exec", dont_inherit=True), alone)
+    drawn = run(page, alone)
+    kept = json.loads(DRAWN.read_text())
+    for name, picture in drawn.items():
+        assert f"](../figures/tutorials/{name})" in page.read_text(), "the page shows what it draws"
+        assert len((KEPT / name).read_bytes()) > 10_000
+        assert _told(picture) == _told(kept[name]), f"python -m manual.pictures {page.stem} draws it anew"
+        assert _ends(picture) == pytest.approx(
+            _ends(kept[name]), rel=0.25
+        )  # networks differ between processors
+        assert len(Path(name).read_bytes()) > 10_000
+    if page.parent.name == "tutorials":
+        assert list(drawn) == [f"{page.stem}.png"]
+
+
+def _told(picture: dict[str, Any]) -> Any:
+    """What a picture says, but for the heights of its lines."""
+    charts = [(chart["words"], [line[:2] for line in chart["lines"]]) for chart in picture["charts"]]
+    return picture["size"], charts
+
+
+def _ends(picture: dict[str, Any]) -> list[float]:
+    return [line[2] for chart in picture["charts"] for line in chart["lines"]]
+
+
+def test_every_kept_picture_is_of_a_tutorial() -> None:
+    assert {path.stem for path in KEPT.glob("*.png")} == {
+        page.stem for page in (DOCS / "tutorials").glob("*.md")
+    }
+    assert {path.name for path in KEPT.glob("*.png")} == set(json.loads(DRAWN.read_text()))
 
 
 @pytest.mark.parametrize("name", MADE_OF)
