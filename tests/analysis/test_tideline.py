@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,20 @@ def test_a_policy_of_ones_own_joins_every_world_of_the_suite(
     suite = load_suite(with_policies("tideline-quick", ["mine", "tide"], [mine], tmp_path / "store"))
     by_policy = {name: {s.problem_name for s in suite.specs if s.name == name} for name in ("mine", "tide")}
     assert by_policy["mine"] == by_policy["tide"] == {s.problem_name for s in suite.specs}
+
+
+def test_the_whole_file_of_the_manual_plays_every_kind_of_context(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(policies, "_entries", dict(policies._entries))
+    page = Path(__file__).parents[2] / "docs" / "tideline.md"
+    (code,) = re.findall(r"```python\n(.*?)```", page.read_text(), re.S)
+    mine = tmp_path / "mine.py"
+    mine.write_text(code)
+    suite = load_suite(with_policies("tideline-quick", ["mine"], [mine], tmp_path / "store"))
+    assert {s.problem_name for s in suite.specs if s.policy == "mine"} == {
+        s.problem_name for s in suite.specs
+    }
+    for kind in ("arms-flip", "vectors-walk", "labels-flip"):
+        trial = run_trial(("random-world", {"kind": kind}), "mine", horizon=40, seed=0)
+        assert trial.regret[-1] >= 0
