@@ -84,7 +84,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "5": {"boldest": 2.0, "wild": 0.01},
     "5, lean": {"boldest": 2.0, "wild": 0.01, "without": _RHYTHMS},
     "version 5": {"version": 5},
-    "version 6": {"version": 6},
+    "version 7": {"version": 7},
     "earnings": {"boldest": 2.0, "wild": 0.01, "earnings": True},
 }
 FIELDS = (

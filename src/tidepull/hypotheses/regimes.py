@@ -5,6 +5,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from tidepull.hypotheses import particles
@@ -170,7 +172,8 @@ def _empty(blocks: Blocks, seed: int) -> Particles:
 
 
 def _filters(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
-    blocks = Blocks(layout, layout.context_dim > 1, prior)
+    # With narrow draws a regime in which no arm pays would never ask after those that once paid nothing in it.
+    blocks = Blocks(layout, layout.context_dim > 1, replace(prior, narrowest=1.0))
     numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
     if layout.n_arms > _MOST_ARMS or misled(layout) or (blocks.contextual and numbers > _LARGEST):
         return []
@@ -181,6 +184,7 @@ FAMILY = Family(
     name="regimes",
     words="regimes return",
     prior=0.04,
+    priors={7: 0.01},
     colour="#b2182b",
     optional=True,
     version=2,

@@ -42,12 +42,18 @@ class TideParameters(Parameters):
     version: int = parameter(
         4,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
-        "6: narrow draws of known arms without contexts too, other priors",
+        "7: also narrow draws of known arms where there is no context, and other priors",
         ge=4,
-        le=6,
+        le=7,
         added=True,
     )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
+
+    def __post_init__(self) -> None:
+        """6 was played once and dropped (docs/lab/tide.md)."""
+        super().__post_init__()
+        if self.version == 6:
+            raise ParameterError("version must be 4, 5 or 7, got 6")
 
     def families(self) -> list[str]:
         """The families that take part."""
@@ -71,8 +77,8 @@ class TideParameters(Parameters):
 
     def plays(self) -> float:
         """c of `hypotheses.boldness` where there is a context."""
-        return 0.5 if self.version >= 6 else 1.0
+        return 0.5 if self.version >= 7 else 1.0
 
     def narrowest(self) -> float:
         """The least factor on the width of draws where there is no context."""
-        return 0.5 if self.version >= 6 else 1.0
+        return 0.5 if self.version >= 7 else 1.0
