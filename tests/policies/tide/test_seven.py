@@ -48,4 +48,4 @@ def test_regimes_draw_with_the_width_of_their_posterior_when_others_draw_narrowl
         for t in range(300):
             made.observe(t, t % 3, np.ones(1), 1.0 if t % 2 else -1.0, True)
         drawn.append(made.draw(300, np.ones((3, 1)), True, np.random.default_rng(0)))
-    np.testing.assert_array_equal(*drawn)
+    np.testing.assert_array_equal(drawn[0], drawn[1])
