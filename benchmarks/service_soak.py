@@ -6,7 +6,9 @@
 One agent in five is `tide`, the others `bernoulli-ts`. Visits come at random moments, `--rate` a second in all:
 a decision, and its reward a little later; one in twenty is a batch of 20. Every second somebody looks at an agent
 (state, explain, lift, history, heatmap, waiting). Where the machine stood still (the generator's own clock jumped
-by more than half a second), the time is in `stood_still_s`, and answers that were under way are not timed.
+by more than half a second), the time is in `stood_still_s`, and answers that were under way are not timed. Latency beside
+other work says little of the server, so its own share is kept too: `processor_ms` that it used for a decision (with its
+reward, upkeep and looks), and `waited_s`, the seconds in a minute that it could have run and had no core.
 Writes results/service_soak.csv; `--table` writes docs/figures/service_soak.svg and the table of docs/service.md.
 """
 
@@ -16,6 +18,7 @@ import argparse
 import asyncio
 import csv
 import json
+import os
 import random
 import tempfile
 import time
@@ -45,6 +48,7 @@ class Soak:
         self.took: dict[str, list[float]] = {}
         self.errors = self.decisions = self.reconnected = 0
         self.stood_still, self.last_jump = 0.0, 0.0
+        self.used = self.waited = 0.0
         self._idle: list[Connection] = []
 
     async def ask(self, kind: str, method: str, path: str, body: Any = None) -> Any:
@@ -79,6 +83,7 @@ class Soak:
             await self.ask("make", "POST", "/v1/agents", body)
         assert not self.errors
         self.took = {}
+        self.spent()
 
     async def visit(self) -> None:
         """Somebody comes; what it was worth is known a little later."""
@@ -124,6 +129,14 @@ class Soak:
         status = Path(f"/proc/{self.service.pid}/status").read_text()
         return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
 
+    def spent(self) -> tuple[float, float]:
+        """Seconds since the last call that the server used, and that its loop could have run but for other work."""
+        stat = Path(f"/proc/{self.service.pid}/stat").read_text().rpartition(")")[2].split()
+        used = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
+        waited = int(Path(f"/proc/{self.service.pid}/schedstat").read_text().split()[1]) / 1e9
+        before, self.used, self.waited = (self.used, self.waited), used, waited
+        return used - before[0], waited - before[1]
+
     def write(self, rows: list[dict[str, Any]]) -> None:
         """Keep what is known so far."""
         with OUT.open("w", newline="") as handle:
@@ -166,6 +179,8 @@ class Soak:
             ).tolist()
         row |= {"memory_mb": round(self.memory(), 1), "stood_still_s": round(self.stood_still, 1)}
         row["reconnected"], self.reconnected = self.reconnected, 0
+        used, waited = self.spent()
+        row |= {"processor_ms": round(1000 * used / max(1, self.decisions), 3), "waited_s": round(waited, 1)}
         self.took, self.decisions, self.errors, self.stood_still = {}, 0, 0, 0.0
         return row
 
