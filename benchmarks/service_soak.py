@@ -6,9 +6,9 @@
 One agent in five is `tide`, the others `bernoulli-ts`. Visits come at random moments, `--rate` a second in all:
 a decision, and its reward a little later; one in twenty is a batch of 20. Every second somebody looks at an agent
 (state, explain, lift, history, heatmap, waiting). Where the machine stood still (the generator's own clock jumped
-by more than half a second), the time is in `stood_still_s`, and answers that were under way are not timed. Latency beside
-other work says little of the server, so its own share is kept too: `processor_ms` that it used for a decision (with its
-reward, upkeep and looks), and `waited_s`, the seconds in a minute that it could have run and had no core.
+by more than half a second), the time is in `stood_still_s`, and answers that were under way are not timed. Latency
+beside other work says little of the server, so its own share is kept too: `processor_ms` that it used for a decision
+(with its reward, upkeep and looks), and `waited_s`, the seconds in a minute that it could have run and had no core.
 Writes results/service_soak.csv; `--table` writes docs/figures/service_soak.svg and the table of docs/service.md.
 """
 

@@ -104,19 +104,29 @@ def personalizer(
     wait: float = typer.Option(600.0, "--wait", min=1, help="The reward wait time, in seconds."),
     default: float = typer.Option(0.0, "--default-reward", help="What counts where no reward comes in time."),
     add: bool = typer.Option(False, "--sum", help="Rewards of one event add up (else the earliest counts)."),
-    policy: str = typer.Option("tide", "--policy", help="Who learns."),
+    policy: str = typer.Option(
+        None,
+        "--policy",
+        help="Who learns, from ids of actions alone, such as tide (default: a linear model of their features).",
+    ),
 ) -> None:
     """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm start."""
     from tidepull.errors import InputError
     from tidepull.logs import read
+    from tidepull.logs.formats import dsjson
     from tidepull.online.agent import Agent
-    from tidepull.online.personalizer import MOST_ACTIONS, Translated, settings
+    from tidepull.online.personalizer import MOST_ACTIONS, Translated, merged, settings
 
     found = [read(path, format="dsjson") for path in logs]
     actions = list(dict.fromkeys(arm for log in found for arm in log.arms))
     if len(actions) > MOST_ACTIONS:
         raise InputError(f"the logs have {len(actions):,} actions; at most {MOST_ACTIONS:,} are taken")
-    chosen = settings(actions, reward_within=wait, default_reward=default, policy=policy)
+    rules = {"reward_within": wait, "default_reward": default}
+    if policy is None:
+        like = {action: parts for path in logs for action, parts in dsjson.actions(path).items()}
+        chosen = settings({action: merged(like.get(action)) for action in actions}, **rules)
+    else:
+        chosen = settings(actions, policy=policy, **rules)
     chosen["again"] = "add" if add else "refuse"
     with Agent(context.obj, upkeep="inline", **chosen) as agent:
         learnt = sum(agent.warm_start(Translated(log)) for log in found)

@@ -221,9 +221,24 @@ class Agent:
         """An arm is not chosen any more; rewards for it are still learnt."""
         self._change({"op": "retire", "label": label}, at)
 
+    def features(self, label: str) -> Mapping[str, Any] | None:
+        """What is known of an arm; None: nothing."""
+        return self._desk.mind.arms.features(label)
+
+    @property
+    def describes(self) -> bool:
+        """Whether its arms are described by free-form objects."""
+        return self._desk.mind.arms.described
+
     def rename(self, label: str, to: str, *, at: float | datetime | str | None = None) -> None:
         """An arm has another name from now on."""
         self._change({"op": "rename", "label": label, "to": label_of(to)}, at)
+
+    def describe(
+        self, label: str, features: Mapping[str, Any], *, at: float | datetime | str | None = None
+    ) -> None:
+        """An arm that is described by a free-form object (`{"features": {...}}`) has become another one."""
+        self._change({"op": "describe", "label": label, "features": features_of(label, features)}, at)
 
     def _change(self, change: dict[str, Any], at: Any) -> None:
         with self._lock:

@@ -15,6 +15,7 @@ import numpy as np
 
 from tidepull.errors import ArmError, ContextError, ParameterError
 from tidepull.online.clock import Clock
+from tidepull.online.described import Described, cleaned, is_free
 from tidepull.online.fields import Category, Number, State
 from tidepull.online.guess import guess, plain_context
 from tidepull.online.schema import Schema
@@ -44,7 +45,13 @@ def room_for(n_arms: int) -> int:
 class Arms:
     """All arms that ever were, in the order of their places."""
 
-    def __init__(self, arms: Sequence[Arm], room: int | None = None, founders: int | None = None) -> None:
+    def __init__(
+        self,
+        arms: Sequence[Arm],
+        room: int | None = None,
+        founders: int | None = None,
+        described: Described | None = None,
+    ) -> None:
         self._arms = list(arms)
         self.room = room_for(len(self._arms)) if room is None else room
         self._founders = len(self._arms) if founders is None else founders
@@ -52,7 +59,14 @@ class Arms:
         self._open: BoolArray = np.zeros(self.room, bool)
         self._open[: len(self._arms)] = [not arm.retired for arm in self._arms]
         self._open.flags.writeable = False
-        self._describe()
+        self._features: FloatArray | None = None
+        self._schema: Schema | None = None
+        self._described = described
+        if described is None and self._arms and is_free(self._arms[0].features):
+            first = self._arms[: self._founders]
+            self._described = Described.founded([(arm.label, arm.features or {}) for arm in first])
+        elif described is None:
+            self._describe()
 
     def __len__(self) -> int:
         return len(self._arms)
@@ -68,6 +82,10 @@ class Arms:
     def labels(self) -> list[str]:
         """The arms that can be chosen."""
         return [arm.label for arm in self._arms if not arm.retired]
+
+    def features(self, label: str) -> Mapping[str, Any] | None:
+        """What is known of an arm; None: nothing."""
+        return self._arms[self.place(label)].features
 
     def place(self, label: Any) -> int:
         """The place of an arm, or an error that suggests the nearest one."""
@@ -97,21 +115,32 @@ class Arms:
     def changed(self, change: Mapping[str, Any]) -> Arms:
         """These arms after one was added, retired or renamed, as a ledger has it; an `ArmError` if that cannot be."""
         op, label = change["op"], change["label"]
-        arms = list(self._arms)
-        if op == "add":
+        arms, described = list(self._arms), self._described
+        if op == "describe":
+            place = self.place(label)
+            if described is None:
+                raise ArmError(f"the arm '{label}' is not described freely, so it stays as it is")
+            arms[place] = replace(arms[place], features=change["features"])
+            described = described.with_arm(place, label, change["features"])
+        elif op == "add":
             features = change.get("features")
             if label in self._places:
                 place = self._places[label]
                 if not arms[place].retired:
                     raise ArmError(f"there is already an arm '{label}'")
-                if features is not None and features != arms[place].features:
+                if features is not None and features != arms[place].features and described is None:
                     raise ArmError(
                         f"the arm '{label}' had other features; add it without, or under another label"
                     )
                 arms[place] = replace(arms[place], retired=False)
+                if described is not None and features is not None:
+                    arms[place] = replace(arms[place], features=features)
+                    described = described.with_arm(place, label, features)
             else:
                 self._require_fitting(label, features)
                 arms.append(Arm(label, features))
+                if described is not None:
+                    described = described.with_arm(len(arms) - 1, label, features or {})
         elif op == "retire":
             place = self.place(label)
             if arms[place].retired:
@@ -127,11 +156,18 @@ class Arms:
         room = self.room
         while room < len(arms):
             room *= 2
-        return Arms(arms, room, self._founders)
+        return Arms(arms, room, self._founders, described)
 
-    def rows(self, x: FloatArray) -> FloatArray | None:
+    @property
+    def described(self) -> bool:
+        """Whether arms are described by free-form objects."""
+        return self._described is not None
+
+    def rows(self, x: FloatArray, among: BoolArray | None = None) -> FloatArray | None:
         """What a policy sees of each place in a context x: which it is, and its features times (1, x); None without
-        features."""
+        features. Those of arms that are described freely are 0 for places that are not `among` the given ones."""
+        if self._described is not None:
+            return self._described.rows(x, self.room, among)
         if self._features is None:
             return None
         seen = np.concatenate([[1.0], x])
@@ -140,23 +176,31 @@ class Arms:
 
     def row_width(self, observed: int) -> int:
         """How long a row is, for contexts of so many numbers; 0 without features."""
+        if self._described is not None:
+            return self._described.width(observed)
         return 0 if self._features is None else self.room + self._features.shape[1] * (1 + observed)
 
     def plain(self) -> dict[str, Any]:
         """As JSON."""
         arms = [[arm.label, arm.features, arm.retired] for arm in self._arms]
-        return {"arms": arms, "room": self.room, "founders": self._founders}
+        plain = {"arms": arms, "room": self.room, "founders": self._founders}
+        return plain if self._described is None else {**plain, "described": self._described.plain()}
 
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Arms:
         """From JSON."""
-        return cls([Arm(*arm) for arm in plain["arms"]], plain["room"], plain["founders"])
+        described = Described.restored(plain["described"]) if "described" in plain else None
+        return cls([Arm(*arm) for arm in plain["arms"]], plain["room"], plain["founders"], described)
 
     def _require_fitting(self, label: str, features: Any) -> None:
-        has = self._features is not None
+        has = self._features is not None or self._described is not None
         if has != (features is not None):
             wanted = "has features, so every arm needs them" if has else "has no features"
             raise ArmError(f"arm '{label}': the first arm {wanted}")
+        if self._described is not None and not is_free(features):
+            raise ArmError(
+                f"arm '{label}': the first arms are described by a free-form object, so must this one be"
+            )
         if features is None or self._schema is None:
             return
         if new := self._schema.unknown(features):
@@ -168,8 +212,6 @@ class Arms:
 
     def _describe(self) -> None:
         """Features as numbers: standardised by those of the first arms, texts as columns."""
-        self._features: FloatArray | None = None
-        self._schema: Schema | None = None
         founders = [arm.features for arm in self._arms[: self._founders]]
         if not founders or founders[0] is None:
             return
@@ -227,6 +269,8 @@ def features_of(label: Any, given: Any) -> Mapping[str, Any] | None:
     """Features of an arm as a dictionary of JSON values; a list of numbers gets names by position."""
     if given is None:
         return None
+    if is_free(given):
+        return cleaned(label, given)
     if isinstance(given, Mapping):
         return plain_context(given)
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):

@@ -129,7 +129,9 @@ class Insight:
 def _said(record: Any) -> str:
     if record.kind is Kind.ARMS:
         change = json.loads(record.body)
-        done = {"add": "added", "retire": "retired", "rename": "renamed"}[change["op"]]
+        done = {"add": "added", "retire": "retired", "rename": "renamed", "describe": "described anew"}[
+            change["op"]
+        ]
         return f"arm '{change['label']}' {done}" + (f" to '{change['to']}'" if "to" in change else "")
     if record.kind is Kind.NOTE:
         return str(record.body.decode())

@@ -148,7 +148,7 @@ class Learning:
         self._arms = arms
 
     def _context(self, x: FloatArray, at: float, available: BoolArray) -> Context:
-        rows = self._arms.rows(x)
+        rows = self._arms.rows(x, available)
         time = self._clock.local(at)
         if rows is not None:
             return Context(None, rows, available, time)

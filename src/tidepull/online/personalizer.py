@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+from tidepull.online.arms import room_for
+from tidepull.online.described import FREE
 from tidepull.online.hashed import Hashed
 from tidepull.protocols import HasDecisions
 
@@ -25,18 +27,36 @@ SHARED = "FromUrl."
 """Where Personalizer's logs keep what came as `contextFeatures`."""
 
 
-def settings(actions: Iterable[str], **chosen: Any) -> dict[str, Any]:
-    """What an agent behind this interface is made of."""
-    return {"arms": list(actions), "context": {FIELD: Hashed()}, **DEFAULTS, **chosen}
+POLICY = "lin-ts", {"noise_std": 0.3, "regularisation": 1.0}
+"""Who learns from features of actions: one model for all, so that a new action is known by what it is like."""
+
+ROOM = 64
+"""Actions for which there is room from the start."""
+
+
+def settings(actions: Mapping[str, Mapping[str, Any]] | Iterable[str], **chosen: Any) -> dict[str, Any]:
+    """What an agent behind this interface is made of: actions with their features, or their ids alone."""
+    made: dict[str, Any] = {"context": {FIELD: Hashed()}, **DEFAULTS}
+    if isinstance(actions, Mapping):
+        arms = {action: {FREE: features} for action, features in actions.items()}
+        made |= {"arms": arms, "policy": POLICY, "room": max(ROOM, room_for(len(arms)))}
+    else:
+        made["arms"] = list(actions)
+    return {**made, **chosen}
+
+
+def merged(features: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
+    """All objects in one; what has a name twice is a list."""
+    found: dict[str, list[Any]] = {}
+    for part in features or ():
+        for name, value in part.items():
+            found.setdefault(name, []).append(value)
+    return {name: values if len(values) > 1 else values[0] for name, values in found.items()}
 
 
 def context_of(features: Sequence[Mapping[str, Any]] | None) -> dict[str, Any]:
-    """The context of a decision: all objects in one; what has a name twice is a list."""
-    merged: dict[str, list[Any]] = {}
-    for part in features or ():
-        for name, value in part.items():
-            merged.setdefault(name, []).append(value)
-    return {FIELD: {name: found if len(found) > 1 else found[0] for name, found in merged.items()}}
+    """The context of a decision."""
+    return {FIELD: merged(features)}
 
 
 def logged_context(flat: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,7 +26,7 @@ def main(db: str, tokens: str, pipe: Any, machine: str, port: int) -> None:
     if machine:  # as if it ran on a machine of its own, where nobody can see whether its process lives
         leases._machine = lambda: machine
     service.SHARING = 2
-    choices = server.Choices(db, port=port, tokens=Path(tokens), quiet=True)
+    choices = server.Choices(db, port=port, tokens=Path(tokens), quiet=True, personalizer="menu")
     server.serve(server.prepare(choices), "127.0.0.1", port, pipe.send)
 
 

@@ -11,9 +11,10 @@ from pathlib import Path
 
 import pytest
 import typer
-import yaml
+import yaml  # type: ignore[import-untyped]
 
-from benchmarks.image_steps import ROOT, commands, instructions
+from benchmarks.image_steps import commands, instructions
+from benchmarks.regret_rows import ROOT
 from tests.online.service.running import running
 from tidepull.cli.app import app
 

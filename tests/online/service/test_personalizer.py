@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import signal
 import time
 import warnings
 from collections.abc import Iterator
@@ -14,7 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.online.service.houses import House
+from tests.online.service.neighbourhood import street
 from tests.online.service.running import Running, running
+from tests.postgres import Server
 from tidepull.online.agent import Agent
 from tidepull.online.personalizer import FIELD, MOST_ACTIONS, context_of, logged_context
 from tidepull.online.service.personalizer import Personalizer
@@ -61,7 +64,7 @@ def client(service: Running) -> Any:
     return client_of(service)
 
 
-def client_of(service: Running, key: str | None = None) -> Any:
+def client_of(service: Any, key: str | None = None) -> Any:
     return PersonalizerClient(service.url, CognitiveServicesCredentials(key or service.token))
 
 
@@ -233,6 +236,84 @@ def test_token_of_another_agent_is_not_for_personalizer(menu: House) -> None:
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "403")
 
 
+# ---- what actions are like
+
+
+def test_client_shows_new_actions_by_what_they_are_like(tmp_path: Path) -> None:
+    def dish(name: str, taste: str) -> RankableAction:
+        return RankableAction(id=name, features=[{"taste": taste}, {"calories": 300}])
+
+    dishes = [dish("cake", "sweet"), dish("tart", "sweet"), dish("soup", "salty"), dish("ham", "salty")]
+    tastes = {one.id: one.features[0]["taste"] for one in dishes}
+    with running(tmp_path, personalizer="menu") as service:
+        client = client_of(service)
+        for n in range(120):
+            wants = ("sweet", "salty")[n % 2]
+            asked = RankRequest(actions=dishes, context_features=[{"wants": wants}], event_id=f"{n}")
+            client.events.reward(f"{n}", float(tastes[client.rank(asked).reward_action_id] == wants))
+        new = [dish("fudge", "sweet"), dish("chips", "salty")]
+        asked = [
+            RankRequest(actions=new, context_features=[{"wants": w}])
+            for w in ("sweet", "salty")
+            for _ in range(15)
+        ]
+        shown = [client.rank(one).reward_action_id for one in asked]
+        assert shown[:15].count("fudge") >= 12
+        assert shown[15:].count("chips") >= 12
+        state = service.ask("GET", "/v1/agents/menu")[1]
+        assert (state["policy"], len(state["arms"])) == ("lin-ts", 6)
+
+
+def test_action_that_has_become_another_one_is_described_anew_once_in_a_while(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.service.personalizer = personalizer = Personalizer("menu")
+    before: dict[str, Any] = {
+        "actions": [{"id": "a", "features": [{"k": 1}]}, {"id": "b", "features": [{"k": 2}]}]
+    }
+    after: dict[str, Any] = {
+        "actions": [{"id": "a", "features": [{"k": 1}]}, {"id": "b", "features": [{"k": 3}]}]
+    }
+    assert [ask(house, "rank", sent).status_code for sent in (before, before, after)] == [201] * 3
+    agent = house.service.hosting.opened[0].agent
+    assert agent.features("b") == {"features": {"k": 2.0}}  # it was looked at just now
+    personalizer._described.clear()
+    assert ask(house, "rank", after).status_code == 201
+    assert agent.features("b") == {"features": {"k": 3.0}}
+    wrong = {"actions": [{"id": "c", "features": [{"": 1}]}]}
+    assert ask(house, "rank", wrong).status_code == 400
+    house.close()
+
+
+def test_agent_whose_arms_have_no_features_goes_on_without(menu: House) -> None:
+    assert ask(menu, "rank", body("tea", "news")).status_code == 201
+    assert menu.service.hosting.opened[0].agent.features("tea") is None
+
+
+# ---- across shards
+
+
+def test_client_may_ask_any_shard(postgres: Server, tmp_path: Path) -> None:
+    with street(postgres, tmp_path) as shards:
+        first, second = shards.start(), shards.start()
+        one, two = (client_of(shard, shards.token) for shard in (first, second))
+        request = RankRequest(actions=[NEWS, SPORT], context_features=CONTEXT, event_id="x")
+        shown = {client.rank(request).reward_action_id for client in (one, two, one)}
+        assert len(shown) == 1  # one decision, whoever was asked
+        deferred = RankRequest(actions=[NEWS, SPORT, CHESS], event_id="y", defer_activation=True)
+        assert one.rank(deferred).reward_action_id == two.rank(deferred).reward_action_id
+        two.events.reward("x", 1.0)
+        one.events.reward("y", 1.0)
+        assert [shard.ask("GET", "/v1/agents/menu")[1]["rewards"] for shard in (first, second)] == [1, 1]
+        two.events.activate("y")
+        assert [shard.ask("GET", "/v1/agents/menu")[1]["rewards"] for shard in (first, second)] == [2, 2]
+        with pytest.raises(HttpOperationError) as caught:
+            one.events.reward("nobody", 1.0)
+        assert caught.value.response.status_code == 404
+        owner, other = (first, two) if shards.owner("menu") == first.url else (second, one)
+        owner.end(signal.SIGKILL)
+        assert other.rank(request).reward_action_id in shown
+
+
 # ---- deferred activation
 
 
@@ -348,7 +429,8 @@ def test_features_that_come_later_share_columns() -> None:
 # ---- a warm start
 
 
-def test_agent_made_from_personalizers_logs_goes_on_where_they_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("given", [[], ["--policy", "bernoulli-ts"]], ids=["features", "ids"])
+def test_agent_made_from_personalizers_logs_goes_on_where_they_end(tmp_path: Path, given: list[str]) -> None:
     from tests.cli.typing_it import tidepull
 
     lines = []
@@ -356,7 +438,12 @@ def test_agent_made_from_personalizers_logs_goes_on_where_they_end(tmp_path: Pat
         place = n % 2
         at = f"2026-07-{1 + n // 24:02d}T{n % 24:02d}:00:00Z"
         both = [
-            {"_tag": name, "i": {"constant": 1, "id": name}, "j": [{"k": 1}]} for name in ("news", "sport")
+            {
+                "_tag": name,
+                "i": {"constant": 1, "id": name},
+                "j": [{"kind": "text" if name == "news" else "video"}],
+            }
+            for name in ("news", "sport")
         ]
         lines.append(
             {
@@ -367,7 +454,7 @@ def test_agent_made_from_personalizers_logs_goes_on_where_they_end(tmp_path: Pat
         )  # fmt: skip
     (tmp_path / "log.json").write_text("\n".join(json.dumps(line) for line in lines))
     made = ["agent", str(tmp_path / "menu.db"), "personalizer", str(tmp_path / "log.json")]
-    assert "300 decisions learnt, 2 actions" in tidepull(*made, "--policy", "bernoulli-ts").stdout
+    assert "300 decisions learnt, 2 actions" in tidepull(*made, *given).stdout
     with running(tmp_path, personalizer="menu") as service:
         asked = RankRequest(actions=[NEWS, SPORT], context_features=CONTEXT)
         shown = [client_of(service).rank(asked).reward_action_id for _ in range(20)]

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from tidepull.online.personalizer import merged
 from tidepull.online.service.auth import Scope
 from tidepull.online.service.operation import JSON, Call, Operation, Raw
 from tidepull.online.service.personalizer import Asked, Personalizer
@@ -78,14 +79,16 @@ async def rank(call: Call) -> RankResponse:
     """Rank actions; the decision is safe when this returns."""
     body: RankRequest = call.body
     event = body.event_id or str(uuid.uuid4())
-    actions = [action.id for action in body.actions]
-    if len(set(actions)) != len(actions):
+    actions = {action.id: merged(action.features) for action in body.actions}
+    if len(actions) != len(body.actions):
         raise HttpError(422, "At actions: two have the same id.")
     if not all(any(part for part in action.features) for action in body.actions):
         raise HttpError(422, "At actions: every action should have at least one feature.")
     excluded = set(body.excluded_actions or ())
     asked = Asked(event, actions, excluded, body.context_features, bool(body.defer_activation))
-    hosted, best, ranked = await _personalizer(call).rank(call.service.hosting, asked)
+    hosted, best, ranked = await _personalizer(call).rank(
+        call.service.hosting, asked, forwarded=call.forwarded
+    )
     call.service.metrics.decided(call.name)
     call.service.taken(hosted)
     made = [RankedAction(id=action, probability=chance) for action, chance in ranked]
@@ -94,7 +97,9 @@ async def rank(call: Call) -> RankResponse:
 
 async def reward(call: Call) -> Raw:
     """Take a reward."""
-    hosted, came = await _personalizer(call).reward(call.service.hosting, _event(call), call.body.value)
+    hosted, came = await _personalizer(call).reward(
+        call.service.hosting, _event(call), call.body.value, forwarded=call.forwarded
+    )
     if came == "news":
         call.service.metrics.rewarded(call.name)
     else:
@@ -105,7 +110,7 @@ async def reward(call: Call) -> Raw:
 
 async def activate(call: Call) -> Raw:
     """An event that was deferred was shown."""
-    hosted = await _personalizer(call).activate(call.service.hosting, _event(call))
+    hosted = await _personalizer(call).activate(call.service.hosting, _event(call), forwarded=call.forwarded)
     call.service.taken(hosted)
     return _NOTHING
 
