@@ -115,6 +115,19 @@ def test_beliefs_look_ahead_over_rounds_whose_rewards_have_not_come(monkeypatch:
     np.testing.assert_allclose(now.each[BELIEF.index], SCALE * expected, rtol=1e-6)
 
 
+def test_beliefs_far_ahead_are_the_same_however_one_asks_for_them() -> None:
+    """One who asks round after round goes on from where it looked last; after news it begins anew."""
+    asked = TurnFilter(4)
+    for arm, success in ((0, True), (1, False), (2, True), (2, True)):
+        asked.add(arm, success)
+        at_once = {moves: TurnFilter(4) for moves in (2, 3, 7, 70)}
+        for moves, fresh in at_once.items():
+            fresh.restore(asked.snapshot())
+            first = fresh.ahead(moves)
+            np.testing.assert_array_equal(asked.ahead(moves), first)
+        np.testing.assert_array_equal(asked.ahead(3), at_once[3].ahead(3))
+
+
 def test_memory_lives_again_through_rounds_whose_rewards_came_late() -> None:
     """Two rounds late: what a round knew when it was decided is what had come by then."""
     rng = np.random.default_rng(2)

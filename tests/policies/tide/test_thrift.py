@@ -9,7 +9,10 @@ import pytest
 
 from tidepull.building import build_policy
 from tidepull.encoders.recurrent import RecurrentEncoder
+from tidepull.errors import SnapshotError
 from tidepull.hypotheses import network
+from tidepull.hypotheses.slices import STEPS, Pieces
+from tidepull.policies.tide.agenda import Agenda
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.types import Context, Event, ProblemShape
 
@@ -111,3 +114,35 @@ def test_no_more_than_one_in_so_many_is_given_back_in_version_five(
     mixture.reweigh(scores.copy(), count)
     learnt = prior * np.exp(scores) / (prior @ np.exp(scores))
     np.testing.assert_allclose(np.exp(mixture.log_weights), (1 - share) * learnt + share * prior)
+
+
+def test_snapshot_holds_only_what_hypotheses_in_play_have_learnt() -> None:
+    shape = ProblemShape(3, observation_dim=4)
+    policy = build_policy(("tide", {"version": 5}), shape, seed=0)
+    rng = np.random.default_rng(0)
+    for t in range(40):  # times are given, so that hypotheses of the calendar are born
+        context = Context(observation=rng.normal(size=4), time=1.7e9 + 3600.0 * t)
+        policy.learn(Event(context, policy.choose(context), float(rng.random() < 0.5)))
+        while policy.upkeep():
+            pass
+    bank = policy.inner._bank  # type: ignore[attr-defined]
+    specs = [bank.spec(m) for m in np.flatnonzero(bank.arrays.active)]
+    used = sum(bank.layout.blocks(spec) * bank.layout.dim(spec) ** 2 for spec in specs)
+    saved = bank.snapshot()
+    assert len(saved["mat"]) == used < bank.arrays.mat.size / 1.5
+    with pytest.raises(SnapshotError, match="does not fit in 'mat'"):
+        bank.twin().restore({**saved, "mat": saved["mat"][1:]})
+
+
+def test_slice_counts_what_every_piece_of_work_costs_beside_its_steps() -> None:
+    done = []
+
+    def work(_: str, __: int) -> Pieces[None]:
+        for i in range(10):
+            done.append(i)
+            yield 1
+
+    agenda = Agenda(work, piece=STEPS // 4)
+    agenda.put("births", 1)
+    assert agenda.slice()
+    assert len(done) == 4

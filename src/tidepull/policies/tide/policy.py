@@ -141,6 +141,13 @@ class Tide:
                 self._memories[name] = memory(shape.n_arms)
         timed = [i for i, name in enumerate(slots.families) if FAMILIES[name].timed]
         self._timed = np.flatnonzero(np.isin(slots.family_of, timed))
+        last = np.array([len(slots.family_of) - 1])  # the network's slot, where there is one
+        self._rest: dict[tuple[bool, bool], IntArray] = {  # no time given, network asleep
+            (False, False): _NONE,
+            (True, False): self._timed,
+            (False, True): last,
+            (True, True): np.append(self._timed, last),
+        }
         self._history = WeightHistory(len(slots.families))
         self._trail = Trail()
         self._t = 0
@@ -193,9 +200,12 @@ class Tide:
     def _looked_at(self, context: Context, t: int) -> tuple[FloatArray, FloatArray]:
         """What is seen, and its rows; as they were when the round was decided, if that was the latest."""
         looked = self._looked
-        if looked is not None and (looked.t, looked.context, looked.contexts) == (t, context, self._contexts):
+        latest = looked is not None and looked.t == t and looked.contexts is self._contexts
+        if looked is not None and latest and looked.context is context:
             return looked.raw, looked.X
         raw = self._contexts.raw(context)
+        if looked is not None and latest and raw.tobytes() == looked.raw.tobytes():
+            return raw, looked.X
         return raw, self._contexts.rows(raw)
 
     def _camps(self) -> Earnings | None:
@@ -372,11 +382,9 @@ class Tide:
 
     def _resting(self, time: float) -> IntArray:
         """Slots that nobody may ask now: the network's while it sleeps, clocks' while no time is given."""
-        resting: IntArray = self._timed if math.isnan(time) else _NONE
         network = self._network
-        if network is not None and network.trainings and not network.awake:
-            resting = np.append(resting, self._bank.size + len(self._filters))
-        return resting
+        asleep = network is not None and network.trainings > 0 and not network.awake
+        return self._rest[math.isnan(time), asleep]
 
     def _drawn_beside(self, i: int, t: int, X: FloatArray, binary: bool) -> FloatArray:
         """A draw from who sits beside the bank: the filters, then the network."""
