@@ -83,17 +83,19 @@ def draw(times: list[float], shown: list[str], earned: dict[str, Any], picture: 
 
     days = (np.array(times) - MONDAY) / 86_400
     end = math.ceil(days[-1])
-    figure, (first, last, gain) = plt.subplots(
-        1, 3, figsize=(12, 3.8), layout="constrained", width_ratios=[1, 1, 1.3]
+    figure, charts = plt.subplot_mosaic(
+        [["first", "last"], ["gain", "gain"]], figsize=(7.2, 6), layout="constrained"
     )
+    first, last, gain = charts["first"], charts["last"], charts["gain"]
     for axes, since, until in ((first, 0, 2), (last, max(2, end - 14), end)):
         below = np.zeros(24)
         for banner, share in zip(BANNERS, shares_by_hour(times, shown, since, until), strict=True):
             axes.bar(np.arange(24) + 0.5, share, 1.0, below, label=banner)
             below += share
-        axes.set(title=f"what the agent shows, days {since + 1} to {until}", xlabel="hour of a weekday")
-        axes.set(xlim=(0, 24), ylim=(0, 1), xticks=[0, 6, 12, 17, 23], ylabel="share of visitors")
-    last.legend(loc="upper left", framealpha=0.9)
+        axes.set(title=f"what it shows, days {since + 1} to {until}", xlabel="hour of a weekday")
+        axes.set(xlim=(0, 24), ylim=(0, 1), xticks=[0, 6, 12, 17, 23])
+    first.set_ylabel("share of visitors")
+    figure.legend(*first.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
     for name, total in earned.items():
         gain.plot(days, total - earned["A/B test"], label=name, linewidth=2.5 if "tide" in name else 1.2)
     gain.set(title="clicks beyond the A/B test", xlabel="days", xlim=(0, end))
