@@ -200,11 +200,15 @@ def table() -> str:
         said = handle.readline().lstrip("# ").strip()
         rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(handle)]
     minutes = [row["minute"] for row in rows]
-    figure, (top, bottom) = plt.subplots(2, 1, figsize=(8, 5), sharex=True, layout="constrained")
+    figure, (top, middle, bottom) = plt.subplots(3, 1, figsize=(8, 7), sharex=True, layout="constrained")
     for name, label in (("decision_p50_ms", "half of them"), ("decision_p99_ms", "99 of 100")):
         top.plot(minutes, [row[name] for row in rows], label=label)
     top.set(ylabel="a decision, ms", yscale="log", title="Fifty agents, minute by minute")
     top.legend()
+    middle.plot(minutes, [row["processor_ms"] for row in rows], label="processor for a decision, ms")
+    middle.plot(minutes, [row["waited_s"] / 60 for row in rows], label="share of the time without a core")
+    middle.set(ylim=(0, None))
+    middle.legend()
     bottom.plot(minutes, [row["memory_mb"] for row in rows])
     bottom.set(ylabel="server's memory, MB", xlabel="minute", ylim=(0, None))
     figure.savefig(FIGURE)
@@ -216,10 +220,13 @@ def table() -> str:
         ("batch_of_20_p50_ms", "a batch of 20, ms, half of them"),
         ("reward_p50_ms", "a reward, ms, half of them"),
         ("look_p99_ms", "a look, ms, 99 of 100"),
+        ("processor_ms", "processor time of the server for a decision, its reward, upkeep and looks, ms"),
+        ("waited_s", "seconds in a minute in which the server could have run and had no core"),
         ("memory_mb", "server's memory, MB"),
     ):
-        parts = [float(np.median([row[name] for row in some])) for some in (rows[:third], rows[-third:])]
-        made.append(f"| {label} (median of minutes) | {parts[0]:.1f} | {parts[1]:.1f} |")
+        places = 2 if name == "processor_ms" else 1
+        parts = [float(np.nanmedian([row[name] for row in some])) for some in (rows[:third], rows[-third:])]
+        made.append(f"| {label} (median of minutes) | {parts[0]:,.{places}f} | {parts[1]:,.{places}f} |")
     total, errors = sum(row["decisions"] for row in rows), sum(row["errors"] for row in rows)
     again = sum(row["reconnected"] for row in rows)
     still = sum(row["stood_still_s"] for row in rows)

@@ -7,6 +7,8 @@ import json
 import random
 import signal
 import socket
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -160,3 +162,31 @@ def test_database_that_is_a_file_is_said_to_be_one(tmp_path: Path) -> None:
     path.touch()
     with pytest.raises(ParameterError, match=r"--db must be a directory .*agents\.db is a file"):
         prepare(Choices(str(path)))
+
+
+def test_large_blocks_go_back_to_the_system_when_they_are_freed() -> None:
+    code = """
+import sys
+import numpy as np
+from tidepull.online.service.server import give_memory_back
+
+def megabytes():
+    return int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1]) / 1024
+
+if sys.argv[1] == "yes":
+    give_memory_back()
+for _ in range(3):
+    np.ones(2_000_000)  # freed at once, after which GNU's library keeps blocks of this size
+before, blocks, pins = megabytes(), [], []
+for _ in range(20):
+    blocks.append(np.ones(1_500_000))
+    pins.append(np.ones(1000))  # small ones in between stay
+del blocks
+print(megabytes() - before)
+"""
+    kept = [
+        float(subprocess.run([sys.executable, "-c", code, word], capture_output=True, check=True).stdout)
+        for word in ("no", "yes")
+    ]
+    assert kept[1] < 20
+    assert sys.platform != "linux" or kept[0] > kept[1]
