@@ -321,7 +321,28 @@ def table() -> str:
         "All runs are in results/service_load.csv, those with far lower rates made on a busy machine. "
         f"Single decisions a second at 8 connections in the others: {others(rows, run)}. {describe()}."
     )
-    return "\n".join([*made, "", words])
+    return "\n".join([*made, "", *shares([row for row in rows if row["run"] == run]), "", words])
+
+
+def shares(rows: list[dict[str, Any]]) -> list[str]:
+    """Of the time from one decision to the next at 8 connections, which share each part takes."""
+    parts = ("deciding", "learning", "upkeep", "json", "disk")
+    made = [
+        "| at 8 connections | in a request | us from one decision to the next | deciding | learning | upkeep | JSON "
+        "| disk | HTTP and the rest | us of the bare framework |",
+        "|---|---|---|---|---|---|---|---|---|---|",
+    ]
+    busy = [row for row in rows if row["connections"] == "8"]
+    bare = {row["batch"]: 1e6 / float(row["per_second"]) for row in busy if row["policy"] == "none"}
+    for row in busy:
+        if row["policy"] != "none":
+            each = 1e6 / float(row["per_second"])
+            found = [float(row.get(f"{part}_us") or 0) / each for part in parts]
+            cells = [f"{share:.0%}" for share in [*found, max(0.0, 1 - sum(found))]]
+            name = [f"`{row['policy']}`", row["batch"], f"{each:.0f}"]
+            without = f"{bare[row['batch']]:.0f}"
+            made.append(f"| {' | '.join([*name, *cells, without])} |")
+    return made
 
 
 def main() -> None:
