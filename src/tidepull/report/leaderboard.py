@@ -49,16 +49,16 @@ def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
     hindsight = hindsight_table(line)
     if hindsight.rows:
         yield f"## One setting, and the best of a grid in hindsight\n\n{to_markdown(hindsight).strip()}"
+    seen = {one.policy for one in first.standings}
     for board in others:
-        yield _smaller(line, first, board)
+        yield _smaller(line, board, [one.policy for one in board.standings if one.policy not in seen])
+        seen |= {one.policy for one in board.standings}
     yield f"## Who plays\n\n{to_markdown(players_table(frame, line)).strip()}"
     yield "## Where it was played\n\n" + "\n".join(f"- {said}" for said in provenance(frame, names=False))
 
 
-def _smaller(line: Tideline, first: Board, board: Board) -> str:
+def _smaller(line: Tideline, board: Board, new: list[str]) -> str:
     """The worlds of those who do not play everywhere, with everybody in them."""
-    elsewhere = {one.policy for one in first.standings}
-    new = [one.policy for one in board.standings if one.policy not in elsewhere]
     worlds = ", ".join(f"`{problem}`" for problem in board.problems)
     return (
         f"## The {len(board.problems)} worlds of {_named(new)}\n\n{worlds}.\n\n"
