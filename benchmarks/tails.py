@@ -74,6 +74,15 @@ def hours(t: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, An
     return Context(time=now), (rng.random(8) < means).astype(float)
 
 
+def shop(t: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, Any]]:
+    """What an agent with five arms and five fields shows its policy: room for eight arms, fourteen numbers and the
+    time, a decision every minute."""
+    x = rng.normal(size=14)
+    return Context(observation=x, time=1.78e9 + 60.0 * t), (rng.random(8) < 0.2 + 0.2 * (x[0] > 0)).astype(
+        float
+    )
+
+
 def many(_: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, Any]]:
     """A thousand arms that pay 0 or 1 and do not change."""
     return Context(), (rng.random(1000) < np.linspace(0.1, 0.9, 1000)).astype(float)
@@ -90,12 +99,13 @@ WORLDS: dict[str, tuple[ProblemShape, World]] = {
     "vectors": (ProblemShape(10, arm_dim=10), vectors),
     "labels": (ProblemShape(10, observation_dim=20), labels),
     "hours": (ProblemShape(8), hours),
+    "shop": (ProblemShape(8, observation_dim=14), shop),
     "many": (ProblemShape(1000), many),
     "many vectors": (ProblemShape(1000, arm_dim=20), many_vectors),
 }
 CASES = [
     *((world, policy) for policy in ("tide, version 5", "tide") for world in ("arms", "vectors", "labels")),
-    *((world, "tide, version 5") for world in ("hours", "many", "many vectors")),
+    *((world, "tide, version 5") for world in ("hours", "shop", "many", "many vectors")),
     ("arms", "bernoulli-ts"),
     ("many", "bernoulli-ts"),
     ("many vectors", "lin-ts"),

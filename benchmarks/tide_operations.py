@@ -97,7 +97,7 @@ def main() -> None:
     given = parser.parse_args()
     with one_blas_thread():
         print(f"`python -m benchmarks.tide_operations`: {describe()}.\n\n{HEAD}")
-        for world in ("arms", "vectors", "labels"):
+        for world in ("arms", "vectors", "labels", "shop"):
             print(line(world, given.rounds), flush=True)
 
 
