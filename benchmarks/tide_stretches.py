@@ -3,8 +3,8 @@
     python -m benchmarks.tide_stretches run --out results/tide_stretches.csv
     python -m benchmarks.tide_stretches table results/tide_stretches.csv
 
-Worlds from 60,000 on were development worlds of versions 5 (60,000 and 60,001) and 7 (61,000 on); `--first 62000` are
-those that no version was made on. One row for each trial; those in the file already are not run again.
+Worlds from 60,000 on were development worlds of versions 5 (60,000 and 60,001) and 8 (61,000 and 63,000 on); no version
+was made on those from `--first 62000` on. One row for each trial; those in the file already are not run again.
 Five worlds of a kind, two seeds each; all kinds of one world come before the next. Beside `tide` with neither, one or
 both of the families: the specialist who is told which rounds pay alike (`specialists.py`), and for rewards of 0 and 1
 under change points GLR-klUCB with per-arm restarts, told the horizon and the number of changes (`glr.py`).
@@ -37,7 +37,7 @@ TIDES: dict[str, dict[str, Any]] = {
     "tide + regimes": {"also": ["regimes"]},
     "tide + both": {"also": ["changes", "regimes"]},
     "tide 5": {"version": 5},
-    "tide 7": {"version": 7},
+    "tide 8": {"version": 8},
 }
 POLICIES = ("specialist", "glr", "random", *TIDES)
 RIGHT = ("published-local", "published-global", "one-arm", "all-arms", "returning", "wall-clock")

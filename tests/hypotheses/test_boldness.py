@@ -60,15 +60,18 @@ def test_boldness_asks_for_half_of_that_when_arms_need_half_the_plays() -> None:
 
 
 @pytest.mark.parametrize("together", [False, True], ids=["one by one", "many at once"])
-@pytest.mark.parametrize(("narrowest", "least"), [(0.5, 0.5), (1.0, 1.0)], ids=["narrow", "as they are"])
+@pytest.mark.parametrize(
+    ("hypothesis", "plays"), [(Stationary(False), 2.0), (Discounted(0.999), 1.0)], ids=["for ever", "forgets"]
+)
+@pytest.mark.parametrize("narrowest", [0.5, 1.0], ids=["narrow", "as they are"])
 def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_the_posterior(
-    narrowest: float, least: float, together: bool
+    hypothesis: Hypothesis, plays: float, narrowest: float, together: bool
 ) -> None:
-    spec = Stationary(False).spec()
+    spec = hypothesis.spec()
     bank = HypothesisBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior(narrowest=narrowest))
     bank.assign(0, spec)
     rng, t = np.random.default_rng(1), 0
-    for arm, count in enumerate((80, 40, 1)):
+    for arm, count in enumerate((80, 20, 1)):
         for _ in range(count):
             bank.observe(blank(t, N_ARMS), arm, np.ones(1), arm + 0.3 * rng.standard_normal(), False)
             t += 1
@@ -80,14 +83,18 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
     )
     _, leverages = bank.outlook(0, moment, X)
     noise = bank.arrays.b[0] / (bank.arrays.a[0] - 1)
-    np.testing.assert_allclose(draws.std(axis=0) / np.sqrt(noise * leverages), [least, least, 1.0], rtol=0.05)
+    factor = boldness(leverages, least=narrowest, most=1.0, plays=plays)
+    np.testing.assert_allclose(draws.std(axis=0) / np.sqrt(noise * leverages), factor, rtol=0.05)
+    assert factor[2] == 1.0
+    assert narrowest == 1.0 or factor[1] < 0.75
 
 
 def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> None:
     won, lost = np.array([300.0, 100.0, 1.0]), np.array([100.0, 100.0, 0.0])
     rng = np.random.default_rng(2)
     wide, narrow = (
-        NoisePrior(narrowest=least).beta_draw(won, lost, rng, (20_000, 3)).std(axis=0) for least in (1.0, 0.5)
+        NoisePrior(narrowest=least).beta_draw(won, lost, rng, (20_000, 3), forgets=False).std(axis=0)
+        for least in (1.0, 0.5)
     )
     np.testing.assert_allclose(narrow / wide, [0.5, 0.5, 1.0], rtol=0.03)
 

@@ -70,17 +70,23 @@ class NoisePrior:
             return self.boldness
         return boldness(leverages, least=self.boldness, most=self.boldest, plays=self.plays)
 
-    def narrow(self, leverages: FloatArray) -> FloatArray | float:
-        """The factor where there is none."""
+    def narrow(self, leverages: FloatArray, *, forgets: bool) -> FloatArray | float:
+        """The factor where there is none. Who forgets cannot be misled for longer than he remembers."""
         if self.narrowest == 1.0:
             return 1.0
-        return boldness(leverages, least=self.narrowest, most=1.0)
+        return boldness(leverages, least=self.narrowest, most=1.0, plays=1.0 if forgets else 2.0)
 
     def beta_draw(
-        self, won: FloatArray, lost: FloatArray, rng: np.random.Generator, size: tuple[int, int] | None = None
+        self,
+        won: FloatArray,
+        lost: FloatArray,
+        rng: np.random.Generator,
+        size: tuple[int, int] | None = None,
+        *,
+        forgets: bool,
     ) -> FloatArray:
         """Expected rewards of arms, -1 to 1, from numbers of successes and failures: Beta draws, so much narrower."""
-        narrower = self.narrow(1 / (1 + won + lost)) ** 2
+        narrower = self.narrow(1 / (1 + won + lost), forgets=forgets) ** 2
         return np.asarray(2 * rng.beta(1 + won / narrower, 1 + lost / narrower, size=size) - 1)
 
     def variance(self, own_context: BoolArray) -> FloatArray:
@@ -291,7 +297,9 @@ class HypothesisBank:
         if binary and bank.dim[m] == 1 and not self.layout.shared:
             won, lost = np.empty(n_arms), np.empty(n_arms)
             kernels.counts(bank, m, moment.t, moment.notes, won, lost)
-            return self.prior.beta_draw(np.maximum(won, 0), np.maximum(lost, 0), rng)
+            return self.prior.beta_draw(
+                np.maximum(won, 0), np.maximum(lost, 0), rng, forgets=bool(bank.discount[m] < 1)
+            )
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
         if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
             means, errors, leverages = self._apart(m, moment, X, rng)
@@ -304,7 +312,11 @@ class HypothesisBank:
             return draws
         means, leverages = self.outlook(m, moment, X)
         errors = std * np.sqrt(leverages) * rng.standard_normal(n_arms)
-        return means + (errors if bank.contextual[m] else self.prior.narrow(leverages) * errors)
+        return means + (
+            errors
+            if bank.contextual[m]
+            else self.prior.narrow(leverages, forgets=bool(bank.discount[m] < 1)) * errors
+        )
 
     def draws(
         self, m: int, moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator, count: int
@@ -316,10 +328,20 @@ class HypothesisBank:
         if binary and bank.dim[m] == 1:
             won, lost = np.empty(n_arms), np.empty(n_arms)
             kernels.counts(bank, m, moment.t, moment.notes, won, lost)
-            return self.prior.beta_draw(np.maximum(won, 0), np.maximum(lost, 0), rng, (count, n_arms))
+            return self.prior.beta_draw(
+                np.maximum(won, 0),
+                np.maximum(lost, 0),
+                rng,
+                (count, n_arms),
+                forgets=bool(bank.discount[m] < 1),
+            )
         std = np.sqrt(bank.b[m] / rng.gamma(bank.a[m], size=(count, 1)))
         means, leverages = self.outlook(m, moment, X)
-        bold = self.prior.bold(leverages) if bank.contextual[m] else self.prior.narrow(leverages)
+        bold = (
+            self.prior.bold(leverages)
+            if bank.contextual[m]
+            else self.prior.narrow(leverages, forgets=bool(bank.discount[m] < 1))
+        )
         noise = rng.standard_normal((count, n_arms))
         return np.asarray(means + std * bold * np.sqrt(leverages) * noise)
 

@@ -233,8 +233,8 @@ FAMILY = Family(
     words="changes now and then",
     prior=0.04,
     # In version 5 twice that of "nothing changes": where hypotheses predict alike, those that forget must not win by
-    # default, because they never stop asking after other arms. Version 7 has "drifts" smaller instead.
-    priors={5: 1.6, 7: 0.16},
+    # default, because they never stop asking after other arms. Version 8 has "drifts" smaller instead.
+    priors={5: 1.6, 8: 0.16},
     colour="#1b7837",
     version=2,
     optional=True,

@@ -62,12 +62,12 @@ class Blocks:
         `outlook` is means, errors of a draw for s2 = 1, and leverages."""
         means, errors, leverages = outlook
         std = float(np.sqrt(noise[B] / rng.gamma(noise[A])))
-        factor = self.prior.bold(leverages) if self.contextual else self.prior.narrow(leverages)
+        factor = self.prior.bold(leverages) if self.contextual else self.prior.narrow(leverages, forgets=True)
         return np.asarray(means + std * errors * factor)
 
     def beta_draw(self, n: FloatArray, s: FloatArray, rng: np.random.Generator) -> FloatArray:
         """Expected rewards of arms (-1 to 1) from numbers and sums of rewards of -1 and 1."""
-        return self.prior.beta_draw(0.5 * (n + s), 0.5 * (n - s), rng)
+        return self.prior.beta_draw(0.5 * (n + s), 0.5 * (n - s), rng, forgets=True)
 
 
 def misled(layout: Layout) -> bool:

@@ -42,18 +42,18 @@ class TideParameters(Parameters):
     version: int = parameter(
         4,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
-        "7: also narrow draws of known arms where there is no context, and other priors",
+        "8: also narrow draws of known arms where there is no context, and other priors",
         ge=4,
-        le=7,
+        le=8,
         added=True,
     )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
 
     def __post_init__(self) -> None:
-        """6 was played once and dropped (docs/lab/tide.md)."""
+        """6 and 7 were played once and dropped (docs/lab/tide.md)."""
         super().__post_init__()
-        if self.version == 6:
-            raise ParameterError("version must be 4, 5 or 7, got 6")
+        if self.version in (6, 7):
+            raise ParameterError(f"version must be 4, 5 or 8, got {self.version}")
 
     def families(self) -> list[str]:
         """The families that take part."""
@@ -77,8 +77,8 @@ class TideParameters(Parameters):
 
     def plays(self) -> float:
         """c of `hypotheses.boldness` where there is a context."""
-        return 0.5 if self.version >= 7 else 1.0
+        return 0.5 if self.version >= 8 else 1.0
 
     def narrowest(self) -> float:
         """The least factor on the width of draws where there is no context."""
-        return 0.5 if self.version >= 7 else 1.0
+        return 0.5 if self.version >= 8 else 1.0

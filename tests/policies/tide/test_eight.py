@@ -1,4 +1,4 @@
-"""What version 7 does otherwise than version 5."""
+"""What version 8 does otherwise than version 5."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from tidepull.hypotheses.family import Layout
 from tidepull.policies.tide import TideParameters
 
 
-def test_version_7_has_the_families_and_bounds_of_version_5() -> None:
-    five, seven = TideParameters(version=5), TideParameters(version=7)
-    assert seven.families() == five.families()
-    assert (seven.width(), seven.wildness()) == (five.width(), five.wildness())
+def test_version_8_has_the_families_and_bounds_of_version_5() -> None:
+    five, eight = TideParameters(version=5), TideParameters(version=8)
+    assert eight.families() == five.families()
+    assert (eight.width(), eight.wildness()) == (five.width(), five.wildness())
 
 
-def test_version_7_draws_known_arms_narrowly_and_version_5_does_not() -> None:
-    assert [(p.narrowest(), p.plays()) for p in (TideParameters(version=5), TideParameters(version=7))] == [
+def test_version_8_draws_known_arms_narrowly_and_version_5_does_not() -> None:
+    assert [(p.narrowest(), p.plays()) for p in (TideParameters(version=5), TideParameters(version=8))] == [
         (1.0, 1.0),
         (0.5, 0.5),
     ]
@@ -30,12 +30,13 @@ def test_version_7_draws_known_arms_narrowly_and_version_5_does_not() -> None:
     [("changes", (0.04, 1.6, 0.16)), ("discounted", (0.06, 0.06, 0.006)), ("regimes", (0.04, 0.04, 0.01))],
 )
 def test_prior_of_a_family_is_that_of_the_version(family: str, priors: tuple[float, ...]) -> None:
-    assert tuple(FAMILIES[family].prior_in(version) for version in (4, 5, 7)) == priors
+    assert tuple(FAMILIES[family].prior_in(version) for version in (4, 5, 8)) == priors
 
 
-def test_version_6_is_refused_by_name() -> None:
-    with pytest.raises(ParameterError, match="version must be 4, 5 or 7, got 6"):
-        TideParameters(version=6)
+@pytest.mark.parametrize("version", [6, 7])
+def test_version_that_was_dropped_is_refused_by_name(version: int) -> None:
+    with pytest.raises(ParameterError, match=f"version must be 4, 5 or 8, got {version}"):
+        TideParameters(version=version)
 
 
 def test_regimes_draw_with_the_width_of_their_posterior_when_others_draw_narrowly() -> None:
