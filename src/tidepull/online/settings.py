@@ -86,8 +86,10 @@ class Settings:
 
     @classmethod
     def read(cls, text: str) -> Settings:
-        """From JSON."""
-        return cls(**json.loads(text))
+        """From JSON; parameters that were not pinned yet are what they were then."""
+        values = json.loads(text)
+        pins = policies.entry(values["policy"]).parameters.before_pins()
+        return cls(**{**values, "parameters": {**pins, **values.get("parameters", {})}})
 
     def _check_shares(self) -> None:
         labels = [arm[0] for arm in self.arms]

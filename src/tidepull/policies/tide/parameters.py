@@ -40,12 +40,13 @@ class TideParameters(Parameters):
         le=0.2,
     )
     version: int = parameter(
-        4,
+        8,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
         "8: also narrow draws of known arms where there is no context, and other priors",
         ge=4,
         le=8,
         added=True,
+        before=4,
     )
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
 
