@@ -27,16 +27,22 @@ RECORD = Path(__file__).parent / "trials.json"
 SEED = 12
 TIDE, NETWORK = 130, 70
 TRIALS: tuple[tuple[str, str, int, int], ...] = (
-    ("tide", "stationary-bernoulli", TIDE, 0),
-    ("tide", "flipping-gaussian", TIDE, 0),
-    ("tide", "flipping-gaussian", TIDE, 5),
-    ("tide", "sinusoidal-bernoulli", TIDE, 8),
-    ("tide", "circular-markov-chain", TIDE, 0),
-    ("tide", "circular-markov-chain", TIDE, 3),
-    ("tide", "rotating-vector-32", TIDE, 0),
-    ("tide", "rotating-vector-32", TIDE, 3),
-    ("tide", "flipping-digits", TIDE, 0),
-    ("tide", "flipping-digits", TIDE, 2),
+    *(
+        (version, problem, TIDE, delay)
+        for version in ("tide-4", "tide-8")
+        for problem, delay in (
+            ("stationary-bernoulli", 0),
+            ("flipping-gaussian", 0),
+            ("flipping-gaussian", 5),
+            ("sinusoidal-bernoulli", 8),
+            ("circular-markov-chain", 0),
+            ("circular-markov-chain", 3),
+            ("rotating-vector-32", 0),
+            ("rotating-vector-32", 3),
+            ("flipping-digits", 0),
+            ("flipping-digits", 2),
+        )
+    ),
     *(
         (policy, problem, NETWORK, delay)
         for policy in ("rnlps", "nlps")
@@ -75,9 +81,14 @@ def name_of(policy: str, problem: str, horizon: int, delay: int) -> str:
 
 
 def outcome(policy: str, problem: str, horizon: int, delay: int) -> dict[str, Any]:
-    trial = run_spec(TrialSpec(problem=problem, policy=policy, horizon=horizon, seed=SEED, delay=delay))
+    id, _, version = policy.partition("-") if policy.startswith("tide-") else (policy, "", "")
+    given = {"version": int(version)} if version else {}
+    spec = TrialSpec(
+        problem=problem, policy=id, policy_parameters=given, horizon=horizon, seed=SEED, delay=delay
+    )
+    trial = run_spec(spec)
     return {
-        "version": policies.entry(policy).version,
+        "version": policies.entry(id).version,
         "arms": sha256(trial.arms.astype(np.int64).tobytes()).hexdigest()[:16],
         "regret": round(float(trial.regret[-1]), 6),
     }

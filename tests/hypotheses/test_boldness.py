@@ -99,6 +99,17 @@ def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> N
     np.testing.assert_allclose(narrow / wide, [0.5, 0.5, 1.0], rtol=0.03)
 
 
+@pytest.mark.parametrize("narrowest", [0.5, 1.0])
+def test_beta_draws_are_finite_when_sums_of_rewards_exceed_their_numbers(narrowest: float) -> None:
+    won, lost = np.array([7.0, -2.5]), np.array([-3.0, 4.0])
+    draws = NoisePrior(narrowest=narrowest).beta_draw(
+        won, lost, np.random.default_rng(0), (100, 2), forgets=True
+    )
+    assert ((draws >= -1) & (draws <= 1)).all()
+    assert draws[:, 0].mean() > 0.9
+    assert draws[:, 1].mean() < -0.5
+
+
 def test_boldness_stays_between_its_bounds_whatever_is_known() -> None:
     found = boldness(np.array([1e-6, 1.0, 1e6]), least=0.5, most=2.0)
     assert found[0] == 0.5

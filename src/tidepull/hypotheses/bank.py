@@ -27,6 +27,8 @@ from tidepull.types import BoolArray, FloatArray, Snapshot
 _LARGEST_REFACTORED = 3
 """Blocks of up to so many features are factored afresh in every round; it is cheaper than rotating."""
 _STEPS_OF_A_ROUND = 30
+_LEAST = 1e-3
+"""Of the parameters of a Beta distribution."""
 _STEPS_OF_A_NUMBER = 2
 """Memory that is filled for the first time: a page of it takes as long as a thousand products."""
 _FILLED_AT_ONCE = 30_000
@@ -86,8 +88,13 @@ class NoisePrior:
         forgets: bool,
     ) -> FloatArray:
         """Expected rewards of arms, -1 to 1, from numbers of successes and failures: Beta draws, so much narrower."""
-        narrower = self.narrow(1 / (1 + won + lost), forgets=forgets) ** 2
-        return np.asarray(2 * rng.beta(1 + won / narrower, 1 + lost / narrower, size=size) - 1)
+        if self.narrowest < 1.0:
+            won, lost = np.maximum(won, 0), np.maximum(lost, 0)
+            narrower = self.narrow(1 / (1 + won + lost), forgets=forgets) ** 2
+            won, lost = won / narrower, lost / narrower
+        # Until a change of units is worked in, sums of rewards may exceed their numbers.
+        a, b = np.maximum(1 + won, _LEAST), np.maximum(1 + lost, _LEAST)
+        return np.asarray(2 * rng.beta(a, b, size=size) - 1)
 
     def variance(self, own_context: BoolArray) -> FloatArray:
         """tau^2."""

@@ -17,12 +17,17 @@ STEPS = 250_000
 
 def finished(work: Pieces[T]) -> T:
     """All of it at once."""
+    return at_once(work)[0]
+
+
+def at_once(work: Pieces[T]) -> tuple[T, int]:
+    """All of it at once, and the steps that it took."""
+    spent = 0
     while True:
         try:
-            next(work)
+            spent += next(work)
         except StopIteration as end:
-            result: T = end.value
-            return result
+            return end.value, spent
 
 
 def ranges(count: int, steps_each: int) -> Iterator[tuple[int, int, int]]:

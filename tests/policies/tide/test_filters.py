@@ -24,6 +24,7 @@ from tidepull.policies.tide.window import RecentRounds
 from tidepull.types import Context, Event, ProblemShape
 
 FEW: dict[str, Any] = {
+    "version": 4,
     "also": ["changes", "regimes"],
     "without": [name for name in FAMILIES if name not in ("stationary", "changes", "regimes")],
 }

@@ -114,7 +114,11 @@ def test_rebuilds_stop_when_scale_and_contexts_are_settled() -> None:
                 pass
         return found
 
-    quick: dict[str, Any] = {"without": ("network", "square", "fourier", "seasons"), "births": False}
+    quick: dict[str, Any] = {
+        "version": 4,
+        "without": ("network", "square", "fourier", "seasons"),
+        "births": False,
+    }
     assert rebuilt(tide(2, **quick), Context(), lambda t: t % 2) == [1, 2, 4, 8, 16]
     assert rebuilt(tide(2, **quick), Context(), lambda t: 0.5 + t % 2) == [1, 2, 4, 8, 16]
     jumped = rebuilt(tide(2, **quick), Context(), lambda t: 0.5 + t % 2 + 100 * (t > 100))
@@ -162,14 +166,14 @@ def test_pools_suit_the_problem() -> None:
 
 
 def test_priors_are_those_of_the_families_and_add_up() -> None:
-    policy = tide(4)
+    policy = tide(4, version=4)
     weights = dict(zip(policy.explain().families, policy.family_weights(), strict=True))
     assert sum(weights.values()) == pytest.approx(1.0)
     unit = 0.80 + 0.06 + 0.015 + 0.015 + 0.02 + 0.04 + 0.04 + 0.02
     assert weights["stationary"] == pytest.approx(0.80 / unit)
     assert weights["network"] == pytest.approx(0.02 / unit)
     assert weights["seasons"] == 0.0
-    both = tide(shape=ProblemShape(4, observation_dim=2))
+    both = tide(shape=ProblemShape(4, observation_dim=2), version=4)
     again = dict(zip(both.explain().families, both.family_weights(), strict=True))
     assert again["stationary"] == pytest.approx(0.80 / (unit + 0.005), rel=0.02)
 

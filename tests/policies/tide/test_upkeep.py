@@ -76,11 +76,12 @@ def test_everybody_has_lived_through_every_round_once_however_work_is_sliced(
     assert np.exp(inner._mixture.log_weights).sum() == pytest.approx(1.0)
 
 
-@pytest.mark.parametrize("slices", [2, 5])
-def test_policy_learns_nearly_as_well_when_work_is_spread_over_rounds(slices: int) -> None:
+@pytest.mark.parametrize("version", [4, 5, 8])
+@pytest.mark.parametrize("slices", [1, 2, 5])
+def test_policy_learns_nearly_as_well_when_work_is_spread_over_rounds(slices: int, version: int) -> None:
     regrets = []
     for each in (slices, 100_000):
-        policy, world = made("flipping-gaussian", seed=4)
+        policy, world = made("flipping-gaussian", seed=4, version=version)
         regrets.append(play(policy, world, 250, each))
     assert regrets[0] < regrets[1] + 30  # random play loses 100
 
@@ -143,11 +144,12 @@ def test_slices_are_short_whatever_the_window(monkeypatch: pytest.MonkeyPatch) -
     replay = kernels.replay
 
     def counted(bank: Any, m: int, window: Any, start: int, stop: int, binary: bool, scores: Any) -> None:
-        longest.append((stop - start) * int(bank.dim[m]) ** 2)
+        each = int(bank.dim[m]) ** 2
+        longest.append((stop - start) * (each // 4 if bank.inverse[m] else each))
         replay(bank, m, window, start, stop, binary, scores)
 
     policy, world = made("flipping-vector", without=["network"])
     monkeypatch.setattr(kernels, "replay", counted)
     play(policy, world, 70, 100_000)
-    assert len(longest) > 500
+    assert len(longest) > 300
     assert max(longest) <= STEPS

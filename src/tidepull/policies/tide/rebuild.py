@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.hypotheses.bank import HypothesisBank
-from tidepull.hypotheses.family import Filter
+from tidepull.hypotheses.family import Filter, Window
 from tidepull.hypotheses.notes import Memory, standardised
-from tidepull.hypotheses.slices import STEPS, Pieces, ranges
+from tidepull.hypotheses.slices import STEPS, Pieces, at_once, ranges
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.scale import RewardScale, Units
@@ -26,6 +26,10 @@ from tidepull.types import FloatArray
 TRUSTED = 16
 """Rewards after which estimates of scale and noise are taken seriously."""
 _STEPS_OF_REWEIGHING = 20
+
+_FEW = 32
+"""Rewards that came in the meantime, which all hypotheses live through in a few pieces: were each of them a piece, one
+reward would take as many as there are hypotheses, and whoever has few slices between rewards would never be done."""
 
 
 class Rebuilt(NamedTuple):
@@ -96,10 +100,13 @@ def rebuilding(
         if network:
             told = np.nan if silence else recent.network(lived)
             scores[:, -1] = told + (0.0 if units.binary else math.log(units.spread))
-        for m in active:
-            if lived == first:
-                yield from fresh.resetting(m)
-            scores[:, m] = yield from fresh.live(m, window, units.binary)
+        if lived > first and len(window.t) <= _FEW:
+            yield from _follow(fresh, active, window, units.binary, scores)
+        else:
+            for m in active:
+                if lived == first:
+                    yield from fresh.resetting(m)
+                scores[:, m] = yield from fresh.live(m, window, units.binary)
         for i, filter in enumerate(anew):
             scores[:, bank.size + i] = yield from filter.live(window, units.binary)
         more = np.empty(len(scores))
@@ -110,3 +117,16 @@ def rebuilding(
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
     return Rebuilt(units, contexts, memories, fresh, anew, again, notes, x, evidence, silence)
+
+
+def _follow(
+    bank: HypothesisBank, active: list[int], window: Window, binary: bool, scores: FloatArray
+) -> Pieces[None]:
+    """Every active slot lives through a few rounds, many slots in a piece."""
+    spent = 0
+    for i, m in enumerate(active, 1):
+        scores[:, m], steps = at_once(bank.live(m, window, binary))
+        spent += steps
+        if spent > STEPS // 4 or i % 16 == 0:
+            yield spent
+            spent = 0
