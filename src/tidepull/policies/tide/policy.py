@@ -403,7 +403,7 @@ class Tide:
             self._bank.refresh_ridges()
             for filter in self._filters:
                 filter.refresh_ridge()
-            if count >= 2 * self._recent.capacity:
+            if count >= self._recent.capacity:
                 self._bank.settle()
         if self._network is not None and count % 32 == 0:
             if self._thrifty:
