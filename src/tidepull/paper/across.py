@@ -10,7 +10,7 @@ from tidepull.analysis.compare import Difference, independent
 from tidepull.analysis.summary import summarise
 from tidepull.paper.evidence import Evidence
 from tidepull.paper.rules import POOR, beats, keeps, share_of_random
-from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Line, above, concluded, worst
+from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Line, above, concluded, distinct, worst
 from tidepull.types import FloatArray
 
 
@@ -47,7 +47,7 @@ def consistently(
     for problem in problems:
         for a, b in pairs:
             lines += beats(evidence, says, problem, [a], [b]).lines
-    lines = list(dict.fromkeys(lines))
+    lines = distinct(lines)
     outcomes = [line.outcome for line in lines]
     all_there = not any(np.isnan(line.value) for line in lines)
     most = outcomes.count(HOLDS) > len(outcomes) / 2

@@ -22,6 +22,7 @@ from tidepull.paper.verdicts import (
     below,
     concluded,
     difference,
+    distinct,
     missing,
 )
 from tidepull.types import FloatArray
@@ -54,7 +55,7 @@ def beats(
     first, lost = evidence.players(problem, winners)
     second, also_lost = evidence.players(problem, losers)
     lines = [_less(a, b, least, most) for a in first for b in second]
-    return concluded(problem, says, rule, [*lines, *dict.fromkeys((*lost, *also_lost))])
+    return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
 
 
 def _less(a: Player, b: Player, least: float, most: float) -> Line:
@@ -85,7 +86,7 @@ def leads_insignificantly(
         d, other = max(differences, key=lambda pair: pair[0].mean)
         if d.high < 0:
             lines.append(difference(other.problem, d, FAILS, len(other.group.rows)))
-    return concluded(problem, says, rule, [*lines, *dict.fromkeys((*lost, *also_lost))])
+    return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
 
 
 def ordered(evidence: Evidence, says: str, problem: str, kinds: Sequence[str]) -> Claim:
@@ -94,7 +95,7 @@ def ordered(evidence: Evidence, says: str, problem: str, kinds: Sequence[str]) -
     lines: list[Line] = []
     for better, worse in pairwise(kinds):
         lines += beats(evidence, says, problem, [better], [worse]).lines
-    return concluded(problem, says, rule, list(dict.fromkeys(lines)))
+    return concluded(problem, says, rule, distinct(lines))
 
 
 def within(
@@ -115,7 +116,7 @@ def within(
                 other_way = above(d.low, d.high, -limit)
                 outcome = other_way if other_way != HOLDS else outcome
             lines.append(difference(one.problem, d, outcome, len(one.group.rows)))
-    return concluded(problem, says, rule, list(dict.fromkeys(lines)))
+    return concluded(problem, says, rule, distinct(lines))
 
 
 def grows(
@@ -201,7 +202,7 @@ def varies_most(evidence: Evidence, says: str, problem: str, kind: str, others: 
         lines.append(
             Line(other.problem, what, above(low, high, 1.0), value, low, high, len(other.group.rows), 2)
         )
-    return concluded(problem, says, rule, [*lines, *dict.fromkeys((*lost, *also_lost))])
+    return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
 
 
 def _ratio_of_spreads(a: FloatArray, b: FloatArray) -> tuple[float, float, float]:

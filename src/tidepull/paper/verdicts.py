@@ -78,6 +78,11 @@ def above(low: float, high: float, limit: float) -> str:
     return below(-high, -low, -limit)
 
 
+def distinct(lines: Iterable[Line]) -> list[Line]:
+    """Each line once. Lines that say nothing have NaN, by which they differ from themselves from Python 3.13 on."""
+    return list({repr(line): line for line in lines}.values())
+
+
 def missing(problem: str, what: str) -> Line:
     """Trials that a rule needs and nobody played."""
     return Line(problem, what, OPEN)
