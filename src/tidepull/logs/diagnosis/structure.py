@@ -84,7 +84,7 @@ def structure_of(
     if events.time is not None:
         also += ["calendar", "clock"] if events.dated else ["clock"]
     policy: Any = build_policy(
-        ("tide", {"also": also, "without": ["network"]}), ProblemShape(log.n_arms), seed=seed
+        ("tide", {"version": 4, "also": also, "without": ["network"]}), ProblemShape(log.n_arms), seed=seed
     )
     times = [None] * len(events) if events.time is None else events.time.tolist()
     with one_blas_thread():
