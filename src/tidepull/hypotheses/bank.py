@@ -19,7 +19,6 @@ from tidepull.hypotheses.boldness import boldness
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.notes import Moment, columns
-from tidepull.hypotheses.pages import large_pages, small_pages
 from tidepull.hypotheses.slices import Pieces, finished, ranges
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
@@ -146,7 +145,7 @@ class HypothesisBank:
             b=np.full(n, prior.b0),
             stamp=np.zeros(sum(blocks), np.int64),
             vec=np.zeros(sum(vectors)),
-            mat=small_pages(sum(matrices)) if inverse else np.zeros(sum(matrices)),
+            mat=np.zeros(sum(matrices)),
             settings=np.array([prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms]),
         )
 
@@ -264,9 +263,10 @@ class HypothesisBank:
         which `units` make an old one (None: as it is)."""
         fresh, bank = self._reseated(), self.arrays
         arrays = {name: getattr(bank, name) for name in ("stamp", "vec", "mat")}
-        # np.zeros leaves the pages to be filled when they are first used, zeros_like fills them now.
-        large = {name: np.zeros(array.shape, array.dtype) for name, array in arrays.items() if name != "mat"}
-        large["mat"] = small_pages(bank.mat.size) if self._inverse else np.zeros(bank.mat.size)
+        # np.zeros leaves the pages to be filled when they are first used, zeros_like fills them now. What nobody uses
+        # is saved in version 4 alone.
+        made = np.empty if self._inverse else np.zeros
+        large = {name: made(array.shape, array.dtype) for name, array in arrays.items()}
         small = {name: array.copy() for name, array in bank._asdict().items() if name not in large}
         fresh.arrays = Bank(**small, **large)
         if units is not None:
@@ -277,10 +277,6 @@ class HypothesisBank:
         made = copy.copy(self)
         made._families, made._need = list(self._families), list(self._need)
         return made
-
-    def settle(self) -> None:
-        """Hardly anything will be filled for the first time from now on: kernels may have large pages."""
-        large_pages(self.arrays.mat)
 
     def become(self, twin: HypothesisBank) -> None:
         """Take over all that a twin learnt."""

@@ -11,7 +11,6 @@ from tidepull.building import build_policy
 from tidepull.encoders.recurrent import RecurrentEncoder
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import network
-from tidepull.hypotheses.pages import large_pages, releasing, small_pages
 from tidepull.hypotheses.slices import STEPS, Pieces
 from tidepull.policies.tide.agenda import Agenda
 from tidepull.policies.tide.mixture import Mixture
@@ -147,13 +146,3 @@ def test_slice_counts_what_every_piece_of_work_costs_beside_its_steps() -> None:
     agenda.put("births", 1)
     assert agenda.slice()
     assert len(done) == 4
-
-
-def test_large_banks_begin_with_zeros_on_memory_that_is_given_back_in_slices() -> None:
-    array = small_pages(1_500_000)
-    assert not array.any()
-    array[:] = 1.0
-    assert len(list(releasing(array))) == 3  # twelve megabytes, four at a time
-    large_pages(array)
-    assert not list(releasing(np.ones(3)))
-    assert not list(releasing(small_pages(10)))

@@ -26,7 +26,6 @@ from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Filter, Layout, Window
 from tidepull.hypotheses.network import NetworkHypothesis, too_many_arms
 from tidepull.hypotheses.notes import Memory, Moment, blank, in_units
-from tidepull.hypotheses.pages import releasing
 from tidepull.hypotheses.slices import Pieces
 from tidepull.policies.choice import best_shares
 from tidepull.policies.decided import decided_round
@@ -403,8 +402,6 @@ class Tide:
             self._bank.refresh_ridges()
             for filter in self._filters:
                 filter.refresh_ridge()
-            if count >= self._recent.capacity:
-                self._bank.settle()
         if self._network is not None and count % 32 == 0:
             if self._thrifty:
                 self._look_around(self._network, count)
@@ -470,7 +467,6 @@ class Tide:
             self._agenda.put("rebuild", self._recent.count)
             return
         self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
-        old = self._bank.arrays.mat
         self._bank.become(new.bank)
         self._filters = new.filters
         self._mixture.become(new.mixture)
@@ -480,7 +476,6 @@ class Tide:
             self._network.rescale(self._lessons, seen)
             if self._network.trainings:
                 yield from self._network.training(self._lessons, new.units.binary)
-        yield from releasing(old)
 
 
 def _filters(layout: Layout, families: list[str], prior: NoisePrior, streams: Streams) -> list[Filter]:
