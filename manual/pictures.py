@@ -35,6 +35,7 @@ def run(page: Path, names: dict[str, Any]) -> dict[str, Any]:
 def watched() -> Iterator[dict[str, Any]]:
     """What figures show when they are saved, by file."""
     try:
+        import matplotlib as mpl
         from matplotlib.figure import Figure
     except ImportError:  # nothing can be drawn then
         yield {}
@@ -47,7 +48,8 @@ def watched() -> Iterator[dict[str, Any]]:
         width, height = figure.get_size_inches() * options.get("dpi", figure.dpi)
         drawn[Path(path).name] = {"size": [round(width), round(height)], "charts": _charts(figure)}
 
-    with patch.object(Figure, "savefig", noted):
+    with patch.object(Figure, "savefig", noted), mpl.rc_context():
+        mpl.rcdefaults()  # whatever others in this process have set
         yield drawn
 
 

@@ -167,6 +167,7 @@ def test_decision_that_was_altered_is_found(tmp_path: Path) -> None:
     assert found.differences
 
 
+@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, where another test has loaded it
 def test_agent_that_was_opened_before_a_fork_says_so(tmp_path: Path) -> None:
     agent = Agent(tmp_path / "shop.db", **SHOP)
     reader, writer = os.pipe()
