@@ -29,13 +29,14 @@ CONTEXT: dict[str, Any] = {
     "device": ["phone", "desktop"], "age": float, "basket": float, "member": bool, "country": ["de", "fr", "us"],
 }  # fmt: skip
 KINDS = [
-    ("random", 3), ("bernoulli-ts", 3), ("lin-ts", 3), ("tide", 3), ("tide", 10), ("tide-5", 3), ("tide-5", 10),
+    ("random", 3), ("bernoulli-ts", 3), ("lin-ts", 3), ("tide", 3), ("tide", 10), ("tide-4", 3), ("tide-4", 10),
 ]  # fmt: skip
 
 
 def named(policy: str) -> Named:
-    """A policy by its name in these tables: `tide-5` is tide of version 5."""
-    return ("tide", {"version": 5}) if policy == "tide-5" else policy
+    """A policy by its name in these tables: `tide-5` is tide of version 5, `tide` that of today."""
+    id, _, version = policy.rpartition("-")
+    return ("tide", {"version": int(version)}) if id == "tide" else policy
 
 
 def visits(count: int) -> list[dict[str, Any]]:
