@@ -15,7 +15,7 @@ from tidepull.types import Context, Event, ProblemShape
 
 with compiling(lambda: None) as listener:
     for shape in (ProblemShape(3), ProblemShape(3, arm_dim=4)):
-        policy, rng = build_policy(("tide", {"version": 5}), shape, seed=1), np.random.default_rng(1)
+        policy, rng = build_policy("tide", shape, seed=1), np.random.default_rng(1)
         for t in range(40):
             seen = Context(arm_features=rng.normal(size=(3, 4)) if shape.arm_dim else None)
             policy.learn(Event(seen, policy.choose(seen), float(rng.normal())))
