@@ -97,14 +97,12 @@ def dump(snapshot: Snapshot) -> bytes:
         structure = json.dumps(_detach(snapshot, arrays)).encode()
     except RecursionError:
         raise SnapshotError("a snapshot must not contain itself") from None
-    parts = [len(structure).to_bytes(8, "little"), structure, *(_raw(array) for array in arrays)]
-    content = b"".join(parts)
-    return wrap(content)
+    return wrap(len(structure).to_bytes(8, "little"), structure, *(_raw(array) for array in arrays))
 
 
-def wrap(content: bytes) -> bytes:
-    """Content behind magic, format and checksum."""
-    return _MAGIC + bytes([FORMAT]) + _digest(content) + content
+def wrap(*content: bytes) -> bytes:
+    """Content, in one part or many, behind magic, format and checksum."""
+    return b"".join([_MAGIC, bytes([FORMAT]), _digest(*content), *content])
 
 
 def load(data: bytes) -> Snapshot:
@@ -189,8 +187,11 @@ def _same_value(left: Any, right: Any) -> bool:
     return type(left) is type(right) and bool(left == right)
 
 
-def _digest(content: bytes) -> bytes:
-    return blake2b(content, digest_size=_DIGEST).digest()
+def _digest(*content: bytes) -> bytes:
+    found = blake2b(digest_size=_DIGEST)
+    for part in content:
+        found.update(part)
+    return found.digest()
 
 
 def _raw(array: np.ndarray[Any, Any]) -> bytes:

@@ -125,8 +125,6 @@ class NetworkHypothesis:
         elif proposed != arm:
             self._encoder.amend(t, self._context(X), arm)
         features = self._encoder.pay(t, min(max(y, -_LARGEST), _LARGEST))
-        if self._encoder.rounds - self._encoder.oldest == 2 * self._window:
-            self._encoder.forget(self._window)
         if not self.awake:
             return math.nan
         row = np.concatenate([features, X[arm] if self._shared else self._codes[arm]], dtype=float)
@@ -213,6 +211,8 @@ class NetworkHypothesis:
             self._encoder.note(self._context(X), arm)
         else:
             self._encoder.decide(self._context(X), arm)
+        if self._encoder.rounds - self._encoder.oldest >= 2 * self._window:
+            self._encoder.forget(self._window)
 
     def _lesson(self, window: Window) -> Window:
         """The window with the network's features for context vectors, as far as both remember."""

@@ -129,6 +129,21 @@ def test_tide_memory_does_not_grow() -> None:
     assert max(sizes[50:]) <= max(sizes[:50])
 
 
+@pytest.mark.parametrize("rewarded", [True, False])
+def test_tide_memory_does_not_grow_when_rewards_come_late_or_never(rewarded: bool) -> None:
+    policy = tide(2, window=64)
+    rng = np.random.default_rng(0)
+    sizes = []
+    for t in range(0, 700, 7):
+        arms = [policy.choose(Context()) for _ in range(7)]
+        for i, arm in enumerate(arms if rewarded or t < 70 else []):
+            policy.learn(Event(Context(), arm, float(rng.normal()), t + i))
+        while policy.upkeep():
+            pass
+        sizes.append(len(policy.snapshot()["state"]["network"]["encoder"]["history"]["rewards"]))
+    assert max(sizes) <= 64 + 7
+
+
 def test_families_can_be_left_out_by_name() -> None:
     policy = tide(2, without=["fourier", "square", "seasons"])
     assert not {"fourier", "square", "seasons"} & set(policy.explain().families)
