@@ -17,9 +17,10 @@ from pathlib import Path
 import numpy as np
 
 from tidepull.bench.trial import run_trial
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.fourier import Fourier
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank
 
 

@@ -12,12 +12,13 @@ from scipy import stats
 from tests.hypotheses.test_kernels import EVERY, N_ARMS, Q, make, rounds
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import algebra, kernels
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.discounted import Discounted
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.last_event import LAST_ARM, LAST_REWARD, LastEvent
 from tidepull.hypotheses.last_success import LastSuccess
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Moment, blank
 from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.slices import finished

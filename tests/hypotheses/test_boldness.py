@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tidepull.hypotheses import kernels
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.boldness import boldness
 from tidepull.hypotheses.discounted import Discounted
 from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.filters import Blocks
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank
 from tidepull.hypotheses.spec import Hypothesis
 from tidepull.hypotheses.stationary import Stationary
@@ -78,7 +79,7 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
             t += 1
     moment, X = blank(t, N_ARMS), np.ones((N_ARMS, 1))
     draws = (
-        bank.draws(0, moment, X, False, rng, 6000)
+        bank.draws({0: 6000}, moment, X, False, rng)
         if together
         else np.array([bank.draw(0, moment, X, False, rng) for _ in range(6000)])
     )
@@ -107,7 +108,7 @@ def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> N
     won, lost = np.array([300.0, 100.0, 1.0]), np.array([100.0, 100.0, 0.0])
     rng = np.random.default_rng(2)
     wide, narrow = (
-        NoisePrior(narrowest=least).beta_draw(won, lost, rng, (20_000, 3), forgets=False).std(axis=0)
+        rng.beta(*NoisePrior(narrowest=least).beta(won, lost, forgets=False), size=(20_000, 3)).std(axis=0)
         for least in (1.0, 0.5)
     )
     np.testing.assert_allclose(narrow / wide, [0.5, 0.5, 1.0], rtol=0.03)
@@ -116,9 +117,8 @@ def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> N
 @pytest.mark.parametrize("narrowest", [0.5, 1.0])
 def test_beta_draws_are_finite_when_sums_of_rewards_exceed_their_numbers(narrowest: float) -> None:
     won, lost = np.array([7.0, -2.5]), np.array([-3.0, 4.0])
-    draws = NoisePrior(narrowest=narrowest).beta_draw(
-        won, lost, np.random.default_rng(0), (100, 2), forgets=True
-    )
+    prior, rng = NoisePrior(narrowest=narrowest), np.random.default_rng(0)
+    draws = np.array([prior.beta_draw(won, lost, rng, forgets=True) for _ in range(100)])
     assert ((draws >= -1) & (draws <= 1)).all()
     assert draws[:, 0].mean() > 0.9
     assert draws[:, 1].mean() < -0.5

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from tidepull.errors import SnapshotError
-from tidepull.hypotheses.bank import NoisePrior
 from tidepull.hypotheses.discounted import DISCOUNTS, Discounted
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Filter, Layout, affordable, fixed, growing
 from tidepull.hypotheses.fourier import Fourier, same_peak
 from tidepull.hypotheses.last_event import LAST_ARM, LAST_REWARD, LastEvent
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.spec import ADDED_SINE, SINE, SQUARE, Hypothesis, Spec
 from tidepull.hypotheses.square import Square

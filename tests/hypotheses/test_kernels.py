@@ -10,7 +10,7 @@ import pytest
 from scipy import stats
 
 from tidepull.hypotheses import kernels
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.calendar import Calendar
 from tidepull.hypotheses.clock import Swing, Switch
 from tidepull.hypotheses.discounted import Discounted
@@ -20,6 +20,7 @@ from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.last_event import LAST_ARM, LAST_REWARD, LastEvent
 from tidepull.hypotheses.last_success import LAST_SUCCESS, LastSuccess
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Moment, blank
 from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.slices import finished

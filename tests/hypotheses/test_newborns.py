@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from tidepull.hypotheses import seek
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Layout, Newborn, Rounds, Window
 from tidepull.hypotheses.fourier import DRIFTING, Fourier
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import columns
 from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.slices import Pieces, finished

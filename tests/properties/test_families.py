@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
 from tidepull.hypotheses import kernels
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.calendar import Calendar, Cells
 from tidepull.hypotheses.clock import Swing, Switch
 from tidepull.hypotheses.discounted import Discounted
@@ -20,6 +20,7 @@ from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.last_event import LAST_ARM, LastEvent
 from tidepull.hypotheses.last_success import LAST_SUCCESS, LastSuccess
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Moment, blank, columns
 from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Hypothesis, Spec

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import kernels
-from tidepull.hypotheses.boldness import boldness
+from tidepull.hypotheses.draws import together
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.kernels import Bank
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Moment, columns
 from tidepull.hypotheses.slices import Pieces, finished, ranges
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
@@ -26,8 +26,6 @@ from tidepull.types import BoolArray, FloatArray, Snapshot
 _LARGEST_REFACTORED = 3
 """Blocks of up to so many features are factored afresh in every round; it is cheaper than rotating."""
 _STEPS_OF_A_ROUND = 30
-_LEAST = 1e-3
-"""Of the parameters of a Beta distribution."""
 _STEPS_OF_A_NUMBER = 2
 """Memory that is filled for the first time: a page of it takes as long as a thousand products."""
 _FILLED_AT_ONCE = 30_000
@@ -35,69 +33,6 @@ _LEARNT = ("ridge", "a", "b", "stamp", "vec", "mat")
 """What models learn; all else in the bank follows from who sits where."""
 _LONG = {"stamp": "block_at", "vec": "vec_at", "mat": "mat_at"}
 """What lies slot after slot, and where each slot begins."""
-
-
-@dataclass(frozen=True, slots=True)
-class NoisePrior:
-    """Inverse gamma prior (a0, b0) of the noise, how much of what was learnt of it is kept in each round,
-    and the prior standard deviation of an arm's expected reward, all in units of standardised reward.
-
-    It is smaller where every arm has weights of its own on the context: each of arms x coordinates weights
-    asks to be tried out, and with a wide prior most rounds would go into that. For the same reason draws of
-    weights on the context have `boldness` times the posterior's standard deviation: contexts that vary
-    try weights out by themselves. Where they do not, an arm is drawn more boldly the less is known of it beside
-    the others, up to `boldest`; `plays` is c of `boldness.py`. Without context, draws of arms that are known have
-    down to `narrowest` times the posterior's standard deviation, and never more than that."""
-
-    a0: float = 1.0
-    b0: float = 0.1
-    memory: float = 0.995
-    reward_std: float = 1.0
-    own_context_std: float = 0.7
-    boldness: float = 0.5
-    boldest: float = 0.5
-    plays: float = 1.0
-    narrowest: float = 1.0
-    least_noise: float = 0.003
-    most_noise: float = 1.0
-
-    def ridge(self, noise: FloatArray, own_context: BoolArray) -> FloatArray:
-        """lam0 = s2 / tau^2, so that an arm never seen has the prior variance tau^2 whatever the noise."""
-        return np.asarray(np.clip(noise, self.least_noise, self.most_noise) / self.variance(own_context))
-
-    def bold(self, leverages: FloatArray) -> FloatArray | float:
-        """The factor on the width of draws of every arm where there is a context."""
-        if self.boldest <= self.boldness:
-            return self.boldness
-        return boldness(leverages, least=self.boldness, most=self.boldest, plays=self.plays)
-
-    def narrow(self, leverages: FloatArray, *, forgets: bool) -> FloatArray | float:
-        """The factor where there is none. Who forgets cannot be misled for longer than he remembers."""
-        if self.narrowest == 1.0:
-            return 1.0
-        return boldness(leverages, least=self.narrowest, most=1.0, plays=1.0 if forgets else 2.0)
-
-    def beta_draw(
-        self,
-        won: FloatArray,
-        lost: FloatArray,
-        rng: np.random.Generator,
-        size: tuple[int, int] | None = None,
-        *,
-        forgets: bool,
-    ) -> FloatArray:
-        """Expected rewards of arms, -1 to 1, from numbers of successes and failures: Beta draws, so much narrower."""
-        if self.narrowest < 1.0:
-            won, lost = np.maximum(won, 0), np.maximum(lost, 0)
-            narrower = self.narrow(1 / (1 + won + lost), forgets=forgets) ** 2
-            won, lost = won / narrower, lost / narrower
-        # Until a change of units is worked in, sums of rewards may exceed their numbers.
-        a, b = np.maximum(1 + won, _LEAST), np.maximum(1 + lost, _LEAST)
-        return np.asarray(2 * rng.beta(a, b, size=size) - 1)
-
-    def variance(self, own_context: BoolArray) -> FloatArray:
-        """tau^2."""
-        return np.where(own_context, self.own_context_std, self.reward_std) ** 2
 
 
 class HypothesisBank:
@@ -322,31 +257,13 @@ class HypothesisBank:
         )
 
     def draws(
-        self, m: int, moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator, count: int
+        self, found: Mapping[int, int], moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator
     ) -> FloatArray:
-        """So many independent draws as `draw` makes them, one a row."""
-        bank, n_arms = self.arrays, self.layout.n_arms
+        """Under each of some slots so many independent draws as `draw` makes them, one a row."""
         if self.layout.shared:
-            return np.array([self.draw(m, moment, X, binary, rng) for _ in range(count)])
-        if binary and bank.dim[m] == 1:
-            won, lost = np.empty(n_arms), np.empty(n_arms)
-            kernels.counts(bank, m, moment.t, moment.notes, won, lost)
-            return self.prior.beta_draw(
-                np.maximum(won, 0),
-                np.maximum(lost, 0),
-                rng,
-                (count, n_arms),
-                forgets=bool(bank.discount[m] < 1),
-            )
-        std = np.sqrt(bank.b[m] / rng.gamma(bank.a[m], size=(count, 1)))
-        means, leverages = self.outlook(m, moment, X)
-        bold = (
-            self.prior.bold(leverages)
-            if bank.contextual[m]
-            else self.prior.narrow(leverages, forgets=bool(bank.discount[m] < 1))
-        )
-        noise = rng.standard_normal((count, n_arms))
-        return np.asarray(means + std * bold * np.sqrt(leverages) * noise)
+            slots = [m for m, count in found.items() for _ in range(count)]
+            return np.array([self.draw(m, moment, X, binary, rng) for m in slots])
+        return together(self.arrays, self.prior, found, moment, X, binary, rng)
 
     def _apart(
         self, m: int, moment: Moment, X: FloatArray, rng: np.random.Generator

@@ -10,7 +10,6 @@ import math
 import numpy as np
 
 from tidepull.hypotheses import runs
-from tidepull.hypotheses.bank import NoisePrior
 from tidepull.hypotheses.family import Family, Filter, Layout, Told, Window
 from tidepull.hypotheses.filters import (
     RIDGE,
@@ -20,6 +19,7 @@ from tidepull.hypotheses.filters import (
     checked_arrays,
     misled,
 )
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.runs import NOBODY, Runs
 from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.types import FloatArray, IntArray, Snapshot

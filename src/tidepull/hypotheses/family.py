@@ -18,7 +18,7 @@ from tidepull.hypotheses.spec import Hypothesis, Spec
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 if TYPE_CHECKING:
-    from tidepull.hypotheses.bank import NoisePrior
+    from tidepull.hypotheses.noise import NoisePrior
 
 _LARGEST_SLOT = 2_000_000
 

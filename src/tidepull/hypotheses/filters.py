@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.hypotheses.bank import NoisePrior
 from tidepull.hypotheses.family import Layout
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.types import FloatArray, Snapshot
 
 NOISE = NoisePrior()

@@ -319,8 +319,8 @@ def replay(
         )  # fmt: skip
 
 
-@compiled
-def outlook(
+@inlined
+def _outlook(
     bank: Bank,
     m: int,
     t: int,
@@ -329,10 +329,13 @@ def outlook(
     X: FloatArray,
     means: FloatArray,
     leverages: FloatArray,
+    tau: FloatArray,
+    phi: FloatArray,
+    z: FloatArray,
+    U: FloatArray,
 ) -> None:
     """Mean and leverage of every arm under hypothesis m, where arms have blocks of their own."""
     d = bank.dim[m]
-    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
     cell, width = locate(bank, m, t, notes, tau)
     n_arms = means.shape[0]
     for k in range(n_arms):
@@ -345,12 +348,17 @@ def outlook(
             means[k], leverages[k] = _open(bank, m, cell * n_arms + k, t, U, z, phi)
 
 
-@compiled
-def counts(
-    bank: Bank, m: int, t: int, notes: FloatArray, successes: FloatArray, failures: FloatArray
+@inlined
+def _counts(
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    successes: FloatArray,
+    failures: FloatArray,
+    tau: FloatArray,
 ) -> None:
     """Discounted successes and failures of every arm under a hypothesis of one feature (binary rewards)."""
-    tau = np.empty(MAX_WIDTH)
     cell, _ = locate(bank, m, t, notes, tau)
     n_arms = successes.shape[0]
     for k in range(n_arms):
@@ -358,6 +366,91 @@ def counts(
         decay = _decay(bank, m, block, t)
         n, s = decay * bank.mat[bank.mat_at[m] + block], decay * bank.vec[bank.vec_at[m] + block]
         successes[k], failures[k] = 0.5 * (n + s), 0.5 * (n - s)
+
+
+@compiled
+def outlook(
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    each: FloatArray,
+    X: FloatArray,
+    means: FloatArray,
+    leverages: FloatArray,
+) -> None:
+    """`_outlook` of one hypothesis."""
+    d = bank.dim[m]
+    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
+    _outlook(bank, m, t, notes, each, X, means, leverages, tau, phi, z, U)
+
+
+@inlined
+def _bold(leverages: FloatArray, least: float, most: float, plays: float, factors: FloatArray) -> None:
+    """`boldness`; factors may lie where leverages do."""
+    known = 0.0
+    for k in range(leverages.shape[0]):
+        known += 1 / leverages[k]
+    scale = plays * math.log1p(known / leverages.shape[0] / 4)
+    for k in range(leverages.shape[0]):
+        factors[k] = min(max(math.sqrt(scale * leverages[k]), least), most)
+
+
+@inlined
+def _narrowed(won: FloatArray, lost: FloatArray, narrowest: float, plays: float, factors: FloatArray) -> None:
+    """`NoisePrior.beta`: counts become the parameters of Beta distributions."""
+    for k in range(won.shape[0]):
+        won[k], lost[k] = max(won[k], 0.0), max(lost[k], 0.0)
+        factors[k] = 1 / (1 + won[k] + lost[k])
+    _bold(factors, narrowest, 1.0, plays, factors)
+    for k in range(won.shape[0]):
+        won[k], lost[k] = 1 + won[k] / factors[k] ** 2, 1 + lost[k] / factors[k] ** 2
+
+
+@compiled
+def prospects(
+    bank: Bank,
+    slots: IntArray,
+    t: int,
+    notes: FloatArray,
+    each: FloatArray,
+    X: FloatArray,
+    binary: bool,
+    widths: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+) -> None:
+    """What draws of every arm are made of, a row for each of some hypotheses: both parameters of a Beta distribution
+    where there is one feature and rewards are binary, else the mean and the standard deviation for s2 = 1.
+
+    `widths` are boldness, boldest, plays and narrowest of `NoisePrior`."""
+    most = 1
+    for m in slots:
+        most = max(most, bank.dim[m])
+    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(most), np.empty(most), np.empty((most, most))
+    factors = np.empty(first.shape[1])
+    for i in range(slots.shape[0]):
+        m = slots[i]
+        plays = 1.0 if bank.discount[m] < 1 else 2.0  # who forgets cannot be misled for long
+        if binary and bank.dim[m] == 1:
+            _counts(bank, m, t, notes, first[i], second[i], tau)
+            _narrowed(first[i], second[i], widths[3], plays, factors)
+            continue
+        _outlook(bank, m, t, notes, each, X, first[i], second[i], tau, phi, z, U)
+        if not bank.contextual[m]:
+            _bold(second[i], widths[3], 1.0, plays, factors)
+        else:
+            _bold(second[i], widths[0], max(widths[0], widths[1]), widths[2], factors)
+        for k in range(factors.shape[0]):
+            second[i, k] = factors[k] * math.sqrt(second[i, k])
+
+
+@compiled
+def counts(
+    bank: Bank, m: int, t: int, notes: FloatArray, successes: FloatArray, failures: FloatArray
+) -> None:
+    """`_counts` of one hypothesis."""
+    _counts(bank, m, t, notes, successes, failures, np.empty(MAX_WIDTH))
 
 
 @compiled

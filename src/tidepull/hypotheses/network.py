@@ -16,8 +16,9 @@ import numpy as np
 
 from tidepull.encoders.recurrent import RecurrentEncoder
 from tidepull.errors import TrainingError
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.family import Family, Layout, Window
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank, columns
 from tidepull.hypotheses.slices import STEPS, Pieces
 from tidepull.hypotheses.stationary import Stationary

@@ -10,7 +10,6 @@ from dataclasses import replace
 import numpy as np
 
 from tidepull.hypotheses import particles
-from tidepull.hypotheses.bank import NoisePrior
 from tidepull.hypotheses.family import Family, Filter, Layout, Told, Window
 from tidepull.hypotheses.filters import (
     RIDGE,
@@ -20,6 +19,7 @@ from tidepull.hypotheses.filters import (
     checked_arrays,
     misled,
 )
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.particles import NOBODY, Particles
 from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.types import FloatArray, Snapshot

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Layout, Newborn, growing
 from tidepull.hypotheses.fourier import Fourier
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank, columns
 from tidepull.hypotheses.slices import finished
 from tidepull.hypotheses.square import Square

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.hypotheses.bank import NoisePrior
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Layout
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.policies.tide import TideParameters
 
 

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 
 from tidepull.building import build_policy
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.changes import RunFilter
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.filters import Blocks
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import columns
 from tidepull.hypotheses.slices import finished
 from tidepull.hypotheses.stationary import Stationary

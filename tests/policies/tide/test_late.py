@@ -9,11 +9,12 @@ import pytest
 
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.discounted import Discounted
 from tidepull.hypotheses.family import Layout, Rounds, Window
 from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.last_event import LAST_ARM, LAST_REWARD
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank, columns
 from tidepull.hypotheses.scan import sine_evidence, square_evidence
 from tidepull.hypotheses.spec import Hypothesis

@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.discounted import Discounted
 from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.last_success import LAST_SUCCESS, LastSuccess, LastSuccessMemory
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Memory, columns, standardised
 from tidepull.hypotheses.slices import finished
 from tidepull.policies.tide.context import ContextMap

@@ -21,10 +21,11 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tidepull.hypotheses.bank import HypothesisBank, NoisePrior
+from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Filter, Layout, Window
 from tidepull.hypotheses.network import NetworkHypothesis, too_many_arms
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Memory, Moment, blank, in_units
 from tidepull.hypotheses.slices import Pieces
 from tidepull.policies.choice import best_shares
@@ -176,8 +177,7 @@ class Tide:
         resting = self._resting(noted.time)
         found = self._mixture.picks(self._rng, self._explore(noted), resting, draws, self._camps())
         now = self._standard(noted)
-        drawn = [self._draws(m, now, X, count) for m, count in found.items()]
-        scores = drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
+        scores = self._draws(found, now, X)
         if context.available is not None:
             scores[:, ~context.available] = -np.inf
         arm = pick(best_shares(scores, None))
@@ -222,11 +222,14 @@ class Tide:
             return self._drawn_beside(m - self._bank.size, now.t, X, binary)
         return self._bank.draw(m, now, X, binary, self._rng)
 
-    def _draws(self, m: int, now: Moment, X: FloatArray, count: int) -> FloatArray:
-        """So many of them, one a row."""
-        if m >= self._bank.size:
-            return np.array([self._draw(m, now, X) for _ in range(count)])
-        return self._bank.draws(m, now, X, self._scale.units.binary, self._rng, count)
+    def _draws(self, found: dict[int, int], now: Moment, X: FloatArray) -> FloatArray:
+        """So many of them under each slot, in the order of slots, one a row."""
+        size, binary = self._bank.size, self._scale.units.binary
+        inside = {m: count for m, count in found.items() if m < size}
+        beside = [m for m, count in found.items() if m >= size for _ in range(count)]
+        drawn = [self._bank.draws(inside, now, X, binary, self._rng)] if inside else []
+        drawn += [self._draw(m, now, X)[None] for m in beside]
+        return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
 
     def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
         """The arm of the round that began is known."""
