@@ -9,6 +9,7 @@ import tidepull
 
 _SECOND = """
 import numpy as np
+import tidepull
 from tidepull.building import build_policy
 from tidepull.encoders import compiling
 from tidepull.types import Context, Event, ProblemShape
@@ -21,6 +22,12 @@ with compiling(lambda: None) as listener:
             policy.learn(Event(seen, policy.choose(seen), float(rng.normal())))
             while policy.upkeep():
                 pass
+    for context in ({}, {"age": float}):
+        agent = tidepull.Agent.memory(arms=["a", "b"], context=context)
+        for t in range(40):
+            decision = agent.choose({"age": 30.0 + t} if context else {})
+            agent.reward(decision.id, float(t % 2))
+        agent.close()
 print("compiled" if listener.seen else "found all")
 """
 

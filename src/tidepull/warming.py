@@ -43,7 +43,12 @@ def _play(policy: Named, shape: ProblemShape, binary: bool) -> None:
         observation = rng.normal(size=shape.observation_dim) if shape.observation_dim else None
         features = rng.normal(size=(shape.n_arms, shape.arm_dim)) if shape.arm_dim else None
         context = Context(observation, features, time=1.7e9 + 3000.0 * t)
-        arm = learner.choose(context)
+        # An agent decides by shares.
+        arm = (
+            learner.choose_by(context, 2, lambda shares: int(np.argmax(shares)))
+            if t % 2
+            else learner.choose(context)
+        )
         swing = np.sin(t / 2 + arm) + 0.3 * rng.normal()
         learner.learn(Event(context, arm, float(swing > 0) if binary else float(swing)))
         while learner.upkeep():
