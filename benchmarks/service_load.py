@@ -39,7 +39,7 @@ FIELDS = {
 }  # fmt: skip
 ARMS = [f"arm {k}" for k in range(5)]
 BATCH = 50
-POLICIES = ["none", "bernoulli-ts", "tide 4", "tide 5"]
+POLICIES = ["none", "bernoulli-ts", "tide"]
 
 
 def visit(rng: random.Random) -> dict[str, Any]:

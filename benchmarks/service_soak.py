@@ -78,7 +78,7 @@ class Soak:
     async def made(self) -> None:
         """All agents, and nothing of that is timed."""
         for n, name in enumerate(self.names):
-            policy: Any = {"id": "tide", "parameters": {"version": 5}} if n % 5 == 0 else "bernoulli-ts"
+            policy = "tide" if n % 5 == 0 else "bernoulli-ts"
             body = {"name": name, "arms": ["a", "b", "c"], "context": FIELDS, "policy": policy, "seed": n}
             await self.ask("make", "POST", "/v1/agents", body)
         assert not self.errors

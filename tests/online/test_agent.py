@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pytest
 
 from tests.online.worlds import SHOP, START, serve, visit, worth
+from tidepull import snapshots
 from tidepull.errors import (
     ArmError,
     ContextError,
@@ -20,6 +22,7 @@ from tidepull.errors import (
     LedgerError,
     ParameterError,
     RewardError,
+    SnapshotError,
     WrongStoreError,
 )
 from tidepull.online.agent import Agent
@@ -257,7 +260,7 @@ def test_grown_tide_is_in_the_state_of_one_that_had_the_room_from_the_start() ->
         serve(agent, 0, 70)
         agent.add("pink", at=START)
         agent.add("grey", at=START)
-    left, right = (one._desk.mind.learning.snapshot()["policy"]["state"] for one in (narrow, wide))
+    left, right = (one._desk.mind.learning.take()()["policy"]["state"] for one in (narrow, wide))
     for name in ("bank", "scale", "trail", "memories", "contexts"):
         assert difference(left[name], right[name], name) is None
 
@@ -352,10 +355,51 @@ def test_rollback_forgets_what_was_learnt_since_and_keeps_arms() -> None:
     agent.rollback(START + 300.0 * 59.5)
     twin.add("pink")
     assert agent.arms[-1] == "pink"
-    states = [one._desk.mind.learning.snapshot() for one in (agent, twin)]
+    states = [one._desk.mind.learning.take()() for one in (agent, twin)]
     assert str(states[0]) == str(states[1])
     assert agent.reward("visit 99", 1.0)  # recorded, and not learnt
-    assert str(agent._desk.mind.learning.snapshot()) == str(states[1])
+    assert str(agent._desk.mind.learning.take()()) == str(states[1])
+
+
+def test_agent_decides_while_a_snapshot_is_sealed_and_the_decision_is_not_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    agent = Agent(tmp_path / "shop.db", **{**SHOP, "upkeep": "manual"})
+    serve(agent, 0, 30)
+    rounds, sealed = agent._desk.mind.decisions, snapshots.checksum
+
+    def meanwhile(content: Any) -> str:
+        other = threading.Thread(target=agent.choose, args=(visit(31),), daemon=True)
+        other.start()
+        other.join(20)
+        assert not other.is_alive(), "it waits for the snapshot"
+        return sealed(content)
+
+    monkeypatch.setattr(snapshots, "checksum", meanwhile)
+    agent.save()
+    ledger = agent._desk.ledger
+    assert snapshots.load(ledger.snapshot(ledger.snapshots()[0]))["decisions"] == rounds
+    assert agent._desk.mind.decisions == rounds + 1
+    agent.close()
+
+
+def test_agent_goes_on_when_a_snapshot_could_not_be_sealed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    agent = shop(upkeep="manual")
+    serve(agent, 0, 30)
+
+    def damaged(_: Any) -> str:
+        raise SnapshotError("numbers that are not finite")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(snapshots, "checksum", damaged)
+        with pytest.raises(SnapshotError, match="not finite"):
+            agent.save()
+    before = len(agent._desk.ledger.snapshots())
+    agent.choose(visit(31))
+    agent.save()
+    assert len(agent._desk.ledger.snapshots()) == before + 1
 
 
 def test_clock_that_goes_back_is_noted() -> None:

@@ -126,5 +126,5 @@ def test_restarted_agent_decides_as_one_that_was_not(tmp_path: Path) -> None:
     with Agent(tmp_path / "menu.db", upkeep="manual", now=lambda: 1.7e9) as agent:
         made += live(agent, 25, 40)
         assert made == expected
-        assert difference(agent._desk.mind.snapshot(), twin._desk.mind.snapshot()) is None
+        assert difference(agent._desk.mind.take()(), twin._desk.mind.take()()) is None
         assert agent.check().sound

@@ -114,8 +114,8 @@ def test_nothing_is_lost_or_doubled_when_many_threads_are_killed(place: str, tmp
         audit(place, said)
     with Agent(place) as agent:
         assert agent._desk.ledger.snapshots()
-        from_snapshot = agent._desk.mind.snapshot()
+        from_snapshot = agent._desk.mind.take()()
         agent._desk.ledger.drop_snapshots(0)
     with Agent(place, read_only=True) as agent:
         assert agent._desk.mind.differences == 0
-        assert str(agent._desk.mind.snapshot()) == str(from_snapshot)
+        assert str(agent._desk.mind.take()()) == str(from_snapshot)

@@ -204,7 +204,7 @@ class AgentMachine(RuleBasedStateMachine):
         self.agent.close()
         self.agent = Agent(self.folder / "a.db", upkeep="inline", snapshot_every=15)
         assert self.agent._desk.mind.differences == 0
-        learnt, by_twin = (one._desk.mind.learning.snapshot() for one in (self.agent, self.twin))
+        learnt, by_twin = (one._desk.mind.learning.take()() for one in (self.agent, self.twin))
         assert difference(learnt, by_twin, "learning") is None
 
     @invariant()

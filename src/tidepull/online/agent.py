@@ -17,7 +17,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
 
-from tidepull import snapshots
 from tidepull.errors import (
     LedgerError,
     ParameterError,
@@ -456,9 +455,9 @@ class Agent:
         """Take a snapshot now, so that a restart need not repeat what came before."""
         with self._lock:
             self._ready()
-            record, taken = self._desk.snapshot()
+            record, written = self._desk.take()
         self._desk.flush(record.seq)
-        self._desk.ledger.save(record.seq, record.at, snapshots.dump(taken))
+        self._desk.ledger.save(record.seq, record.at, written())
         if self.settings.retain is not None:
             with self._lock:
                 self._desk.drop_old_contexts()

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
 import numpy as np
 
+from tidepull import snapshots
 from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
 from tidepull.online.clock import Clock
 from tidepull.online.decisions import Decisions, Known
@@ -356,13 +357,17 @@ class Desk:
         with self._step():
             self.mind.slice()
 
-    def snapshot(self) -> tuple[Record, Snapshot]:
-        """A snapshot, and the record of having taken it."""
+    def take(self) -> tuple[Record, Callable[[], bytes]]:
+        """The record of having taken a snapshot, and the call that makes bytes of it: others may decide meanwhile."""
         with self._step():
-            taken = self.mind.snapshot()
+            taken = self.mind.take()
             record = self._append(Kind.SNAPSHOT, self._stamp(None))
             self.saved = record.seq
-            return record, taken
+            return record, lambda: self._written(taken)
+
+    def _written(self, taken: Callable[[], Snapshot]) -> bytes:
+        with self._step():
+            return snapshots.dump(taken())
 
     def drop_old_contexts(self) -> None:
         """What `retain` says, as far as no restart needs it."""

@@ -6,7 +6,7 @@ It is the part that a rollback takes back, and that is built anew when more arms
 from __future__ import annotations
 
 import copy
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -198,18 +198,20 @@ class Learning:
         fresh.policy = fresh._built(self.schema)
         return fresh
 
-    def snapshot(self) -> Snapshot:
-        """The whole state; work under way starts anew, here too."""
+    def take(self) -> Callable[[], Snapshot]:
+        """The whole state as it is now, made ready for saving by the call that is returned; work under way starts
+        anew, here too."""
         schema = None if self.schema is None else self.schema.plain()
-        return {
+        policy = None if self.policy is None else self.policy.take()
+        taken = {
             "schema": schema,
             "guessed": self.schema is not None and self.schema.guessed,
             "seen": copy.deepcopy(self.seen),
             "early": copy.deepcopy(self.early),
             "first_round": self.first_round,
             "unsure": self._unsure,
-            "policy": None if self.policy is None else self.policy.snapshot(),
         }
+        return lambda: {**taken, "policy": None if policy is None else policy()}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -150,7 +150,7 @@ class Mind:
                 while grown.policy.rounds + grown.first_round <= choice.round:
                     grown.repeat(choice, record.at)  # more than once where decisions before it were removed
             elif record.kind is Kind.SNAPSHOT:
-                grown.snapshot()
+                grown.take()
             elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
                 frozen = record.kind is Kind.FREEZE
             elif record.kind in (Kind.REWARD, Kind.DUE) and not frozen and self._teaches(record):
@@ -178,7 +178,7 @@ class Mind:
         elif record.kind in (Kind.REWARD, Kind.DUE):
             self._learn_again(record, ledger)
         elif record.kind is Kind.SNAPSHOT:
-            self.learning.snapshot()
+            self.learning.take()
         else:
             self._apply_plain(record, ledger, record.slices)
 
@@ -241,12 +241,13 @@ class Mind:
         wanted = self.settings.control_arm
         self._control_place = 0 if wanted is None else [arm[0] for arm in founders].index(wanted)
 
-    def snapshot(self) -> Snapshot:
-        """The whole state; work under way starts anew, here too."""
-        return {
+    def take(self) -> Callable[[], Snapshot]:
+        """The whole state as it is now, made ready for saving by the call that is returned; work under way starts
+        anew, here too."""
+        learning = self.learning.take()
+        taken = {
             "format": FORMAT,
             "arms": self.arms.plain(),
-            "learning": self.learning.snapshot(),
             "frozen": self.frozen,
             "latest": self.latest,
             "decisions": self.decisions,
@@ -254,6 +255,7 @@ class Mind:
             "due": self.due,
             "erased": [list(span) for span in self.erased],
         }
+        return lambda: {**taken, "learning": learning()}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""

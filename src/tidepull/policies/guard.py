@@ -109,7 +109,12 @@ class Guarded:
 
     def snapshot(self) -> Snapshot:
         """The whole state, sealed: with what it belongs to, and a checksum."""
-        taken: Snapshot = self._alone(lambda: self._seal.close(self._inner, self._rounds))
+        return self.take()()
+
+    def take(self) -> Callable[[], Snapshot]:
+        """The same in two steps: the state is taken now, and sealed by the call that is returned, wherever that is
+        made."""
+        taken: Callable[[], Snapshot] = self._alone(lambda: self._seal.take(self._inner, self._rounds))
         return taken
 
     def restore(self, snapshot: Snapshot) -> None:

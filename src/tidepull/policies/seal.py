@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
@@ -34,19 +35,22 @@ class Seal:
             "shape": asdict(shape),
         }
 
-    def close(self, policy: Policy, rounds: Rounds) -> Snapshot:
-        """A sealed snapshot of a policy and its rounds."""
+    def take(self, policy: Policy, rounds: Rounds) -> Callable[[], Snapshot]:
+        """A snapshot of a policy and its rounds as they are now. The call that is returned checks and seals it, which
+        takes several times as long and needs the policy no more."""
         if not hasattr(policy, "snapshot"):
             raise SnapshotError(f"{self.id} has no snapshot(), so its state cannot be saved")
-        state = policy.snapshot()
-        if (name := _not_finite(policy, state)) is not None:
-            raise SnapshotError(f"{self.id} cannot be saved: its '{name}' holds numbers that are not finite")
         content = {
             **self._marks,
             "rounds": rounds.begun,
             "unfinished": rounds.unfinished,
-            "state": state,
+            "state": policy.snapshot(),
         }
+        return lambda: self._close(policy, content)
+
+    def _close(self, policy: Policy, content: Snapshot) -> Snapshot:
+        if (name := _not_finite(policy, content["state"])) is not None:
+            raise SnapshotError(f"{self.id} cannot be saved: its '{name}' holds numbers that are not finite")
         return {**content, "checksum": snapshots.checksum(content)}
 
     def open(self, snapshot: Any) -> tuple[Snapshot, Rounds]:
