@@ -1,6 +1,6 @@
 """What a round costs, and how long a caller waits at the worst: `choose`, `learn` and slices of `upkeep`.
 
-    python -m benchmarks.tails [--rounds 20000] [--policies "tide, version 5"] [--out results/tails.csv]
+    python -m benchmarks.tails [--rounds 20000] [--policies tide] [--out results/tails.csv]
 
 Every call is timed in processor time of its thread, so that other work on the machine does not count, but for
 the caches that it takes. Kernels are compiled before.
@@ -37,8 +37,9 @@ FIELDS = (
 )
 World = Callable[[int, np.random.Generator], tuple[Context, np.ndarray[Any, Any]]]
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
-    "tide": ("tide", {"version": 4}),
+    "tide": ("tide", {}),
     "tide, version 5": ("tide", {"version": 5}),
+    "tide, version 4": ("tide", {"version": 4}),
     "bernoulli-ts": ("bernoulli-ts", {}),
     "lin-ts": ("lin-ts", {}),
     "rnlps": ("rnlps", {}),
@@ -104,8 +105,9 @@ WORLDS: dict[str, tuple[ProblemShape, World]] = {
     "many vectors": (ProblemShape(1000, arm_dim=20), many_vectors),
 }
 CASES = [
-    *((world, policy) for policy in ("tide, version 5", "tide") for world in ("arms", "vectors", "labels")),
-    *((world, "tide, version 5") for world in ("hours", "shop", "many", "many vectors")),
+    *((world, "tide") for world in ("arms", "vectors", "labels", "hours", "shop", "many", "many vectors")),
+    *((world, "tide, version 5") for world in ("arms", "vectors", "labels", "hours", "shop")),
+    *((world, "tide, version 4") for world in ("arms", "vectors", "labels")),
     ("arms", "bernoulli-ts"),
     ("many", "bernoulli-ts"),
     ("many vectors", "lin-ts"),

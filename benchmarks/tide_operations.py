@@ -27,7 +27,7 @@ from tidepull.policies.tide.policy import Tide
 from tidepull.threads import one_blas_thread
 from tidepull.types import Event
 
-POLICY = "tide, version 5"
+POLICY = "tide"
 HEAD = (
     "| world | hypotheses | operations | blocks touched | bank | kernel | of BLAS | of reading |\n"
     "|---|---:|---:|---:|---:|---:|---:|---:|"

@@ -1,6 +1,6 @@
 """Where the microseconds of a decision and its reward go in `tide`, in the layout of an agent with five fields.
 
-    python -m benchmarks.tide_parts [--version 5] [--rounds 2500]
+    python -m benchmarks.tide_parts [--version 8] [--rounds 2500]
 
 Plays the world `shop` of `benchmarks/tails.py` as an agent does: shares by 32 draws, then the reward. Every part is
 timed in processor time, the median of the second half of the rounds is told. Timing a part costs about half a
@@ -77,7 +77,7 @@ def played(version: int, rounds: int) -> list[dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--version", type=int, default=5)
+    parser.add_argument("--version", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=2500)
     given = parser.parse_args()
     with one_blas_thread():
