@@ -100,7 +100,7 @@ def million() -> str:
     columns = [
         "policy", "events", "ms an event (after a quarter, at the end)", "MB (after a quarter, at the end)",
         "bytes on disk for each further event", "restart from a fresh snapshot",
-        "from the one before (records to repeat)", "without any",
+        "from an older one (records to repeat)", "without any",
     ]  # fmt: skip
     return (
         "**Many events** through one agent on disk, half decisions, half rewards, a hundred of each to a commit, with "
