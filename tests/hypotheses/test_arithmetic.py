@@ -44,12 +44,11 @@ class Given:
     def __init__(self, gamma: float, normals: FloatArray) -> None:
         self._gamma, self._normals = gamma, normals
 
-    def gamma(self, a: float) -> float:
-        return self._gamma
+    def gamma(self, a: float, size: tuple[int, int] | None = None) -> Any:
+        return self._gamma if size is None else np.full(size, self._gamma)
 
-    def standard_normal(self, n: int) -> FloatArray:
-        assert n == len(self._normals)
-        return self._normals.copy()
+    def standard_normal(self, size: Any) -> FloatArray:
+        return self._normals.copy().reshape(size)
 
 
 def dense(

@@ -231,30 +231,20 @@ class HypothesisBank:
         s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the boldness where there is a context (of each
         arm its own, if some may be bolder); Beta-Bernoulli for one feature and binary rewards.
         """
-        bank, n_arms = self.arrays, self.layout.n_arms
-        if binary and bank.dim[m] == 1 and not self.layout.shared:
-            won, lost = np.empty(n_arms), np.empty(n_arms)
-            kernels.counts(bank, m, moment.t, moment.notes, won, lost)
-            return self.prior.beta_draw(
-                np.maximum(won, 0), np.maximum(lost, 0), rng, forgets=bool(bank.discount[m] < 1)
-            )
+        if not self.layout.shared:
+            draws: FloatArray = together(self.arrays, self.prior, {m: 1}, moment, X, binary, rng)[0]
+            return draws
+        bank = self.arrays
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
+        noise = rng.standard_normal(int(bank.dim[m]))
         if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
-            means, errors, leverages = self._apart(m, moment, X, rng)
+            means, errors, leverages = (np.empty(len(X)) for _ in range(3))
+            kernels.shared_outlook(bank, m, moment.t, moment.notes, X, noise, means, errors, leverages)
             return np.asarray(means + std * self.prior.bold(leverages) * errors)
         std *= self.prior.boldness if bank.contextual[m] else 1.0
-        if self.layout.shared:
-            draws = np.empty(len(X))
-            noise = std * rng.standard_normal(int(bank.dim[m]))
-            kernels.shared_draw(bank, m, moment.t, moment.notes, X, noise, draws)
-            return draws
-        means, leverages = self.outlook(m, moment, X)
-        errors = std * np.sqrt(leverages) * rng.standard_normal(n_arms)
-        return means + (
-            errors
-            if bank.contextual[m]
-            else self.prior.narrow(leverages, forgets=bool(bank.discount[m] < 1)) * errors
-        )
+        drawn = np.empty(len(X))
+        kernels.shared_draw(bank, m, moment.t, moment.notes, X, std * noise, drawn)
+        return drawn
 
     def draws(
         self, found: Mapping[int, int], moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator
@@ -264,18 +254,6 @@ class HypothesisBank:
             slots = [m for m, count in found.items() for _ in range(count)]
             return np.array([self.draw(m, moment, X, binary, rng) for m in slots])
         return together(self.arrays, self.prior, found, moment, X, binary, rng)
-
-    def _apart(
-        self, m: int, moment: Moment, X: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Means, errors of one draw for s2 = 1, and leverages of every arm."""
-        if not self.layout.shared:
-            means, leverages = self.outlook(m, moment, X)
-            return means, np.sqrt(leverages) * rng.standard_normal(len(means)), leverages
-        means, errors, leverages = (np.empty(len(X)) for _ in range(3))
-        noise = rng.standard_normal(int(self.arrays.dim[m]))
-        kernels.shared_outlook(self.arrays, m, moment.t, moment.notes, X, noise, means, errors, leverages)
-        return means, errors, leverages
 
     def snapshot(self) -> Snapshot:
         """Who sits in which slot, and what each has learnt."""

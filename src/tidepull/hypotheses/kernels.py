@@ -388,6 +388,9 @@ def outlook(
 @inlined
 def _bold(leverages: FloatArray, least: float, most: float, plays: float, factors: FloatArray) -> None:
     """`boldness`; factors may lie where leverages do."""
+    if least >= most:
+        factors[:] = least
+        return
     known = 0.0
     for k in range(leverages.shape[0]):
         known += 1 / leverages[k]
