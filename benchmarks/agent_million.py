@@ -30,6 +30,8 @@ from tidepull.online.desk import Request
 ROOT = Path(__file__).parents[1]
 BATCH = 100
 OUT = ROOT / "results" / "agent_million.csv"
+LONG = 100_000
+"""Runs of fewer events are not drawn."""
 COLUMNS = (
     "policy", "events", "ms_an_event", "memory_mb", "bytes_an_event", "restart_s", "restart_older_s", "older_records",
     "restart_from_nothing_s",
@@ -139,6 +141,8 @@ def draw() -> None:
     ):
         for policy in dict.fromkeys(row["policy"] for row in rows):
             mine = [row for row in rows if row["policy"] == policy]
+            if int(mine[-1]["events"]) < LONG:
+                continue
             axes.plot(
                 [int(row["events"]) for row in mine], [float(row[column]) for row in mine], label=policy
             )

@@ -204,6 +204,8 @@ def table() -> str:
     for name, label in (("decision_p50_ms", "half of them"), ("decision_p99_ms", "99 of 100")):
         top.plot(minutes, [row[name] for row in rows], label=label)
     top.set(ylabel="a decision, ms", yscale="log", title="Fifty agents, minute by minute")
+    for marks in (top.yaxis.set_major_formatter, top.yaxis.set_minor_formatter):
+        marks(lambda ms, _: f"{ms:g}")
     top.legend()
     middle.plot(minutes, [row["processor_ms"] for row in rows], label="processor for a decision, ms")
     middle.plot(minutes, [row["waited_s"] / 60 for row in rows], label="share of the time without a core")

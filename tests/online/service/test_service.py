@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import time
+from typing import Any
 
 import httpx
 import pytest
@@ -98,6 +99,36 @@ def test_rewards_of_a_batch_are_taken_one_by_one(shop: House) -> None:
     answer = shop.ask("POST", "/v1/agents/shop/rewards", body).json()
     assert (answer["taken"], answer["refused"]) == (1, 1)
     assert [one["status"] for one in answer["rewards"]] == [200, 404]
+
+
+def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
+    shop: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [choose(shop, n).json()["id"] for n in range(12)]
+    hosted, real = shop.service.hosting._open["shop"], Agent.reward_ahead
+    taken: list[str] = []
+    seen: dict[int, bool] = {}
+
+    def slow(self: Agent, id: str, *given: Any, **named: Any) -> bool:
+        time.sleep(0.003)
+        taken.append(id)
+        return real(self, id, *given, **named)
+
+    async def others() -> None:
+        while len(taken) < len(ids):
+            seen[len(taken)] = hosted.idle
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Agent, "reward_ahead", slow)
+    body = {"rewards": [{"id": id, "reward": 1} for id in ids]}
+
+    async def both() -> Any:
+        return await asyncio.gather(shop.asked("POST", "/v1/agents/shop/rewards", body), others())
+
+    answer, _ = shop.run(both())
+    assert answer.json()["taken"] == 12
+    assert len(seen) > 5, "others had to wait for the whole batch"
+    assert not any(seen[n] for n in seen if n), "it could have been closed meanwhile"
 
 
 def test_restart_goes_on_where_it_stopped(shop: House) -> None:

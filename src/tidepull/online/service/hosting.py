@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import re
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidepull.errors import HeldError, NewerStoreError, TidepullError, WrongStoreError
@@ -63,9 +63,15 @@ class Hosted:
 
     async def elsewhere(self, question: Callable[[Agent], T]) -> T:
         """Let a thread ask the agent something that takes long."""
+        with self.in_use():
+            return await asyncio.get_running_loop().run_in_executor(self._executor, question, self.agent)
+
+    @contextmanager
+    def in_use(self) -> Iterator[None]:
+        """It is not closed meanwhile."""
         self._users += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._executor, question, self.agent)
+            yield
         finally:
             self._users -= 1
 
