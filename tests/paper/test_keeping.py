@@ -331,7 +331,7 @@ def test_rungs_as_long_as_the_grid_are_shown_beside_it(tmp_path: Path) -> None:
     command("search", str(tmp_path / "grid.toml"), *place, "--only", "*/d-ucb/*")
     fill(tmp_path / "store", SEARCH.replace("share = 0.5", "share = 1.0"), only=("*/sw-ucb/*", "*/random/*"))
     (study,) = searches_of(load_frame([Store.open(tmp_path / "store")]).studies)
-    assert played_words(study).endswith("80 rounds, trials of each setting: 1 of d-ucb, 3 of sw-ucb")
+    assert played_words(study).endswith("80 rounds, 3 trials of each setting (d-ucb: 1)")
 
 
 def test_the_committed_page_is_what_the_kept_trials_give(tmp_path: Path) -> None:

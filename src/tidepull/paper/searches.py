@@ -40,7 +40,7 @@ def _joined(known: Study, more: Study) -> Study:
 
 
 def played_words(study: Study) -> str:
-    """`rotating-vector-32, 1,024 rounds, one trial of each setting`."""
+    """`rotating-vector-32, 1,024 rounds, 2 trials of each setting (nlps: 1)`."""
     trials = {name: trials_text(groups) for name, groups in study.grids.items()}
     many = set(trials.values())
     if many == {"1"}:
@@ -48,7 +48,9 @@ def played_words(study: Study) -> str:
     elif len(many) == 1:
         words = f"{many.pop()} trials of each setting"
     else:
-        words = "trials of each setting: " + ", ".join(f"{count} of {name}" for name, count in trials.items())
+        most = max(many, key=lambda count: (list(trials.values()).count(count), count))
+        others = ", ".join(f"{name}: {count}" for name, count in trials.items() if count != most)
+        words = f"{most} trials of each setting ({others})"
     return f"{study.title}, {study.horizon:,} rounds, {words}"
 
 

@@ -26,7 +26,7 @@ def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequ
             share = np.linspace(0, 100, len(s.means))
             marker = "." if len(s.means) <= 40 else ""
             axes.plot(share, s.means, marker=marker, label=f"{s.name} ({len(s.means)})", **line_style(s.name))
-        axes.set_title(title, fontsize=10)
+        axes.set_title(title, fontsize=9)
         axes.set_xlim(0, 100)
         tidy(axes)
         axes.margins(y=0.08)
