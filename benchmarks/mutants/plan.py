@@ -39,7 +39,12 @@ _SLOW_POSTERIORS = (
 )
 
 TARGETS = (
-    Target(("hypotheses/kernels.py", "hypotheses/algebra.py"), _KERNELS, _SLOW_KERNELS, jit=False),
+    Target(
+        ("hypotheses/kernels.py", "hypotheses/weights.py", "hypotheses/algebra.py"),
+        _KERNELS,
+        _SLOW_KERNELS,
+        jit=False,
+    ),
     Target(
         ("hypotheses/scan.py",),
         ("tests/hypotheses/test_scan.py", "tests/hypotheses/test_seek.py"),

@@ -26,6 +26,7 @@ from tidepull.hypotheses.spec import Hypothesis, Spec
 from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
 from tidepull.hypotheses.turns import BELIEF, Turns
+from tidepull.hypotheses.weights import reweigh
 from tidepull.types import FloatArray
 
 X = np.random.default_rng(3).normal(size=(N_ARMS, Q))
@@ -273,7 +274,7 @@ def test_no_model_is_surer_of_a_success_than_its_data_allow(
 def test_weights_of_empty_slots_stay_nothing() -> None:
     log_weights = np.array([math.log(0.5), -math.inf, math.log(0.5)])
     scores, prior = np.array([-1.0, -math.inf, -3.0]), np.array([0.5, 0.0, 0.5])
-    mixture = kernels.reweigh(log_weights, scores, prior, 0.1)
+    mixture = reweigh(log_weights, scores, prior, 0.1)
     assert mixture == pytest.approx(math.log(0.5 * math.exp(-1) + 0.5 * math.exp(-3)))
     assert log_weights[1] == -math.inf
     assert np.exp(log_weights).sum() == pytest.approx(1.0)
@@ -281,7 +282,7 @@ def test_weights_of_empty_slots_stay_nothing() -> None:
 
 def test_weights_survive_rewards_that_nobody_expected() -> None:
     log_weights = np.log([0.5, 0.5])
-    mixture = kernels.reweigh(log_weights, np.array([-900.0, -901.0]), np.array([0.5, 0.5]), 1e-9)
+    mixture = reweigh(log_weights, np.array([-900.0, -901.0]), np.array([0.5, 0.5]), 1e-9)
     assert mixture == pytest.approx(-900 + math.log(0.5 * (1 + math.exp(-1))))
     np.testing.assert_allclose(np.exp(log_weights), [1 / (1 + math.exp(-1)), 1 / (1 + math.e)], rtol=1e-6)
 

@@ -30,6 +30,7 @@ from tidepull.hypotheses.stationary import Stationary
 from tidepull.hypotheses.trend import PASSED, Trend
 from tidepull.hypotheses.turns import BELIEF, SCALE, Turns
 from tidepull.hypotheses.wall_clock import WallClock
+from tidepull.hypotheses.weights import reweigh
 from tidepull.types import FloatArray
 
 EVERY: list[Hypothesis] = [
@@ -231,7 +232,7 @@ def test_replay_equals_observing_round_by_round() -> None:
 def test_fixed_share_is_bayes_rule_and_then_a_little_of_the_prior() -> None:
     prior, scores = np.array([0.5, 0.3, 0.2]), np.array([-1.0, -2.0, -700.0])
     log_weights = np.log(prior)
-    mixture = kernels.reweigh(log_weights, scores, prior, 0.01)
+    mixture = reweigh(log_weights, scores, prior, 0.01)
     expected = prior * np.exp(scores)
     assert mixture == pytest.approx(math.log(expected.sum()))
     np.testing.assert_allclose(np.exp(log_weights), 0.99 * expected / expected.sum() + 0.01 * prior)

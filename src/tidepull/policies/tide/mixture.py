@@ -9,7 +9,7 @@ import copy
 
 import numpy as np
 
-from tidepull.hypotheses import kernels
+from tidepull.hypotheses import weights
 from tidepull.policies.tide.earnings import Earnings
 from tidepull.types import FloatArray, IntArray, Snapshot
 
@@ -43,8 +43,8 @@ class Mixture:
         of it. Version 5 gives back no more than 1 / count: then the cost of giving back falls for ever, and that of
         a change of hypothesis grows like log count only."""
         if self._quick:
-            kernels.fill_in(self.log_weights, scores)
-        elif kernels.any_nan(
+            weights.fill_in(self.log_weights, scores)
+        elif weights.any_nan(
             scores
         ):  # who said nothing is taken to have predicted as the others did together
             asleep = np.isnan(scores)
@@ -55,7 +55,7 @@ class Mixture:
         share = self._share
         if self._quick and share * count > 1.0:
             share = 1.0 / count
-        gain = float(kernels.reweigh(self.log_weights, scores, self.prior, share))
+        gain = float(weights.reweigh(self.log_weights, scores, self.prior, share))
         self.evidence += gain
         self.learnt += gain
         return gain
@@ -96,7 +96,7 @@ class Mixture:
         within a family drawn uniformly. Slots that are `resting` cannot be asked now."""
         exploring = rng.random() < explore
         if not exploring and earnings is None:
-            return int(kernels.pick(self.log_weights, resting, rng.random()))
+            return int(weights.pick(self.log_weights, resting, rng.random()))
         chances = self._within_random_family(rng) if exploring else np.exp(self.log_weights)
         if len(resting):
             chances[resting] = 0.0
