@@ -52,8 +52,8 @@ FAULTS = (
     Fault(
         "shared draws with three times the noise",
         "hypotheses/bank.py",
-        "noise = std * rng.standard_normal",
-        "noise = 3 * std * rng.standard_normal",
+        "moment.notes, X, std * noise, drawn",
+        "moment.notes, X, 3 * std * noise, drawn",
         f"{_ARITHMETIC}::test_shared_draws_are_as_wide_as_noise_and_boldness_say",
     ),
     Fault(
@@ -116,13 +116,13 @@ FAULTS = (
     Fault(
         "no exploration",
         "policies/tide/policy.py",
-        "explore = min(0.05, self.parameters.exploration / (noted.t + 1))",
-        "explore = 0.0",
+        "return min(0.05, self.parameters.exploration / (noted.t + 1))",
+        "return 0.0",
         f"{_STEPS}::test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says",
     ),
     Fault(
         "boldness 0.1",
-        "hypotheses/bank.py",
+        "hypotheses/noise.py",
         "boldness: float = 0.5",
         "boldness: float = 0.1",
         f"{_ARITHMETIC}::test_draw_is_as_wide_as_noise_and_boldness_say",
