@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -35,6 +35,7 @@ class Given:
     rounds: Rounds
     heavy: list[Hypothesis] = field(default_factory=list)
     thrifty: bool = False
+    joint: bool = False
 
     def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
         return seek.rhythms(self.window, self.rounds, self.layout, count, quick=self.thrifty)
@@ -93,6 +94,22 @@ def test_sine_is_born_steady_and_drifting(period: float) -> None:
     assert first.period == pytest.approx(period, rel=0.01)
     assert second == Fourier(first.period, DRIFTING)
     assert len(newborns) == 6
+
+
+def test_pair_of_sines_is_born_with_both_periods_where_one_pulls_the_other_aside() -> None:
+    """Looked for one after the other both come out wrong: the window has hardly a turn between 31 and 44 rounds."""
+    periods = (31.0, 44.0)
+    search = past(sine(periods[0], 150) + sine(periods[1], 150))
+    search = replace(search, thrifty=True, joint=True)
+    pairs = [each.hypothesis for each in born("seasons", search)]
+    best = next(h for h in pairs if isinstance(h, Seasons) and h.added)
+    found = sorted((best.first.spec().periods[0], best.second.spec().periods[0]))
+    assert found == pytest.approx(periods, rel=0.01)
+
+
+def test_pairs_of_sines_are_not_climbed_together_before_version_9() -> None:
+    search = replace(past(sine(31.0, 150) + sine(44.0, 150)), thrifty=True)
+    assert born("seasons", search) == []
 
 
 def test_sine_is_born_with_the_context() -> None:

@@ -96,6 +96,10 @@ class Search(Protocol):
     def thrifty(self) -> bool:
         """Whether to look in the cheaper ways of version 5, which find the same but for rounding."""
 
+    @property
+    def joint(self) -> bool:
+        """Whether pairs of seasons are climbed to the top together, as from version 9 on."""
+
     def heaviest(self) -> list[Hypothesis]:
         """The two heaviest of the pool, however light they are."""
 
@@ -176,7 +180,8 @@ class Filter(Protocol):
 class Family:
     """A way in which rewards may depend on time. `version` is raised whenever the family comes to say
     something else; `optional` families take part only when asked for, `timed` ones only where the user's time
-    is given. `quick_memory` rounds otherwise than `memory`, and is that of version 5 on; `priors` has those of later
+    is given. `on_trial` makes filters that must first show what their own decisions earn (from version 9 of `tide` on).
+    `quick_memory` rounds otherwise than `memory`, and is that of version 5 on; `priors` has those of later
     versions of `tide`, from the one named on."""
 
     name: str
@@ -193,6 +198,7 @@ class Family:
     memory: Callable[[int], Memory] | None = None
     quick_memory: Callable[[int], Memory] | None = None
     filters: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
+    on_trial: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
 
     def prior_in(self, version: int) -> float:
         """Its prior in a version of `tide`, before all priors are divided by their sum."""

@@ -10,6 +10,7 @@ from tidepull.hypotheses import fourier, seek, square
 from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Rounds, Search, growing
 from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.notes import Moment, blank
+from tidepull.hypotheses.pairs import climb_pair
 from tidepull.hypotheses.slices import Pieces, ranges
 from tidepull.hypotheses.spec import ADDED_SINE, SQUARE, Hypothesis, Spec
 from tidepull.hypotheses.spectrum import left_over
@@ -17,6 +18,10 @@ from tidepull.hypotheses.square import Square
 from tidepull.types import FloatArray, IntArray
 
 _STEPS_OF_LOCATE = 1500
+_FIRSTS, _TRIED = 3, 2
+"""Of pairs of sines: how many begin the search, and how many are tried."""
+_FAR_BEHIND = 12.0
+"""Nats of evidence by which a pair may be behind the best one and still be tried."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +70,36 @@ def _pools(layout: Layout, contextual: bool) -> list[Pool]:
 
 
 def _newborns(search: Search) -> Newborns:
-    """The heaviest season, and a second one in what it leaves unexplained."""
+    """The heaviest season, and a second one in what it leaves unexplained; then pairs of sines climbed together."""
+    yield from _on_top_of_the_heaviest(search)
+    if search.joint:
+        yield from _together(search)
+
+
+def _together(search: Search) -> Newborns:
+    """Pairs of sines: the strongest ones with what they leave, and the heaviest pair of the pool."""
+    rounds, n_arms = search.rounds, search.layout.n_arms
+    pairs = [
+        (h.first.period, h.second.period)
+        for h in search.heaviest()
+        if isinstance(h, Seasons) and isinstance(h.first, Fourier) and isinstance(h.second, Fourier)
+    ]
+    for period in (yield from seek.best_sines(rounds, n_arms, _FIRSTS, quick=search.thrifty)):
+        rest = yield from _quick_residuals(Fourier(period), rounds, n_arms)
+        left = rounds._replace(y=rest)
+        others = yield from seek.best_sines(left, n_arms, 1, quick=search.thrifty)
+        pairs += [(period, other) for other in others]
+    climbed: list[tuple[float, float, float]] = []
+    for pair in pairs:
+        climbed += [(yield from climb_pair(pair, rounds, n_arms))]
+    climbed.sort(key=lambda found: -found[2])
+    n = len(search.window.t)
+    for one, two, evidence in climbed[:_TRIED]:
+        if evidence > climbed[0][2] - _FAR_BEHIND:
+            yield Newborn(Seasons(Fourier(one), Fourier(two), added=True), 0.25 * n**2)
+
+
+def _on_top_of_the_heaviest(search: Search) -> Newborns:
     first = search.heaviest_of(("fourier", "square"))
     if first is None:
         return

@@ -115,6 +115,10 @@ class _Hunt:
     def thrifty(self) -> bool:
         return self.births.thrifty
 
+    @property
+    def joint(self) -> bool:
+        return self.births.joint
+
     def heaviest(self) -> list[Hypothesis]:
         slots, log_weights = self.births.slots.of[self.pool], self.births.mixture.log_weights
         order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
@@ -166,9 +170,10 @@ class Births:
         recent: RecentRounds,
         *,
         thrifty: bool = False,
+        joint: bool = False,
     ) -> None:
         self.bank, self.slots, self.mixture = bank, slots, mixture
-        self.thrifty = thrifty
+        self.thrifty, self.joint = thrifty, joint
         self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
         self._recent = recent
         self._noise = 1.0

@@ -44,7 +44,7 @@ class TideParameters(Parameters):
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
         "8: also narrow draws of known arms where there is no context, and other priors",
         ge=4,
-        le=8,
+        le=9,
         added=True,
         before=4,
     )
