@@ -14,6 +14,7 @@ import numpy as np
 
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import kernels
+from tidepull.hypotheses.calibration import BINS, KEPT
 from tidepull.hypotheses.draws import together
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.kernels import Bank
@@ -45,8 +46,10 @@ class HypothesisBank:
         prior: NoisePrior,
         *,
         inverse: bool = False,
+        calibrated: bool = False,
     ) -> None:
         self.layout = layout
+        self._learnt = (*_LEARNT, "bins", "odds") if calibrated else _LEARNT
         self._inverse = inverse  # what large blocks are kept as: inverses, or roots as in version 4
         self.prior = prior
         self.size = len(slots)
@@ -55,6 +58,7 @@ class HypothesisBank:
         matrices = [max(layout.blocks(s) * layout.dim(s) ** 2 for s in room) for room in slots]
         self._room = [(b, v, m) for b, v, m in zip(blocks, vectors, matrices, strict=True)]
         n = self.size
+        put_right = n if calibrated else 0
         self._need = [(0, 0, 0)] * n  # how much of its room a slot's hypothesis uses
         self._families = [""] * n
         self.arrays = Bank(
@@ -81,6 +85,8 @@ class HypothesisBank:
             stamp=np.zeros(sum(blocks), np.int64),
             vec=np.zeros(sum(vectors)),
             mat=np.zeros(sum(matrices)),
+            bins=np.zeros((put_right, BINS, KEPT)),
+            odds=np.zeros((put_right, 1)),
             settings=np.array([prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms]),
         )
 
@@ -117,6 +123,7 @@ class HypothesisBank:
         """The same in slices."""
         bank, (blocks, vectors, matrices), d = self.arrays, self._need[m], int(self.arrays.dim[m])
         bank.a[m], bank.b[m] = self.prior.a0, self.prior.b0
+        bank.bins[m : m + 1], bank.odds[m : m + 1] = 0.0, 0.0
         bank.stamp[bank.block_at[m] : bank.block_at[m] + blocks] = 0
         bank.vec[bank.vec_at[m] : bank.vec_at[m] + vectors] = 0.0
         mat = bank.mat[bank.mat_at[m] : bank.mat_at[m] + matrices].reshape(-1, d * d)
@@ -259,7 +266,7 @@ class HypothesisBank:
         """Who sits in which slot, and what each has learnt."""
         seats = [_plain(self.spec(m)) if self._families[m] else None for m in range(self.size)]
         active = self.arrays.active
-        learnt = {name: getattr(self.arrays, name).copy() for name in _LEARNT if name not in _LONG}
+        learnt = {name: getattr(self.arrays, name).copy() for name in self._learnt if name not in _LONG}
         for name in _LONG:
             array = getattr(self.arrays, name)
             if self._inverse:
@@ -280,7 +287,7 @@ class HypothesisBank:
         specs = [None if seat is None else _checked(seat) for seat in seats]
         if any(spec is None and active for spec, active in zip(specs, snapshot["active"], strict=True)):
             raise SnapshotError("the snapshot has an active slot without a hypothesis")
-        for name in ("active", *_LEARNT):
+        for name in ("active", *self._learnt):
             saved, array = snapshot[name], getattr(self.arrays, name)
             fits = isinstance(saved, np.ndarray) and saved.dtype == array.dtype and saved.ndim == array.ndim
             if not fits or (saved.shape != array.shape and not (self._inverse and name in _LONG)):
@@ -290,7 +297,7 @@ class HypothesisBank:
         for m, spec in enumerate(specs):
             if spec is not None:
                 self._seat(m, spec)
-        for name in ("active", *_LEARNT):
+        for name in ("active", *self._learnt):
             if self._inverse and name in _LONG:
                 self._fill(name, snapshot[name], snapshot["active"])
             else:

@@ -38,6 +38,7 @@ from tidepull.hypotheses.algebra import (
     whiten,
     whiten_flat,
 )
+from tidepull.hypotheses.calibration import put_right
 from tidepull.hypotheses.family import Window
 from tidepull.hypotheses.inverse import draw_inverse, learn_inverse, weigh_inverse
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
@@ -72,6 +73,8 @@ class Bank(NamedTuple):
     stamp: IntArray  # (blocks) the round to which a block's discount has been applied
     vec: FloatArray  # eta, z or mu of every block
     mat: FloatArray  # A, U or P of every block, by rows
+    bins: FloatArray  # (m, bins, 3) what came of predictions (`calibration.py`); of nobody where they stay as they are
+    odds: FloatArray  # (m, 1)
     settings: FloatArray  # (a0, b0, h, blocks per cell)
 
 
@@ -243,13 +246,16 @@ def observe_one(
         score = math.log(chance) if y > 0 else math.log(1 - chance)
     else:
         score = log_binary(y, 0.5 * (1 + mean), leverage)
+    h = bank.settings[2]
+    if bank.odds.shape[0] > 0:
+        noise = bank.b[m] / bank.a[m]
+        score = put_right(bank.bins[m], bank.odds[m], mean, leverage, y, score, noise, binary, h)
     if bank.root[m]:
         add_row(bank.mat[at : at + d * d], bank.vec[vat : vat + d], phi, y, d)
     elif bank.inverse[m]:
         _learn_inverse(bank, m, block, v, e, leverage)
     else:
         _add_moments(bank, m, block, t, phi, y)
-    h = bank.settings[2]
     bank.a[m] = h * bank.a[m] + (1 - h) * bank.settings[0] + 0.5
     bank.b[m] = h * bank.b[m] + (1 - h) * bank.settings[1] + 0.5 * e * e / (1 + leverage)
     return score

@@ -172,10 +172,18 @@ def _empty(blocks: Blocks, seed: int) -> Particles:
 
 
 def _filters(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
+    return [] if misled(layout) else _made(layout, prior, seed)
+
+
+def _on_trial(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
+    return _made(layout, prior, seed) if misled(layout) else []
+
+
+def _made(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
     # With narrow draws a regime in which no arm pays would never ask after those that once paid nothing in it.
     blocks = Blocks(layout, layout.context_dim > 1, replace(prior, narrowest=1.0))
     numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
-    if layout.n_arms > _MOST_ARMS or misled(layout) or (blocks.contextual and numbers > _LARGEST):
+    if layout.n_arms > _MOST_ARMS or (blocks.contextual and numbers > _LARGEST):
         return []
     return [RegimeFilter(blocks, seed)]
 
@@ -189,4 +197,5 @@ FAMILY = Family(
     optional=True,
     version=2,
     filters=_filters,
+    on_trial=_on_trial,
 )

@@ -9,6 +9,7 @@ was earned fades, because camps learn.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
@@ -33,11 +34,24 @@ class Earnings:
     def chances(self, weights: FloatArray, rng: np.random.Generator) -> FloatArray:
         """The weights within the camp that decides; a camp without weight is not asked."""
         there = np.bincount(self.camp_of, weights=weights, minlength=len(self._count)) > 0
-        spread = np.sqrt(self._squares / self._rounds / (self._count + 1))
-        draws = self._sum / (self._count + 1) + spread * rng.standard_normal(len(spread))
-        camp = int(np.argmax(np.where(there, draws, -np.inf)))
+        camp = int(np.argmax(np.where(there, self._draws(rng), -np.inf)))
         kept = np.where(self.camp_of == camp, weights, 0.0)
         return np.asarray(kept / kept.sum())
+
+    def asks(self, camp: int, rng: np.random.Generator) -> bool:
+        """Whether a camp comes out best in a draw of what each earns."""
+        return int(np.argmax(self._draws(rng))) == camp
+
+    def chance(self, camp: int, other: int) -> float:
+        """How often one camp comes out before another."""
+        means = self._sum / (self._count + 1)
+        spread = self._squares / self._rounds / (self._count + 1)
+        gap = (means[camp] - means[other]) / math.sqrt(2 * (spread[camp] + spread[other]))
+        return 0.5 * math.erfc(-float(gap))
+
+    def _draws(self, rng: np.random.Generator) -> FloatArray:
+        spread = np.sqrt(self._squares / self._rounds / (self._count + 1))
+        return np.asarray(self._sum / (self._count + 1) + spread * rng.standard_normal(len(spread)))
 
     def decided(self, t: int, slot: int) -> None:
         """Round t was decided by a slot."""

@@ -41,6 +41,7 @@ from tidepull.policies.tide.rebuild import TRUSTED, rebuilding
 from tidepull.policies.tide.sayings import Sayings
 from tidepull.policies.tide.scale import RewardScale
 from tidepull.policies.tide.trail import Known, Trail
+from tidepull.policies.tide.trial import ITSELF, OTHERS, Trial
 from tidepull.policies.tide.wild import WildRewards
 from tidepull.policies.tide.window import RecentRounds
 from tidepull.protocols import Pick
@@ -107,13 +108,17 @@ class Tide:
         prior = NoisePrior(
             boldest=parameters.width(), plays=parameters.plays(), narrowest=parameters.narrowest()
         )
-        self._bank = HypothesisBank(layout, rooms, prior, inverse=self._thrifty)
+        own = layout.context_dim > 1 and not layout.shared
+        self._bank = HypothesisBank(
+            layout, rooms, prior, inverse=self._thrifty, calibrated=own and parameters.version >= 9
+        )
         self._network: NetworkHypothesis | None = None
         if "network" in families and not (self._thrifty and too_many_arms(layout)):
             half = min(1024, parameters.window // 2)
             stream = streams.generator("network")
             self._network = NetworkHypothesis(layout, half, stream, inverse=self._thrifty)
         self._filters = _filters(layout, families, self._bank.prior, streams)
+        self._trial = _trial(layout, parameters, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
         alone = beside + ["network"] * (self._network is not None)
         slots = Slots(self._bank, kept, alone, version=parameters.version)
@@ -132,7 +137,10 @@ class Tide:
         self._recent = RecentRounds(
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
         )
-        self._births = Births(self._bank, slots, self._mixture, self._recent, thrifty=self._thrifty)
+        self._births = Births(
+            self._bank, slots, self._mixture, self._recent,
+            thrifty=self._thrifty, joint=parameters.version >= 9,
+        )  # fmt: skip
         self._memories: dict[str, Memory] = {}
         for name in dict.fromkeys(pool.family for pool in kept):
             memory = FAMILIES[name].memory
@@ -149,7 +157,7 @@ class Tide:
             (False, True): last,
             (True, True): np.append(self._timed, last),
         }
-        self._history = WeightHistory(len(slots.families))
+        self._history = WeightHistory(len(self.families))
         self._trail = Trail()
         self._t = 0
         self._latest = math.nan
@@ -162,30 +170,43 @@ class Tide:
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""
         raw, X, noted = self._opened(context)
-        resting = self._resting(noted.time)
-        m = self._mixture.pick(self._rng, self._explore(noted), resting, self._camps())
-        draws = self._draw(m, self._standard(noted), X)
+        if self._trial is not None and self._trial.decides(self._rng):
+            draws = self._trial.filter.draw(noted.t, X, self._scale.units.binary, self._rng)
+            self._trial.decided(noted.t, ITSELF)
+        else:
+            resting = self._resting(noted.time)
+            m = self._mixture.pick(self._rng, self._explore(noted), resting, self._camps())
+            draws = self._draw(m, self._standard(noted), X)
+            if self._earnings is not None:
+                self._earnings.decided(noted.t, m)
+            if self._trial is not None:
+                self._trial.decided(noted.t, OTHERS)
         if context.available is not None:
             draws = np.where(context.available, draws, -np.inf)
-        if self._earnings is not None:
-            self._earnings.decided(noted.t, m)
         return self._decided(noted, raw, int(np.argmax(draws)))
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         """Shares by so many draws of a hypothesis and its weights."""
         raw, X, noted = self._opened(context)
-        resting = self._resting(noted.time)
-        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws, self._camps())
-        now = self._standard(noted)
-        scores = self._draws(found, now, X)
+        resting, trial = self._resting(noted.time), self._trial
+        own = 0 if trial is None else sum(trial.decides(self._rng) for _ in range(draws))
+        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own, self._camps())
+        scores = self._draws(found, self._standard(noted), X)
+        if trial is not None and own:
+            binary = self._scale.units.binary
+            more = [trial.filter.draw(noted.t, X, binary, self._rng) for _ in range(own)]
+            scores = np.concatenate([scores, more])
         if context.available is not None:
             scores[:, ~context.available] = -np.inf
         arm = pick(best_shares(scores, None))
-        if self._earnings is not None:  # one of those who voted for the arm
+        if self._earnings is not None or trial is not None:  # one of those who voted for the arm
             asked = [m for m, count in found.items() for _ in range(count)]
             voters = np.flatnonzero(np.argmax(scores, axis=1) == arm)
-            if len(voters):
-                self._earnings.decided(noted.t, asked[int(self._rng.choice(voters))])
+            who = int(self._rng.choice(voters)) if len(voters) else -1
+            if self._earnings is not None and 0 <= who < len(asked):
+                self._earnings.decided(noted.t, asked[who])
+            if trial is not None and who >= 0:
+                trial.decided(noted.t, ITSELF if who >= len(asked) else OTHERS)
         return self._decided(noted, raw, arm)
 
     def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, Moment]:
@@ -229,6 +250,8 @@ class Tide:
         beside = [m for m, count in found.items() if m >= size for _ in range(count)]
         drawn = [self._bank.draws(inside, now, X, binary, self._rng)] if inside else []
         drawn += [self._draw(m, now, X)[None] for m in beside]
+        if not drawn:
+            return np.empty((0, self._n_arms))
         return drawn[0] if len(drawn) == 1 else np.concatenate(drawn)
 
     def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
@@ -256,7 +279,9 @@ class Tide:
             by_network = scores[-1] = self._network.observe(t, arm, known.arm, X, y, binary)
             by_network -= 0.0 if binary else math.log(units.spread)
         before = self._mixture.evidence
-        self._mixture.reweigh(scores, self._recent.count)
+        gain = self._mixture.reweigh(scores, self._recent.count)
+        if self._trial is not None:
+            self._trial.learn(t, arm, x, y, binary, others=gain, count=self._recent.count)
         if self._earnings is not None:
             self._earnings.add(t, y)
         self._recent.append(
@@ -280,16 +305,30 @@ class Tide:
         return bool(self._agenda)
 
     def explain(self, most: int = 5) -> Explanation:
-        """The leading hypotheses in words, and the weights of families over the rounds."""
+        """The leading hypotheses in words, and the weights of families over the rounds; of one on trial, the share of
+        rounds that it decides."""
         seconds = "calendar" in self.parameters.also or self._latest >= _SECONDS
-        said = Sayings(self._bank, self._mixture, self._filters, seconds=seconds)
+        weights, filters = np.exp(self._mixture.log_weights), list(self._filters)
+        if self._trial is not None:
+            share, filters = self._trial.share, [*filters, self._trial.filter]
+            weights = np.insert((1 - share) * weights, self._bank.size + len(filters) - 1, share)
+        said = Sayings(self._bank, weights, filters, seconds=seconds)
         rounds, table = self._history.table()
         told, hours = said.told(self._scale.units), said.hours(self._latest)
-        return Explanation(said.beliefs(most), rounds, self._mixture.families, table, told, hours)
+        return Explanation(said.beliefs(most), rounds, self.families, table, told, hours)
+
+    @property
+    def families(self) -> tuple[str, ...]:
+        """Those that take part; one on trial comes last."""
+        on_trial = () if self._trial is None else (self._trial.filter.family,)
+        return self._mixture.families + on_trial
 
     def family_weights(self) -> FloatArray:
         """The weight of each family, in the order of `explain().families`."""
-        return self._mixture.family_weights()
+        weights = self._mixture.family_weights()
+        if self._trial is None:
+            return weights
+        return np.append((1 - self._trial.share) * weights, self._trial.share)
 
     def diagnostics(self) -> Diagnostics:
         """The leading beliefs, the weights of families over the rounds, how many hypotheses there are, and how many
@@ -354,6 +393,7 @@ class Tide:
             "trail": self._trail,
             **({"wild": self._wild} if self._wild.share else {}),
             **({"earnings": self._earnings} if self._earnings is not None else {}),
+            **({"trial": self._trial} if self._trial is not None else {}),
         }
 
     def _begin(self, X: FloatArray, time: float | None) -> Moment:
@@ -464,14 +504,14 @@ class Tide:
     def _rebuild(self) -> Pieces[None]:
         new = yield from rebuilding(
             self._recent, self._scale, self._contexts, self._memories, self._bank, self._mixture,
-            filters=self._filters, latest=self._seen, network=self._network is not None,
+            filters=self._filters, trial=self._trial, latest=self._seen, network=self._network is not None,
         )  # fmt: skip
         if new is None:
             self._agenda.put("rebuild", self._recent.count)
             return
         self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
         self._bank.become(new.bank)
-        self._filters = new.filters
+        self._filters, self._trial = new.filters, new.trial
         self._mixture.become(new.mixture)
         self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
         if self._network is not None:
@@ -489,3 +529,12 @@ def _filters(layout: Layout, families: list[str], prior: NoisePrior, streams: St
         if maker is not None:
             made += maker(layout, prior, int(streams.generator(name).integers(2**62)))
     return made
+
+
+def _trial(layout: Layout, parameters: TideParameters, prior: NoisePrior, streams: Streams) -> Trial | None:
+    """The hypothesis that sits beside the mixture until its own decisions earn as much (from version 9 on)."""
+    for name in parameters.families() if parameters.version >= 9 else ():
+        maker, share = FAMILIES[name].on_trial, FAMILIES[name].prior_in(parameters.version)
+        for filter in maker(layout, prior, int(streams.generator(name).integers(2**62))) if maker else ():
+            return Trial(filter, share / (1 + share), parameters.share)
+    return None

@@ -20,6 +20,7 @@ from tidepull.hypotheses.slices import STEPS, Pieces, at_once, ranges
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.scale import RewardScale, Units
+from tidepull.policies.tide.trial import Trial
 from tidepull.policies.tide.window import RecentRounds
 from tidepull.types import FloatArray
 
@@ -40,6 +41,7 @@ class Rebuilt(NamedTuple):
     memories: dict[str, Memory]
     bank: HypothesisBank
     filters: list[Filter]
+    trial: Trial | None
     mixture: Mixture
     notes: FloatArray
     x: FloatArray
@@ -56,6 +58,7 @@ def rebuilding(
     mixture: Mixture,
     *,
     filters: Sequence[Filter] = (),
+    trial: Trial | None = None,
     latest: FloatArray,
     network: bool,
 ) -> Pieces[Rebuilt | None]:
@@ -80,6 +83,7 @@ def rebuilding(
     for filter in filters:
         anew.append(filter.fresh(ratio))
         yield STEPS // 4
+    tried = None if trial is None else trial.fresh(ratio)
     active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
     again.begin_again()
     x, gains = np.empty((0, contexts.dim)), np.empty(0)
@@ -98,8 +102,8 @@ def rebuilding(
             window = window._replace(x=contexts(recent.raw[lived:]))
         scores = np.full((len(window.t), len(mixture.prior)), -np.inf)
         if network:
-            told = np.nan if silence else recent.network(lived)
-            scores[:, -1] = told + (0.0 if units.binary else math.log(units.spread))
+            said = np.nan if silence else recent.network(lived)
+            scores[:, -1] = said + (0.0 if units.binary else math.log(units.spread))
         if lived > first and len(window.t) <= _FEW:
             yield from _follow(fresh, active, window, units.binary, scores)
         else:
@@ -113,10 +117,14 @@ def rebuilding(
         for start, stop, spent in ranges(len(scores), _STEPS_OF_REWEIGHING * scores.shape[1]):
             more[start:stop] = [again.reweigh(scores[i], lived + i) for i in range(start, stop)]
             yield spent
+        if tried is not None:
+            told = yield from tried.filter.live(window, units.binary)
+            for i in range(len(told)):
+                tried.weigh(float(told[i]), float(more[i]), lived + i)
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
-    return Rebuilt(units, contexts, memories, fresh, anew, again, notes, x, evidence, silence)
+    return Rebuilt(units, contexts, memories, fresh, anew, tried, again, notes, x, evidence, silence)
 
 
 def _follow(

@@ -11,8 +11,8 @@ from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Filter, Told
 from tidepull.policies.tide.explain import Belief
 from tidepull.policies.tide.hours import HourSpan, best_arms, is_daily, spans
-from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.scale import Units
+from tidepull.types import FloatArray
 
 _WORTH_TELLING = 0.02
 """Weight of a hypothesis with a hidden state from which on it tells what it knows."""
@@ -20,13 +20,14 @@ _ASKED = 200
 
 
 class Sayings:
-    """The slots of the bank, then the filters, then the network. `seconds`: the user's clock runs in them."""
+    """The weights of the slots of the bank, then of the filters, then of the network. `seconds`: the user's clock runs
+    in them."""
 
     def __init__(
-        self, bank: HypothesisBank, mixture: Mixture, filters: Sequence[Filter], *, seconds: bool
+        self, bank: HypothesisBank, weights: FloatArray, filters: Sequence[Filter], *, seconds: bool
     ) -> None:
         self._bank, self._filters, self._seconds = bank, filters, seconds
-        self._weights = np.exp(mixture.log_weights)
+        self._weights = weights
 
     def beliefs(self, most: int) -> tuple[Belief, ...]:
         """The heaviest, those that say the same together."""
