@@ -14,13 +14,14 @@ import argparse
 import csv
 import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_problem
 from tidepull.problems.random_worlds import DRAWN, KINDS
+from tidepull.protocols import Learner
 
 DISCOUNTS = (0.8, 0.9, 0.95, 0.98, 0.99, 0.995, 0.999)
 WINDOWS = (5, 10, 25, 50, 100, 200, 400, 1000)
@@ -37,28 +38,45 @@ FIELDS = (
 )
 
 
-def grid(kind: str, explorations: list[float]) -> dict[str, list[dict[str, Any]]]:
-    """The settings that `tuned` chooses from."""
+def widths_of(kind: str, explorations: Sequence[float]) -> list[dict[str, Any]]:
+    """The bounds' usual width, and so many times it."""
     if kind.startswith("vectors"):
-        widths = [{"exploration": factor} if factor != 1 else {} for factor in explorations]
+        return [{"exploration": factor} if factor != 1 else {} for factor in explorations]
+    return [{"xi": 0.5 * factor**2} if factor != 1 else {} for factor in explorations]
+
+
+def grid(kind: str, explorations: Sequence[float]) -> dict[str, list[dict[str, Any]]]:
+    """The settings that `tuned` chooses from."""
+    widths = widths_of(kind, explorations)
+    if kind.startswith("vectors"):
         return {
             "d-lin-ucb": [{"discount": g, **width} for g in DISCOUNTS for width in widths],
             "sw-lin-ucb": [{"window": w, **width} for w in WINDOWS for width in widths],
             "lin-ucb": [*widths],
             "lin-ts": [*widths],
         }
-    widths = [{"xi": 0.5 * factor**2} if factor != 1 else {} for factor in explorations]
     return {
         "d-ucb": [{"discount": g, **width} for g in DISCOUNTS for width in widths],
         "sw-ucb": [{"window": w, **width} for w in WINDOWS for width in widths],
     }
 
 
-def trial(world: int, kind: str, policy: str, parameters: dict[str, Any], horizon: int) -> dict[str, Any]:
-    """One row of the table."""
+def trial(
+    world: int,
+    kind: str,
+    policy: str,
+    parameters: dict[str, Any],
+    horizon: int,
+    *,
+    seed: int | None = None,
+    learner: Learner | None = None,
+) -> dict[str, Any]:
+    """One row of the table. The seed is the world's number unless one is given; `learner` plays under the name of
+    `policy` where that is no id."""
     named = ("random-world", {"world": world, "kind": kind})
     started = time.process_time()
-    result = run_trial(named, (policy, parameters), horizon=horizon, seed=world)
+    seed = world if seed is None else seed
+    result = run_trial(named, learner or (policy, parameters), horizon=horizon, seed=seed)
     return {
         "world": world,
         "kind": kind,
@@ -83,7 +101,7 @@ def rows(
                 tried = [trial(world, kind, policy, option, horizon) for option in options]
                 made.append(min(tried, key=lambda row: float(row["regret"])))
         elif name == "bernoulli-ts":
-            if _is_binary(world, kind):
+            if is_binary(world, kind):
                 made.append(trial(world, kind, name, {}, horizon))
         else:
             made.append(trial(world, kind, name, settings if name == "tide" else {}, horizon))
@@ -108,7 +126,8 @@ def _is_done(
     return (world, kind, name, json.dumps(settings) if name == "tide" else "") in done
 
 
-def _is_binary(world: int, kind: str) -> bool:
+def is_binary(world: int, kind: str) -> bool:
+    """Whether rewards are 0 and 1."""
     problem = build_problem(("random-world", {"world": world, "kind": kind}), seed=world)
     return all(problem.step(0) in (0.0, 1.0) for _ in range(8))
 

@@ -13,8 +13,6 @@ under change points GLR-klUCB with per-arm restarts, told the horizon and the nu
 from __future__ import annotations
 
 import argparse
-import csv
-import json
 import time
 from collections import defaultdict
 from collections.abc import Iterator
@@ -25,6 +23,7 @@ import numpy as np
 
 from benchmarks.glr import GLRklUCB
 from benchmarks.specialists import specialist
+from benchmarks.world_trials import Book, read_rows, seeds_of, trial_of
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_problem
 from tidepull.registry import Named
@@ -98,37 +97,27 @@ def wanted(
 ) -> Iterator[tuple[str, int, int, str]]:
     """All trials, in order."""
     for world in range(first, first + worlds):
-        for seed in (0, 1):
+        for seed in seeds_of(world):
             for kind in kinds:
                 for policy in policies:
-                    yield kind, world, 10_000 * seed + world, policy
+                    yield kind, world, seed, policy
 
 
 def run(out: Path, kinds: list[str], first: int, worlds: int, policies: list[str]) -> None:
     """Whatever is not in the file yet."""
-    out.parent.mkdir(parents=True, exist_ok=True)
-    done: set[tuple[str, int, int, str]] = set()
-    if out.exists():
-        with out.open() as file:
-            done = {(r["kind"], int(r["world"]), int(r["seed"]), r["policy"]) for r in csv.DictReader(file)}
-    with out.open("a", newline="") as file:
-        writer = csv.DictWriter(file, FIELDS)
-        if not done:
-            writer.writeheader()
-        for key in wanted(kinds, first, worlds, policies):
-            row = None if key in done else trial(*key)
-            if row is not None:
-                writer.writerow(row)
-                file.flush()
-                print(json.dumps(row), flush=True)
+    book = Book(out, FIELDS)
+    done = {(r["kind"], int(r["world"]), int(r["seed"]), r["policy"]) for r in book.rows}
+    for key in wanted(kinds, first, worlds, policies):
+        row = None if key in done else trial(*key)
+        if row is not None:
+            book.add(row)
 
 
 def table(path: Path, version: str) -> str:
     """Mean regret by kind and policy over the trials of a version of `tide`; "-" for whoever has not played all."""
     regrets: dict[str, dict[str, dict[tuple[int, int], float]]] = defaultdict(lambda: defaultdict(dict))
-    with path.open() as file:
-        for row in csv.DictReader(file):
-            regrets[row["kind"]][row["policy"]][int(row["world"]), int(row["seed"])] = float(row["regret"])
+    for row in read_rows(path):
+        regrets[row["kind"]][row["policy"]][trial_of(row)] = float(row["regret"])
     shown = [name for name in POLICIES if any(_played_all(kind, version, name) for kind in regrets.values())]
     lines = [
         "| kind | trials | " + " | ".join(shown) + " | over glr: mean, worst |",
