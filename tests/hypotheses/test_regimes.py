@@ -128,7 +128,9 @@ def test_choice_of_candidates_ends_where_weights_lie_on_the_threshold_but_for_ro
             kept = weights_kept(weights, most, 0.5)
             ended.append(abs(kept.sum() / weights.sum() - 1) < 1.0 and (kept > 0).sum() <= most)
 
-    worker = threading.Thread(target=choose_often, daemon=True)  # a kernel that does not end cannot be interrupted
+    worker = threading.Thread(
+        target=choose_often, daemon=True
+    )  # a kernel that does not end cannot be interrupted
     worker.start()
     worker.join(60)
     assert len(ended) == 20_000

@@ -26,7 +26,13 @@ _LOWEST, _WIDTH = -2.0, 0.4
 """Of the bins, in units of standardised reward; who predicts more or less is in the first or the last one."""
 _SURE = 5.0
 """Most of the log odds between both predictions, so that they can turn."""
-_LEAST = 0.02
+_LEAST, _LARGE = 0.02, 40.0
+
+
+@inlined
+def _softplus(x: float) -> float:
+    """log(1 + exp(x))."""
+    return x if x > _LARGE else math.log1p(math.exp(x))
 
 
 @inlined
@@ -49,10 +55,10 @@ def put_right(
         centre = row[1] / (row[0] + 1)
         a = 1 + 0.5 * row[0]
         b = noise + 0.5 * max(row[2] - row[1] * centre, 0.0)
-        told = log_student(error - centre, a, b / a * (1 + 1 / (row[0] + 1))) - math.log(root)
-    weight = 1 / (1 + math.exp(-odds[0]))
-    top = max(plain, told)
-    score = top + math.log((1 - weight) * math.exp(plain - top) + weight * math.exp(told - top))
-    odds[0] = min(max(odds[0] + told - plain, -_SURE), _SURE)
+        told = log_student(root * (error - centre), a, b / a * (1 + 1 / (row[0] + 1)) * (1 + leverage))
     row[0], row[1], row[2] = memory * row[0] + 1, memory * row[1] + error, memory * row[2] + error * error
+    # log((1 - w) p + w q) with w = 1 / (1 + exp(-odds)) is log p + log(1 + exp(odds) q / p) - log(1 + exp(odds))
+    turned = odds[0] + told - plain
+    score = plain + _softplus(turned) - _softplus(odds[0])
+    odds[0] = min(max(turned, -_SURE), _SURE)
     return score

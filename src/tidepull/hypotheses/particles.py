@@ -196,7 +196,9 @@ def _threshold(weights: FloatArray, most: int) -> float:
                 heavy += 1
             else:
                 light += weights[i]
-        if heavy <= kept or heavy >= most:  # fewer than before by rounding alone, where weights lie on the threshold
+        if (
+            heavy <= kept or heavy >= most
+        ):  # fewer than before by rounding alone, where weights lie on the threshold
             return c
         kept, c = heavy, light / (most - heavy)
 

@@ -42,7 +42,8 @@ class TideParameters(Parameters):
     version: int = parameter(
         8,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
-        "8: also narrow draws of known arms where there is no context, and other priors",
+        "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines climbed "
+        "together, and with observations predictions put right and regimes on trial",
         ge=4,
         le=9,
         added=True,
@@ -54,7 +55,7 @@ class TideParameters(Parameters):
         """6 and 7 were played once and dropped (docs/lab/tide.md)."""
         super().__post_init__()
         if self.version in (6, 7):
-            raise ParameterError(f"version must be 4, 5 or 8, got {self.version}")
+            raise ParameterError(f"version must be 4, 5, 8 or 9, got {self.version}")
 
     def families(self) -> list[str]:
         """The families that take part."""
