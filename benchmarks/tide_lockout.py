@@ -85,6 +85,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "5, lean": {"boldest": 2.0, "wild": 0.01, "without": _RHYTHMS},
     "version 5": {"version": 5},
     "version 8": {"version": 8},
+    "version 9": {"version": 9},
     "earnings": {"boldest": 2.0, "wild": 0.01, "earnings": True},
 }
 FIELDS = (

@@ -42,8 +42,8 @@ class TideParameters(Parameters):
     version: int = parameter(
         8,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
-        "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines climbed "
-        "together, and with observations predictions put right and regimes on trial",
+        "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines "
+        "climbed together, and with observations predictions put right and regimes on trial",
         ge=4,
         le=9,
         added=True,
