@@ -59,6 +59,6 @@ def put_right(
     row[0], row[1], row[2] = memory * row[0] + 1, memory * row[1] + error, memory * row[2] + error * error
     # log((1 - w) p + w q) with w = 1 / (1 + exp(-odds)) is log p + log(1 + exp(odds) q / p) - log(1 + exp(odds))
     turned = odds[0] + told - plain
-    score = plain + _softplus(turned) - _softplus(odds[0])
+    score: float = plain + _softplus(turned) - _softplus(odds[0])
     odds[0] = min(max(turned, -_SURE), _SURE)
     return score
