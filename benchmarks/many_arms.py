@@ -25,7 +25,7 @@ from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 ARMS, LENGTH, NOISE = 1000, 20, 0.1
 FIELDS = ("world", "policy", "seed", "rounds", "regret", "ms_a_round", "machine")
-TIDE: tuple[str, dict[str, Any]] = ("tide", {"version": 5})
+TIDE: tuple[str, dict[str, Any]] = ("tide", {})
 WORLDS: dict[str, tuple[ProblemShape, list[tuple[str, dict[str, Any]]]]] = {
     "arms": (ProblemShape(ARMS), [("bernoulli-ts", {}), TIDE]),
     "vectors": (ProblemShape(ARMS, arm_dim=LENGTH), [("lin-ts", {"noise_std": NOISE}), TIDE]),

@@ -40,7 +40,7 @@ class TideParameters(Parameters):
         le=0.2,
     )
     version: int = parameter(
-        8,
+        9,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
         "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines "
         "climbed together, and with observations predictions put right and regimes on trial",
