@@ -102,8 +102,8 @@ def rebuilding(
             window = window._replace(x=contexts(recent.raw[lived:]))
         scores = np.full((len(window.t), len(mixture.prior)), -np.inf)
         if network:
-            said = np.nan if silence else recent.network(lived)
-            scores[:, -1] = said + (0.0 if units.binary else math.log(units.spread))
+            told = np.nan if silence else recent.network(lived)
+            scores[:, -1] = told + (0.0 if units.binary else math.log(units.spread))
         if lived > first and len(window.t) <= _FEW:
             yield from _follow(fresh, active, window, units.binary, scores)
         else:
@@ -118,9 +118,9 @@ def rebuilding(
             more[start:stop] = [again.reweigh(scores[i], lived + i) for i in range(start, stop)]
             yield spent
         if tried is not None:
-            told = yield from tried.filter.live(window, units.binary)
-            for i in range(len(told)):
-                tried.weigh(float(told[i]), float(more[i]), lived + i)
+            its_own = yield from tried.filter.live(window, units.binary)
+            for i, (score, others) in enumerate(zip(its_own, more, strict=True)):
+                tried.weigh(float(score), float(others), lived + i)
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
