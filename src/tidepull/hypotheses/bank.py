@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import SnapshotError
-from tidepull.hypotheses import kernels
+from tidepull.hypotheses import kernels, pages
 from tidepull.hypotheses.draws import together
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.kernels import Bank
@@ -78,9 +78,9 @@ class HypothesisBank:
             ridge=np.ones(n),
             a=np.full(n, prior.a0),
             b=np.full(n, prior.b0),
-            stamp=np.zeros(sum(blocks), np.int64),
-            vec=np.zeros(sum(vectors)),
-            mat=np.zeros(sum(matrices)),
+            stamp=pages.zeros(sum(blocks), np.int64),
+            vec=pages.zeros(sum(vectors)),
+            mat=pages.zeros(sum(matrices)),
             settings=np.array([prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms]),
         )
 
@@ -197,11 +197,8 @@ class HypothesisBank:
         """The same hypotheses, to be `reset` one by one; lam0 from the noise as each sees it now, in new units of
         which `units` make an old one (None: as it is)."""
         fresh, bank = self._reseated(), self.arrays
-        arrays = {name: getattr(bank, name) for name in ("stamp", "vec", "mat")}
-        # np.zeros leaves the pages to be filled when they are first used, zeros_like fills them now. What nobody uses
-        # is saved in version 4 alone.
-        made = np.empty if self._inverse else np.zeros
-        large = {name: made(array.shape, array.dtype) for name, array in arrays.items()}
+        large = {name: getattr(bank, name) for name in _LONG}
+        large = {name: pages.zeros(array.size, array.dtype) for name, array in large.items()}
         small = {name: array.copy() for name, array in bank._asdict().items() if name not in large}
         fresh.arrays = Bank(**small, **large)
         if units is not None:
