@@ -20,11 +20,10 @@ from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Moment, columns
 from tidepull.hypotheses.slices import Pieces, finished, ranges
+from tidepull.hypotheses.small import LARGEST
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
-_LARGEST_REFACTORED = 3
-"""Blocks of up to so many features are factored afresh in every round; it is cheaper than rotating."""
 _STEPS_OF_A_ROUND = 30
 _STEPS_OF_A_NUMBER = 2
 """Memory that is filled for the first time: a page of it takes as long as a thousand products."""
@@ -106,7 +105,7 @@ class HypothesisBank:
         bank.times[m], bank.beside[m] = spec.times, spec.beside
         bank.discount[m], bank.contextual[m], bank.reads[m] = spec.discount, spec.contextual, spec.reads
         bank.dim[m] = dim
-        large = dim > _LARGEST_REFACTORED and spec.discount == 1
+        large = dim > LARGEST and spec.discount == 1
         bank.root[m], bank.inverse[m] = large and not self._inverse, large and self._inverse
 
     def reset(self, m: int) -> None:
