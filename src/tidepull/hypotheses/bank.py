@@ -16,6 +16,7 @@ from tidepull.errors import SnapshotError
 from tidepull.hypotheses import kernels, pages
 from tidepull.hypotheses.draws import together
 from tidepull.hypotheses.family import Layout, Window
+from tidepull.hypotheses.held import Ready
 from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Moment, columns
@@ -47,7 +48,7 @@ class HypothesisBank:
     ) -> None:
         self.layout = layout
         self._inverse = inverse  # what large blocks are kept as: inverses, or roots as in version 4
-        self.prior = prior
+        self.prior, self._widths = prior, prior.widths
         self.size = len(slots)
         blocks = [max(layout.blocks(s) for s in room) for room in slots]
         vectors = [max(layout.blocks(s) * layout.dim(s) for s in room) for room in slots]
@@ -56,6 +57,7 @@ class HypothesisBank:
         n = self.size
         self._need = [(0, 0, 0)] * n  # how much of its room a slot's hypothesis uses
         self._families = [""] * n
+        self._ready = Ready()
         self.arrays = Bank(
             active=np.zeros(n, bool),
             shapes=np.zeros((n, 2), np.int64),
@@ -175,7 +177,7 @@ class HypothesisBank:
         self, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
     ) -> None:
         """The same for a row of notes, into the first numbers of `scores`."""
-        kernels.observe(self.arrays, t, notes, arm, x, y, binary, scores)
+        kernels.observe_held(self._ready(self.arrays), t, notes, arm, x, y, binary, scores)
 
     def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Pieces[FloatArray]:
         """Slot m lives through a window of past rounds from row `start` on; log likelihoods round by round."""
@@ -207,6 +209,7 @@ class HypothesisBank:
     def _reseated(self) -> HypothesisBank:
         made = copy.copy(self)
         made._families, made._need = list(self._families), list(self._need)
+        made._ready = Ready()
         return made
 
     def become(self, twin: HypothesisBank) -> None:
@@ -228,7 +231,9 @@ class HypothesisBank:
         arm its own, if some may be bolder); Beta-Bernoulli for one feature and binary rewards.
         """
         if not self.layout.shared:
-            draws: FloatArray = together(self.arrays, self.prior, {m: 1}, moment, X, binary, rng)[0]
+            draws: FloatArray = together(
+                self._ready, self.arrays, self._widths, {m: 1}, moment, X, binary, rng
+            )[0]
             return draws
         bank = self.arrays
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
@@ -249,7 +254,7 @@ class HypothesisBank:
         if self.layout.shared:
             slots = [m for m, count in found.items() for _ in range(count)]
             return np.array([self.draw(m, moment, X, binary, rng) for m in slots])
-        return together(self.arrays, self.prior, found, moment, X, binary, rng)
+        return together(self._ready, self.arrays, self._widths, found, moment, X, binary, rng)
 
     def snapshot(self) -> Snapshot:
         """Who sits in which slot, and what each has learnt."""

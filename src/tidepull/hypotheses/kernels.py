@@ -39,6 +39,7 @@ from tidepull.hypotheses.algebra import (
     whiten_flat,
 )
 from tidepull.hypotheses.family import Window
+from tidepull.hypotheses.held import Held
 from tidepull.hypotheses.inverse import draw_inverse, learn_inverse, weigh_inverse
 from tidepull.hypotheses.small import LARGEST, learn_small, weigh_small
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
@@ -322,6 +323,14 @@ def observe(
 
 
 @compiled
+def observe_held(
+    held: Held, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
+) -> None:
+    """`observe` of a bank that is held ready."""
+    observe(held.arrays, t, notes, arm, x, y, binary, scores)
+
+
+@compiled
 def replay(
     bank: Bank, m: int, window: Window, start: int, stop: int, binary: bool, scores: FloatArray
 ) -> None:
@@ -465,6 +474,23 @@ def prospects(
             _bold(second[i], widths[0], max(widths[0], widths[1]), widths[2], factors)
         for k in range(factors.shape[0]):
             second[i, k] = factors[k] * math.sqrt(second[i, k])
+
+
+@compiled
+def prospects_held(
+    held: Held,
+    slots: IntArray,
+    t: int,
+    notes: FloatArray,
+    each: FloatArray,
+    X: FloatArray,
+    binary: bool,
+    widths: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+) -> None:
+    """`prospects` of a bank that is held ready."""
+    prospects(held.arrays, slots, t, notes, each, X, binary, widths, first, second)
 
 
 @compiled
