@@ -13,19 +13,19 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import SnapshotError
-from tidepull.hypotheses import kernels
+from tidepull.hypotheses import kernels, pages
 from tidepull.hypotheses.calibration import BINS, KEPT
 from tidepull.hypotheses.draws import together
 from tidepull.hypotheses.family import Layout, Window
+from tidepull.hypotheses.held import Ready
 from tidepull.hypotheses.kernels import Bank
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Moment, columns
 from tidepull.hypotheses.slices import Pieces, finished, ranges
+from tidepull.hypotheses.small import LARGEST
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
-_LARGEST_REFACTORED = 3
-"""Blocks of up to so many features are factored afresh in every round; it is cheaper than rotating."""
 _STEPS_OF_A_ROUND = 30
 _STEPS_OF_A_NUMBER = 2
 """Memory that is filled for the first time: a page of it takes as long as a thousand products."""
@@ -51,7 +51,7 @@ class HypothesisBank:
         self.layout = layout
         self._learnt = (*_LEARNT, "bins", "odds") if calibrated else _LEARNT
         self._inverse = inverse  # what large blocks are kept as: inverses, or roots as in version 4
-        self.prior = prior
+        self.prior, self._widths = prior, prior.widths
         self.size = len(slots)
         blocks = [max(layout.blocks(s) for s in room) for room in slots]
         vectors = [max(layout.blocks(s) * layout.dim(s) for s in room) for room in slots]
@@ -61,6 +61,7 @@ class HypothesisBank:
         put_right = n if calibrated else 0
         self._need = [(0, 0, 0)] * n  # how much of its room a slot's hypothesis uses
         self._families = [""] * n
+        self._ready = Ready()
         self.arrays = Bank(
             active=np.zeros(n, bool),
             shapes=np.zeros((n, 2), np.int64),
@@ -82,9 +83,9 @@ class HypothesisBank:
             ridge=np.ones(n),
             a=np.full(n, prior.a0),
             b=np.full(n, prior.b0),
-            stamp=np.zeros(sum(blocks), np.int64),
-            vec=np.zeros(sum(vectors)),
-            mat=np.zeros(sum(matrices)),
+            stamp=pages.zeros(sum(blocks), np.int64),
+            vec=pages.zeros(sum(vectors)),
+            mat=pages.zeros(sum(matrices)),
             bins=np.zeros((put_right, BINS, KEPT)),
             odds=np.zeros((put_right, 1)),
             settings=np.array([prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms]),
@@ -112,7 +113,7 @@ class HypothesisBank:
         bank.times[m], bank.beside[m] = spec.times, spec.beside
         bank.discount[m], bank.contextual[m], bank.reads[m] = spec.discount, spec.contextual, spec.reads
         bank.dim[m] = dim
-        large = dim > _LARGEST_REFACTORED and spec.discount == 1
+        large = dim > LARGEST and spec.discount == 1
         bank.root[m], bank.inverse[m] = large and not self._inverse, large and self._inverse
 
     def reset(self, m: int) -> None:
@@ -183,7 +184,7 @@ class HypothesisBank:
         self, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
     ) -> None:
         """The same for a row of notes, into the first numbers of `scores`."""
-        kernels.observe(self.arrays, t, notes, arm, x, y, binary, scores)
+        kernels.observe_held(self._ready(self.arrays), t, notes, arm, x, y, binary, scores)
 
     def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Pieces[FloatArray]:
         """Slot m lives through a window of past rounds from row `start` on; log likelihoods round by round."""
@@ -204,11 +205,8 @@ class HypothesisBank:
         """The same hypotheses, to be `reset` one by one; lam0 from the noise as each sees it now, in new units of
         which `units` make an old one (None: as it is)."""
         fresh, bank = self._reseated(), self.arrays
-        arrays = {name: getattr(bank, name) for name in ("stamp", "vec", "mat")}
-        # np.zeros leaves the pages to be filled when they are first used, zeros_like fills them now. What nobody uses
-        # is saved in version 4 alone.
-        made = np.empty if self._inverse else np.zeros
-        large = {name: made(array.shape, array.dtype) for name, array in arrays.items()}
+        large = {name: getattr(bank, name) for name in _LONG}
+        large = {name: pages.zeros(array.size, array.dtype) for name, array in large.items()}
         small = {name: array.copy() for name, array in bank._asdict().items() if name not in large}
         fresh.arrays = Bank(**small, **large)
         if units is not None:
@@ -218,6 +216,7 @@ class HypothesisBank:
     def _reseated(self) -> HypothesisBank:
         made = copy.copy(self)
         made._families, made._need = list(self._families), list(self._need)
+        made._ready = Ready()
         return made
 
     def become(self, twin: HypothesisBank) -> None:
@@ -239,7 +238,9 @@ class HypothesisBank:
         arm its own, if some may be bolder); Beta-Bernoulli for one feature and binary rewards.
         """
         if not self.layout.shared:
-            draws: FloatArray = together(self.arrays, self.prior, {m: 1}, moment, X, binary, rng)[0]
+            draws: FloatArray = together(
+                self._ready, self.arrays, self._widths, {m: 1}, moment, X, binary, rng
+            )[0]
             return draws
         bank = self.arrays
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
@@ -260,7 +261,7 @@ class HypothesisBank:
         if self.layout.shared:
             slots = [m for m, count in found.items() for _ in range(count)]
             return np.array([self.draw(m, moment, X, binary, rng) for m in slots])
-        return together(self.arrays, self.prior, found, moment, X, binary, rng)
+        return together(self._ready, self.arrays, self._widths, found, moment, X, binary, rng)
 
     def snapshot(self) -> Snapshot:
         """Who sits in which slot, and what each has learnt."""

@@ -19,6 +19,7 @@ from tidepull.hypotheses.filters import (
     checked_arrays,
     misled,
 )
+from tidepull.hypotheses.held import Ready
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.runs import NOBODY, Runs
 from tidepull.hypotheses.slices import Pieces, ranges
@@ -49,6 +50,7 @@ class RunFilter:
         self._blocks, self._together = blocks, together
         self._arms = np.arange(blocks.layout.n_arms)
         self.runs = _empty(blocks, together)
+        self._ready = Ready()
 
     @property
     def words(self) -> str:
@@ -61,7 +63,9 @@ class RunFilter:
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
         """Log likelihood of the reward of round t, which is then learnt; NaN when that round is forgotten."""
         chain, block = self._place(arm)
-        return float(runs.observe(self.runs, t, chain, block, self._blocks.seen(x), y, binary))
+        return float(
+            runs.observe_held(self._ready(self.runs), t, chain, block, self._blocks.seen(x), y, binary)
+        )
 
     def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""

@@ -10,26 +10,28 @@ from collections.abc import Mapping
 import numpy as np
 
 from tidepull.hypotheses import kernels
+from tidepull.hypotheses.held import Ready
 from tidepull.hypotheses.kernels import Bank
-from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Moment
 from tidepull.types import FloatArray
 
 
 def together(
+    ready: Ready,
     bank: Bank,
-    prior: NoisePrior,
+    widths: FloatArray,
     found: Mapping[int, int],
     moment: Moment,
     X: FloatArray,
     binary: bool,
     rng: np.random.Generator,
 ) -> FloatArray:
-    """So many draws of every arm's expected reward under each slot, one a row, where arms have blocks of their own."""
+    """So many draws of every arm's expected reward under each slot, one a row, where arms have blocks of their own;
+    `widths` are those of `NoisePrior`."""
     slots, n_arms = np.array(list(found)), len(X)
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))
-    kernels.prospects(
-        bank, slots, moment.t, moment.notes, moment.each, X, binary, prior.widths, first, second
+    kernels.prospects_held(
+        ready(bank), slots, moment.t, moment.notes, moment.each, X, binary, widths, first, second
     )
     drawn = []
     for i, (m, count) in enumerate(found.items()):

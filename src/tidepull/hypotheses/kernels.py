@@ -14,7 +14,7 @@ seem to predict better wherever the noise shrinks as choices improve. A block at
 by g^n when it is next touched; a reward that comes late counts from the round of its decision.
 
 A block is kept in one of three forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
-so that discounts are exact; for small blocks and for g < 1. *Root* (U, z) with U'U = Lam and U'z = eta: a
+so that discounts are exact; for small blocks (`small.py`) and for g < 1. *Root* (U, z) with U'U = Lam and U'z = eta: a
 Givens rotation adds a row; rounding cannot make U'U indefinite; for large blocks with g = 1. *Inverse* (P, mu) with
 P = Lam^-1 and mu = P eta: adding a row takes a product and an outer product, P <- P - v v' / (1 + phi.v), v = P phi,
 which run at the width of the processor; in place of roots in version 5.
@@ -40,7 +40,9 @@ from tidepull.hypotheses.algebra import (
 )
 from tidepull.hypotheses.calibration import put_right
 from tidepull.hypotheses.family import Window
+from tidepull.hypotheses.held import Held
 from tidepull.hypotheses.inverse import draw_inverse, learn_inverse, weigh_inverse
+from tidepull.hypotheses.small import LARGEST, learn_small, weigh_small
 from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
 from tidepull.types import BoolArray, FloatArray, IntArray
 
@@ -185,6 +187,17 @@ def _weigh(bank: Bank, m: int, block: int, phi: FloatArray, v: FloatArray) -> tu
 
 
 @inlined
+def _weigh_small(bank: Bank, m: int, block: int, decay: float, phi: FloatArray) -> tuple[float, float]:
+    """The same of a small block that is kept as moments."""
+    d = bank.dim[m]
+    at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
+    mean, leverage = weigh_small(
+        bank.mat[at : at + d * d], bank.vec[vat : vat + d], bank.ridge[m], decay, phi, d
+    )
+    return mean, leverage
+
+
+@inlined
 def _learn_inverse(bank: Bank, m: int, block: int, v: FloatArray, e: float, leverage: float) -> None:
     """The block has seen phi; v = P phi is used up."""
     d = bank.dim[m]
@@ -229,8 +242,11 @@ def observe_one(
     _spread(tau, width, x, bank.contextual[m], phi)
     if bank.beside[m] >= 0:
         phi[d - 1] = notes[bank.beside[m]]
+    decay = _decay(bank, m, block, t)
     if bank.inverse[m]:
         mean, leverage = _weigh(bank, m, block, phi, v)
+    elif d <= LARGEST:
+        mean, leverage = _weigh_small(bank, m, block, decay, phi)
     else:
         for i in range(d):
             v[i] = phi[i]
@@ -240,7 +256,6 @@ def observe_one(
     if not binary:
         score = log_student(e, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
     elif d == 1:
-        decay = _decay(bank, m, block, t)
         n, s = decay * bank.mat[at], decay * bank.vec[vat]
         chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
         score = math.log(chance) if y > 0 else math.log(1 - chance)
@@ -255,19 +270,18 @@ def observe_one(
     elif bank.inverse[m]:
         _learn_inverse(bank, m, block, v, e, leverage)
     else:
-        _add_moments(bank, m, block, t, phi, y)
+        _add_moments(bank, m, block, t, decay, phi, y)
     bank.a[m] = h * bank.a[m] + (1 - h) * bank.settings[0] + 0.5
     bank.b[m] = h * bank.b[m] + (1 - h) * bank.settings[1] + 0.5 * e * e / (1 + leverage)
     return score
 
 
 @inlined
-def _add_moments(bank: Bank, m: int, block: int, t: int, phi: FloatArray, y: float) -> None:
-    """A <- g^n A + phi phi' and eta <- g^n eta + phi y after n rounds at rest; a round from n rounds before
-    the block's last one counts g^n itself. phi may be used up."""
+def _add_moments(bank: Bank, m: int, block: int, t: int, decay: float, phi: FloatArray, y: float) -> None:
+    """A <- g^n A + phi phi' and eta <- g^n eta + phi y after n rounds at rest, g^n = `decay`; a round from n rounds
+    before the block's last one counts g^n itself. phi may be used up."""
     d = bank.dim[m]
     at, vat, stamp = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d, bank.block_at[m] + block
-    decay = _decay(bank, m, block, t)
     if t >= bank.stamp[stamp]:
         bank.stamp[stamp] = t
     elif bank.discount[m] < 1.0:
@@ -275,6 +289,9 @@ def _add_moments(bank: Bank, m: int, block: int, t: int, phi: FloatArray, y: flo
         y *= root
         for i in range(d):
             phi[i] *= root
+    if d <= LARGEST:
+        learn_small(bank.mat[at : at + d * d], bank.vec[vat : vat + d], decay, phi, y, d)
+        return
     for i in range(d):
         bank.vec[vat + i] = decay * bank.vec[vat + i] + y * phi[i]
         for j in range(i, d):
@@ -309,6 +326,14 @@ def observe(
             scores[m] = observe_one(bank, m, t, notes, arm, x, y, binary, tau, phi, v, z, U)
         else:
             scores[m] = -np.inf
+
+
+@compiled
+def observe_held(
+    held: Held, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
+) -> None:
+    """`observe` of a bank that is held ready."""
+    observe(held.arrays, t, notes, arm, x, y, binary, scores)
 
 
 @compiled
@@ -348,10 +373,13 @@ def _outlook(
         _spread(tau, width, X[k], bank.contextual[m], phi)
         if bank.beside[m] >= 0:
             phi[d - 1] = each[bank.beside[m], k]
+        block = cell * n_arms + k
         if bank.inverse[m]:
-            means[k], leverages[k] = _weigh(bank, m, cell * n_arms + k, phi, z)
+            means[k], leverages[k] = _weigh(bank, m, block, phi, z)
+        elif d <= LARGEST:
+            means[k], leverages[k] = _weigh_small(bank, m, block, _decay(bank, m, block, t), phi)
         else:
-            means[k], leverages[k] = _open(bank, m, cell * n_arms + k, t, U, z, phi)
+            means[k], leverages[k] = _open(bank, m, block, t, U, z, phi)
 
 
 @inlined
@@ -452,6 +480,23 @@ def prospects(
             _bold(second[i], widths[0], max(widths[0], widths[1]), widths[2], factors)
         for k in range(factors.shape[0]):
             second[i, k] = factors[k] * math.sqrt(second[i, k])
+
+
+@compiled
+def prospects_held(
+    held: Held,
+    slots: IntArray,
+    t: int,
+    notes: FloatArray,
+    each: FloatArray,
+    X: FloatArray,
+    binary: bool,
+    widths: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+) -> None:
+    """`prospects` of a bank that is held ready."""
+    prospects(held.arrays, slots, t, notes, each, X, binary, widths, first, second)
 
 
 @compiled

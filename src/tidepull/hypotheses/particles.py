@@ -24,6 +24,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.hypotheses.algebra import compiled, inlined, log_binary, log_student
+from tidepull.hypotheses.held import Held
 from tidepull.hypotheses.inverse import begin_inverse, draw_inverse, learn_inverse, weigh_inverse, weigh_prior
 from tidepull.types import FloatArray, IntArray
 
@@ -401,6 +402,13 @@ def observe(ps: Particles, t: int, k: int, x: FloatArray, y: float, binary: bool
     chances = np.empty(ways)
     chosen, heirs, v = np.empty(most * ways, np.int64), np.empty(most, np.int64), np.empty(x.shape[0])
     score: float = observe_one(ps, t, k, x, y, binary, weights, told, errors, chances, chosen, heirs, v)
+    return score
+
+
+@compiled
+def observe_held(held: Held, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+    """The same of stories that are held ready."""
+    score: float = observe(held.arrays, t, k, x, y, binary)
     return score
 
 

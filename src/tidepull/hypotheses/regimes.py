@@ -19,6 +19,7 @@ from tidepull.hypotheses.filters import (
     checked_arrays,
     misled,
 )
+from tidepull.hypotheses.held import Ready
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.particles import NOBODY, Particles
 from tidepull.hypotheses.slices import Pieces, ranges
@@ -43,6 +44,7 @@ class RegimeFilter:
     def __init__(self, blocks: Blocks, seed: int) -> None:
         self._blocks = blocks
         self.particles = _empty(blocks, seed)
+        self._ready = Ready()
 
     @property
     def words(self) -> str:
@@ -52,7 +54,9 @@ class RegimeFilter:
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
         """Log likelihood of the reward of round t, which is then learnt; NaN when that round is forgotten."""
         block = 0 if self._blocks.layout.shared else arm
-        return float(particles.observe(self.particles, t, block, self._blocks.seen(x), y, binary))
+        return float(
+            particles.observe_held(self._ready(self.particles), t, block, self._blocks.seen(x), y, binary)
+        )
 
     def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""

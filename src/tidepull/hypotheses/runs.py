@@ -23,6 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidepull.hypotheses.algebra import compiled, inlined, log_binary, log_student
+from tidepull.hypotheses.held import Held
 from tidepull.hypotheses.inverse import begin_inverse, draw_inverse, learn_inverse, weigh_inverse, weigh_prior
 from tidepull.types import FloatArray, IntArray
 
@@ -269,6 +270,13 @@ def observe(runs: Runs, t: int, c: int, k: int, x: FloatArray, y: float, binary:
     most = runs.start.shape[1]
     scores, errors, v = np.empty(most), np.empty(most), np.empty(x.shape[0])
     score: float = observe_one(runs, t, c, k, x, y, binary, scores, errors, v)
+    return score
+
+
+@compiled
+def observe_held(held: Held, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+    """The same of runs that are held ready."""
+    score: float = observe(held.arrays, t, c, k, x, y, binary)
     return score
 
 

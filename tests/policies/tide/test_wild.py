@@ -101,3 +101,15 @@ def test_tide_continues_bit_by_bit_when_restored_with_wild_rewards_and_earnings(
     twin.restore(policy.snapshot())
     for i in range(40, 60):
         assert turn(policy, contexts[i], float(rewards[i])) == turn(twin, contexts[i], float(rewards[i]))
+
+
+@pytest.mark.parametrize("kind", ["many alike", "normal", "heavy tails"])
+def test_bounds_are_those_of_the_median_and_of_the_place_that_numpy_finds(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    for n in (16, 17, 100, 1023, 1024):
+        drawn = {"many alike": rng.integers(0, 3, n), "normal": rng.normal(size=n)}
+        rewards = np.asarray(drawn.get(kind, 1e9 * rng.standard_t(1, n)), float)
+        middle = float(np.median(rewards))
+        place = n - 2 - int(0.01 * n)
+        farthest = 3 * float(np.partition(np.abs(rewards - middle), place)[place])
+        assert bounds(rewards, 0.01) == (middle - farthest, middle + farthest)

@@ -134,8 +134,9 @@ class _Hunt:
         return self.births.heard[:count]
 
     def knows(self, hypothesis: Hypothesis) -> bool:
-        bank, spec = self.births.bank, hypothesis.spec()
-        return any(bank.arrays.active[m] and bank.spec(m) == spec for m in self.births.slots.of[self.pool])
+        bank, spec, slots = self.births.bank, hypothesis.spec(), self.births.slots.of[self.pool]
+        alike = bank.arrays.active & (bank.arrays.periods == spec.periods).all(axis=1)
+        return any(bank.spec(m) == spec for m in np.flatnonzero(alike).tolist() if m in slots)
 
     def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
         births = self.births

@@ -510,6 +510,7 @@ class Tide:
             self._agenda.put("rebuild", self._recent.count)
             return
         self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
+        before = self._bank.arrays  # giving many pages back takes a while, which a later slice shall pay
         self._bank.become(new.bank)
         self._filters, self._trial = new.filters, new.trial
         self._mixture.become(new.mixture)
@@ -519,6 +520,7 @@ class Tide:
             self._network.rescale(self._lessons, seen)
             if self._network.trainings:
                 yield from self._network.training(self._lessons, new.units.binary)
+        del before
 
 
 def _filters(layout: Layout, families: list[str], prior: NoisePrior, streams: Streams) -> list[Filter]:

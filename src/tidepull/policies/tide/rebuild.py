@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tidepull.hypotheses import pages
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.family import Filter, Window
 from tidepull.hypotheses.notes import Memory, standardised
@@ -85,6 +86,7 @@ def rebuilding(
         yield STEPS // 4
     tried = None if trial is None else trial.fresh(ratio)
     active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
+    there = [*active, *range(bank.size, len(mixture.prior))]
     again.begin_again()
     x, gains = np.empty((0, contexts.dim)), np.empty(0)
     while (lived := first + len(gains)) < recent.count:
@@ -100,22 +102,25 @@ def rebuilding(
         window = window._replace(notes=standardised(notes[lived - first :], units.centre, units.spread))
         if raw is not None and recent.raw is not None:
             window = window._replace(x=contexts(recent.raw[lived:]))
-        scores = np.full((len(window.t), len(mixture.prior)), -np.inf)
+        # A row for each who is there, so that it is filled row by row; on small pages, as the bank is.
+        scores = pages.zeros((len(there), len(window.t)))
         if network:
             told = np.nan if silence else recent.network(lived)
-            scores[:, -1] = told + (0.0 if units.binary else math.log(units.spread))
+            scores[-1] = told + (0.0 if units.binary else math.log(units.spread))
         if lived > first and len(window.t) <= _FEW:
             yield from _follow(fresh, active, window, units.binary, scores)
         else:
-            for m in active:
+            for i, m in enumerate(active):
                 if lived == first:
                     yield from fresh.resetting(m)
-                scores[:, m] = yield from fresh.live(m, window, units.binary)
-        for i, filter in enumerate(anew):
-            scores[:, bank.size + i] = yield from filter.live(window, units.binary)
-        more = np.empty(len(scores))
-        for start, stop, spent in ranges(len(scores), _STEPS_OF_REWEIGHING * scores.shape[1]):
-            more[start:stop] = [again.reweigh(scores[i], lived + i) for i in range(start, stop)]
+                scores[i] = yield from fresh.live(m, window, units.binary)
+        for i, filter in enumerate(anew, len(active)):
+            scores[i] = yield from filter.live(window, units.binary)
+        more, everybody = np.empty(len(window.t)), np.full(len(mixture.prior), -np.inf)
+        for start, stop, spent in ranges(len(more), _STEPS_OF_REWEIGHING * len(everybody)):
+            for i in range(start, stop):
+                everybody[there] = scores[:, i]
+                more[i] = again.reweigh(everybody, lived + i)
             yield spent
         if tried is not None:
             its_own = yield from tried.filter.live(window, units.binary)
@@ -130,11 +135,11 @@ def rebuilding(
 def _follow(
     bank: HypothesisBank, active: list[int], window: Window, binary: bool, scores: FloatArray
 ) -> Pieces[None]:
-    """Every active slot lives through a few rounds, many slots in a piece."""
+    """Every active slot lives through a few rounds, many slots in a piece; `scores` has a row for each."""
     spent = 0
-    for i, m in enumerate(active, 1):
-        scores[:, m], steps = at_once(bank.live(m, window, binary))
+    for i, m in enumerate(active):
+        scores[i], steps = at_once(bank.live(m, window, binary))
         spent += steps
-        if spent > STEPS // 4 or i % 16 == 0:
+        if spent > STEPS // 4 or i % 16 == 15:
             yield spent
             spent = 0

@@ -1,0 +1,54 @@
+"""Tuples of arrays that kernels find ready."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any, NamedTuple
+
+import numba
+import numpy as np
+
+from tidepull.hypotheses.held import Ready
+from tidepull.policies.tide import Tide, TideParameters
+from tidepull.seeds import Streams
+from tidepull.types import Context, Event, FloatArray, ProblemShape
+
+
+class Pair(NamedTuple):
+    one: FloatArray
+    two: FloatArray
+
+
+@numba.njit  # type: ignore[untyped-decorator]
+def difference(held: Any) -> float:
+    return held.arrays.one[0] - held.arrays.two[0]  # type: ignore[no-any-return]
+
+
+def played(policy: Tide, first: int, stop: int) -> list[int]:
+    """The arms of some rounds."""
+    arms = []
+    for t in range(first, stop):
+        arms.append(policy.choose(Context()))
+        policy.learn(Event(Context(), arms[-1], float((arms[-1] + t) % 2), decided=t))
+    return arms
+
+
+def test_kernel_sees_what_is_written_into_arrays_that_are_held() -> None:
+    ready, pair = Ready(), Pair(np.array([3.0]), np.array([1.0]))
+    assert difference(ready(pair)) == 2.0
+    pair.one[0] = 7.0
+    assert difference(ready(pair)) == 6.0
+
+
+def test_arrays_are_held_anew_when_the_tuple_is_another() -> None:
+    ready, pair = Ready(), Pair(np.array([3.0]), np.array([1.0]))
+    ready(pair)
+    assert difference(ready(pair._replace(two=np.array([0.5])))) == 2.5
+
+
+def test_copy_of_a_policy_goes_its_own_way_when_arrays_are_held() -> None:
+    policy = Tide(TideParameters(without=("network",)), ProblemShape(3), Streams(0))
+    played(policy, 0, 20)
+    twin = copy.deepcopy(policy)
+    assert played(twin, 20, 50) == played(policy, 20, 50)
+    assert np.array_equal(twin.family_weights(), policy.family_weights())
