@@ -95,8 +95,8 @@ FAULTS = (
     Fault(
         "the sign of the log spread in a rebuild",
         "policies/tide/rebuild.py",
-        "scores[:, -1] = told + (0.0 if units.binary else math.log(units.spread))",
-        "scores[:, -1] = told - (0.0 if units.binary else math.log(units.spread))",
+        "scores[-1] = told + (0.0 if units.binary else math.log(units.spread))",
+        "scores[-1] = told - (0.0 if units.binary else math.log(units.spread))",
         "tests/policies/tide/test_rebuild.py::test_everybody_lives_again_in_the_new_units",
     ),
     Fault(
