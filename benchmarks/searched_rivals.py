@@ -22,10 +22,10 @@ from tidepull.analysis.summary import summarise
 
 ROOT = Path(__file__).parents[1]
 TRIALS, SEARCH = ROOT / "results" / "rivals.csv", ROOT / "results" / "search_rivals.csv"
-ROWS = ROOT / "results" / "tide_rows.csv"
+ROWS = ROOT / "results" / "tide_rows_version9.csv"
 PAGE, LAB = ROOT / "docs" / "policies.md", ROOT / "docs" / "lab" / "tide.md"
 PUBLISHED, SEARCHED = "-published", "-best"
-REPORT, FRESH = range(10), range(20030, 20040)
+REPORT, FRESH = range(10), range(20080, 20090)
 VARIED = ("discount", "window", "xi", "exploration")
 Regrets = dict[tuple[str, str], dict[int, float]]
 
@@ -95,7 +95,7 @@ def front(regrets: Regrets, settings: dict[tuple[str, str], str]) -> str:
     tide: dict[str, dict[int, float]] = defaultdict(dict)
     with ROWS.open() as file:
         for row in csv.DictReader(file):
-            if row["policy"] == "tide" and row["parameters"] == "{}":
+            if row["policy"] == "tide":
                 tide[row["problem"]][int(row["seed"])] = float(row["regret"])
     lines = [
         "| row | best conventional | setting | regret | `tide` | `tide` has less by, 95% interval | better in |",
