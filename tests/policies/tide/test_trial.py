@@ -94,6 +94,7 @@ def test_share_is_how_often_it_decides() -> None:
         one._earnings.add(t, float(rng.normal(0.1 * (t % 2), 1.0)))
     found = np.mean([one.decides(rng) for _ in range(20_000)])
     assert one.share == pytest.approx(float(found), abs=0.015)
+    assert one.share == pytest.approx(np.mean([one.votes(40, rng) for _ in range(500)]) / 40, abs=0.015)
 
 
 def test_regimes_are_on_trial_with_observations_alone_and_from_version_9_on() -> None:
@@ -137,6 +138,17 @@ def test_tide_on_trial_goes_on_the_same_after_a_snapshot(shares: bool) -> None:
     other.restore(policy.snapshot())
     assert play(policy, 300, 360, shares=shares) == play(other, 300, 360, shares=shares)
     np.testing.assert_array_equal(policy.family_weights(), other.family_weights())
+
+
+@pytest.mark.parametrize("who", [OTHERS, ITSELF])
+def test_reward_is_credited_to_who_decided_by_shares(who: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    policy = tide()
+    assert policy._trial is not None
+    monkeypatch.setattr(Trial, "votes", lambda self, count, rng: count * who)
+    play(policy, 0, 40, shares=True)
+    count = policy._trial._earnings._count
+    assert count[who] > 35
+    assert count[1 - who] == 0
 
 
 def test_rules_that_take_turns_are_found_and_said() -> None:

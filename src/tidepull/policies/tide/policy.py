@@ -23,7 +23,7 @@ import numpy as np
 
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
-from tidepull.hypotheses.family import Filter, Layout, Window
+from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.network import NetworkHypothesis, too_many_arms
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Memory, Moment, blank, in_units
@@ -31,6 +31,7 @@ from tidepull.hypotheses.slices import Pieces
 from tidepull.policies.choice import best_shares
 from tidepull.policies.decided import decided_round
 from tidepull.policies.tide.agenda import Agenda, birth_is_due, is_power_of_two
+from tidepull.policies.tide.beside import filters_of, trial_of
 from tidepull.policies.tide.births import Births, Slots, pools
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.earnings import Earnings, camps
@@ -41,7 +42,7 @@ from tidepull.policies.tide.rebuild import TRUSTED, rebuilding
 from tidepull.policies.tide.sayings import Sayings
 from tidepull.policies.tide.scale import RewardScale
 from tidepull.policies.tide.trail import Known, Trail
-from tidepull.policies.tide.trial import ITSELF, OTHERS, Trial
+from tidepull.policies.tide.trial import ITSELF, OTHERS
 from tidepull.policies.tide.wild import WildRewards
 from tidepull.policies.tide.window import RecentRounds
 from tidepull.protocols import Pick
@@ -117,8 +118,8 @@ class Tide:
             half = min(1024, parameters.window // 2)
             stream = streams.generator("network")
             self._network = NetworkHypothesis(layout, half, stream, inverse=self._thrifty)
-        self._filters = _filters(layout, families, self._bank.prior, streams)
-        self._trial = _trial(layout, parameters, self._bank.prior, streams)
+        self._filters = filters_of(layout, families, self._bank.prior, streams)
+        self._trial = trial_of(layout, parameters, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
         alone = beside + ["network"] * (self._network is not None)
         slots = Slots(self._bank, kept, alone, version=parameters.version)
@@ -189,7 +190,7 @@ class Tide:
         """Shares by so many draws of a hypothesis and its weights."""
         raw, X, noted = self._opened(context)
         resting, trial = self._resting(noted.time), self._trial
-        own = 0 if trial is None else sum(trial.decides(self._rng) for _ in range(draws))
+        own = 0 if trial is None else trial.votes(draws, self._rng)
         found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own, self._camps())
         scores = self._draws(found, self._standard(noted), X)
         if trial is not None and own:
@@ -199,15 +200,22 @@ class Tide:
         if context.available is not None:
             scores[:, ~context.available] = -np.inf
         arm = pick(best_shares(scores, None))
-        if self._earnings is not None or trial is not None:  # one of those who voted for the arm
-            asked = [m for m, count in found.items() for _ in range(count)]
-            voters = np.flatnonzero(np.argmax(scores, axis=1) == arm)
-            who = int(self._rng.choice(voters)) if len(voters) else -1
-            if self._earnings is not None and 0 <= who < len(asked):
-                self._earnings.decided(noted.t, asked[who])
-            if trial is not None and who >= 0:
-                trial.decided(noted.t, ITSELF if who >= len(asked) else OTHERS)
+        if self._earnings is not None or trial is not None:
+            self._credit(noted.t, found, np.flatnonzero(np.argmax(scores, axis=1) == arm))
         return self._decided(noted, raw, arm)
+
+    def _credit(self, t: int, found: dict[int, int], voters: IntArray) -> None:
+        """One of those who voted for the arm of round t decided it: draws of the mixture come first, then others."""
+        if not len(voters):
+            return
+        asked = [m for m, count in found.items() for _ in range(count)]
+        if self._earnings is not None:
+            who = int(self._rng.choice(voters))
+            if who < len(asked):
+                self._earnings.decided(t, asked[who])
+        if self._trial is not None:
+            who = int(voters[self._rng.integers(len(voters))])
+            self._trial.decided(t, OTHERS if who < len(asked) else ITSELF)
 
     def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, Moment]:
         """What is seen, its rows, and the moment of a round that begins."""
@@ -521,22 +529,3 @@ class Tide:
             if self._network.trainings:
                 yield from self._network.training(self._lessons, new.units.binary)
         del before
-
-
-def _filters(layout: Layout, families: list[str], prior: NoisePrior, streams: Streams) -> list[Filter]:
-    """The hypotheses with a hidden state that sit beside the bank."""
-    made: list[Filter] = []
-    for name in families:
-        maker = FAMILIES[name].filters
-        if maker is not None:
-            made += maker(layout, prior, int(streams.generator(name).integers(2**62)))
-    return made
-
-
-def _trial(layout: Layout, parameters: TideParameters, prior: NoisePrior, streams: Streams) -> Trial | None:
-    """The hypothesis that sits beside the mixture until its own decisions earn as much (from version 9 on)."""
-    for name in parameters.families() if parameters.version >= 9 else ():
-        maker, share = FAMILIES[name].on_trial, FAMILIES[name].prior_in(parameters.version)
-        for filter in maker(layout, prior, int(streams.generator(name).integers(2**62))) if maker else ():
-            return Trial(filter, share / (1 + share), parameters.share)
-    return None

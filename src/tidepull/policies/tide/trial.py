@@ -48,6 +48,11 @@ class Trial:
         """Whether a round is its own."""
         return bool(rng.random() < self.weight) and self._earnings.asks(ITSELF, rng)
 
+    def votes(self, count: int, rng: np.random.Generator) -> int:
+        """How many of so many draws are its own."""
+        offered = int(rng.binomial(count, self.weight))
+        return sum(self._earnings.asks(ITSELF, rng) for _ in range(offered))
+
     def decided(self, t: int, who: int) -> None:
         """Round t was decided by it, or by the others."""
         self._earnings.decided(t, who)

@@ -1,0 +1,29 @@
+"""Who sits beside the bank: hypotheses with a hidden state, among all others or on trial."""
+
+from __future__ import annotations
+
+from tidepull.hypotheses.families import FAMILIES
+from tidepull.hypotheses.family import Filter, Layout
+from tidepull.hypotheses.noise import NoisePrior
+from tidepull.policies.tide.parameters import TideParameters
+from tidepull.policies.tide.trial import Trial
+from tidepull.seeds import Streams
+
+
+def filters_of(layout: Layout, families: list[str], prior: NoisePrior, streams: Streams) -> list[Filter]:
+    """The hypotheses with a hidden state that sit beside the bank."""
+    made: list[Filter] = []
+    for name in families:
+        maker = FAMILIES[name].filters
+        if maker is not None:
+            made += maker(layout, prior, int(streams.generator(name).integers(2**62)))
+    return made
+
+
+def trial_of(layout: Layout, parameters: TideParameters, prior: NoisePrior, streams: Streams) -> Trial | None:
+    """The hypothesis that sits beside the mixture until its own decisions earn as much (from version 9 on)."""
+    for name in parameters.families() if parameters.version >= 9 else ():
+        maker, share = FAMILIES[name].on_trial, FAMILIES[name].prior_in(parameters.version)
+        for filter in maker(layout, prior, int(streams.generator(name).integers(2**62))) if maker else ():
+            return Trial(filter, share / (1 + share), parameters.share)
+    return None
