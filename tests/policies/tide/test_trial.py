@@ -144,7 +144,7 @@ def test_tide_on_trial_goes_on_the_same_after_a_snapshot(shares: bool) -> None:
 def test_reward_is_credited_to_who_decided_by_shares(who: int, monkeypatch: pytest.MonkeyPatch) -> None:
     policy = tide()
     assert policy._trial is not None
-    monkeypatch.setattr(Trial, "votes", lambda self, count, rng: count * who)
+    monkeypatch.setattr(Trial, "votes", lambda _, count, __: count * who)
     play(policy, 0, 40, shares=True)
     count = policy._trial._earnings._count
     assert count[who] > 35
