@@ -11,6 +11,7 @@ from tidepull.building import build_policy
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Filter, Layout
 from tidepull.hypotheses.noise import NoisePrior
+from tidepull.hypotheses.slices import finished
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.trial import ITSELF, OTHERS, Trial
 from tidepull.seeds import Streams
@@ -138,6 +139,17 @@ def test_tide_on_trial_goes_on_the_same_after_a_snapshot(shares: bool) -> None:
     other.restore(policy.snapshot())
     assert play(policy, 300, 360, shares=shares) == play(other, 300, 360, shares=shares)
     np.testing.assert_array_equal(policy.family_weights(), other.family_weights())
+
+
+def test_hypothesis_on_trial_lives_again_when_contexts_are_mapped_anew() -> None:
+    """After 64 rewards a new map has just taken over: what it knows is what a newcomer would learn from the window."""
+    policy = tide()
+    play(policy, 0, 64)
+    assert policy._trial is not None
+    known, newcomer = policy._trial.filter, policy._trial.filter.fresh(None)
+    finished(newcomer.live(policy._recent.window(policy._scale.units), policy._scale.units.binary))
+    for name in ("n", "s", "vec", "weight"):
+        np.testing.assert_allclose(known.snapshot()[name], newcomer.snapshot()[name], atol=1e-12)
 
 
 @pytest.mark.parametrize("who", [OTHERS, ITSELF])
