@@ -20,7 +20,7 @@ GENERAL: Final = (
     "about the reward's standard deviation times the root of the horizon (6 to 30). Ours is pseudo-regret.",
     "The hyperparameters that the paper's table calls variances are used as standard deviations, as in its code.",
     "The paper's row of flipping-digits measures another problem than its text describes, and its column of D-LinUCB "
-    "mixes two versions of code with and without a slip: differences there are not errors of chance (see each problem).",
+    "mixes code with and without a slip: what differs there does not differ by chance (see each problem).",
 )
 
 _LENGTHS = (
