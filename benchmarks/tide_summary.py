@@ -144,8 +144,7 @@ def versions(before: Path, after: Path) -> None:
                 {
                     (row["kind"], row["world"]): float(row["normalised"])
                     for row in csv.DictReader(file)
-                    if row["policy"] == "tide"
-                    and set(json.loads(row["parameters"])) <= {"version"}
+                    if row["policy"] == "tide" and set(json.loads(row["parameters"])) <= {"version"}
                 }
             )
     common = [key for key in both[0] if key in both[1]]
