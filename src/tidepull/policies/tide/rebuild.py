@@ -27,7 +27,7 @@ from tidepull.types import FloatArray
 
 TRUSTED = 16
 """Rewards after which estimates of scale and noise are taken seriously."""
-_STEPS_OF_REWEIGHING = 20
+_STEPS_OF_REWEIGHING, _STEPS_OF_WEIGHING = 20, 1000
 
 _FEW = 32
 """Rewards that came in the meantime, which all hypotheses live through in a few pieces: were each of them a piece, one
@@ -124,8 +124,10 @@ def rebuilding(
             yield spent
         if tried is not None:
             its_own = yield from tried.filter.live(window, units.binary)
-            for i, (score, others) in enumerate(zip(its_own, more, strict=True)):
-                tried.weigh(float(score), float(others), lived + i)
+            for start, stop, spent in ranges(len(more), _STEPS_OF_WEIGHING):
+                for i in range(start, stop):
+                    tried.weigh(float(its_own[i]), float(more[i]), lived + i)
+                yield spent
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
