@@ -220,6 +220,16 @@ def test_a_later_search_on_fewer_seeds_keeps_the_random_arms_of_an_earlier_one(t
     assert [line["ran"] for line in again["rungs"]] == [0, 0]
 
 
+def test_a_store_that_searched_another_part_of_the_grid_loses_no_row(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    for place, part in (("one", "*/d-ucb/*"), ("two", "*/sw-ucb/*")):
+        before = archived_rows(kept)
+        searched(tmp_path, tmp_path / place, "--only", part)
+        keep(Store.open(tmp_path / place), kept)
+        assert set(before) <= set(archived_rows(kept))
+    assert {name for _, _, name, *_ in archived_rows(kept)} == {"random", "d-ucb", "sw-ucb"}
+
+
 def test_suites_that_a_new_store_does_not_know_stay(kept: Path, tmp_path: Path) -> None:
     before = archived_rows(kept)
     other = fill(tmp_path / "other", REPORT.replace('"paper-table"', '"late"').replace("0-5", "50-51"))

@@ -61,7 +61,10 @@ def is_archive(folder: Path) -> bool:
 
 
 def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str) -> Archive:
-    """What a store holds of its plans; what it lacks, and suites that it does not know, come from `before`."""
+    """What a store holds of its plans; what it lacks or was not asked for, and other suites, come from `before`.
+
+    A store that played a part of a suite (`--only`) is no reason to lose the rest; another text is another suite.
+    """
     made = Archive(hardware=tuple(dict.fromkeys((*before.hardware, hardware))))
     known = {row.hash: row for rows in before.rows.values() for row in rows}
     found = {(row.suite, row.hash, row.name, row.setting): row for row in loaded.rows}
@@ -86,6 +89,15 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
                 lost[trial, trial.hash] = loaded.failed.get(trial.id, MISSING)
             else:
                 rows.append(replace(row, machine="", diagnostics={}))
+        if before.texts.get(plan.suite) == plan.text:
+            told = {(row.hash, row.name, row.setting) for row in rows}
+            told |= {(hash, trial.name, trial.setting) for trial, hash in lost}
+            rows += [row for row in before.rows[plan.suite] if (row.hash, row.name, row.setting) not in told]
+            lost |= {
+                (trial, hash): why
+                for (trial, hash), why in before.lost[plan.suite].items()
+                if (hash, trial.name, trial.setting) not in told
+            }
         made.rows[plan.suite], made.lost[plan.suite], made.texts[plan.suite] = rows, lost, plan.text
     return made
 
