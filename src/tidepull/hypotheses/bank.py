@@ -255,13 +255,21 @@ class HypothesisBank:
         return drawn
 
     def draws(
-        self, found: Mapping[int, int], moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator
+        self,
+        found: Mapping[int, int],
+        moment: Moment,
+        X: FloatArray,
+        binary: bool,
+        rng: np.random.Generator,
+        *,
+        about: Mapping[int, int] | None = None,
     ) -> FloatArray:
-        """Under each of some slots so many independent draws as `draw` makes them, one a row."""
+        """Under each of some slots so many independent draws as `draw` makes them, one a row; with `about` around the
+        average of these slots' means (not for shared layouts)."""
         if self.layout.shared:
             slots = [m for m, count in found.items() for _ in range(count)]
             return np.array([self.draw(m, moment, X, binary, rng) for m in slots])
-        return together(self._ready, self.arrays, self._widths, found, moment, X, binary, rng)
+        return together(self._ready, self.arrays, self._widths, found, moment, X, binary, rng, about=about)
 
     def snapshot(self) -> Snapshot:
         """Who sits in which slot, and what each has learnt."""

@@ -10,6 +10,8 @@ from tidepull.parameters import Parameters, parameter
 
 _OF_FIVE = ("changes", "regimes", "calendar", "clock")
 """Optional families that version 5 has in any case; those of the clock wait for a time."""
+_LEFT = ("discounted",)
+"""Families that did not pay (docs/lab/tide.md), and are not in version 10 unless asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,12 +42,13 @@ class TideParameters(Parameters):
         le=0.2,
     )
     version: int = parameter(
-        9,
+        10,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
         "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines "
-        "climbed together, and with observations predictions put right and regimes on trial",
+        "climbed together, and with observations predictions put right and regimes on trial; 10: also narrower draws "
+        "of known arms with contexts, with observations draws around the average of hypotheses, and nothing discounted",
         ge=4,
-        le=9,
+        le=10,
         added=True,
         before=4,
     )
@@ -55,7 +58,7 @@ class TideParameters(Parameters):
         """6 and 7 were played once and dropped (docs/lab/tide.md)."""
         super().__post_init__()
         if self.version in (6, 7):
-            raise ParameterError(f"version must be 4, 5, 8 or 9, got {self.version}")
+            raise ParameterError(f"version must be 4, 5, 8, 9 or 10, got {self.version}")
 
     def families(self) -> list[str]:
         """The families that take part."""
@@ -67,7 +70,8 @@ class TideParameters(Parameters):
                     )
         also = (*self.also, *(_OF_FIVE if self.version >= 5 else ()))
         kept = [f.name for f in FAMILIES.values() if not f.optional or f.name in also]
-        return [name for name in kept if name not in self.without]
+        left = set(_LEFT) - set(self.also) if self.version >= 10 else set()
+        return [name for name in kept if name not in {*self.without, *left}]
 
     def width(self) -> float:
         """`boldest`; in version 5 at least 2."""
@@ -80,6 +84,10 @@ class TideParameters(Parameters):
     def plays(self) -> float:
         """c of `hypotheses.boldness` where there is a context."""
         return 0.5 if self.version >= 8 else 1.0
+
+    def boldness(self) -> float:
+        """The least factor on the width of draws where there is a context."""
+        return 0.25 if self.version >= 10 else 0.5
 
     def narrowest(self) -> float:
         """The least factor on the width of draws where there is no context."""

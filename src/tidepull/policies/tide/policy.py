@@ -4,7 +4,7 @@
              (rewards of 0 and 1: the probability of the reward, on the same scale for all hypotheses)
     v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
     act:     a hypothesis by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, k^2 s2 Lam^-1), the best arm;
-             k = 1, or 1/2 for weights on a context
+             k = 1, or down to 1/4 for weights on a context (`hypotheses/boldness.py`)
 
 With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a hypothesis within it.
 
@@ -60,6 +60,9 @@ _BLOCKS = 100_000
 _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
 """Steps that a piece of upkeep takes beside its kernels, in version 5."""
 
+_VOICES = 16
+"""Hypotheses, drawn by weight, whose means are averaged where there are observations, from version 10 on."""
+
 _SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970 when it is put into words."""
 
@@ -107,9 +110,11 @@ class Tide:
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(
-            boldest=parameters.width(), plays=parameters.plays(), narrowest=parameters.narrowest()
-        )
+            boldness=parameters.boldness(), boldest=parameters.width(), plays=parameters.plays(),
+            narrowest=parameters.narrowest(),
+        )  # fmt: skip
         own = layout.context_dim > 1 and not layout.shared
+        self._averages = own and parameters.version >= 10
         self._bank = HypothesisBank(
             layout, rooms, prior, inverse=self._thrifty, calibrated=own and parameters.version >= 9
         )
@@ -175,9 +180,7 @@ class Tide:
             draws = self._trial.filter.draw(noted.t, X, self._scale.units.binary, self._rng)
             self._trial.decided(noted.t, ITSELF)
         else:
-            resting = self._resting(noted.time)
-            m = self._mixture.pick(self._rng, self._explore(noted), resting, self._camps())
-            draws = self._draw(m, self._standard(noted), X)
+            m, draws = self._mixed(noted, X)
             if self._earnings is not None:
                 self._earnings.decided(noted.t, m)
             if self._trial is not None:
@@ -244,6 +247,26 @@ class Tide:
     def _explore(self, noted: Moment) -> float:
         return min(0.05, self.parameters.exploration / (noted.t + 1))
 
+    def _mixed(self, noted: Moment, X: FloatArray) -> tuple[int, FloatArray]:
+        """The slot that decides, and its draw; from version 10 on, with observations, around the average of `_VOICES`
+        slots drawn by weight, of which it is one."""
+        rng, explore, resting, now = (
+            self._rng,
+            self._explore(noted),
+            self._resting(noted.time),
+            self._standard(noted),
+        )
+        if not self._averages or rng.random() < explore:
+            m = self._mixture.pick(rng, 1.0 if self._averages else explore, resting, self._camps())
+            return m, self._draw(m, now, X)
+        found = self._mixture.picks(rng, 0.0, resting, _VOICES, self._camps())
+        asked = [m for m, count in found.items() for _ in range(count)]
+        m = asked[int(rng.integers(_VOICES))]
+        if m >= self._bank.size:
+            return m, self._draw(m, now, X)
+        inside = {slot: count for slot, count in found.items() if slot < self._bank.size}
+        return m, self._bank.draws({m: 1}, now, X, self._scale.units.binary, rng, about=inside)[0]
+
     def _draw(self, m: int, now: Moment, X: FloatArray) -> FloatArray:
         """One draw of every arm's expected reward under slot m; rewards in `now` are standardised."""
         binary = self._scale.units.binary
@@ -256,7 +279,8 @@ class Tide:
         size, binary = self._bank.size, self._scale.units.binary
         inside = {m: count for m, count in found.items() if m < size}
         beside = [m for m, count in found.items() if m >= size for _ in range(count)]
-        drawn = [self._bank.draws(inside, now, X, binary, self._rng)] if inside else []
+        about = inside if self._averages else None
+        drawn = [self._bank.draws(inside, now, X, binary, self._rng, about=about)] if inside else []
         drawn += [self._draw(m, now, X)[None] for m in beside]
         if not drawn:
             return np.empty((0, self._n_arms))
