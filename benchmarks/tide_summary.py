@@ -58,7 +58,8 @@ def rows(path: Path) -> None:
 
 
 def two(before: Path, after: Path) -> None:
-    """Two versions on the rows, each on seeds of its own: is the second worse by more than chance (Welch)?"""
+    """Two versions on the rows that both have, each on seeds of its own: is the second worse by more than chance
+    (Welch)?"""
     found: list[dict[str, list[tuple[float, float]]]] = []
     for path in (before, after):
         found.append(defaultdict(list))
@@ -70,8 +71,8 @@ def two(before: Path, after: Path) -> None:
         "| row | paper's best | before | after | worst | trials | after has more by, 95% interval | seconds |"
     )
     print("|---|---|---|---|---|---|---|---|")
-    for problem, values in found[1].items():
-        old, new = (np.array(table[problem]) for table in (found[0], {problem: values}))
+    for problem in (problem for problem in found[1] if problem in found[0]):
+        old, new = (np.array(table[problem]) for table in found)
         errors = [side[:, 0].var(ddof=1) / len(side) for side in (old, new)]
         more, error = new[:, 0].mean() - old[:, 0].mean(), math.sqrt(sum(errors))
         freedom = sum(errors) ** 2 / sum(

@@ -131,10 +131,10 @@ def test_page_says_how_settings_were_chosen() -> None:
     vectors = "flipping-vector, rotating-vector-2048, rotating-vector-32"
     assert rows["d-lin-ucb", vectors] == ("–", "discount from the variation budget, as in the paper")
     setting, words = rows["rnlps-boltzmann-best", "flipping-gaussian"]
-    assert setting.startswith("temperature=0.001,learning_rate=0.01,epochs=64,")
-    assert words.startswith("highest mean reward of 128 settings, one trial of each (seed 1000")
-    assert ("rnlps-default-selected", "flipping-gaussian, sinusoidal-bernoulli") in rows
-    assert ("rnlps-boltzmann-default", "flipping-gaussian, sinusoidal-bernoulli") in rows
+    assert {"temperature=0.001", "learning_rate=0.01", "epochs=64"} <= set(setting.split(","))
+    assert words.startswith(
+        "highest mean reward of 7 settings that successive halving left of 384, 5 trials of each (seeds 1000-1004"
+    )
 
 
 def test_page_links_only_to_what_was_written_and_judges_every_claim(store: Store, tmp_path: Path) -> None:
