@@ -11,7 +11,7 @@ from tidepull.parameters import Parameters, parameter
 _OF_FIVE = ("changes", "regimes", "calendar", "clock")
 """Optional families that version 5 has in any case; those of the clock wait for a time."""
 _LEFT = ("discounted",)
-"""Families that did not pay (docs/lab/tide.md), and are not in version 10 unless asked for."""
+"""Families that do not pay where there are observations (docs/lab/tide.md): not in version 10 unless asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +46,7 @@ class TideParameters(Parameters):
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
         "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines "
         "climbed together, and with observations predictions put right and regimes on trial; 10: also narrower draws "
-        "of known arms with contexts, with observations draws around the average of hypotheses, and nothing discounted",
+        "of known arms with contexts, with observations draws around the average of hypotheses and nothing discounted",
         ge=4,
         le=10,
         added=True,
@@ -60,8 +60,8 @@ class TideParameters(Parameters):
         if self.version in (6, 7):
             raise ParameterError(f"version must be 4, 5, 8, 9 or 10, got {self.version}")
 
-    def families(self) -> list[str]:
-        """The families that take part."""
+    def families(self, *, observed: bool = False) -> list[str]:
+        """The families that take part; `observed`: where every arm has weights of its own on an observation."""
         for field, names in (("without", self.without), ("also", self.also)):
             for name in names:
                 if name not in FAMILIES:
@@ -70,7 +70,7 @@ class TideParameters(Parameters):
                     )
         also = (*self.also, *(_OF_FIVE if self.version >= 5 else ()))
         kept = [f.name for f in FAMILIES.values() if not f.optional or f.name in also]
-        left = set(_LEFT) - set(self.also) if self.version >= 10 else set()
+        left = set(_LEFT) - set(self.also) if observed and self.version >= 10 else set()
         return [name for name in kept if name not in {*self.without, *left}]
 
     def width(self) -> float:

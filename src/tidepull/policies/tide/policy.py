@@ -98,7 +98,6 @@ class Tide:
     )
 
     def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
-        families = parameters.families()
         self.parameters = parameters
         self._thrifty = parameters.version >= 5
         self._n_arms = shape.n_arms
@@ -107,13 +106,14 @@ class Tide:
         layout = Layout(shape.n_arms, self._contexts.dim, self._contexts.shared)
         if self._thrifty:
             layout = replace(layout, products=_PRODUCTS, most_blocks=_BLOCKS)
+        own = layout.context_dim > 1 and not layout.shared
+        families = parameters.families(observed=own)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(
             boldness=parameters.boldness(), boldest=parameters.width(), plays=parameters.plays(),
             narrowest=parameters.narrowest(),
         )  # fmt: skip
-        own = layout.context_dim > 1 and not layout.shared
         self._averages = own and parameters.version >= 10
         self._bank = HypothesisBank(
             layout, rooms, prior, inverse=self._thrifty, calibrated=own and parameters.version >= 9
