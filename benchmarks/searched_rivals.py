@@ -25,7 +25,7 @@ TRIALS, SEARCH = ROOT / "results" / "rivals.csv", ROOT / "results" / "search_riv
 ROWS = ROOT / "results" / "tide_rows_version10.csv"
 PAGE, LAB = ROOT / "docs" / "policies.md", ROOT / "docs" / "lab" / "tide.md"
 PUBLISHED, SEARCHED = "-published", "-best"
-REPORT, FRESH = range(10), range(20090, 20100)
+REPORT, FRESH = range(10), range(20100, 20110)
 VARIED = ("discount", "window", "xi", "exploration")
 Regrets = dict[tuple[str, str], dict[int, float]]
 

@@ -4,7 +4,8 @@
              (rewards of 0 and 1: the probability of the reward, on the same scale for all hypotheses)
     v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
     act:     a hypothesis by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, k^2 s2 Lam^-1), the best arm;
-             k = 1, or down to 1/4 for weights on a context (`hypotheses/boldness.py`)
+             k = 1, or down to 1/4 for weights on a context (`hypotheses/boldness.py`);
+             with observations the average of 16 hypotheses' phi'mu takes the place of its own
 
 With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a hypothesis within it.
 
