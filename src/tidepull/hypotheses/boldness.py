@@ -2,8 +2,8 @@
 
 Let n_k = 1 / (phi_k' Lam^-1 phi_k): how many rewards arm k is known by in the present context, and n the mean of
 these. Draws with a part of the posterior's standard deviation save rounds, but only for arms that share in what is
-learnt: one that looked bad early may never be played again, and then a part of the width is not enough to bring it back. So the
-factor on the standard deviation is
+learnt: one that looked bad early may never be played again, and then a part of the width will not bring it back.
+So the factor on the standard deviation is
 
     k_k = sqrt(c log(1 + n / 4) / n_k), at least 1/2 (with contexts 1/4 from version 10 on) and at most B
 
