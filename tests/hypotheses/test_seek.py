@@ -104,10 +104,3 @@ def test_evidence_of_square_waves_with_contexts_is_that_of_the_whole_matrix() ->
         b = 0.1 + y @ np.linalg.solve(cov, y) / 2
         dense.append(-(1.0 + n / 2) * np.log(b) - np.linalg.slogdet(cov)[1] / 2)
     assert np.allclose(found, dense)
-
-
-@pytest.mark.parametrize("width", [3, 16, 17, 210])
-def test_product_by_a_few_columns_is_the_product_bit_by_bit(width: int) -> None:
-    columns = np.random.default_rng(width).normal(size=(300, width))
-    turn = np.exp(-2j * np.pi * 0.0371 * np.arange(300))
-    np.testing.assert_array_equal(seek._product(turn, columns), turn @ columns)

@@ -26,8 +26,6 @@ with the prior of one of many candidates it weighs less than a millionth then. T
 _SHORTEST = 3.0
 _OVERSAMPLING = 3
 _STEPS_OF_FFT = 10
-_COLUMNS = 16
-ComplexArray: TypeAlias = np.ndarray[tuple[int], np.dtype[np.complex128]]
 
 
 def frequencies(n: int) -> FloatArray:
@@ -199,15 +197,6 @@ def rhythms(
     return (yield from spectral(moments, rounds.t0, count, quick=quick))
 
 
-def _product(turn: ComplexArray, columns: FloatArray) -> ComplexArray:
-    """turn @ columns, bit by bit, a few columns at a time: numpy makes them complex, and new pages take longer than
-    products."""
-    if columns.shape[1] <= _COLUMNS:
-        return np.asarray(turn @ columns)
-    parts = range(0, columns.shape[1], _COLUMNS)
-    return np.concatenate([turn @ columns[:, first : first + _COLUMNS] for first in parts])
-
-
 def spectral(
     moments: FloatArray, t0: int, count: int, *, quick: bool = False
 ) -> Pieces[list[tuple[float, float]]]:
@@ -238,7 +227,11 @@ def spectral(
         shift = 0.5 * (left - right) / bend if bend < -1e-12 and left > -600 and right > -600 else 0.0
         f = (top + float(np.clip(shift, -0.5, 0.5))) / (4 * n)
         turn = np.exp(-2j * np.pi * f * np.arange(n))
-        angle = float(np.angle(np.sum(_product(turn, centred) ** 2)))
+        if quick:  # real and imaginary parts apart: nothing large is made complex
+            real, imaginary = np.stack([turn.real, turn.imag]) @ centred
+            angle = float(np.angle(np.sum((real + 1j * imaginary) ** 2)))
+        else:
+            angle = float(np.angle(np.sum((turn @ centred) ** 2)))
         offset = (angle + np.pi) / (4 * np.pi * f) - t0
         found.append((1 / f, float(offset % (1 / f))))
         power[np.abs(frequency - f) < 1.5 / n] = 0.0
