@@ -47,7 +47,7 @@ def chances_of(world: str, t: IntArray) -> FloatArray:
 
 def run(world: str, rounds: int, out: Path) -> None:
     """Play, and write a row for every stretch as soon as it is over."""
-    policy, rng = build_policy(("tide", {"version": 5}), ProblemShape(ARMS), seed=0), np.random.default_rng(0)
+    policy, rng = build_policy("tide", ProblemShape(ARMS), seed=0), np.random.default_rng(0)
     context = Context()
     with out.open("w", newline="") as file:
         writer = csv.writer(file)

@@ -164,6 +164,10 @@ class HypothesisBank:
         kept = bank.root | bank.inverse
         bank.ridge[:] = np.where(kept, bank.ridge, self._ridges(bank.b / bank.a))
 
+    def noise(self, m: int) -> float:
+        """s2 = b / a, as slot m sees it."""
+        return float(self.arrays.b[m] / self.arrays.a[m])
+
     def assumed_noise(self, m: int) -> float:
         """s2 = lam0 tau^2, from which the ridge of slot m was made."""
         return float((self.arrays.ridge * self.prior.variance(self._own_context()))[m])

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.hypotheses import seek
+from tidepull.hypotheses import phase, seek
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.families import FAMILIES, hypothesis_of
 from tidepull.hypotheses.family import Layout, Newborn, Pool, Rounds, Window
@@ -172,9 +172,10 @@ class Births:
         *,
         thrifty: bool = False,
         joint: bool = False,
+        punctual: bool = False,
     ) -> None:
         self.bank, self.slots, self.mixture = bank, slots, mixture
-        self.thrifty, self.joint = thrifty, joint
+        self.thrifty, self.joint, self._punctual = thrifty, joint, punctual
         self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
         self._recent = recent
         self._noise = 1.0
@@ -204,6 +205,26 @@ class Births:
                     yield newborn
                 else:
                     yield from self._try(i, newborn, window, begins + len(window.t), units)
+        if self._punctual:
+            self._keep_time(window)
+
+    def _keep_time(self, window: Window) -> None:
+        """Where a season leads whose phase has run away, a twin with a better period shares its weight."""
+        log_weights, prior, bank = self.mixture.log_weights, self.mixture.prior, self.bank
+        elder = int(np.argmax(log_weights))
+        found = phase.twin(bank, elder, window) if elder < bank.size else None
+        if found is None:
+            return
+        slots = next(slots for slots in self.slots.of if elder in slots)
+        empty = [m for m in slots if not bank.arrays.active[m]]
+        heir = empty[0] if len(empty) > 1 else min(set(slots) - {elder, *empty}, key=lambda m: log_weights[m])
+        if bank.arrays.active[heir]:
+            prior[elder] += prior[heir]
+        phase.inherit(bank, elder, heir, found)
+        log_weights[heir] = log_weights[elder] = log_weights[elder] - math.log(2)
+        log_weights -= np.logaddexp.reduce(log_weights)
+        prior[heir] = prior[elder] = prior[elder] / 2
+        self.count += 1
 
     def settle(self, pool: int, spec: Spec, *, blank: bool = True) -> int:
         """Put a hypothesis into a spare slot, where it does not count yet; unless `blank`, it is still to be reset."""
