@@ -143,8 +143,10 @@ def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
         reward=totals["reward"],
         regret=totals["regret"],
         optimal=totals["optimal"],
-        seconds=manifest["seconds"],
-        cpu_seconds=manifest["cpu_seconds"],
+        seconds=round(
+            manifest["seconds"], 3
+        ),  # as an archive keeps them, so that tables of both are the same
+        cpu_seconds=round(manifest["cpu_seconds"], 3),
         machine=manifest["machine"],
         remark=manifest["label"],
         diagnostics=manifest["diagnostics"],
