@@ -73,6 +73,16 @@ def test_discounted_hypotheses_have_left_where_there_are_observations_and_come_b
     assert there(10, seen, also=("discounted",))
 
 
+@pytest.mark.parametrize(
+    ("version", "shape", "punctual"),
+    [(10, ProblemShape(3), True), (9, ProblemShape(3), False), (10, ProblemShape(3, 2), False)],
+)
+def test_old_seasons_keep_time_in_version_10_where_there_is_no_context(
+    version: int, shape: ProblemShape, punctual: bool
+) -> None:
+    assert Tide(TideParameters(version=version), shape, Streams(0))._births._punctual is punctual
+
+
 def test_known_arms_are_drawn_with_a_quarter_of_the_width_with_contexts() -> None:
     assert [TideParameters(version=version).boldness() for version in (9, 10)] == [0.5, 0.25]
     tide = Tide(TideParameters(), ProblemShape(3, 2), Streams(0))

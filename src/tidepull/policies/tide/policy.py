@@ -146,7 +146,8 @@ class Tide:
         )
         self._births = Births(
             self._bank, slots, self._mixture, self._recent,
-            thrifty=self._thrifty, joint=parameters.version >= 9, punctual=parameters.version >= 10,
+            thrifty=self._thrifty, joint=parameters.version >= 9,
+            punctual=parameters.version >= 10 and layout.context_dim == 1,
         )  # fmt: skip
         self._memories: dict[str, Memory] = {}
         for name in dict.fromkeys(pool.family for pool in kept):
