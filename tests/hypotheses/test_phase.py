@@ -110,9 +110,21 @@ def test_weights_still_add_up_when_a_twin_is_born(monkeypatch: pytest.MonkeyPatc
     born, keep = [], inner._births._keep_time
 
     def noted(window: Window) -> None:
-        before = inner._births.count
+        before, weights = inner._births.count, np.exp(inner._mixture.log_weights)
+        for slots in inner._births.slots.of:  # leave one empty place in every pool: somebody must go
+            empty = [m for m in slots if not inner._bank.arrays.active[m]]
+            for m in empty[1:]:
+                inner._bank.assign(m, inner._bank.spec(slots[0]))
+                inner._mixture.log_weights[m], inner._mixture.prior[m] = -60.0, 1e-9
+        inner._mixture.prior /= inner._mixture.prior.sum()
         keep(window)
         born.append(inner._births.count > before)
+        if born[-1]:
+            elder = int(np.argmax(weights))
+            after = np.exp(inner._mixture.log_weights)
+            assert after[elder] == pytest.approx(weights[elder] / 2, rel=1e-6)
+            assert np.sort(after)[-2] == pytest.approx(weights[elder] / 2, rel=1e-6)
+            assert inner._mixture.prior.sum() == pytest.approx(1.0, abs=1e-12)
 
     inner._births._keep_time = noted
     for t in range(1600):
