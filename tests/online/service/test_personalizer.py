@@ -19,7 +19,8 @@ from tests.online.service.neighbourhood import street
 from tests.online.service.running import Running, running
 from tests.postgres import Server
 from tidepull.online.agent import Agent
-from tidepull.online.personalizer import FIELD, MOST_ACTIONS, context_of, logged_context
+from tidepull.online.personalizer import FIELD, MOST_ACTIONS, context_of, logged_context, merged
+from tidepull.online.personalizer import settings as made_of
 from tidepull.online.service.personalizer import Personalizer
 
 with warnings.catch_warnings():
@@ -245,6 +246,8 @@ def test_client_shows_new_actions_by_what_they_are_like(tmp_path: Path) -> None:
 
     dishes = [dish("cake", "sweet"), dish("tart", "sweet"), dish("soup", "salty"), dish("ham", "salty")]
     tastes = {one.id: one.features[0]["taste"] for one in dishes}
+    described = {one.id: merged(one.features) for one in dishes}
+    Agent(tmp_path / "menu.db", **made_of(described, seed=1)).close()  # draws are the same in every run
     with running(tmp_path, personalizer="menu") as service:
         client = client_of(service)
         for n in range(120):
@@ -253,15 +256,23 @@ def test_client_shows_new_actions_by_what_they_are_like(tmp_path: Path) -> None:
             client.events.reward(f"{n}", float(tastes[client.rank(asked).reward_action_id] == wants))
         new = [dish("fudge", "sweet"), dish("chips", "salty")]
         asked = [
-            RankRequest(actions=new, context_features=[{"wants": w}])
+            RankRequest(actions=new, context_features=[{"wants": w}], event_id=f"{w}{n}")
             for w in ("sweet", "salty")
-            for _ in range(15)
+            for n in range(15)
         ]
         shown = [client.rank(one).reward_action_id for one in asked]
         assert shown[:15].count("fudge") >= 12
         assert shown[15:].count("chips") >= 12
-        state = service.ask("GET", "/v1/agents/menu")[1]
-        assert (state["policy"], len(state["arms"])) == ("lin-ts", 6)
+        assert len(service.ask("GET", "/v1/agents/menu")[1]["arms"]) == 6
+
+
+def test_first_call_makes_an_agent_that_learns_from_what_actions_are_like(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    house.service.personalizer = Personalizer("menu")
+    assert ask(house, "rank", body("tea", "news")).status_code == 201
+    agent = house.service.hosting.opened[0].agent
+    assert (agent.settings.policy, agent.features("tea")) == ("lin-ts", {"features": {"a": 1.0}})
+    house.close()
 
 
 def test_action_that_has_become_another_one_is_described_anew_once_in_a_while(tmp_path: Path) -> None:
