@@ -37,6 +37,9 @@ class Given:
     thrifty: bool = False
     joint: bool = False
 
+    def sines(self) -> Pieces[list[float]]:
+        return seek.best_sines(self.rounds, self.layout.n_arms, 3, quick=self.thrifty)
+
     def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
         return seek.rhythms(self.window, self.rounds, self.layout, count, quick=self.thrifty)
 

@@ -103,6 +103,9 @@ class Search(Protocol):
     def heaviest(self) -> list[Hypothesis]:
         """The two heaviest of the pool, however light they are."""
 
+    def sines(self) -> Pieces[list[float]]:
+        """Periods of the three strongest sines, without context."""
+
     def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
         """The strongest rhythms in the products of reward and context: periods, and offsets of square waves."""
 

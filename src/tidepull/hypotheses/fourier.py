@@ -78,13 +78,9 @@ def _newborns(search: Search) -> Newborns:
 def _without_context(search: Search) -> Newborns:
     """The highest peaks of the evidence over all frequencies."""
     n = len(search.window.t)
-    for period in (yield from _sines(search)):
+    for period in (yield from search.sines()):
         yield Newborn(Fourier(period), n / 3)
         yield Newborn(Fourier(period, DRIFTING), n)
-
-
-def _sines(search: Search) -> Pieces[list[float]]:
-    return seek.best_sines(search.rounds, search.layout.n_arms, 3, quick=search.thrifty)
 
 
 def _with_context(search: Search) -> Newborns:

@@ -6,7 +6,8 @@ From one frequency of an even grid to the next, every row turns by an angle of i
 
     exp(i (w + dw) u) = exp(i w u) exp(i dw u)
 
-so that sines and cosines are made once for a slice, not once for every frequency.
+so that sines and cosines are made once for a slice, not once for every frequency. Two frequencies are taken in one pass
+over the rounds: these fill more than the first-level cache.
 """
 
 from __future__ import annotations
@@ -118,42 +119,61 @@ def _scan_swings(
     lowest: float, step: float, u: FloatArray, starts: IntArray, y: FloatArray, evidence: FloatArray
 ) -> None:
     """Evidence of frequencies from `lowest` on; rounds stand arm by arm, those of arm k from `starts[k]` on."""
-    n = u.shape[0]
+    n, many = u.shape[0], evidence.shape[0]
     c, s, dc, ds = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    total, sums = 0.0, np.empty(9)
+    total, sums, found = 0.0, np.empty((2, 9)), np.empty((2, 2))
     for i in range(n):
         c[i], s[i] = math.cos(TWO_PI * (lowest * u[i] % 1.0)), math.sin(TWO_PI * (lowest * u[i] % 1.0))
         dc[i], ds[i] = math.cos(TWO_PI * (step * u[i] % 1.0)), math.sin(TWO_PI * (step * u[i] % 1.0))
         total += y[i] * y[i]
-    for f in range(evidence.shape[0]):
-        explained, volume = 0.0, 0.0
+    for f in range(0, many, 2):
+        found[:] = 0.0
         for k in range(starts.shape[0] - 1):
             mine = slice(starts[k], starts[k + 1])
             _sum_and_turn(c[mine], s[mine], dc[mine], ds[mine], y[mine], sums)
-            gain, log_det = solve3(sums)
-            explained += gain
-            volume += log_det
-        b = B0 + 0.5 * max(total - explained, 0.0)
-        evidence[f] = -(A0 + 0.5 * n) * math.log(b) - 0.5 * volume
+            for j in range(2):
+                gain, log_det = solve3(sums[j])
+                found[j, 0] += gain
+                found[j, 1] += log_det
+        for j in range(min(2, many - f)):
+            b = B0 + 0.5 * max(total - found[j, 0], 0.0)
+            evidence[f + j] = -(A0 + 0.5 * n) * math.log(b) - 0.5 * found[j, 1]
 
 
 @inlined
 def _sum_and_turn(
     c: FloatArray, s: FloatArray, dc: FloatArray, ds: FloatArray, y: FloatArray, sums: FloatArray
 ) -> None:
-    """The statistics of one arm; then all of its rows turn to the next frequency."""
-    cosines, sines, squares, products, paid, by_cosine, by_sine = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    """The statistics of one arm at this frequency and the next one; then all of its rows turn to the one after."""
+    paid, cosines, sines, squares, products, by_cosine, by_sine = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+    cosines2, sines2, squares2, products2, by_cosine2, by_sine2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(c.shape[0]):
-        a, b = c[i], s[i]
+        a, b, p, q, r = c[i], s[i], dc[i], ds[i], y[i]
+        paid += r
         cosines += a
         sines += b
         squares += a * a
         products += a * b
-        paid += y[i]
-        by_cosine += y[i] * a
-        by_sine += y[i] * b
-        c[i], s[i] = a * dc[i] - b * ds[i], b * dc[i] + a * ds[i]
+        by_cosine += r * a
+        by_sine += r * b
+        a, b = a * p - b * q, b * p + a * q
+        cosines2 += a
+        sines2 += b
+        squares2 += a * a
+        products2 += a * b
+        by_cosine2 += r * a
+        by_sine2 += r * b
+        c[i], s[i] = a * p - b * q, b * p + a * q
     n = float(c.shape[0])
+    _fill(sums[0], n, cosines, sines, squares, products, paid, by_cosine, by_sine)
+    _fill(sums[1], n, cosines2, sines2, squares2, products2, paid, by_cosine2, by_sine2)
+
+
+@inlined
+def _fill(
+    sums: FloatArray, n: float, cosines: float, sines: float, squares: float, products: float, paid: float,
+    by_cosine: float, by_sine: float,
+) -> None:  # fmt: skip
     sums[0], sums[1], sums[2] = n, cosines, sines
     sums[3], sums[4], sums[5] = squares, products, n - squares
     sums[6], sums[7], sums[8] = paid, by_cosine, by_sine

@@ -18,8 +18,8 @@ from tidepull.hypotheses.square import Square
 from tidepull.types import FloatArray, IntArray
 
 _STEPS_OF_LOCATE = 1500
-_FIRSTS, _TRIED = 3, 2
-"""Of pairs of sines: how many begin the search, and how many are tried."""
+_TRIED = 2
+"""Pairs of sines that are tried."""
 _FAR_BEHIND = 12.0
 """Nats of evidence by which a pair may be behind the best one and still be tried."""
 
@@ -84,7 +84,7 @@ def _together(search: Search) -> Newborns:
         for h in search.heaviest()
         if isinstance(h, Seasons) and isinstance(h.first, Fourier) and isinstance(h.second, Fourier)
     ]
-    for period in (yield from seek.best_sines(rounds, n_arms, _FIRSTS, quick=search.thrifty)):
+    for period in (yield from search.sines()):
         rest = yield from _quick_residuals(Fourier(period), rounds, n_arms)
         left = rounds._replace(y=rest)
         others = yield from seek.best_sines(left, n_arms, 1, quick=search.thrifty)

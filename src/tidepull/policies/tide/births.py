@@ -37,6 +37,7 @@ from tidepull.types import FloatArray, Snapshot
 
 _SHORTEST_WINDOW = 24
 _SAME = 0.005
+_SINES = 3
 
 
 def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
@@ -124,6 +125,13 @@ class _Hunt:
         order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
         return [self._named(int(m)) for m in order[:2] if self.births.bank.arrays.active[m]]
 
+    def sines(self) -> Pieces[list[float]]:
+        if self.births.sines is None:  # whoever asks first looks for all
+            self.births.sines = yield from seek.best_sines(
+                self.rounds, self.layout.n_arms, _SINES, quick=self.thrifty
+            )
+        return self.births.sines
+
     def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
         if not self.thrifty:
             return (yield from seek.rhythms(self.window, self.rounds, self.layout, count))
@@ -177,6 +185,7 @@ class Births:
         self.bank, self.slots, self.mixture = bank, slots, mixture
         self.thrifty, self.joint, self._punctual = thrifty, joint, punctual
         self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
+        self.sines: list[float] | None = None  # its strongest sines, once somebody asked
         self._recent = recent
         self._noise = 1.0
         # Of the search under way: the gain in log evidence over the window, log evidence and what rewards had
@@ -191,7 +200,7 @@ class Births:
             return
         self._gain = self.mixture.evidence - recent.evidence_before(recent.start)
         self._evidence, self._learnt, self._added = self.mixture.evidence, self.mixture.learnt, 0.0
-        self.heard = []
+        self.heard, self.sines = [], None
         begins = recent.start
         window = recent.window(units)
         rounds = one_by_one(window)
