@@ -313,6 +313,13 @@ def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_wa
     assert row[2].text == "6 x 40 x 1, 3 x 80 x 3"
 
 
+def test_searches_over_kinds_of_exploration_come_last_when_there_are_others(store: Path) -> None:
+    studies = load_frame([Store.open(store)]).studies
+    first = searches_of(studies)[0]
+    exploring = replace(first, suite="kinds", grids={"rnlps-boltzmann": first.grids["sw-ucb"]})
+    assert [study.suite for study in searches_of([exploring, *studies])][-1] == "kinds"
+
+
 def test_the_report_says_what_halving_played_and_how_short_trials_rank_long_ones(
     store: Path, tmp_path: Path
 ) -> None:

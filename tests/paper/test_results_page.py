@@ -131,7 +131,12 @@ def test_page_says_how_settings_were_chosen() -> None:
     vectors = "flipping-vector, rotating-vector-2048, rotating-vector-32"
     assert rows["d-lin-ucb", vectors] == ("–", "discount from the variation budget, as in the paper")
     setting, words = rows["rnlps-boltzmann-best", "flipping-gaussian"]
-    assert {"temperature=0.001", "learning_rate=0.01", "epochs=64"} <= set(setting.split(","))
+    assert setting == (
+        "temperature=0.001,learning_rate=0.01,epochs=64,train_every=32,noise_std=0.1,prior_std=0.5,units=32x32x32"
+    )
+    greedy, _ = rows["rnlps-epsilon-greedy-best", "flipping-gaussian"]
+    assert "epsilon=0.01" in greedy
+    assert "temperature" not in greedy
     assert words.startswith(
         "highest mean reward of 7 settings that successive halving left of 384, 5 trials of each (seeds 1000-1004"
     )

@@ -26,7 +26,9 @@ SHOWN = {
 }
 """Columns of the table that settings were chosen for."""
 _SEARCHED = ("epsilon", "temperature", "discount", "window", *GRIDS["nlps", "contextual"])
-"""Parameters that the paper's grids vary."""
+"""Parameters that the paper's grids vary, in the order in which they are shown."""
+_RULE_OF = {"epsilon": "epsilon-greedy", "temperature": "boltzmann"}
+"""Those that count with one kind of exploration only."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +85,14 @@ def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:
                 name = policy["name"]
                 twice = name in taken and _is_selection(table)
                 on = [p for p in names if any(fnmatchcase(p, w) for w in policy.get("problems", ("*",)))]
-                searched = {k: v for k, v in policy.get("parameters", {}).items() if k in _SEARCHED}
-                yield _Choice(f"{name}-selected" if twice else name, tuple(on), setting_text(searched), words)
+                setting = setting_text(_searched(policy.get("parameters", {})))
+                yield _Choice(f"{name}-selected" if twice else name, tuple(on), setting, words)
+
+
+def _searched(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """What a grid varies and what counts; suites that were written from an archive name every parameter."""
+    rule = parameters.get("exploration")
+    return {k: parameters[k] for k in _SEARCHED if k in parameters and _RULE_OF.get(k, rule) == rule}
 
 
 def _is_selection(table: Mapping[str, Any]) -> bool:

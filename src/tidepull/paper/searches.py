@@ -9,6 +9,7 @@ from tidepull.analysis.frame import Study
 from tidepull.analysis.sensitivity import sensitivities
 from tidepull.bench.delay import AT_ONCE
 from tidepull.bench.suites.rungs import rung_number, searched_suite
+from tidepull.paper.exploration import RIVALS
 from tidepull.report import result_tables
 from tidepull.report.duration import duration
 from tidepull.report.halving import halving_table, trials_text
@@ -18,7 +19,7 @@ from tidepull.report.tables import to_markdown
 def searches_of(studies: Sequence[Study]) -> list[Study]:
     """Studies that show every setting of a grid, all settings of a policy played alike: whole grids, and the first
     rungs of searches by halving. Later rungs have only the best settings. What one suite searched in both ways on one
-    problem, at one length, is one study."""
+    problem, at one length, is one study. Searches over kinds of exploration come last."""
     merged: dict[tuple[str, str, int, str], Study] = {}
     for study in studies:
         if not study.grids or study.delay != AT_ONCE or rung_number(study.suite) > 1:
@@ -27,7 +28,7 @@ def searches_of(studies: Sequence[Study]) -> list[Study]:
         key = (suite, study.problem, study.horizon, study.remarks)
         known = merged.get(key)
         merged[key] = replace(study, suite=suite) if known is None else _joined(known, study)
-    return list(merged.values())
+    return sorted(merged.values(), key=lambda study: any(name in study.grids for name in RIVALS))
 
 
 def _joined(known: Study, more: Study) -> Study:
