@@ -87,6 +87,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "version 8": {"version": 8},
     "version 9": {"version": 9},
     "version 10": {"version": 10},
+    "version 11": {"version": 11},
     "earnings": {"boldest": 2.0, "wild": 0.01, "earnings": True},
 }
 FIELDS = (

@@ -39,6 +39,7 @@ TIDES: dict[str, dict[str, Any]] = {
     "tide 8": {"version": 8},
     "tide 9": {"version": 9},
     "tide 10": {"version": 10},
+    "tide 11": {"version": 11},
 }
 POLICIES = ("specialist", "glr", "random", *TIDES)
 RIGHT = ("published-local", "published-global", "one-arm", "all-arms", "returning", "wall-clock")

@@ -9,7 +9,8 @@ So the factor on the standard deviation is
 
 Draws are narrower than the posterior only for arms that are *known*: those whose n_k is at least c log(1 + n / 4).
 `docs/tide.md` says why this is consistent. With contexts B = 2 (the prior's width may be wrong, too), and c = 1/2 from
-version 8 on, since contexts that vary try weights out by themselves (c = 1 in version 5). Without contexts B = 1,
+version 8 on, since contexts that vary try weights out by themselves (c = 1 in version 5, and from version 11 on where
+arms have weights of their own on an observation: each has to be found by itself). Without contexts B = 1,
 and c = 2, or 1 for hypotheses that forget, which cannot be misled for longer than they remember; up to version 5 draws
 had the posterior's own width there.
 """

@@ -102,6 +102,13 @@ def test_births_are_due_ever_more_rarely() -> None:
     assert due[-1] == 2304
 
 
+def test_births_are_due_half_as_often_after_4096_rewards_when_they_may_be_rare() -> None:
+    often, rarely = ([c for c in range(1, 6000) if birth_is_due(c, rarely=rare)] for rare in (False, True))
+    assert [c for c in often if c <= 4096] == [c for c in rarely if c <= 4096]
+    assert [c for c in rarely if c > 4096] == [4608, 5120, 5632]
+    assert [c for c in often if 4096 < c <= 4800] == [4352, 4608]
+
+
 def test_rebuilds_stop_when_scale_and_contexts_are_settled() -> None:
     def rebuilt(policy: Tide, context: Context, reward: Any, n: int = 300) -> list[int]:
         found = []

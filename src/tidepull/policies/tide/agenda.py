@@ -58,11 +58,11 @@ class Agenda:
         self._work = None
 
 
-def birth_is_due(count: int) -> bool:
-    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 for ever after."""
-    return count == 24 or (
-        count >= 32 and count % (32 if count <= 512 else 128 if count <= 1024 else 256) == 0
-    )
+def birth_is_due(count: int, *, rarely: bool = False) -> bool:
+    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 for ever after; `rarely`: to 4096, and
+    every 512 after that."""
+    interval = 32 if count <= 512 else 128 if count <= 1024 else 512 if rarely and count > 4096 else 256
+    return count == 24 or (count >= 32 and count % interval == 0)
 
 
 def is_power_of_two(count: int) -> bool:

@@ -11,7 +11,7 @@ from tidepull.parameters import Parameters, parameter
 _OF_FIVE = ("changes", "regimes", "calendar", "clock")
 """Optional families that version 5 has in any case; those of the clock wait for a time."""
 _LEFT = ("discounted",)
-"""Families that do not pay where there are observations (docs/lab/tide.md): not in version 10 unless asked for."""
+"""Families that do not pay where there are observations (docs/lab/tide.md): not from version 10 on unless asked for."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,13 +42,14 @@ class TideParameters(Parameters):
         le=0.2,
     )
     version: int = parameter(
-        10,
+        11,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
         "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines "
         "climbed together, and with observations predictions put right and regimes on trial; 10: also narrower draws "
-        "of known arms with contexts, with observations draws around the average of hypotheses and nothing discounted",
+        "of known arms with contexts, with observations draws around the average of hypotheses and nothing discounted; "
+        "11: with observations arms count as known later, and mistakes are not taken for wild rewards",
         ge=4,
-        le=10,
+        le=11,
         added=True,
         before=4,
     )
@@ -58,7 +59,7 @@ class TideParameters(Parameters):
         """6 and 7 were played once and dropped (docs/lab/tide.md)."""
         super().__post_init__()
         if self.version in (6, 7):
-            raise ParameterError(f"version must be 4, 5, 8, 9 or 10, got {self.version}")
+            raise ParameterError(f"version must be 4, 5 or 8 to 11, got {self.version}")
 
     def families(self, *, observed: bool = False) -> list[str]:
         """The families that take part; `observed`: where every arm has weights of its own on an observation."""
@@ -81,9 +82,14 @@ class TideParameters(Parameters):
         """`wild`; in version 5 at least 0.01."""
         return max(self.wild, 0.01) if self.version >= 5 else self.wild
 
-    def plays(self) -> float:
-        """c of `hypotheses.boldness` where there is a context."""
-        return 0.5 if self.version >= 8 else 1.0
+    def plays(self, *, observed: bool = False) -> float:
+        """c of `hypotheses.boldness` where there is a context; `observed` as in `families`."""
+        return 0.5 if self.version >= 8 and not (observed and self.version >= 11) else 1.0
+
+    def wild_beyond(self, *, observed: bool = False) -> float:
+        """How many times as far out as nearly all rewards a wild one lies. Where an observation decides whether an arm
+        is right, who chooses well sees few rewards of wrong arms: they are rare, and what there is to learn from."""
+        return 30.0 if observed and self.version >= 11 else 3.0
 
     def boldness(self) -> float:
         """The least factor on the width of draws where there is a context."""

@@ -112,7 +112,7 @@ class Tide:
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(
-            boldness=parameters.boldness(), boldest=parameters.width(), plays=parameters.plays(),
+            boldness=parameters.boldness(), boldest=parameters.width(), plays=parameters.plays(observed=own),
             narrowest=parameters.narrowest(),
         )  # fmt: skip
         self._averages = own and parameters.version >= 10
@@ -140,7 +140,9 @@ class Tide:
             self._earnings = Earnings(
                 camps(kept, [len(of) for of in slots.of], len(self._filters), self._network is not None)
             )
-        self._wild = WildRewards(parameters.wildness(), shape.n_arms)
+        self._wild = WildRewards(
+            parameters.wildness(), shape.n_arms, beyond=parameters.wild_beyond(observed=own)
+        )
         self._recent = RecentRounds(
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
         )
@@ -484,7 +486,7 @@ class Tide:
                 self._look_around(self._network, count)
             if not self._network.dozing:
                 self._agenda.put("train", count)
-        if self.parameters.births and birth_is_due(count):
+        if self.parameters.births and birth_is_due(count, rarely=self.parameters.version >= 11):
             self._agenda.put("births", count)
         if self._history.due(count):
             if self._agenda:

@@ -2,7 +2,8 @@
 
 Let m be the median of recent rewards and q the distance from it that all but a share of them keep. By exchangeability
 a new reward lies farther out with no more chance than that share, whatever the distribution. One that lies more than
-3 q from m is set aside, as if it had never come. If the next one of its arm lies beyond the bounds, too, that is no
+3 q from m is set aside, as if it had never come (30 q with observations from version 11 on: there the mistakes of who
+chooses well are rare, too, and lie that far out). If the next one of its arm lies beyond the bounds, too, that is no
 accident but a change: it is taken, and all that follow until one lies within. So an absurd reward costs one round, and
 a change that goes beyond all that was seen lately costs one round an arm.
 
@@ -21,15 +22,15 @@ from tidepull.types import FloatArray, Snapshot
 
 TRUSTED = 16
 _RECENT = 1024
-_FACTOR = 3.0
 _EVERY = 16
 
 
 class WildRewards:
-    """Bounds for rewards; `share` of them may be wild (0: all are taken)."""
+    """Bounds for rewards; `share` of them may be wild (0: all are taken): those `beyond` times as far out as others."""
 
-    def __init__(self, share: float, n_arms: int) -> None:
+    def __init__(self, share: float, n_arms: int, *, beyond: float = 3.0) -> None:
         self.share = share
+        self._times = beyond
         self.low, self.high = -math.inf, math.inf
         self.count = 0
         self.aside = 0
@@ -45,7 +46,7 @@ class WildRewards:
         self._recent[self.count % _RECENT] = reward
         self.count += 1
         if self.count >= TRUSTED and (self.count % _EVERY == 0 or not inside):
-            self.low, self.high = bounds(self._recent[: min(self.count, _RECENT)], self.share)
+            self.low, self.high = bounds(self._recent[: min(self.count, _RECENT)], self.share, self._times)
             inside = self.low <= reward <= self.high
         taken = inside or bool(self._beyond[arm])
         self._beyond[arm] = not inside
@@ -83,8 +84,8 @@ class WildRewards:
         self.low, self.high = float(low), float(high)
 
 
-def bounds(rewards: FloatArray, share: float) -> tuple[float, float]:
-    """Three times as far from the median as all rewards but the farthest one, and a share of the others, lie.
+def bounds(rewards: FloatArray, share: float, times: float = 3.0) -> tuple[float, float]:
+    """So many times as far from the median as all rewards but the farthest one, and a share of the others, lie.
 
     >>> bounds(np.array([0.0, 1.0, 2.0, 3.0, 1e14]), 0.01)
     (-4.0, 8.0)
@@ -95,4 +96,4 @@ def bounds(rewards: FloatArray, share: float) -> tuple[float, float]:
     farthest = float(np.sort(np.abs(rewards - middle))[n - 2 - int(share * n)])
     if farthest == 0.0:
         return -math.inf, math.inf
-    return middle - _FACTOR * farthest, middle + _FACTOR * farthest
+    return middle - times * farthest, middle + times * farthest
