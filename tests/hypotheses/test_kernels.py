@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numba
 import numpy as np
@@ -69,7 +70,7 @@ N_ARMS, Q = 3, 4
 
 
 def make(
-    hypotheses: list[Hypothesis], shared: bool = False, inverse: bool = False, **settings: float
+    hypotheses: list[Hypothesis], shared: bool = False, inverse: bool = False, **settings: Any
 ) -> HypothesisBank:
     specs, prior = [h.spec() for h in hypotheses], NoisePrior(**settings)
     bank = HypothesisBank(Layout(N_ARMS, Q, shared), [[s] for s in specs], prior, inverse=inverse)

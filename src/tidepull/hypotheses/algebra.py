@@ -15,6 +15,8 @@ compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
 inlined = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, forceinline=True, _nrt=False)
 
 TWO_PI = 2 * math.pi
+_FARTHEST, _SUREST = 1e9, 40.0
+"""Of means and log odds, so that squares and exponentials stay finite."""
 
 
 @inlined
@@ -89,3 +91,13 @@ def log_binary(y: float, chance: float, leverage: float) -> float:
     least = max(0.002, leverage / (1 + 2 * leverage))
     chance = min(max(chance, least), 1 - least)
     return math.log(chance) if y > 0 else math.log(1 - chance)
+
+
+@inlined
+def log_kind(y: float, mean: float, a: float, scale2: float) -> float:
+    """The same from Student's t with 2a degrees of freedom about `mean`: p(1) / p(-1) = t(1 - mean) / t(-1 - mean)."""
+    mean = min(max(mean, -_FARTHEST), _FARTHEST)
+    near, far = (1 - mean) ** 2 / (2 * a * scale2), (1 + mean) ** 2 / (2 * a * scale2)
+    odds = min(max((a + 0.5) * (math.log1p(far) - math.log1p(near)), -_SUREST), _SUREST)
+    told: float = log_binary(y, 1 / (1 + math.exp(-odds)), 0.0)
+    return told

@@ -88,7 +88,9 @@ class HypothesisBank:
             mat=pages.zeros(sum(matrices)),
             bins=np.zeros((put_right, BINS, KEPT)),
             odds=np.zeros((put_right, 1)),
-            settings=np.array([prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms]),
+            settings=np.array(
+                [prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms, prior.by_density]
+            ),
         )
 
     def assign(self, m: int, spec: Spec, noise: float | None = None, *, blank: bool = True) -> None:

@@ -34,6 +34,7 @@ from tidepull.hypotheses.algebra import (
     factor,
     inlined,
     log_binary,
+    log_kind,
     log_student,
     whiten,
     whiten_flat,
@@ -77,7 +78,7 @@ class Bank(NamedTuple):
     mat: FloatArray  # A, U or P of every block, by rows
     bins: FloatArray  # (m, bins, 3) what came of predictions (`calibration.py`); of nobody where they stay as they are
     odds: FloatArray  # (m, 1)
-    settings: FloatArray  # (a0, b0, h, blocks per cell)
+    settings: FloatArray  # (a0, b0, h, blocks per cell, whether chances of 0 and 1 come from densities)
 
 
 @inlined
@@ -259,6 +260,8 @@ def observe_one(
         n, s = decay * bank.mat[at], decay * bank.vec[vat]
         chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
         score = math.log(chance) if y > 0 else math.log(1 - chance)
+    elif bank.settings[4] > 0.0:
+        score = log_kind(y, mean, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
     else:
         score = log_binary(y, 0.5 * (1 + mean), leverage)
     h = bank.settings[2]

@@ -23,7 +23,8 @@ class NoisePrior:
     weights on the context have `boldness` times the posterior's standard deviation: contexts that vary
     try weights out by themselves. Where they do not, an arm is drawn more boldly the less is known of it beside
     the others, up to `boldest`; `plays` is c of `boldness.py`. Without context, draws of arms that are known have
-    down to `narrowest` times the posterior's standard deviation, and never more than that."""
+    down to `narrowest` times the posterior's standard deviation, and never more than that. `by_density`: chances of
+    rewards of 0 and 1 under weights on the context come from the densities of both."""
 
     a0: float = 1.0
     b0: float = 0.1
@@ -36,6 +37,7 @@ class NoisePrior:
     narrowest: float = 1.0
     least_noise: float = 0.003
     most_noise: float = 1.0
+    by_density: bool = False
 
     @property
     def widths(self) -> FloatArray:

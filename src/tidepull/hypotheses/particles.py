@@ -23,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.hypotheses.algebra import compiled, inlined, log_binary, log_student
+from tidepull.hypotheses.algebra import compiled, inlined, log_binary, log_kind, log_student
 from tidepull.hypotheses.held import Held
 from tidepull.hypotheses.inverse import begin_inverse, draw_inverse, learn_inverse, weigh_inverse, weigh_prior
 from tidepull.types import FloatArray, IntArray
@@ -47,7 +47,7 @@ class Particles(NamedTuple):
     vec: FloatArray  # (p, i, k, d) mu and P of a block, P = Lam^-1, where there is a context
     mat: FloatArray  # (p, i, k, d * d)
     noise: FloatArray  # (a, b, a0, b0, what is kept of them in a round, lam0)
-    settings: FloatArray  # (stay0, newness)
+    settings: FloatArray  # (stay0, newness, whether chances of 0 and 1 come from densities)
     seed: IntArray  # (1)
 
 
@@ -122,6 +122,8 @@ def _score(
     error = (y - mean) ** 2 / (1 + leverage)
     if not binary:
         return log_student(y - mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage)), error
+    if x.shape[0] > 1 and ps.settings[2] > 0.0:
+        return math.exp(log_kind(y, mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage))), error
     if x.shape[0] > 1:
         return math.exp(log_binary(y, 0.5 * (1 + mean), leverage)), error
     n = 0.0 if i == NOBODY else ps.n[p, i, k]

@@ -170,7 +170,7 @@ def _empty(blocks: Blocks, seed: int) -> Particles:
         vec=np.zeros((*shape, vec)),
         mat=np.zeros((*shape, mat)),
         noise=blocks.noise(),
-        settings=np.array([_STAY, _NEWNESS]),
+        settings=np.array([_STAY, _NEWNESS, blocks.prior.by_density]),
         seed=np.array([seed]),
     )
 

@@ -7,7 +7,6 @@ import pytest
 
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy
-from tidepull.errors import ParameterError
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards
 from tidepull.seeds import Streams
@@ -102,10 +101,8 @@ def test_newborns_are_looked_for_after_4352_rewards_up_to_version_10_alone(versi
     assert tide.pending is due
 
 
-def test_version_11_is_the_default_and_later_ones_are_refused() -> None:
+def test_version_11_is_the_default() -> None:
     assert TideParameters().version == 11
-    with pytest.raises(ParameterError, match="version"):
-        TideParameters(version=12)
 
 
 def test_version_11_continues_bit_by_bit_when_restored() -> None:

@@ -144,7 +144,7 @@ def test_scale_is_fixed_while_rewards_are_binary() -> None:
     assert scale.fits(0.0)
     assert not scale.fits(0.5)
     assert [scale.standardise(r) for r in (0.0, 0.5, 1.0)] == [-1.0, 0.0, 1.0]
-    assert not scale.is_stale()
+    assert not scale.is_stale(np.empty(0))
     assert scale.fitted(np.array([0.0, 1.0])) == Units(0.5, 0.5, 0.5, True)
     assert not scale.fitted(np.array([0.0, 0.5])).binary
 
@@ -165,7 +165,7 @@ def test_scale_is_stale_when_centre_or_spread_is_a_tenth_of_a_spread_out() -> No
         (10.0, 2.23, True),
     ):
         scale.units = Units(centre, spread, 10.0, False)
-        assert scale.is_stale() is stale, (centre, spread)
+        assert scale.is_stale(np.empty(0)) is stale, (centre, spread)
         assert scale.fits(0.5)
         assert scale.standardise(centre + 3 * spread) == pytest.approx(3.0)
 

@@ -25,5 +25,5 @@ def trial_of(layout: Layout, parameters: TideParameters, prior: NoisePrior, stre
     for name in parameters.families() if parameters.version >= 9 else ():
         maker, share = FAMILIES[name].on_trial, FAMILIES[name].prior_in(parameters.version)
         for filter in maker(layout, prior, int(streams.generator(name).integers(2**62))) if maker else ():
-            return Trial(filter, share / (1 + share), parameters.share)
+            return Trial(filter, share / (1 + share), parameters.share, righted=parameters.version >= 12)
     return None

@@ -47,9 +47,10 @@ class TideParameters(Parameters):
         "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines "
         "climbed together, and with observations predictions put right and regimes on trial; 10: also narrower draws "
         "of known arms with contexts, with observations draws around the average of hypotheses and nothing discounted; "
-        "11: with observations arms count as known later, and mistakes are not taken for wild rewards",
+        "11: with observations arms count as known later, and mistakes are not taken for wild rewards; 12: with "
+        "observations chances of 0 and 1, and of rewards of two kinds, come from the densities of both",
         ge=4,
-        le=11,
+        le=12,
         added=True,
         before=4,
     )
@@ -59,7 +60,7 @@ class TideParameters(Parameters):
         """6 and 7 were played once and dropped (docs/lab/tide.md)."""
         super().__post_init__()
         if self.version in (6, 7):
-            raise ParameterError(f"version must be 4, 5 or 8 to 11, got {self.version}")
+            raise ParameterError(f"version must be 4, 5 or 8 to 12, got {self.version}")
 
     def families(self, *, observed: bool = False) -> list[str]:
         """The families that take part; `observed`: where every arm has weights of its own on an observation."""

@@ -113,7 +113,7 @@ class Tide:
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(
             boldness=parameters.boldness(), boldest=parameters.width(), plays=parameters.plays(observed=own),
-            narrowest=parameters.narrowest(),
+            narrowest=parameters.narrowest(), by_density=own and parameters.version >= 12,
         )  # fmt: skip
         self._averages = own and parameters.version >= 10
         self._bank = HypothesisBank(
@@ -134,7 +134,9 @@ class Tide:
             uniform=parameters.uniform_weights, quick=self._thrifty,
         )  # fmt: skip
         self._prior_of_network = float(self._mixture.prior[-1])
-        self._scale = RewardScale(1 if self._contexts.shared else shape.n_arms)
+        self._scale = RewardScale(
+            1 if self._contexts.shared else shape.n_arms, kinds=own and parameters.version >= 12
+        )
         self._earnings: Earnings | None = None
         if parameters.earnings and self._contexts.dim > 1 and not self._contexts.shared:
             self._earnings = Earnings(
@@ -519,7 +521,7 @@ class Tide:
             return False
         if count <= self._recent.raw_capacity and self._contexts.raw_dim:
             return count <= 64 or count % 3 == 1  # powers of four
-        return count <= TRUSTED or self._scale.is_stale()
+        return count <= TRUSTED or self._scale.is_stale(self._recent.rewards)
 
     def _begun(self, name: str, count: int) -> Pieces[None]:
         """The work of that name, which became due after so many rewards."""

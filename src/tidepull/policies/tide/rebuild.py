@@ -47,7 +47,7 @@ class Rebuilt(NamedTuple):
     notes: FloatArray
     x: FloatArray
     evidence: FloatArray
-    silence: bool  # probabilities that the network gave do not compare with densities
+    silence: bool  # probabilities and densities that the network gave do not compare
 
 
 def rebuilding(
@@ -67,7 +67,7 @@ def rebuilding(
     lived through again: then start anew."""
     first, old = recent.start, scale.units
     units = scale.fitted(recent.rewards)
-    silence = old.binary and not units.binary
+    silence = old.binary != units.binary
     raw = recent.raw if recent.count <= recent.raw_capacity else None
     if raw is not None and contexts.raw_dim:
         # Vectors of arms that were not chosen tell as much about contexts as those of arms that were.
@@ -126,7 +126,8 @@ def rebuilding(
             its_own = yield from tried.filter.live(window, units.binary)
             for start, stop, spent in ranges(len(more), _STEPS_OF_WEIGHING):
                 for i in range(start, stop):
-                    tried.weigh(float(its_own[i]), float(more[i]), lived + i)
+                    score = tried.put_right(float(its_own[i]), float(window.y[i]), units.binary)
+                    tried.weigh(score, float(more[i]), lived + i)
                 yield spent
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())

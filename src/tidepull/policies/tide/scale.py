@@ -10,25 +10,44 @@ import numpy as np
 
 from tidepull.types import FloatArray, Snapshot
 
+_PURE, _TIGHT, _FEWEST = 0.9, 1 / 3, 16
+"""Of rewards of two kinds: the share of their variance that lies between the kinds when they are first taken for two,
+how far they may lie from their kinds later (root mean square, in spreads), and how many of them can tell."""
+
 
 class Units(NamedTuple):
-    """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: all are 0 or 1."""
+    """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: all are 0 or 1, or of two kinds,
+    and y = -1 or 1."""
 
     centre: float = 0.5
     spread: float = 0.5
     threshold: float = 0.5
     binary: bool = True
 
+    @property
+    def kinds(self) -> bool:
+        """Whether rewards are of two kinds that are not 0 and 1."""
+        return self.binary and self != Units()
+
+    def standardised(self, rewards: FloatArray) -> FloatArray:
+        """Many rewards in these units."""
+        if self.kinds:
+            return np.where(rewards > self.threshold, 1.0, -1.0)
+        return (rewards - self.centre) / self.spread
+
 
 class RewardScale:
     """The units in force. Every arm weighs the same in centre and spread, however often it was played.
 
     While all rewards are 0 or 1 the scale is fixed: y = -1 or 1. Totals are taken in always, but the
-    units in force change only when they are set, after which whoever used them must start anew.
+    units in force change only when they are set, after which whoever used them must start anew. With `kinds` the same
+    holds for rewards that come in two kinds, such as 0 and 1 with a little noise: what hypotheses are judged by is
+    which kind a reward is of. Errors of predictions have two heads there, and no bell that fits them.
     """
 
-    def __init__(self, n_arms: int) -> None:
+    def __init__(self, n_arms: int, *, kinds: bool = False) -> None:
         self.units = Units()
+        self._kinds = kinds
         self._totals = np.zeros((n_arms, 3))  # rounds, sum and sum of squares about the first reward
         self._first = math.nan
 
@@ -50,14 +69,25 @@ class RewardScale:
 
     def fits(self, reward: float) -> bool:
         """Whether the reward is of the kind that the units in force assume."""
-        return not self.units.binary or reward in (0.0, 1.0)
+        units = self.units
+        if units.kinds:
+            return abs(reward - units.centre) <= 2 * units.spread
+        return not units.binary or reward in (0.0, 1.0)
 
     def standardise(self, reward: float) -> float:
         """In the units in force."""
-        return (reward - self.units.centre) / self.units.spread
+        units = self.units
+        if units.kinds and self.fits(reward):
+            return 1.0 if reward > units.threshold else -1.0
+        return (reward - units.centre) / units.spread
 
-    def is_stale(self) -> bool:
-        """Whether the totals say by now that the units in force are more than a tenth of a spread out."""
+    def is_stale(self, rewards: FloatArray) -> bool:
+        """Whether the totals say by now that the units in force are more than a tenth of a spread out, or recent
+        rewards that there are no longer, or only now, two kinds."""
+        if self.units.binary and not self.units.kinds:
+            return False
+        if self._kinds and (two_kinds(rewards, self.units) is not None) != self.units.binary:
+            return True
         if self.units.binary:
             return False
         centre, spread = self._from_totals()
@@ -70,6 +100,8 @@ class RewardScale:
         """New units from the totals, and the threshold of success from recent rewards."""
         if self.units.binary and bool(np.isin(rewards, (0.0, 1.0)).all()):
             return Units()
+        if self._kinds and (found := two_kinds(rewards, self.units)) is not None:
+            return found
         return Units(*self._from_totals(), two_means_threshold(rewards), False)
 
     def _from_totals(self) -> tuple[float, float]:
@@ -92,6 +124,30 @@ class RewardScale:
         self.units = Units(float(centre), float(spread), float(threshold), bool(binary))
         self._first = float(snapshot["first"])
         self._totals[...] = snapshot["totals"]
+
+
+def two_kinds(rewards: FloatArray, known: Units) -> Units | None:
+    """Units in which the two kinds of rewards are -1 and 1, if there are two: if nine tenths of the variance lie
+    between the kinds. Those that are `known` stay while rewards keep close to them, however rare a kind becomes.
+
+    >>> two_kinds(np.array([0.0, 0.9, 1.1, 0.1] * 4), Units())
+    Units(centre=0.525, spread=0.475, threshold=0.525, binary=True)
+    """
+    if known.kinds:
+        away = np.abs(rewards - known.centre) - known.spread
+        if np.sqrt(np.mean(away**2)) <= _TIGHT * known.spread and away.max() <= known.spread:
+            return known
+    if len(rewards) < _FEWEST:
+        return None
+    threshold = two_means_threshold(rewards)  # that of equal rewards leaves none above
+    low, high = rewards[rewards <= threshold], rewards[rewards > threshold]
+    if min(len(low), len(high)) < 2:
+        return None
+    within = float(low.var() * len(low) + high.var() * len(high)) / len(rewards)
+    centre, spread = float(low.mean() + high.mean()) / 2, float(high.mean() - low.mean()) / 2
+    if within > (1 - _PURE) * float(rewards.var()) or np.abs(rewards - centre).max() > 2 * spread:
+        return None
+    return Units(centre, spread, centre, True)
 
 
 def two_means_threshold(rewards: FloatArray) -> float:

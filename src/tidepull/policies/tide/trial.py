@@ -6,8 +6,9 @@ others, which goes on as if it were not there, and is weighed against that mixtu
 
     v ~ w p(r), 1 - v ~ (1 - w) p_mixture(r);   w <- (1 - alpha) v + alpha prior
 
-A round is offered to it with the chance w. It decides if a draw of what its decisions earn beats a draw of what those
-of the others earn (`earnings.py`).
+where from version 12 on its chances of rewards of 0 and 1 are put right by what came of earlier ones, as those of all
+others are (`hypotheses/calibration.py`). A round is offered to it with the chance w. It decides if a draw of what its
+decisions earn beats a draw of what those of the others earn (`earnings.py`).
 """
 
 from __future__ import annotations
@@ -16,21 +17,25 @@ import math
 
 import numpy as np
 
+from tidepull.hypotheses.calibration import BINS, KEPT, put_right
 from tidepull.hypotheses.family import Filter
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.policies.tide.earnings import Earnings
 from tidepull.types import FloatArray, Snapshot
 
 OTHERS, ITSELF = 0, 1
 _MOST = 60.0
 """Of log odds, before something is given back."""
+_MEMORY = NoisePrior().memory
 
 
 class Trial:
     """One filter, its log odds against all others together, and what both earned when they decided."""
 
-    def __init__(self, filter: Filter, prior: float, share: float) -> None:
+    def __init__(self, filter: Filter, prior: float, share: float, *, righted: bool = False) -> None:
         self.filter = filter
         self._prior, self._alpha = prior, share
+        self._bins, self._bin_odds = np.zeros((BINS, KEPT)) if righted else None, np.zeros(1)
         self._odds = math.log(prior / (1 - prior))
         self._earnings = Earnings(np.array([OTHERS, ITSELF]))
 
@@ -61,8 +66,17 @@ class Trial:
         self, t: int, arm: int, x: FloatArray, y: float, binary: bool, *, others: float, count: int
     ) -> None:
         """The reward of round t, of which the mixture's log likelihood was `others`, after `count` rewards."""
-        self.weigh(self.filter.observe(t, arm, x, y, binary), others, count)
+        score = self.filter.observe(t, arm, x, y, binary)
+        self.weigh(self.put_right(score, y, binary), others, count)
         self._earnings.add(t, y)
+
+    def put_right(self, score: float, y: float, binary: bool) -> float:
+        """The log likelihood that counts; what came of the prediction is noted."""
+        if self._bins is None or not binary or math.isnan(score):
+            return score
+        chance = math.exp(score) if y > 0 else 1 - math.exp(score)
+        bins, odds = self._bins, self._bin_odds
+        return float(put_right(bins, odds, 2 * chance - 1, 0.0, y, score, 0.0, True, _MEMORY))
 
     def weigh(self, score: float, others: float, count: int) -> None:
         """Bayes' rule with a little given back, no more than 1 / count; who cannot say (NaN) is not weighed."""
@@ -76,7 +90,7 @@ class Trial:
 
     def fresh(self, units: float | None) -> Trial:
         """The same before it has seen anything, to live through the past again; what was earned stays."""
-        made = Trial(self.filter.fresh(units), self._prior, self._alpha)
+        made = Trial(self.filter.fresh(units), self._prior, self._alpha, righted=self._bins is not None)
         made._earnings = self._earnings
         return made
 
@@ -86,6 +100,7 @@ class Trial:
             "filter": self.filter.snapshot(),
             "odds": self._odds,
             "earnings": self._earnings.snapshot(),
+            **({} if self._bins is None else {"bins": self._bins.copy(), "bin_odds": self._bin_odds.copy()}),
         }
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -93,6 +108,11 @@ class Trial:
         odds = float(snapshot["odds"])
         if not math.isfinite(odds):
             raise ValueError("the odds of a hypothesis on trial must be finite")
+        if self._bins is not None:
+            bins, bin_odds = np.array(snapshot["bins"], float), np.array(snapshot["bin_odds"], float)
+            if bins.shape != self._bins.shape or bin_odds.shape != self._bin_odds.shape:
+                raise ValueError("bins of a hypothesis on trial that do not fit")
+            self._bins, self._bin_odds = bins, bin_odds
         self.filter.restore(snapshot["filter"])
         self._earnings.restore(snapshot["earnings"])
         self._odds = odds

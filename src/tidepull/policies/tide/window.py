@@ -111,7 +111,7 @@ class RecentRounds:
             notes=standardised(self._notes[order], units.centre, units.spread),
             arm=self._arm[order],
             x=self._x[order],
-            y=(self._reward[order] - units.centre) / units.spread,
+            y=units.standardised(self._reward[order]),
         )
 
     def adopt(self, notes: FloatArray, x: FloatArray, evidence: FloatArray, *, silence: bool) -> None:

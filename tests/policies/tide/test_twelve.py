@@ -1,0 +1,301 @@
+"""What version 12 does otherwise than version 11, where arms have weights of their own on an observation."""
+
+from __future__ import annotations
+
+import math
+
+import numba
+import numpy as np
+import pytest
+from scipy import stats
+
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_policy
+from tidepull.errors import ParameterError
+from tidepull.hypotheses.algebra import log_kind
+from tidepull.hypotheses.bank import HypothesisBank
+from tidepull.hypotheses.calibration import BINS, KEPT, put_right
+from tidepull.hypotheses.families import FAMILIES
+from tidepull.hypotheses.family import Filter, Layout
+from tidepull.hypotheses.noise import NoisePrior
+from tidepull.hypotheses.notes import blank
+from tidepull.hypotheses.stationary import Stationary
+from tidepull.policies.tide import Tide, TideParameters
+from tidepull.policies.tide.scale import RewardScale, Units, two_kinds
+from tidepull.policies.tide.trial import Trial
+from tidepull.seeds import Streams
+from tidepull.types import Context, Event, FloatArray, ProblemShape
+
+BY_DENSITY = NoisePrior(by_density=True)
+
+
+@numba.njit
+def _kind(y, mean, a, scale2):  # type: ignore[no-untyped-def]
+    return log_kind(y, mean, a, scale2)
+
+
+def chance_of_one(mean: float, a: float, scale2: float) -> float:
+    """From scipy's densities at 1 and at -1."""
+    one, other = (float(stats.t.pdf(y, 2 * a, mean, math.sqrt(scale2))) for y in (1.0, -1.0))
+    return float(np.clip(one / (one + other), 0.002, 0.998))
+
+
+# ---- two kinds of rewards
+
+
+def noisy(n: int, share: float = 0.5, noise: float = 0.1, seed: int = 0) -> FloatArray:
+    rng = np.random.default_rng(seed)
+    return 3.0 + 10.0 * (rng.random(n) < share) + 10.0 * noise * rng.normal(size=n)
+
+
+def test_two_kinds_are_found_when_noise_is_small_beside_their_distance() -> None:
+    found = two_kinds(noisy(200), Units())
+    assert found is not None
+    assert found.kinds
+    assert found.centre == pytest.approx(8, abs=0.2)
+    assert found.spread == pytest.approx(5, abs=0.2)
+    assert set(found.standardised(noisy(50, seed=1))) == {-1.0, 1.0}
+
+
+@pytest.mark.parametrize(
+    "rewards",
+    [
+        np.random.default_rng(1).normal(size=500),
+        np.random.default_rng(1).random(500),
+        np.random.default_rng(1).exponential(size=500),
+        noisy(500, noise=0.3),
+        np.repeat([0.0, 0.5, 1.0], 50),
+        np.full(100, 7.0),
+        noisy(15),
+        np.append(np.zeros(50), 1.0),
+    ],
+    ids=["bell", "even", "skew", "blurred", "three", "one", "few", "single"],
+)
+def test_no_two_kinds_are_found_when_there_are_none(rewards: FloatArray) -> None:
+    assert two_kinds(rewards, Units()) is None
+
+
+def test_known_kinds_stay_when_one_becomes_rare_and_go_when_rewards_leave_them() -> None:
+    known = two_kinds(noisy(200), Units())
+    assert known is not None
+    rare = noisy(2000, share=0.999, seed=2)
+    assert two_kinds(rare, Units()) is None
+    assert two_kinds(rare, known) == known
+    assert two_kinds(noisy(2000, noise=0.3, seed=2), known) is None
+    assert two_kinds(np.append(rare, 40.0), known) is None
+
+
+def test_scale_takes_kinds_only_when_asked_and_says_which_reward_is_of_none() -> None:
+    with_kinds, without = RewardScale(1, kinds=True), RewardScale(1)
+    rewards = noisy(100)
+    for scale in (with_kinds, without):
+        scale.recount([0] * 100, rewards)
+        scale.units = scale.fitted(rewards)
+    assert (with_kinds.units.kinds, without.units.kinds) == (True, False)
+    assert (with_kinds.standardise(3.4), with_kinds.standardise(14.0)) == (-1.0, 1.0)
+    assert [with_kinds.fits(reward) for reward in (3.0, 14.0, 0.0, 30.0)] == [True, True, True, False]
+    assert with_kinds.standardise(28.0) == pytest.approx(4, abs=0.2)
+    assert not with_kinds.is_stale(noisy(2000, share=0.999))
+    assert with_kinds.is_stale(np.random.default_rng(0).normal(8, 3, 500))
+
+
+def test_scale_becomes_stale_when_two_kinds_show_only_later() -> None:
+    for kinds in (False, True):
+        scale = RewardScale(1, kinds=kinds)
+        scale.recount([0] * 100, noisy(100))
+        scale.units = Units(*scale._from_totals(), 8.0, False)
+        assert scale.is_stale(noisy(100)) is kinds
+
+
+# ---- chances from densities
+
+
+@pytest.mark.parametrize("a", [1.0, 30.0, 101.0])
+def test_chance_of_a_kind_is_that_of_students_densities_at_both(a: float) -> None:
+    rng = np.random.default_rng(int(a))
+    for _ in range(100):
+        mean, scale2 = float(rng.normal(scale=1.5)), float(rng.exponential())
+        p = chance_of_one(mean, a, scale2)
+        assert _kind(1.0, mean, a, scale2) == pytest.approx(math.log(p))
+        assert _kind(-1.0, mean, a, scale2) == pytest.approx(math.log(1 - p))
+
+
+@pytest.mark.parametrize(("mean", "scale2"), [(1.0, 1e-300), (-1e200, 1e-9), (0.0, 1e-12), (1e3, 1e3)])
+def test_chance_of_a_kind_is_finite_and_never_sure_when_numbers_are_extreme(
+    mean: float, scale2: float
+) -> None:
+    for y in (-1.0, 1.0):
+        assert math.log(0.002) <= _kind(y, mean, 100.0, scale2) < 0
+
+
+@pytest.mark.parametrize("prior", [NoisePrior(), BY_DENSITY], ids=["plain", "by density"])
+def test_bank_scores_kinds_by_density_when_told_so(prior: NoisePrior) -> None:
+    bank = HypothesisBank(Layout(1, 3, False), [[Stationary(contextual=True).spec()]], prior)
+    bank.assign(0, Stationary(contextual=True).spec())
+    ridge, rng = float(bank.arrays.ridge[0]), np.random.default_rng(3)
+    lam, eta, a, b, h = ridge * np.eye(3), np.zeros(3), prior.a0, prior.b0, prior.memory
+    for t in range(40):
+        x = np.array([1.0, *rng.normal(size=2)])
+        y = 1.0 if x[1] + 0.5 * rng.normal() > 0 else -1.0
+        mean, leverage = float(x @ np.linalg.solve(lam, eta)), float(x @ np.linalg.solve(lam, x))
+        (score,) = bank.observe(blank(t, 1), 0, x, y, True)
+        if prior.by_density:
+            p = chance_of_one(mean, a, b / a * (1 + leverage))
+        else:
+            least = max(0.002, leverage / (1 + 2 * leverage))
+            p = float(np.clip((1 + mean) / 2, least, 1 - least))
+        assert score == pytest.approx(math.log(p if y > 0 else 1 - p))
+        lam, eta = lam + np.outer(x, x), eta + y * x
+        a, b = (
+            h * a + (1 - h) * prior.a0 + 0.5,
+            h * b + (1 - h) * prior.b0 + 0.5 * (y - mean) ** 2 / (1 + leverage),
+        )
+
+
+def regimes(prior: NoisePrior) -> Filter:
+    maker = FAMILIES["regimes"].on_trial
+    assert maker is not None
+    (made,) = maker(Layout(2, 2, False), prior, 1)
+    return made
+
+
+def test_regimes_score_kinds_by_density_when_told_so() -> None:
+    x, prior = np.array([1.0, 0.5]), BY_DENSITY
+    told = [regimes(made) for made in (NoisePrior(), prior)]
+    for filter in told:
+        assert filter.observe(0, 0, x, 1.0, True) == pytest.approx(math.log(0.5))
+    plain, by_density = (math.exp(filter.observe(1, 0, x, 1.0, True)) for filter in told)
+    ridge = float(prior.ridge(np.array(prior.b0 / prior.a0), np.array(True)))
+    lam = ridge * np.eye(2) + np.outer(x, x)
+    mean, leverage = float(x @ np.linalg.solve(lam, x)), float(x @ np.linalg.solve(lam, x))
+    unseen = float(x @ x) / ridge
+    a = prior.memory * prior.a0 + (1 - prior.memory) * prior.a0 + 0.5
+    b = prior.b0 + 0.5 / (1 + unseen)
+    left = 1 / 200  # for a regime that nobody has seen, where both kinds are as likely
+    expected = (1 - left) * chance_of_one(mean, a, b / a * (1 + leverage)) + left * 0.5
+    assert by_density == pytest.approx(expected, rel=1e-6)
+    assert plain != pytest.approx(expected, rel=1e-3)
+
+
+# ---- the hypothesis on trial
+
+
+def test_chances_on_trial_are_put_right_by_what_came_of_earlier_ones() -> None:
+    one, rng = Trial(regimes(BY_DENSITY), 0.01, 1e-5, righted=True), np.random.default_rng(5)
+    bins, odds = np.zeros((BINS, KEPT)), np.zeros(1)
+    for _ in range(200):
+        p, y = float(rng.uniform(0.01, 0.99)), float(rng.choice([-1.0, 1.0]))
+        score = math.log(p if y > 0 else 1 - p)
+        expected = put_right(bins, odds, 2 * p - 1, 0.0, y, score, 0.0, True, NoisePrior().memory)
+        assert one.put_right(score, y, True) == pytest.approx(expected)
+    said_rightly = [one.put_right(math.log(0.6), 1.0, True) for _ in range(300)]
+    assert said_rightly[-1] > math.log(0.95)  # 0.6 has come to mean nearly always
+
+
+def test_densities_and_silence_on_trial_stay_as_they_are() -> None:
+    one = Trial(regimes(BY_DENSITY), 0.01, 1e-5, righted=True)
+    plain = Trial(regimes(BY_DENSITY), 0.01, 1e-5)
+    assert one.put_right(-3.0, 0.4, False) == -3.0
+    assert math.isnan(one.put_right(math.nan, 1.0, True))
+    for _ in range(50):
+        assert plain.put_right(math.log(0.6), 1.0, True) == math.log(0.6)
+
+
+def test_trial_continues_from_a_snapshot_with_its_bins_and_begins_anew_without() -> None:
+    one, other = (Trial(regimes(BY_DENSITY), 0.01, 1e-5, righted=True) for _ in range(2))
+    for _ in range(80):
+        one.put_right(math.log(0.6), 1.0, True)
+    other.restore(one.snapshot())
+    before = one.put_right(math.log(0.6), 1.0, True)
+    assert (
+        other.put_right(math.log(0.6), 1.0, True)
+        == before
+        > one.fresh(None).put_right(math.log(0.6), 1.0, True)
+    )
+    damaged = {**one.snapshot(), "bins": np.zeros((2, 2))}
+    with pytest.raises(ValueError, match="bins"):
+        other.restore(damaged)
+
+
+# ---- the whole policy
+
+
+def taught(version: int, noise: float, rounds: int = 80) -> Tide:
+    """Two arms, of which the sign of the observation says which one pays 1."""
+    tide = Tide(TideParameters(version=version, without=("network",)), ProblemShape(2, 3), Streams(1))
+    rng = np.random.default_rng(2)
+    for t in range(rounds):
+        context, paid = Context(observation=rng.normal(size=3)), noise * rng.normal()
+        arm = tide.choose(context)
+        assert context.observation is not None
+        tide.learn(Event(context, arm, float(arm == (context.observation[0] > 0)) + paid, t))
+        while tide.upkeep():
+            pass
+    return tide
+
+
+def test_two_kinds_are_told_apart_in_version_12_alone_and_not_when_noise_blurs_them() -> None:
+    assert taught(12, 0.1)._scale.units.kinds
+    assert not taught(11, 0.1)._scale.units.kinds
+    assert not taught(12, 0.5)._scale.units.kinds
+
+
+@pytest.mark.parametrize("problem", ["flipping-bernoulli", "flipping-gaussian", "flipping-vector"])
+def test_version_12_plays_as_version_11_where_nothing_is_observed(problem: str) -> None:
+    eleven, twelve = (
+        run_trial(problem, ("tide", {"version": version}), horizon=200, seed=3).arms for version in (11, 12)
+    )
+    np.testing.assert_array_equal(eleven, twelve)
+
+
+def test_version_12_plays_otherwise_than_version_11_where_rewards_are_0_and_1() -> None:
+    played = []
+    for version in (11, 12):
+        named, rng = ("tide", {"version": version}), np.random.default_rng(4)
+        policy, arms = build_policy(named, ProblemShape(3, 2), seed=1), []
+        for x in rng.normal(size=(120, 2)):
+            context = Context(observation=x)
+            arms.append(policy.choose(context))
+            policy.learn(Event(context, arms[-1], float(arms[-1] == (x[0] > 0) + (x[1] > 0))))
+            while policy.upkeep():
+                pass
+        played.append(arms)
+    assert played[0] != played[1]
+
+
+def test_seasons_that_are_none_cost_hardly_anything_in_version_12() -> None:
+    """They led one after the other in version 11, each until its first mistake."""
+    world = ("random-world", {"world": 71004, "kind": "labels-stationary"})
+    late = {}
+    for version in (11, 12):
+        regret = run_trial(world, ("tide", {"version": version}), horizon=1536, seed=71004).regret
+        late[version] = regret[-1] - regret[127]
+    assert late[12] <= 3 < 6 < late[11]
+
+
+def test_versions_after_12_are_refused() -> None:
+    with pytest.raises(ParameterError, match="version"):
+        TideParameters(version=13)
+
+
+def test_version_12_continues_bit_by_bit_when_restored() -> None:
+    shape = ProblemShape(3, 4)
+    named = ("tide", {"version": 12})
+    policies = [build_policy(named, shape, seed=5) for _ in range(2)]
+    rng = np.random.default_rng(7)
+    contexts, noise = rng.normal(size=(150, 4)), 0.05 * rng.normal(size=(150, 3))
+    played: list[list[int]] = [[], []]
+    for i, (x, paid) in enumerate(zip(contexts, noise, strict=True)):
+        if i == 90:
+            policies[1] = build_policy(named, shape, seed=9)
+            policies[1].restore(policies[0].snapshot())
+        for policy, arms in zip(policies, played, strict=True):
+            if i < 90 and policy is policies[1]:
+                continue
+            context = Context(observation=x)
+            arms.append(policy.choose(context))
+            right = int(np.argmax(x[:3]))
+            policy.learn(Event(context, arms[-1], float(arms[-1] == right) + float(paid[arms[-1]])))
+            while policy.upkeep():
+                pass
+    assert played[0][90:] == played[1]
