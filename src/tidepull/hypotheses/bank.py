@@ -89,7 +89,15 @@ class HypothesisBank:
             bins=np.zeros((put_right, BINS, KEPT)),
             odds=np.zeros((put_right, 1)),
             settings=np.array(
-                [prior.a0, prior.b0, prior.memory, 1 if layout.shared else layout.n_arms, prior.by_density]
+                [
+                    prior.a0,
+                    prior.b0,
+                    prior.memory,
+                    1 if layout.shared else layout.n_arms,
+                    prior.by_density,
+                    layout.context_dim,
+                    layout.wide_dim,
+                ]
             ),
         )
 
@@ -250,6 +258,9 @@ class HypothesisBank:
             return draws
         bank = self.arrays
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
+        if self.layout.wide_dim and self.spec(m).steady:
+            means, errors, leverages = self._wide_outlook(m, X, rng)
+            return np.asarray(means + std * self.prior.bold(leverages) * errors)
         noise = rng.standard_normal(int(bank.dim[m]))
         if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
             means, errors, leverages = (np.empty(len(X)) for _ in range(3))
@@ -259,6 +270,20 @@ class HypothesisBank:
         drawn = np.empty(len(X))
         kernels.shared_draw(bank, m, moment.t, moment.notes, X, std * noise, drawn)
         return drawn
+
+    def _wide_outlook(
+        self, m: int, X: FloatArray, rng: np.random.Generator
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Means, a draw of errors for s2 = 1, and leverages of all arms under a hypothesis that sees all of a wide
+        context: errors ~ N(0, F Lam^-1 F') for the arms' vectors F, without a factor of Lam."""
+        bank, d = self.arrays, int(self.arrays.dim[m])
+        P = bank.mat[bank.mat_at[m] : bank.mat_at[m] + d * d].reshape(d, d)
+        F = X[:, self.layout.context_dim :]
+        G = F @ P @ F.T
+        leverages = np.maximum(G.diagonal(), 1e-12)
+        root = np.linalg.cholesky(G + 1e-9 * leverages.max() * np.eye(len(G)))
+        means = F @ bank.vec[bank.vec_at[m] : bank.vec_at[m] + d]
+        return means, root @ rng.standard_normal(len(G)), leverages
 
     def draws(
         self,

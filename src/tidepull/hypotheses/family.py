@@ -27,16 +27,21 @@ _LARGEST_SLOT = 2_000_000
 class Layout:
     """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone. `products`: how many
     multiplications the hypotheses of one family may cost in a round, beyond the first few. `most_blocks`: with more
-    weight vectors a hypothesis would not live to learn anything."""
+    weight vectors a hypothesis would not live to learn anything. `wide_dim`: where arms have more numbers than
+    directions are kept (`context_dim`), all of them stand behind these, for who believes that nothing changes; else 0.
+    """
 
     n_arms: int
     context_dim: int
     shared: bool
     products: int = 150_000
     most_blocks: int = _LARGEST_SLOT
+    wide_dim: int = 0
 
     def dim(self, spec: Spec) -> int:
         """Length of phi."""
+        if self.wide_dim and spec.contextual and spec.steady:
+            return self.wide_dim
         return spec.width * (self.context_dim if spec.contextual else 1) + (spec.beside >= 0)
 
     def blocks(self, spec: Spec) -> int:

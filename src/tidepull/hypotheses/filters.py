@@ -41,7 +41,7 @@ class Blocks:
 
     def seen(self, X: FloatArray) -> FloatArray:
         """What counts of context rows."""
-        return X if self.contextual else X[..., :1]
+        return X[..., : self.dim]
 
     def noise(self) -> FloatArray:
         """The noise of which nothing is known."""

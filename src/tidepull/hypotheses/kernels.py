@@ -78,7 +78,7 @@ class Bank(NamedTuple):
     mat: FloatArray  # A, U or P of every block, by rows
     bins: FloatArray  # (m, bins, 3) what came of predictions (`calibration.py`); of nobody where they stay as they are
     odds: FloatArray  # (m, 1)
-    settings: FloatArray  # (a0, b0, h, blocks per cell, whether chances of 0 and 1 come from densities)
+    settings: FloatArray  # (a0, b0, h, blocks per cell, whether chances of 0 and 1 come from densities, narrow, wide)
 
 
 @inlined
@@ -130,13 +130,18 @@ def forgotten(bank: Bank, m: int, notes: FloatArray) -> bool:
 
 
 @inlined
-def _spread(tau: FloatArray, width: int, x: FloatArray, whole: bool, phi: FloatArray) -> None:
-    """phi = tau (x) x, or tau alone."""
-    if not whole:
+def _spread(bank: Bank, m: int, tau: FloatArray, width: int, x: FloatArray, phi: FloatArray) -> None:
+    """phi = tau (x) x, or tau alone; of a context in two widths the narrow one comes first."""
+    if not bank.contextual[m]:
         for i in range(width):
             phi[i] = tau[i]
         return
-    q = x.shape[0]
+    q = int(bank.settings[5])
+    d = bank.dim[m]
+    if width == 1 and bank.beside[m] < 0 and d == bank.settings[6]:
+        for j in range(d):
+            phi[j] = x[q + j]
+        return
     for i in range(width):
         for j in range(q):
             phi[i * q + j] = tau[i] * x[j]
@@ -240,7 +245,7 @@ def observe_one(
     cell, width = locate(bank, m, t, notes, tau)
     per_cell = int(bank.settings[3])
     block = cell * per_cell + (arm if per_cell > 1 else 0)
-    _spread(tau, width, x, bank.contextual[m], phi)
+    _spread(bank, m, tau, width, x, phi)
     if bank.beside[m] >= 0:
         phi[d - 1] = notes[bank.beside[m]]
     decay = _decay(bank, m, block, t)
@@ -373,7 +378,7 @@ def _outlook(
     cell, width = locate(bank, m, t, notes, tau)
     n_arms = means.shape[0]
     for k in range(n_arms):
-        _spread(tau, width, X[k], bank.contextual[m], phi)
+        _spread(bank, m, tau, width, X[k], phi)
         if bank.beside[m] >= 0:
             phi[d - 1] = each[bank.beside[m], k]
         block = cell * n_arms + k
@@ -523,14 +528,14 @@ def shared_draw(
         for i in range(d):
             z[i] += bank.vec[bank.vec_at[m] + cell * d + i]
         for k in range(draws.shape[0]):
-            _spread(tau, width, X[k], bank.contextual[m], phi)
+            _spread(bank, m, tau, width, X[k], phi)
             total = 0.0
             for i in range(d):
                 total += phi[i] * z[i]
             draws[k] = total
         return
     for k in range(draws.shape[0]):
-        _spread(tau, width, X[k], bank.contextual[m], phi)
+        _spread(bank, m, tau, width, X[k], phi)
         if k == 0 or bank.root[m]:
             _open(bank, m, cell, t, U, z, phi)
         else:
@@ -561,7 +566,7 @@ def shared_outlook(
         v = np.empty(d)
         _draw_weights(bank, m, cell, noise, U, z)
         for k in range(means.shape[0]):
-            _spread(tau, width, X[k], bank.contextual[m], phi)
+            _spread(bank, m, tau, width, X[k], phi)
             means[k], leverages[k] = _weigh(bank, m, cell, phi, v)
             error = 0.0
             for i in range(d):
@@ -569,7 +574,7 @@ def shared_outlook(
             errors[k] = error
         return
     for k in range(means.shape[0]):
-        _spread(tau, width, X[k], bank.contextual[m], phi)
+        _spread(bank, m, tau, width, X[k], phi)
         if k == 0 or bank.root[m]:
             _open(bank, m, cell, t, U, z, phi)
         else:

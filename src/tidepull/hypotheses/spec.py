@@ -50,6 +50,12 @@ class Spec(NamedTuple):
         return width * (1 if self.times == NO_NOTE else 2)
 
     @property
+    def steady(self) -> bool:
+        """Whether time does not count at all."""
+        unnoted = self.cell_by == self.times == self.beside == self.reads == NO_NOTE
+        return unnoted and self.shapes == (NO_CLOCK, NO_CLOCK) and self.discount == 1
+
+    @property
     def longest_period(self) -> float:
         """The longest period of its clocks; 0 where there is none."""
         clocks = zip(self.shapes, self.periods, strict=True)

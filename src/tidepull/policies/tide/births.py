@@ -203,6 +203,8 @@ class Births:
         self.heard, self.sines = [], None
         begins = recent.start
         window = recent.window(units)
+        if self.bank.layout.wide_dim:  # newborns see what is narrow
+            window = window._replace(x=np.ascontiguousarray(window.x[:, : self.bank.layout.context_dim]))
         rounds = one_by_one(window)
         self._noise = self.bank.assumed_noise(int(np.argmax(self.mixture.log_weights[: self.bank.size])))
         for i, pool in enumerate(self.slots.pools):

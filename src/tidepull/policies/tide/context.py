@@ -17,23 +17,31 @@ from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 LONGEST_OBSERVATION, LONGEST_PLAIN = 32, 64
 """Observations of more numbers than the second (in version 4: the first) keep as many directions as the first says."""
 LONGEST_ARM_VECTOR = 64
+_LONGEST_WHOLE, _MOST_PRODUCTS = 256, 4_000_000
+"""Longer arm vectors are kept whole, too, up to so many numbers, and so many products for a decision."""
 
 
 _NOTHING = np.empty((1, 0))
 
 
 class ContextMap:
-    """From a context to one row (1, z) for each arm; before the first fit contexts are ignored."""
+    """From a context to one row (1, z) for each arm; before the first fit contexts are ignored. With `whole`, arm
+    vectors of more numbers than directions are kept stand behind z, too: (1, z, 1, all numbers, scaled as z is)."""
 
-    def __init__(self, shape: ProblemShape, *, wide: bool = False) -> None:
+    def __init__(self, shape: ProblemShape, *, wide: bool = False, whole: bool = False) -> None:
         self._shape = shape
         self.shared = shape.arm_dim > 0
         self.raw_dim = shape.arm_dim + shape.observation_dim
         plain = LONGEST_PLAIN if wide and self.raw_dim <= LONGEST_PLAIN else LONGEST_OBSERVATION
         longest = LONGEST_ARM_VECTOR if self.shared else plain
-        self.dim = 1 + min(self.raw_dim, longest)
+        self.narrow = 1 + min(self.raw_dim, longest)
+        whole &= self.shared and longest < self.raw_dim <= _LONGEST_WHOLE
+        whole &= shape.n_arms * self.raw_dim**2 <= _MOST_PRODUCTS
+        self.wide = 1 + self.raw_dim if whole else 0
+        self.dim = self.narrow + self.wide
         self._mean = np.zeros(self.raw_dim)
-        self._map = np.zeros((self.dim - 1, self.raw_dim))
+        self._map = np.zeros((self.narrow - 1, self.raw_dim))
+        self._each = np.zeros(self.raw_dim if whole else 0)
         self._plain = np.ones((1 if self.raw_dim else shape.n_arms, 1))
 
     def raw(self, context: Context) -> FloatArray:
@@ -56,7 +64,9 @@ class ContextMap:
 
     def _beside_ones(self, raw: FloatArray, rows: int) -> FloatArray:
         made = np.empty((rows, self.dim))
-        made[:, 0], made[:, 1:] = 1.0, (raw - self._mean) @ self._map.T
+        made[:, 0], made[:, 1 : self.narrow] = 1.0, (raw - self._mean) @ self._map.T
+        if self.wide:
+            made[:, self.narrow], made[:, self.narrow + 1 :] = 1.0, raw * self._each
         return made
 
     def rows(self, raw: FloatArray) -> FloatArray:
@@ -70,37 +80,52 @@ class ContextMap:
         made = copy.copy(self)
         made._map = np.zeros_like(self._map)
         made._fit(raw)
+        if self.wide:
+            spread = np.sqrt(np.mean(raw**2, axis=0))
+            made._each = _unblown(spread) / np.sqrt(
+                max(float(np.mean(raw**2 @ _unblown(spread) ** 2)), 1e-300)
+            )
         return made
 
     def _fit(self, raw: FloatArray) -> None:
         self._mean = np.zeros(self.raw_dim) if self.shared else raw.mean(axis=0)
         centred = raw - self._mean
-        if self.dim - 1 == self.raw_dim:
+        if self.narrow - 1 == self.raw_dim:
             directions = np.eye(self.raw_dim)
             spread = np.sqrt(np.mean(centred**2, axis=0))
         else:
             _, values, rows = np.linalg.svd(centred, full_matrices=False)
-            kept = min(self.dim - 1, len(values))
-            directions = np.zeros((self.dim - 1, self.raw_dim))
+            kept = min(self.narrow - 1, len(values))
+            directions = np.zeros((self.narrow - 1, self.raw_dim))
             directions[:kept] = rows[:kept] * np.sign(rows[:kept].sum(axis=1, keepdims=True))
-            spread = np.zeros(self.dim - 1)
+            spread = np.zeros(self.narrow - 1)
             spread[:kept] = values[:kept] / np.sqrt(len(raw))
-        largest = float(spread.max(initial=0.0))
-        if largest == 0.0:
+        if not spread.any():
             self._map[:] = 0.0
             return
-        # A coordinate that hardly moved yet must not be blown up.
-        self._map = directions / np.sqrt(np.maximum(spread, 0.01 * largest))[:, None]
+        self._map = directions * _unblown(spread)[:, None]
         length = float(np.mean(np.sum((centred @ self._map.T) ** 2, axis=1)))
         self._map /= np.sqrt(length)
 
     def snapshot(self) -> Snapshot:
         """Mean and map."""
-        return {"mean": self._mean.copy(), "map": self._map.copy()}
+        whole = {"each": self._each.copy()} if self.wide else {}
+        return {"mean": self._mean.copy(), "map": self._map.copy(), **whole}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         mean, kept = np.array(snapshot["mean"], float), np.array(snapshot["map"], float)
         if mean.shape != self._mean.shape or kept.shape != self._map.shape:
             raise ValueError("a context map of another shape")
+        if self.wide:
+            each = np.array(snapshot["each"], float)
+            if each.shape != self._each.shape:
+                raise ValueError("a context map of another shape")
+            self._each = each
         self._mean, self._map = mean, kept
+
+
+def _unblown(spread: FloatArray) -> FloatArray:
+    """1 / sqrt(spread); a coordinate that hardly moved yet must not be blown up."""
+    least = 0.01 * float(spread.max(initial=0.0))
+    return np.asarray(1 / np.sqrt(np.maximum(spread, least))) if least else np.zeros_like(spread)

@@ -103,8 +103,10 @@ class Tide:
         self._thrifty = parameters.version >= 5
         self._n_arms = shape.n_arms
         self._rng = streams.generator("choices")
-        self._contexts = ContextMap(shape, wide=self._thrifty)
-        layout = Layout(shape.n_arms, self._contexts.dim, self._contexts.shared)
+        self._contexts = ContextMap(shape, wide=self._thrifty, whole=parameters.version >= 12)
+        layout = Layout(
+            shape.n_arms, self._contexts.narrow, self._contexts.shared, wide_dim=self._contexts.wide
+        )
         if self._thrifty:
             layout = replace(layout, products=_PRODUCTS, most_blocks=_BLOCKS)
         own = layout.context_dim > 1 and not layout.shared
@@ -314,7 +316,7 @@ class Tide:
             scores[i] = filter.observe(t, arm, x, y, binary)
         by_network = math.nan
         if self._network is not None:
-            by_network = scores[-1] = self._network.observe(t, arm, known.arm, X, y, binary)
+            by_network = scores[-1] = self._network.observe(t, arm, known.arm, self._narrow(X), y, binary)
             by_network -= 0.0 if binary else math.log(units.spread)
         before = self._mixture.evidence
         gain = self._mixture.reweigh(scores, self._recent.count)
@@ -440,7 +442,7 @@ class Tide:
         for memory in self._memories.values():
             memory.look(noted)
         if self._network is not None:
-            self._network.begin(self._t, X)
+            self._network.begin(self._t, self._narrow(X))
         self._t += 1
         if not math.isnan(noted.time):
             self._latest = noted.time
@@ -472,7 +474,11 @@ class Tide:
         if i < len(self._filters):
             return self._filters[i].draw(t, X, binary, self._rng)
         assert self._network is not None
-        return self._network.draw(X, binary, self._rng)
+        return self._network.draw(self._narrow(X), binary, self._rng)
+
+    def _narrow(self, rows: FloatArray) -> FloatArray:
+        """What all see of contexts that are kept in two widths."""
+        return rows[..., : self._contexts.narrow] if self._contexts.wide else rows
 
     def _plan(self, stale: bool) -> None:
         """What is due after so many rewards; the cheap part is done at once."""
@@ -537,7 +543,8 @@ class Tide:
             self._history.record(count, self.family_weights())
 
     def _lessons(self, since: int) -> tuple[Window, int]:
-        return self._recent.window(self._scale.units, since), self._recent.count
+        window = self._recent.window(self._scale.units, since)
+        return window._replace(x=self._narrow(window.x)), self._recent.count
 
     def _rebuild(self) -> Pieces[None]:
         new = yield from rebuilding(
@@ -554,7 +561,7 @@ class Tide:
         self._mixture.become(new.mixture)
         self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
         if self._network is not None:
-            seen = {t: self._contexts(raw[None])[0] for t, raw in self._trail.seen().items()}
+            seen = {t: self._narrow(self._contexts(raw[None])[0]) for t, raw in self._trail.seen().items()}
             self._network.rescale(self._lessons, seen)
             if self._network.trainings:
                 yield from self._network.training(self._lessons, new.units.binary)

@@ -1,0 +1,168 @@
+"""Arm vectors of more numbers than directions are kept: seen whole by who believes that nothing changes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tidepull.bench.trial import run_trial
+from tidepull.building import build_policy
+from tidepull.hypotheses.bank import HypothesisBank
+from tidepull.hypotheses.discounted import Discounted
+from tidepull.hypotheses.family import Layout
+from tidepull.hypotheses.fourier import Fourier
+from tidepull.hypotheses.noise import NoisePrior
+from tidepull.hypotheses.notes import blank
+from tidepull.hypotheses.spec import Hypothesis, Spec
+from tidepull.hypotheses.stationary import Stationary
+from tidepull.policies.tide.context import ContextMap
+from tidepull.types import Context, Event, FloatArray, ProblemShape
+
+NARROW, WIDE, ARMS = 3, 9, 4  # three waves on the narrow context have nine numbers, too
+PRIOR = NoisePrior(boldness=0.25, boldest=2.0)
+
+
+def test_vectors_stand_whole_behind_their_leading_directions_when_there_are_more_of_their_numbers() -> None:
+    shape, rng = ProblemShape(5, arm_dim=100), np.random.default_rng(0)
+    raw = rng.normal(size=(300, 100)) * np.linspace(0.5, 2, 100)
+    plain, whole = (ContextMap(shape, wide=True, whole=both).fitted(raw) for both in (False, True))
+    assert (plain.dim, plain.narrow, plain.wide) == (65, 65, 0)
+    assert (whole.dim, whole.narrow, whole.wide) == (166, 65, 101)
+    rows = whole.rows(raw[:5])
+    np.testing.assert_array_equal(rows[:, :65], plain.rows(raw[:5]))
+    np.testing.assert_array_equal(rows[:, 65], 1.0)
+    ratios = rows[:, 66:] / raw[:5]
+    np.testing.assert_allclose(ratios, ratios[:1].repeat(5, axis=0))
+    assert np.mean(np.sum(whole(raw)[:, 66:] ** 2, axis=1)) == pytest.approx(1)
+    np.testing.assert_allclose(
+        ratios[0] ** 2 * raw.std(axis=0), ratios[0, 0] ** 2 * raw[:, 0].std(), rtol=0.1
+    )
+
+
+@pytest.mark.parametrize(
+    ("shape", "wide"),
+    [
+        (ProblemShape(5, arm_dim=64), 0),
+        (ProblemShape(5, arm_dim=65), 66),
+        (ProblemShape(5, arm_dim=256), 257),
+        (ProblemShape(5, arm_dim=257), 0),
+        (ProblemShape(1000, arm_dim=100), 0),
+        (ProblemShape(5, observation_dim=100), 0),
+        (ProblemShape(5), 0),
+    ],
+)
+def test_only_vectors_that_a_decision_can_afford_are_kept_whole(shape: ProblemShape, wide: int) -> None:
+    assert ContextMap(shape, wide=True, whole=True).wide == wide
+
+
+def test_map_of_vectors_without_any_length_shows_nothing() -> None:
+    made = ContextMap(ProblemShape(2, arm_dim=70), wide=True, whole=True).fitted(np.zeros((2, 70)))
+    rows = made.rows(np.ones((2, 70)))
+    assert np.isfinite(rows).all()
+    np.testing.assert_array_equal(rows[:, 66:], 0.0)
+
+
+def bank_of(hypotheses: list[Hypothesis], wide: int) -> HypothesisBank:
+    specs = [h.spec() for h in hypotheses]
+    layout = Layout(ARMS, NARROW, True, wide_dim=wide)
+    bank = HypothesisBank(layout, [[spec] for spec in specs], PRIOR, inverse=True)
+    for m, spec in enumerate(specs):
+        bank.assign(m, spec)
+    return bank
+
+
+def rows_of(rng: np.random.Generator) -> FloatArray:
+    X = rng.normal(size=(ARMS, NARROW + WIDE))
+    X[:, [0, NARROW]] = 1.0
+    return X
+
+
+def test_who_believes_that_nothing_changes_sees_all_and_the_others_what_is_narrow() -> None:
+    others: list[Hypothesis] = [Discounted(0.9, True), Fourier(7.3, contextual=True)]
+    wide, narrow, rng = (
+        bank_of([Stationary(True), *others], WIDE),
+        bank_of(others, 0),
+        np.random.default_rng(1),
+    )
+    assert wide.arrays.dim.tolist() == [WIDE, NARROW, 3 * NARROW]
+    ridge = float(wide.arrays.ridge[0])
+    lam, eta, y = ridge * np.eye(WIDE), np.zeros(WIDE), 0.0
+    for t in range(60):
+        X = rows_of(rng)
+        x, y = X[t % ARMS], float(rng.normal())
+        scores = wide.observe(blank(t, ARMS), t % ARMS, x, y, False)
+        np.testing.assert_array_equal(
+            scores[1:], narrow.observe(blank(t, ARMS), t % ARMS, x[:NARROW], y, False)
+        )
+        lam, eta = lam + np.outer(x[NARROW:], x[NARROW:]), eta + y * x[NARROW:]
+    X = rows_of(rng)
+    means, _, leverages = wide._wide_outlook(0, X, rng)
+    F = X[:, NARROW:]
+    np.testing.assert_allclose(means, F @ np.linalg.solve(lam, eta))
+    np.testing.assert_allclose(leverages, np.sum(F * np.linalg.solve(lam, F.T).T, axis=1))
+
+
+def test_draws_of_who_sees_all_vary_together_as_weights_do() -> None:
+    bank, rng = bank_of([Stationary(True)], WIDE), np.random.default_rng(2)
+    lam = float(bank.arrays.ridge[0]) * np.eye(WIDE)
+    for t in range(30):
+        X = rows_of(rng)
+        bank.observe(blank(t, ARMS), 0, X[0], 1.0, False)
+        lam += np.outer(X[0, NARROW:], X[0, NARROW:])
+    X = rows_of(rng)
+    X[1] = X[0]  # two arms that are alike are drawn alike
+    F = X[:, NARROW:]
+    errors = np.array([bank._wide_outlook(0, X, rng)[1] for _ in range(20_000)])
+    expected = F @ np.linalg.solve(lam, F.T)
+    np.testing.assert_allclose(np.cov(errors.T), expected, atol=0.05 * expected.max())
+    np.testing.assert_allclose(errors[:, 0], errors[:, 1], atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("spec", "steady"),
+    [
+        (Stationary(True).spec(), True),
+        (Discounted(0.9, True).spec(), False),
+        (Fourier(5.0, contextual=True).spec(), False),
+        (Spec("turns", beside=0, contextual=True), False),
+        (Spec("last event", cell_by=0, contextual=True), False),
+    ],
+)
+def test_time_does_not_count_only_where_there_is_neither_clock_nor_note_nor_discount(
+    spec: Spec, steady: bool
+) -> None:
+    assert spec.steady is steady
+
+
+def test_wide_vectors_are_learnt_in_version_12_alone() -> None:
+    world, regret = ("random-world", {"world": 71002, "kind": "vectors-wide"}), {}
+    for version in (11, 12):
+        played = run_trial(world, ("tide", {"version": version}), horizon=500, seed=71002)
+        regret[version] = played.regret[-1]
+    assert regret[12] < 0.6 * regret[11]
+
+
+def test_policy_on_wide_vectors_continues_bit_by_bit_when_restored() -> None:
+    shape, named = ProblemShape(3, arm_dim=70), ("tide", {"version": 12})
+    policies, rng = [build_policy(named, shape, seed=5) for _ in range(2)], np.random.default_rng(7)
+    played: list[list[int]] = [[], []]
+    for i in range(80):
+        context = Context(arm_features=rng.normal(size=(3, 70)))
+        noise = rng.normal(size=3)
+        if i == 50:
+            policies[1] = build_policy(named, shape, seed=9)
+            policies[1].restore(policies[0].snapshot())
+        for policy, arms in zip(policies, played, strict=True):
+            if i < 50 and policy is policies[1]:
+                continue
+            arms.append(policy.choose(context))
+            policy.learn(Event(context, arms[-1], float(noise[arms[-1]])))
+            while policy.upkeep():
+                pass
+    assert played[0][50:] == played[1]
+
+
+def test_map_that_does_not_fit_is_refused() -> None:
+    made = ContextMap(ProblemShape(2, arm_dim=70), wide=True, whole=True)
+    with pytest.raises(ValueError, match="another shape"):
+        made.restore({**made.snapshot(), "each": np.zeros(3)})
