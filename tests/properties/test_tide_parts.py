@@ -9,11 +9,16 @@ from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
 from tidepull.hypotheses.notes import blank, columns
-from tidepull.policies.tide.scale import RewardScale, Units, two_means_threshold
+from tidepull.policies.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.policies.tide.trail import CAPACITY, Known, Trail
 from tidepull.policies.tide.window import RecentRounds, one_by_one
+from tidepull.types import FloatArray
 
 rewards = st.lists(st.tuples(st.integers(0, 2), st.floats(-1e3, 1e3)), min_size=2, max_size=40)
+
+
+def paid(values: FloatArray) -> Seen:
+    return Seen(values, np.zeros(len(values), np.int64), np.ones((len(values), 1)))
 
 
 @QUICK
@@ -26,7 +31,7 @@ def test_units_follow_rewards_into_other_units(
     for arm, reward in [(0, 0.5), *given_rewards]:
         one.add(arm, reward)
         two.add(arm, factor * reward + shift)
-    first, second = one.fitted(values), two.fitted(factor * values + shift)
+    first, second = one.fitted(paid(values)), two.fitted(paid(factor * values + shift))
     assert not first.binary
     size = 1e-6 * (1 + float(np.abs(values).max())) * factor + 1e-6 * abs(shift)
     if np.std(values) > 1e-3 * (1 + np.abs(values).max()):
@@ -45,7 +50,7 @@ def test_centre_and_spread_weigh_arms_alike(given_rewards: list[tuple[int, float
     played = [np.array(mine) for mine in of_arm if mine]
     centre = np.mean([mine.mean() for mine in played])
     variance = np.mean([np.mean((mine - centre) ** 2) for mine in played])
-    units = scale.fitted(np.array([0.25, 0.5]))
+    units = scale.fitted(paid(np.array([0.25, 0.5])))
     assert units.centre == pytest.approx(centre, abs=1e-7)
     if variance > 1e-3:
         assert units.spread == pytest.approx(np.sqrt(variance), rel=1e-6)

@@ -264,6 +264,10 @@ def observe_one(
     elif d == 1:
         n, s = decay * bank.mat[at], decay * bank.vec[vat]
         chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
+        if (
+            bank.settings[4] > 0.0
+        ):  # a reward that is neither -1 nor 1 may have come, and is still to be worked in
+            chance = min(max(chance, 1 / (2 + n)), (1 + n) / (2 + n))
         score = math.log(chance) if y > 0 else math.log(1 - chance)
     elif bank.settings[4] > 0.0:
         score = log_kind(y, mean, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))

@@ -14,7 +14,7 @@ from tidepull.hypotheses.notes import blank, columns
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.explain import Belief, Explanation, WeightHistory
 from tidepull.policies.tide.mixture import Mixture
-from tidepull.policies.tide.scale import RewardScale, Units, two_means_threshold
+from tidepull.policies.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.policies.tide.trail import CAPACITY, Known, Trail
 from tidepull.policies.tide.window import RecentRounds, one_by_one
 from tidepull.types import Context, FloatArray, ProblemShape
@@ -136,6 +136,10 @@ def test_mixture_refuses_weights_that_do_not_add_up(part: str, value: Any) -> No
         mixture().restore({**mixture().snapshot(), part: value})
 
 
+def paid(*rewards: float) -> Seen:
+    return Seen(np.array(rewards), np.zeros(len(rewards), np.int64), np.ones((len(rewards), 1)))
+
+
 def test_scale_is_fixed_while_rewards_are_binary() -> None:
     scale = RewardScale(2)
     for reward in (0.0, 1.0, 1.0):
@@ -144,9 +148,9 @@ def test_scale_is_fixed_while_rewards_are_binary() -> None:
     assert scale.fits(0.0)
     assert not scale.fits(0.5)
     assert [scale.standardise(r) for r in (0.0, 0.5, 1.0)] == [-1.0, 0.0, 1.0]
-    assert not scale.is_stale(np.empty(0))
-    assert scale.fitted(np.array([0.0, 1.0])) == Units(0.5, 0.5, 0.5, True)
-    assert not scale.fitted(np.array([0.0, 0.5])).binary
+    assert not scale.is_stale(paid())
+    assert scale.fitted(paid(0.0, 1.0)) == Units(0.5, 0.5, 0.5, True)
+    assert not scale.fitted(paid(0.0, 0.5)).binary
 
 
 def test_scale_is_stale_when_centre_or_spread_is_a_tenth_of_a_spread_out() -> None:
@@ -165,7 +169,7 @@ def test_scale_is_stale_when_centre_or_spread_is_a_tenth_of_a_spread_out() -> No
         (10.0, 2.23, True),
     ):
         scale.units = Units(centre, spread, 10.0, False)
-        assert scale.is_stale(np.empty(0)) is stale, (centre, spread)
+        assert scale.is_stale(paid()) is stale, (centre, spread)
         assert scale.fits(0.5)
         assert scale.standardise(centre + 3 * spread) == pytest.approx(3.0)
 
@@ -186,7 +190,7 @@ def test_scale_has_a_spread_even_where_rewards_hardly_differ(
     scale.units = Units(binary=False)
     for reward in rewards:
         scale.add(2, reward)
-    units = scale.fitted(np.array(rewards))
+    units = scale.fitted(paid(*rewards))
     assert units.centre == pytest.approx(centre, rel=1e-12)
     assert units.spread == pytest.approx(spread, rel=1e-9)
 
@@ -211,7 +215,7 @@ def test_scale_goes_on_from_a_snapshot() -> None:
     one.units = Units(2.0, 1.5, 2.5, False)
     two.restore(one.snapshot())
     assert two.units == one.units
-    assert two.fitted(np.array([1.0, 9.0])) == one.fitted(np.array([1.0, 9.0]))
+    assert two.fitted(paid(1.0, 9.0)) == one.fitted(paid(1.0, 9.0))
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from tidepull.building import build_policy
 from tidepull.errors import ParameterError
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.explain import WeightHistory
-from tidepull.policies.tide.scale import RewardScale, two_means_threshold
+from tidepull.policies.tide.scale import RewardScale, Seen, two_means_threshold
 from tidepull.problems.arms import DriftingArms
 from tidepull.problems.drift import Constant, Drift, Flip
 from tidepull.problems.random_drifts import Tabulated
@@ -156,7 +156,9 @@ def test_scale_weighs_arms_alike_however_often_they_were_played() -> None:
     rewards = [0.0, 2.0] + [10.0, 12.0] * 50
     for i, reward in enumerate(rewards):
         scale.add(0 if i < 2 else 1, reward)
-    units = scale.fitted(np.array(rewards))
+    units = scale.fitted(
+        Seen(np.array(rewards), np.zeros(len(rewards), np.int64), np.ones((len(rewards), 1)))
+    )
     assert units.centre == pytest.approx(6.0)
     assert units.spread == pytest.approx(np.sqrt(25 + 1))
     assert not units.binary

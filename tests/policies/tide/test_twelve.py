@@ -21,10 +21,11 @@ from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank
 from tidepull.hypotheses.stationary import Stationary
 from tidepull.policies.tide import Tide, TideParameters
-from tidepull.policies.tide.scale import RewardScale, Units, two_kinds
+from tidepull.policies.tide.kinds import explained_within, found_two
+from tidepull.policies.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.policies.tide.trial import Trial
 from tidepull.seeds import Streams
-from tidepull.types import Context, Event, FloatArray, ProblemShape
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 BY_DENSITY = NoisePrior(by_density=True)
 
@@ -48,13 +49,25 @@ def noisy(n: int, share: float = 0.5, noise: float = 0.1, seed: int = 0) -> Floa
     return 3.0 + 10.0 * (rng.random(n) < share) + 10.0 * noise * rng.normal(size=n)
 
 
+def seen(rewards: FloatArray, arms: IntArray | None = None, x: FloatArray | None = None) -> Seen:
+    n = len(rewards)
+    return Seen(rewards, np.zeros(n, np.int64) if arms is None else arms, np.ones((n, 1)) if x is None else x)
+
+
+def in_kinds(rewards: FloatArray) -> RewardScale:
+    """A scale whose units are those of two kinds."""
+    scale = RewardScale(1, kinds=True)
+    scale.recount([0] * len(rewards), rewards)
+    scale.units = scale.fitted(seen(rewards))
+    assert scale.units.kinds
+    return scale
+
+
 def test_two_kinds_are_found_when_noise_is_small_beside_their_distance() -> None:
-    found = two_kinds(noisy(200), Units())
-    assert found is not None
-    assert found.kinds
-    assert found.centre == pytest.approx(8, abs=0.2)
-    assert found.spread == pytest.approx(5, abs=0.2)
-    assert set(found.standardised(noisy(50, seed=1))) == {-1.0, 1.0}
+    units = in_kinds(noisy(200)).units
+    assert units.binary
+    assert units.centre == units.threshold == pytest.approx(8, abs=0.2)
+    assert units.spread == pytest.approx(5, abs=0.2)
 
 
 @pytest.mark.parametrize(
@@ -68,35 +81,66 @@ def test_two_kinds_are_found_when_noise_is_small_beside_their_distance() -> None
         np.full(100, 7.0),
         noisy(15),
         np.append(np.zeros(50), 1.0),
+        np.repeat([5.0, 5.000000000000001], 50),
     ],
-    ids=["bell", "even", "skew", "blurred", "three", "one", "few", "single"],
+    ids=["bell", "even", "skew", "blurred", "three", "one", "few", "single", "rounding"],
 )
 def test_no_two_kinds_are_found_when_there_are_none(rewards: FloatArray) -> None:
-    assert two_kinds(rewards, Units()) is None
+    scale = RewardScale(1, kinds=True)
+    scale.recount([0] * len(rewards), rewards)
+    assert not scale.fitted(seen(rewards)).kinds
 
 
 def test_known_kinds_stay_when_one_becomes_rare_and_go_when_rewards_leave_them() -> None:
-    known = two_kinds(noisy(200), Units())
-    assert known is not None
+    scale = in_kinds(noisy(200))
     rare = noisy(2000, share=0.999, seed=2)
-    assert two_kinds(rare, Units()) is None
-    assert two_kinds(rare, known) == known
-    assert two_kinds(noisy(2000, noise=0.3, seed=2), known) is None
-    assert two_kinds(np.append(rare, 40.0), known) is None
+    assert found_two(rare, two_means_threshold(rare)) is None
+    assert scale.fitted(seen(rare)) == scale.units
+    assert not scale.is_stale(seen(rare))
+    for other in (noisy(2000, noise=0.3, seed=2), np.append(rare, 40.0), noisy(500, seed=3) + 4.0):
+        assert scale.is_stale(seen(other))
+
+
+def test_kinds_that_have_moved_lately_are_stale_though_the_window_is_long() -> None:
+    """Within the range of the old ones, so that every reward fits."""
+    scale, rng = in_kinds(noisy(1800)), np.random.default_rng(4)
+    moved = rng.choice([8.5, 15.0], 64)
+    assert all(map(scale.fits, moved))
+    assert scale.is_stale(seen(np.concatenate([noisy(1800), moved])))
+
+
+@pytest.mark.parametrize("by", ["arm", "context", "context of each arm", "time", "noise"])
+def test_kinds_go_when_something_says_how_much_is_paid_within_one(by: str) -> None:
+    rng = np.random.default_rng(5)
+    arms, x, right = rng.integers(3, size=400), rng.normal(size=(400, 4)), rng.random(400) < 0.7
+    more = {
+        "arm": arms - 1.0,
+        "context": x[:, 2],
+        "context of each arm": (arms - 1) * x[:, 2],
+        "time": np.sin(np.arange(400) / 5),
+        "noise": rng.normal(size=400),
+    }[by]
+    rewards = right + 0.1 * more + 0.02 * rng.normal(size=400)
+    scale = RewardScale(3, kinds=True)
+    scale.recount([int(arm) for arm in arms], rewards)
+    assert scale.fitted(seen(rewards, arms, x)).kinds is (by == "noise")
+
+
+def test_noise_within_a_kind_is_hardly_ever_taken_for_more() -> None:
+    rng, wrong = np.random.default_rng(6), 0
+    for _ in range(400):
+        n, dim, arms = int(rng.integers(16, 300)), int(rng.integers(2, 65)), int(rng.integers(2, 12))
+        rewards, played = noisy(n, seed=int(rng.integers(10**6))), rng.integers(arms, size=n)
+        wrong += explained_within(rewards, played, rng.normal(size=(n, dim)), 8.0)
+    assert wrong <= 12
 
 
 def test_scale_takes_kinds_only_when_asked_and_says_which_reward_is_of_none() -> None:
-    with_kinds, without = RewardScale(1, kinds=True), RewardScale(1)
-    rewards = noisy(100)
-    for scale in (with_kinds, without):
-        scale.recount([0] * 100, rewards)
-        scale.units = scale.fitted(rewards)
-    assert (with_kinds.units.kinds, without.units.kinds) == (True, False)
+    with_kinds, without = in_kinds(noisy(100)), RewardScale(1)
+    without.recount([0] * 100, noisy(100))
+    assert not without.fitted(seen(noisy(100))).kinds
     assert (with_kinds.standardise(3.4), with_kinds.standardise(14.0)) == (-1.0, 1.0)
     assert [with_kinds.fits(reward) for reward in (3.0, 14.0, 0.0, 30.0)] == [True, True, True, False]
-    assert with_kinds.standardise(28.0) == pytest.approx(4, abs=0.2)
-    assert not with_kinds.is_stale(noisy(2000, share=0.999))
-    assert with_kinds.is_stale(np.random.default_rng(0).normal(8, 3, 500))
 
 
 def test_scale_becomes_stale_when_two_kinds_show_only_later() -> None:
@@ -104,7 +148,15 @@ def test_scale_becomes_stale_when_two_kinds_show_only_later() -> None:
         scale = RewardScale(1, kinds=kinds)
         scale.recount([0] * 100, noisy(100))
         scale.units = Units(*scale._from_totals(), 8.0, False)
-        assert scale.is_stale(noisy(100)) is kinds
+        assert scale.is_stale(seen(noisy(100))) is kinds
+
+
+def test_scale_comes_back_from_a_snapshot_with_kinds_or_from_one_that_knew_none() -> None:
+    scale, other = in_kinds(noisy(100)), RewardScale(1, kinds=True)
+    other.restore(scale.snapshot())
+    assert other.units == scale.units
+    other.restore({**scale.snapshot(), "units": [0.5, 0.5, 0.5, True]})
+    assert other.units == Units()
 
 
 # ---- chances from densities
@@ -238,6 +290,41 @@ def test_two_kinds_are_told_apart_in_version_12_alone_and_not_when_noise_blurs_t
     assert taught(12, 0.1)._scale.units.kinds
     assert not taught(11, 0.1)._scale.units.kinds
     assert not taught(12, 0.5)._scale.units.kinds
+
+
+def regret_of(paid: FloatArray, rounds: int = 700, seed: int = 1) -> float:
+    """Over the second half, where the arm that an observation names pays its own amount, and others nothing."""
+    n = len(paid)
+    tide = Tide(TideParameters(version=12, without=("network",)), ProblemShape(n, 4), Streams(seed))
+    rng, lost = np.random.default_rng(seed), 0.0
+    for t in range(rounds):
+        context, noise = Context(observation=rng.normal(size=4)), 0.02 * rng.normal()
+        arm = tide.choose(context)
+        tide.learn(Event(context, arm, float(paid[arm]) + noise, t))
+        lost += float(paid.max() - paid[arm]) * (t >= rounds // 2)
+        while tide.upkeep():
+            pass
+    return lost
+
+
+def test_better_of_two_good_arms_is_found_when_both_pay_what_counts_as_one_kind() -> None:
+    assert max(regret_of(np.array([0.0, 1.0, 1.2, 0.0]), seed=seed) for seed in (1, 2)) < 4
+
+
+def test_reward_of_neither_kind_leaves_everything_finite_while_it_is_worked_in() -> None:
+    tide, rng = taught(12, 0.05), np.random.default_rng(9)
+    assert tide._scale.units.kinds
+    for i, reward in enumerate([4.0, 1.0, 0.02, 0.97, 1.03, -0.01]):
+        context = Context(observation=rng.normal(size=3))
+        tide.choose(context)
+        tide.learn(Event(context, i % 2, reward, 80 + i))
+        tide.upkeep()
+        arrays = tide._bank.arrays
+        assert np.isfinite(arrays.odds).all()
+        assert np.isfinite(tide._mixture.log_weights[arrays.active.nonzero()[0]]).all()
+    while tide.upkeep():
+        pass
+    assert not tide._scale.units.kinds
 
 
 @pytest.mark.parametrize("problem", ["flipping-bernoulli", "flipping-gaussian", "flipping-vector"])

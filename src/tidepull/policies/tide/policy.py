@@ -37,6 +37,7 @@ from tidepull.policies.tide.births import Births, Slots, pools
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.earnings import Earnings, camps
 from tidepull.policies.tide.explain import Explanation, WeightHistory
+from tidepull.policies.tide.kinds import LATELY, OFTEN
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.parameters import TideParameters
 from tidepull.policies.tide.rebuild import TRUSTED, rebuilding
@@ -136,9 +137,8 @@ class Tide:
             uniform=parameters.uniform_weights, quick=self._thrifty,
         )  # fmt: skip
         self._prior_of_network = float(self._mixture.prior[-1])
-        self._scale = RewardScale(
-            1 if self._contexts.shared else shape.n_arms, kinds=own and parameters.version >= 12
-        )
+        self._of_kinds = own and parameters.version >= 12
+        self._scale = RewardScale(1 if self._contexts.shared else shape.n_arms, kinds=self._of_kinds)
         self._earnings: Earnings | None = None
         if parameters.earnings and self._contexts.dim > 1 and not self._contexts.shared:
             self._earnings = Earnings(
@@ -205,8 +205,7 @@ class Tide:
         found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own, self._camps())
         scores = self._draws(found, self._standard(noted), X)
         if trial is not None and own:
-            binary = self._scale.units.binary
-            more = [trial.filter.draw(noted.t, X, binary, self._rng) for _ in range(own)]
+            more = [trial.filter.draw(noted.t, X, self._scale.units.binary, self._rng) for _ in range(own)]
             scores = np.concatenate([scores, more])
         if context.available is not None:
             scores[:, ~context.available] = -np.inf
@@ -277,18 +276,21 @@ class Tide:
 
     def _draw(self, m: int, now: Moment, X: FloatArray) -> FloatArray:
         """One draw of every arm's expected reward under slot m; rewards in `now` are standardised."""
-        binary = self._scale.units.binary
         if m >= self._bank.size:
-            return self._drawn_beside(m - self._bank.size, now.t, X, binary)
-        return self._bank.draw(m, now, X, binary, self._rng)
+            return self._drawn_beside(m - self._bank.size, now.t, X, self._scale.units.binary)
+        return self._bank.draw(m, now, X, self._scale.units.binary, self._rng)
 
     def _draws(self, found: dict[int, int], now: Moment, X: FloatArray) -> FloatArray:
         """So many of them under each slot, in the order of slots, one a row."""
-        size, binary = self._bank.size, self._scale.units.binary
+        size = self._bank.size
         inside = {m: count for m, count in found.items() if m < size}
         beside = [m for m, count in found.items() if m >= size for _ in range(count)]
         about = inside if self._averages else None
-        drawn = [self._bank.draws(inside, now, X, binary, self._rng, about=about)] if inside else []
+        drawn = (
+            [self._bank.draws(inside, now, X, self._scale.units.binary, self._rng, about=about)]
+            if inside
+            else []
+        )
         drawn += [self._draw(m, now, X)[None] for m in beside]
         if not drawn:
             return np.empty((0, self._n_arms))
@@ -309,7 +311,8 @@ class Tide:
         if not self._wild.takes(arm, reward):
             return
         units, stale = self._scale.units, not self._scale.fits(reward)
-        y, binary = self._scale.standardise(reward), units.binary and not stale
+        # A reward that is neither 0 nor 1, or of neither kind: from version 12 on it is a success, or none, meanwhile.
+        y, binary = self._scale.standardise(reward), units.binary and (self._of_kinds or not stale)
         notes, x, scores = known.moment.row(arm), X[arm], np.empty(len(self._mixture.prior))
         self._bank.score(t, in_units(notes, units.centre, units.spread), arm, x, y, binary, scores)
         for i, filter in enumerate(self._filters, self._bank.size):
@@ -522,12 +525,15 @@ class Tide:
         return True
 
     def _rebuild_is_due(self, count: int) -> bool:
-        """At powers of two: always in the first rounds, then when contexts or rewards turn out otherwise."""
+        """At powers of two: always in the first rounds, then when contexts or rewards turn out otherwise; whether there
+        are two kinds of rewards still, more often."""
+        if self._scale.units.kinds and count % OFTEN == 0 and self._scale.is_stale(self._recent.seen(LATELY)):
+            return True
         if not is_power_of_two(count):
             return False
         if count <= self._recent.raw_capacity and self._contexts.raw_dim:
             return count <= 64 or count % 3 == 1  # powers of four
-        return count <= TRUSTED or self._scale.is_stale(self._recent.rewards)
+        return count <= TRUSTED or self._scale.is_stale(self._recent.seen())
 
     def _begun(self, name: str, count: int) -> Pieces[None]:
         """The work of that name, which became due after so many rewards."""
@@ -559,6 +565,8 @@ class Tide:
         self._bank.become(new.bank)
         self._filters, self._trial = new.filters, new.trial
         self._mixture.become(new.mixture)
+        if new.units.kinds and not all(map(self._scale.fits, self._recent.rewards)):
+            self._agenda.put("rebuild", self._recent.count)  # one of neither kind came in the meantime
         self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
         if self._network is not None:
             seen = {t: self._narrow(self._contexts(raw[None])[0]) for t, raw in self._trail.seen().items()}

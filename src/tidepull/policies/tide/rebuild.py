@@ -66,7 +66,7 @@ def rebuilding(
     """`latest` is what was seen of every arm in the latest round. None when more came meanwhile than can be
     lived through again: then start anew."""
     first, old = recent.start, scale.units
-    units = scale.fitted(recent.rewards)
+    units = scale.fitted(recent.seen())
     silence = old.binary != units.binary
     raw = recent.raw if recent.count <= recent.raw_capacity else None
     if raw is not None and contexts.raw_dim:

@@ -8,26 +8,19 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidepull.types import FloatArray, Snapshot
-
-_PURE, _TIGHT, _FEWEST = 0.9, 1 / 3, 16
-"""Of rewards of two kinds: the share of their variance that lies between the kinds when they are first taken for two,
-how far they may lie from their kinds later (root mean square, in spreads), and how many of them can tell."""
+from tidepull.policies.tide.kinds import explained_within, found_two, still_two
+from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class Units(NamedTuple):
-    """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: all are 0 or 1, or of two kinds,
-    and y = -1 or 1."""
+    """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: that is all that counts, because
+    rewards are 0 and 1 or, with `kinds`, of two kinds (`kinds.py`), and y = -1 or 1."""
 
     centre: float = 0.5
     spread: float = 0.5
     threshold: float = 0.5
     binary: bool = True
-
-    @property
-    def kinds(self) -> bool:
-        """Whether rewards are of two kinds that are not 0 and 1."""
-        return self.binary and self != Units()
+    kinds: bool = False
 
     def standardised(self, rewards: FloatArray) -> FloatArray:
         """Many rewards in these units."""
@@ -36,13 +29,20 @@ class Units(NamedTuple):
         return (rewards - self.centre) / self.spread
 
 
+class Seen(NamedTuple):
+    """Recent rewards as they were paid, and what they were paid for, oldest first."""
+
+    rewards: FloatArray
+    arms: IntArray
+    x: FloatArray
+
+
 class RewardScale:
     """The units in force. Every arm weighs the same in centre and spread, however often it was played.
 
     While all rewards are 0 or 1 the scale is fixed: y = -1 or 1. Totals are taken in always, but the
-    units in force change only when they are set, after which whoever used them must start anew. With `kinds` the same
-    holds for rewards that come in two kinds, such as 0 and 1 with a little noise: what hypotheses are judged by is
-    which kind a reward is of. Errors of predictions have two heads there, and no bell that fits them.
+    units in force change only when they are set, after which whoever used them must start anew. `kinds`: rewards
+    may be of two kinds.
     """
 
     def __init__(self, n_arms: int, *, kinds: bool = False) -> None:
@@ -77,32 +77,44 @@ class RewardScale:
     def standardise(self, reward: float) -> float:
         """In the units in force."""
         units = self.units
-        if units.kinds and self.fits(reward):
+        if units.kinds:
             return 1.0 if reward > units.threshold else -1.0
         return (reward - units.centre) / units.spread
 
-    def is_stale(self, rewards: FloatArray) -> bool:
+    def is_stale(self, seen: Seen) -> bool:
         """Whether the totals say by now that the units in force are more than a tenth of a spread out, or recent
         rewards that there are no longer, or only now, two kinds."""
-        if self.units.binary and not self.units.kinds:
-            return False
-        if self._kinds and (two_kinds(rewards, self.units) is not None) != self.units.binary:
-            return True
+        if self.units.kinds:
+            return self._of_two_kinds(seen) != self.units
         if self.units.binary:
             return False
+        if self._of_two_kinds(seen) is not None:
+            return True
         centre, spread = self._from_totals()
         in_force = self.units
         return (
             abs(centre - in_force.centre) > 0.1 * in_force.spread or not 0.9 < spread / in_force.spread < 1.1
         )
 
-    def fitted(self, rewards: FloatArray) -> Units:
+    def fitted(self, seen: Seen) -> Units:
         """New units from the totals, and the threshold of success from recent rewards."""
+        rewards = seen.rewards
         if self.units.binary and bool(np.isin(rewards, (0.0, 1.0)).all()):
             return Units()
-        if self._kinds and (found := two_kinds(rewards, self.units)) is not None:
-            return found
-        return Units(*self._from_totals(), two_means_threshold(rewards), False)
+        return self._of_two_kinds(seen) or Units(*self._from_totals(), two_means_threshold(rewards), False)
+
+    def _of_two_kinds(self, seen: Seen) -> Units | None:
+        """Those in force if they are of two kinds that stay, others if two kinds are found, else None."""
+        if not self._kinds or not len(seen.rewards):
+            return None
+        rewards, known, units = seen.rewards, self.units, None
+        if known.kinds and still_two(rewards, known.centre, known.spread):
+            units = known
+        elif (found := found_two(rewards, two_means_threshold(rewards))) is not None:
+            units = Units(*found, found[0], True, True)
+        if units is None or explained_within(rewards, seen.arms, seen.x, units.centre):
+            return None
+        return units
 
     def _from_totals(self) -> tuple[float, float]:
         n, s, q = self._totals[self._totals[:, 0] > 0].T
@@ -118,36 +130,12 @@ class RewardScale:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        centre, spread, threshold, binary = snapshot["units"]
+        centre, spread, threshold, binary, *kinds = snapshot["units"]  # before version 12 without kinds
         if np.shape(snapshot["totals"]) != self._totals.shape or not (0 < spread < math.inf):
             raise ValueError("a scale of rewards that does not fit")
-        self.units = Units(float(centre), float(spread), float(threshold), bool(binary))
+        self.units = Units(float(centre), float(spread), float(threshold), bool(binary), any(kinds))
         self._first = float(snapshot["first"])
         self._totals[...] = snapshot["totals"]
-
-
-def two_kinds(rewards: FloatArray, known: Units) -> Units | None:
-    """Units in which the two kinds of rewards are -1 and 1, if there are two: if nine tenths of the variance lie
-    between the kinds. Those that are `known` stay while rewards keep close to them, however rare a kind becomes.
-
-    >>> two_kinds(np.array([0.0, 0.9, 1.1, 0.1] * 4), Units())
-    Units(centre=0.525, spread=0.475, threshold=0.525, binary=True)
-    """
-    if known.kinds:
-        away = np.abs(rewards - known.centre) - known.spread
-        if np.sqrt(np.mean(away**2)) <= _TIGHT * known.spread and away.max() <= known.spread:
-            return known
-    if len(rewards) < _FEWEST:
-        return None
-    threshold = two_means_threshold(rewards)  # that of equal rewards leaves none above
-    low, high = rewards[rewards <= threshold], rewards[rewards > threshold]
-    if min(len(low), len(high)) < 2:
-        return None
-    within = float(low.var() * len(low) + high.var() * len(high)) / len(rewards)
-    centre, spread = float(low.mean() + high.mean()) / 2, float(high.mean() - low.mean()) / 2
-    if within > (1 - _PURE) * float(rewards.var()) or np.abs(rewards - centre).max() > 2 * spread:
-        return None
-    return Units(centre, spread, centre, True)
 
 
 def two_means_threshold(rewards: FloatArray) -> float:

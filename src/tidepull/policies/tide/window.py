@@ -9,7 +9,7 @@ import numpy as np
 
 from tidepull.hypotheses.family import Rounds, Window
 from tidepull.hypotheses.notes import Past, columns, standardised
-from tidepull.policies.tide.scale import Units
+from tidepull.policies.tide.scale import Seen, Units
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 _KEPT = ("_t", "_arm", "_reward", "_notes", "_came", "_x", "_raw", "_evidence", "_network")
@@ -68,6 +68,11 @@ class RecentRounds:
     def rewards(self) -> FloatArray:
         """Rewards as they were paid, oldest first."""
         return self._reward[self._order()]
+
+    def seen(self, most: int | None = None) -> Seen:
+        """Rewards, arms and context vectors (of the latest `most` rewards), oldest first."""
+        order = self._order(0 if most is None else self.count - most)
+        return Seen(self._reward[order], self._arm[order], self._x[order])
 
     @property
     def raw(self) -> FloatArray | None:
