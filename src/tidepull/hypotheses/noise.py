@@ -24,7 +24,7 @@ class NoisePrior:
     try weights out by themselves. Where they do not, an arm is drawn more boldly the less is known of it beside
     the others, up to `boldest`; `plays` is c of `boldness.py`. Without context, draws of arms that are known have
     down to `narrowest` times the posterior's standard deviation, and never more than that. `by_density`: chances of
-    rewards of 0 and 1 under weights on the context come from the densities of both."""
+    rewards of 0 and 1, where there is more than one feature, come from the densities of both."""
 
     a0: float = 1.0
     b0: float = 0.1

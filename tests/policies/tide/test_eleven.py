@@ -101,10 +101,6 @@ def test_newborns_are_looked_for_after_4352_rewards_up_to_version_10_alone(versi
     assert tide.pending is due
 
 
-def test_version_11_is_the_default() -> None:
-    assert TideParameters().version == 11
-
-
 def test_version_11_continues_bit_by_bit_when_restored() -> None:
     shape = ProblemShape(3, 4)
     policies = [build_policy("tide", shape, seed=5) for _ in range(2)]

@@ -360,7 +360,8 @@ def test_seasons_that_are_none_cost_hardly_anything_in_version_12() -> None:
     assert late[12] <= 3 < 6 < late[11]
 
 
-def test_versions_after_12_are_refused() -> None:
+def test_version_12_is_the_default_and_later_ones_are_refused() -> None:
+    assert TideParameters().version == 12
     with pytest.raises(ParameterError, match="version"):
         TideParameters(version=13)
 

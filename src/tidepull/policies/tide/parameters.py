@@ -42,13 +42,14 @@ class TideParameters(Parameters):
         le=0.2,
     )
     version: int = parameter(
-        11,
+        12,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
         "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines "
         "climbed together, and with observations predictions put right and regimes on trial; 10: also narrower draws "
         "of known arms with contexts, with observations draws around the average of hypotheses and nothing discounted; "
         "11: with observations arms count as known later, and mistakes are not taken for wild rewards; 12: with "
-        "observations chances of 0 and 1, and of rewards of two kinds, come from the densities of both",
+        "observations chances of 0 and 1, and of rewards of two kinds, come from the densities of both, and long arm "
+        "vectors (65 to 256 numbers) are seen whole by who believes that nothing changes",
         ge=4,
         le=12,
         added=True,
