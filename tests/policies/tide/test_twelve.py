@@ -292,6 +292,76 @@ def test_two_kinds_are_told_apart_in_version_12_alone_and_not_when_noise_blurs_t
     assert not taught(12, 0.5)._scale.units.kinds
 
 
+def test_version_12_is_wired_where_something_is_observed_alone() -> None:
+    seen_by, unseen, before = (
+        Tide(TideParameters(version=version), shape, Streams(1))
+        for version, shape in ((12, ProblemShape(2, 3)), (12, ProblemShape(2)), (11, ProblemShape(2, 3)))
+    )
+    assert [tide._bank.arrays.settings[4] for tide in (seen_by, unseen, before)] == [1, 0, 0]
+    assert seen_by._trial is not None
+    assert before._trial is not None
+    assert [tide._trial._bins is not None for tide in (seen_by, before) if tide._trial] == [True, False]
+    on_trial = [tide._trial.filter for tide in (seen_by, before) if tide._trial]
+    assert [filter.particles.settings[2] for filter in on_trial] == [1, 0]  # type: ignore[attr-defined]
+
+
+def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_one_on_trial() -> None:
+    tide = taught(12, 0.1)
+    assert set(tide._recent.window(tide._scale.units).y) == {-1.0, 1.0}
+    assert tide._trial is not None
+    assert tide._trial._bins is not None
+    assert tide._trial._bins[:, 0].sum() > 60  # it lived through the first sixteen again
+
+
+def taught_on(tide: Tide, rewards: list[tuple[int, float]], upkeep: int = 10**6) -> None:
+    """More rounds, in which nothing that is seen matters."""
+    rng, first = np.random.default_rng(3), tide._recent.count
+    for t, (arm, reward) in enumerate(rewards, first):
+        context = Context(observation=rng.normal(size=3))
+        tide.choose(context)
+        tide.learn(Event(context, arm, reward, t))
+        for _ in range(upkeep):
+            if not tide.upkeep():
+                break
+
+
+def test_kinds_that_move_within_their_range_are_noticed_before_the_next_power_of_two() -> None:
+    tide, rng = taught(12, 0.02, 80), np.random.default_rng(8)
+    known = tide._scale.units
+    assert known.kinds
+    moved = [(int(arm), 0.65 + 0.65 * arm + 0.02 * rng.normal()) for arm in rng.integers(2, size=120)]
+    assert all(tide._scale.fits(reward) for _, reward in moved)
+    taught_on(tide, moved)
+    assert tide._recent.count == 200
+    assert tide._scale.units != known
+
+
+def test_reward_of_neither_kind_that_comes_while_kinds_are_worked_in_undoes_them() -> None:
+    tide = taught(12, 0.05, 15)
+    taught_on(tide, [(0, 0.98)], upkeep=1)
+    assert tide.pending
+    taught_on(tide, [(1, 5.0), (1, 0.03)], upkeep=1)
+    while tide.upkeep():
+        pass
+    assert not tide._scale.units.kinds
+
+
+def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_kinds_are_found() -> None:
+    others = [
+        name for name in FAMILIES if name not in ("stationary", "network") and not FAMILIES[name].optional
+    ]
+    tide = Tide(TideParameters(version=12, without=tuple(others)), ProblemShape(2, 3), Streams(1))
+    rng = np.random.default_rng(2)
+    paid = [(int(arm), float(arm) + 0.02 * rng.normal()) for arm in rng.integers(2, size=1024)]
+    paid[:140] = [(arm, rng.random()) for arm, _ in paid[:140]]
+    taught_on(tide, paid[:-1])
+    assert not tide._scale.units.kinds
+    assert np.isfinite(tide._recent.network()).any()
+    taught_on(tide, paid[-1:])
+    assert tide._scale.units.kinds
+    assert np.isnan(tide._recent.network()).all()
+
+
 def regret_of(paid: FloatArray, rounds: int = 700, seed: int = 1) -> float:
     """Over the second half, where the arm that an observation names pays its own amount, and others nothing."""
     n = len(paid)
@@ -321,6 +391,7 @@ def test_reward_of_neither_kind_leaves_everything_finite_while_it_is_worked_in()
         tide.upkeep()
         arrays = tide._bank.arrays
         assert np.isfinite(arrays.odds).all()
+        np.testing.assert_allclose(arrays.bins[..., 1], arrays.bins[..., 2])  # successes, and no errors
         assert np.isfinite(tide._mixture.log_weights[arrays.active.nonzero()[0]]).all()
     while tide.upkeep():
         pass

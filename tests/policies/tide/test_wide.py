@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -15,6 +17,7 @@ from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank
 from tidepull.hypotheses.spec import Hypothesis, Spec
 from tidepull.hypotheses.stationary import Stationary
+from tidepull.policies.tide import births
 from tidepull.policies.tide.context import ContextMap
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -160,6 +163,26 @@ def test_policy_on_wide_vectors_continues_bit_by_bit_when_restored() -> None:
             while policy.upkeep():
                 pass
     assert played[0][50:] == played[1]
+
+
+def test_newborns_are_looked_for_in_what_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    widths, made = [], births._Hunt
+
+    def watched(*given: Any) -> births._Hunt:
+        widths.append(given[2].x.shape[1])
+        return made(*given)
+
+    monkeypatch.setattr(births, "_Hunt", watched)
+    policy, rng = (
+        build_policy(("tide", {"version": 12}), ProblemShape(3, arm_dim=70), seed=1),
+        np.random.default_rng(1),
+    )
+    for _ in range(25):
+        context = Context(arm_features=rng.normal(size=(3, 70)))
+        policy.learn(Event(context, policy.choose(context), float(rng.normal())))
+        while policy.upkeep():
+            pass
+    assert set(widths) == {65}
 
 
 def test_map_that_does_not_fit_is_refused() -> None:
