@@ -30,6 +30,7 @@ _STEPS_OF_A_ROUND = 30
 _STEPS_OF_A_NUMBER = 2
 """Memory that is filled for the first time: a page of it takes as long as a thousand products."""
 _FILLED_AT_ONCE = 30_000
+_LEAST_LEVERAGE = 1e-12
 _LEARNT = ("ridge", "a", "b", "stamp", "vec", "mat")
 """What models learn; all else in the bank follows from who sits where."""
 _LONG = {"stamp": "block_at", "vec": "vec_at", "mat": "mat_at"}
@@ -257,10 +258,9 @@ class HypothesisBank:
             )[0]
             return draws
         bank = self.arrays
-        std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
         if self.layout.wide_dim and self.spec(m).steady:
-            means, errors, leverages = self._wide_outlook(m, X, rng)
-            return np.asarray(means + std * self.prior.bold(leverages) * errors)
+            return self._wide_draws(m, X, 1, rng)[0]
+        std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
         noise = rng.standard_normal(int(bank.dim[m]))
         if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
             means, errors, leverages = (np.empty(len(X)) for _ in range(3))
@@ -271,19 +271,24 @@ class HypothesisBank:
         kernels.shared_draw(bank, m, moment.t, moment.notes, X, std * noise, drawn)
         return drawn
 
-    def _wide_outlook(
-        self, m: int, X: FloatArray, rng: np.random.Generator
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Means, a draw of errors for s2 = 1, and leverages of all arms under a hypothesis that sees all of a wide
-        context: errors ~ N(0, F Lam^-1 F') for the arms' vectors F, without a factor of Lam."""
+    def _wide_outlook(self, m: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means of all arms under a hypothesis that sees all of a wide context, and F Lam^-1 F' for their vectors F."""
         bank, d = self.arrays, int(self.arrays.dim[m])
         P = bank.mat[bank.mat_at[m] : bank.mat_at[m] + d * d].reshape(d, d)
         F = X[:, self.layout.context_dim :]
-        G = F @ P @ F.T
-        leverages = np.maximum(G.diagonal(), 1e-12)
-        root = np.linalg.cholesky(G + 1e-9 * leverages.max() * np.eye(len(G)))
-        means = F @ bank.vec[bank.vec_at[m] : bank.vec_at[m] + d]
-        return means, root @ rng.standard_normal(len(G)), leverages
+        return F @ bank.vec[bank.vec_at[m] : bank.vec_at[m] + d], F @ P @ F.T
+
+    def _wide_draws(self, m: int, X: FloatArray, count: int, rng: np.random.Generator) -> list[FloatArray]:
+        """`draw` so many times: errors of arms ~ N(0, F Lam^-1 F'), so that no factor of Lam is needed."""
+        means, covariance = self._wide_outlook(m, X)
+        leverages = np.maximum(covariance.diagonal(), _LEAST_LEVERAGE)
+        values, vectors = np.linalg.eigh(covariance)  # vectors may be alike, so that some values are 0
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        factors, made = self.prior.bold(leverages), []
+        for _ in range(count):
+            std = float(np.sqrt(self.arrays.b[m] / rng.gamma(self.arrays.a[m])))
+            made.append(np.asarray(means + std * factors * (root @ rng.standard_normal(len(root)))))
+        return made
 
     def draws(
         self,
@@ -298,8 +303,13 @@ class HypothesisBank:
         """Under each of some slots so many independent draws as `draw` makes them, one a row; with `about` around the
         average of these slots' means (not for shared layouts)."""
         if self.layout.shared:
-            slots = [m for m, count in found.items() for _ in range(count)]
-            return np.array([self.draw(m, moment, X, binary, rng) for m in slots])
+            made: list[FloatArray] = []
+            for m, count in found.items():
+                if self.layout.wide_dim and self.spec(m).steady:
+                    made += self._wide_draws(m, X, count, rng)
+                else:
+                    made += [self.draw(m, moment, X, binary, rng) for _ in range(count)]
+            return np.array(made)
         return together(self._ready, self.arrays, self._widths, found, moment, X, binary, rng, about=about)
 
     def snapshot(self) -> Snapshot:

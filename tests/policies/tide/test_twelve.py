@@ -126,6 +126,14 @@ def test_kinds_go_when_something_says_how_much_is_paid_within_one(by: str) -> No
     assert scale.fitted(seen(rewards, arms, x)).kinds is (by == "noise")
 
 
+@pytest.mark.parametrize("values", [(0.1, 0.7), (0.0, 0.3), (1 / 3, 2 / 3)])
+def test_rounding_within_a_kind_is_not_taken_for_more(values: tuple[float, float]) -> None:
+    rng = np.random.default_rng(7)
+    for _ in range(50):
+        paid, arms = rng.choice(values, 200), rng.integers(3, size=200)
+        assert not explained_within(paid, arms, rng.normal(size=(200, 5)), sum(values) / 2)
+
+
 def test_noise_within_a_kind_is_hardly_ever_taken_for_more() -> None:
     rng, wrong = np.random.default_rng(6), 0
     for _ in range(400):
@@ -343,6 +351,17 @@ def test_reward_of_neither_kind_that_comes_while_kinds_are_worked_in_undoes_them
     taught_on(tide, [(1, 5.0), (1, 0.03)], upkeep=1)
     while tide.upkeep():
         pass
+    assert not tide._scale.units.kinds
+
+
+def test_rebuilding_ends_when_many_rewards_followed_one_of_neither_kind() -> None:
+    tide, rng = taught(12, 0.02, 80), np.random.default_rng(8)
+    usual = [(int(arm), arm + 0.02 * rng.normal()) for arm in rng.integers(2, size=70)]
+    taught_on(tide, [(1, 3.0), *usual], upkeep=0)
+    for _ in range(20_000):
+        if not tide.upkeep():
+            break
+    assert not tide.pending
     assert not tide._scale.units.kinds
 
 

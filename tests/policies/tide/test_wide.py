@@ -50,6 +50,9 @@ def test_vectors_stand_whole_behind_their_leading_directions_when_there_are_more
         (ProblemShape(5, arm_dim=256), 257),
         (ProblemShape(5, arm_dim=257), 0),
         (ProblemShape(1000, arm_dim=100), 0),
+        (ProblemShape(128, arm_dim=66), 67),
+        (ProblemShape(129, arm_dim=66), 0),
+        (ProblemShape(100, arm_dim=250), 0),
         (ProblemShape(5, observation_dim=100), 0),
         (ProblemShape(5), 0),
     ],
@@ -99,26 +102,50 @@ def test_who_believes_that_nothing_changes_sees_all_and_the_others_what_is_narro
         )
         lam, eta = lam + np.outer(x[NARROW:], x[NARROW:]), eta + y * x[NARROW:]
     X = rows_of(rng)
-    means, _, leverages = wide._wide_outlook(0, X, rng)
+    means, covariance = wide._wide_outlook(0, X)
     F = X[:, NARROW:]
     np.testing.assert_allclose(means, F @ np.linalg.solve(lam, eta))
-    np.testing.assert_allclose(leverages, np.sum(F * np.linalg.solve(lam, F.T).T, axis=1))
+    np.testing.assert_allclose(covariance, F @ np.linalg.solve(lam, F.T), atol=1e-12)
 
 
-def test_draws_of_who_sees_all_vary_together_as_weights_do() -> None:
-    bank, rng = bank_of([Stationary(True)], WIDE), np.random.default_rng(2)
+def learnt(rng: np.random.Generator, prior: NoisePrior) -> tuple[HypothesisBank, FloatArray]:
+    """A bank after thirty rewards, and Lam of who sees all."""
+    layout, spec = Layout(ARMS, NARROW, True, wide_dim=WIDE), Stationary(True).spec()
+    bank = HypothesisBank(layout, [[spec]], prior, inverse=True)
+    bank.assign(0, spec)
     lam = float(bank.arrays.ridge[0]) * np.eye(WIDE)
     for t in range(30):
         X = rows_of(rng)
         bank.observe(blank(t, ARMS), 0, X[0], 1.0, False)
         lam += np.outer(X[0, NARROW:], X[0, NARROW:])
+    return bank, lam
+
+
+def test_draws_of_who_sees_all_vary_together_as_weights_do() -> None:
+    rng = np.random.default_rng(2)
+    bank, lam = learnt(rng, NoisePrior(boldness=1.0, boldest=1.0))
     X = rows_of(rng)
     X[1] = X[0]  # two arms that are alike are drawn alike
-    F = X[:, NARROW:]
-    errors = np.array([bank._wide_outlook(0, X, rng)[1] for _ in range(20_000)])
-    expected = F @ np.linalg.solve(lam, F.T)
-    np.testing.assert_allclose(np.cov(errors.T), expected, atol=0.05 * expected.max())
-    np.testing.assert_allclose(errors[:, 0], errors[:, 1], atol=1e-3)
+    F, a, b = X[:, NARROW:], float(bank.arrays.a[0]), float(bank.arrays.b[0])
+    drawn = bank.draws({0: 20_000}, blank(30, ARMS), X, False, rng)
+    expected = b / (a - 1) * F @ np.linalg.solve(lam, F.T)
+    np.testing.assert_allclose(np.cov(drawn.T), expected, atol=0.05 * expected.max())
+    np.testing.assert_allclose(drawn[:, 0], drawn[:, 1], atol=1e-6)
+
+
+def test_many_draws_of_who_sees_all_are_those_of_one_after_the_other() -> None:
+    bank, _ = learnt(np.random.default_rng(3), PRIOR)
+    X, moment = rows_of(np.random.default_rng(4)), blank(30, ARMS)
+    one, other = np.random.default_rng(5), np.random.default_rng(5)
+    together = bank.draws({0: 3}, moment, X, False, one)
+    np.testing.assert_array_equal(together, [bank.draw(0, moment, X, False, other) for _ in range(3)])
+
+
+@pytest.mark.parametrize("size", [0.0, 1e-9, 1e12])
+def test_draws_of_who_sees_all_are_finite_when_vectors_are_tiny_huge_or_alike(size: float) -> None:
+    bank, _ = learnt(np.random.default_rng(3), PRIOR)
+    X = np.full((ARMS, NARROW + WIDE), size)
+    assert np.isfinite(bank.draw(0, blank(30, ARMS), X, False, np.random.default_rng(6))).all()
 
 
 @pytest.mark.parametrize(

@@ -17,8 +17,8 @@ from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 LONGEST_OBSERVATION, LONGEST_PLAIN = 32, 64
 """Observations of more numbers than the second (in version 4: the first) keep as many directions as the first says."""
 LONGEST_ARM_VECTOR = 64
-_LONGEST_WHOLE, _MOST_PRODUCTS = 256, 4_000_000
-"""Longer arm vectors are kept whole, too, up to so many numbers, and so many products for a decision."""
+_LONGEST_WHOLE, _MOST_ARMS, _MOST_PRODUCTS = 256, 128, 4_000_000
+"""Longer arm vectors are kept whole, too, up to so many numbers, arms, and products for a decision."""
 
 
 _NOTHING = np.empty((1, 0))
@@ -36,7 +36,7 @@ class ContextMap:
         longest = LONGEST_ARM_VECTOR if self.shared else plain
         self.narrow = 1 + min(self.raw_dim, longest)
         whole &= self.shared and longest < self.raw_dim <= _LONGEST_WHOLE
-        whole &= shape.n_arms * self.raw_dim**2 <= _MOST_PRODUCTS
+        whole &= shape.n_arms <= _MOST_ARMS and shape.n_arms * self.raw_dim**2 <= _MOST_PRODUCTS
         self.wide = 1 + self.raw_dim if whole else 0
         self.dim = self.narrow + self.wide
         self._mean = np.zeros(self.raw_dim)

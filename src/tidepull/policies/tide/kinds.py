@@ -24,18 +24,20 @@ so many have come, whether known kinds stay."""
 _ARMS, _FEATURES, _OF_A_FEATURE = 4, 32, 4
 """Arms and most numbers of their contexts that are looked at, and fewest rewards for each number."""
 _CHANCE = 1e-5
+_ROUNDING = 1e-9
+"""Deviations within a kind, beside the size of rewards, that are none."""
 _SMALLEST = 1e-6
 """Of half the distance between the kinds, beside the size of rewards."""
 
 
 def still_two(rewards: FloatArray, centre: float, spread: float) -> bool:
-    """Whether recent rewards lie close to known kinds, at centre - spread and centre + spread.
+    """Whether no reward lies far from known kinds, at centre - spread and centre + spread, and the latest lie close.
 
     >>> still_two(np.array([0.9, 1.1, 1.0]), 0.5, 0.5), still_two(np.array([0.9, 0.6, 0.7]), 0.5, 0.5)
     (True, False)
     """
-    away = np.abs(rewards[-OFTEN:] - centre) - spread
-    return bool(np.sqrt(np.mean(away**2)) <= _TIGHT * spread and away.max() <= spread)
+    away = np.abs(rewards - centre) - spread
+    return bool(np.sqrt(np.mean(away[-OFTEN:] ** 2)) <= _TIGHT * spread and away.max() <= spread)
 
 
 def found_two(rewards: FloatArray, threshold: float) -> tuple[float, float] | None:
@@ -62,7 +64,7 @@ def explained_within(rewards: FloatArray, arms: IntArray, x: FloatArray, centre:
     high = rewards > centre
     mine = high if 2 * int(high.sum()) >= len(high) else ~high
     y, arms, x = rewards[mine], arms[mine], x[mine, 1:]
-    if len(y) < _FEWEST or y.var() == 0:
+    if len(y) < _FEWEST or y.std() <= _ROUNDING * np.abs(rewards).max():
         return False
     names, counts = np.unique(arms, return_counts=True)
     often = names[np.argsort(-counts, kind="stable")]
