@@ -257,9 +257,9 @@ class HypothesisBank:
                 self._ready, self.arrays, self._widths, {m: 1}, moment, X, binary, rng
             )[0]
             return draws
-        bank = self.arrays
-        if self.layout.wide_dim and self.spec(m).steady:
+        if self._sees_all(m):
             return self._wide_draws(m, X, 1, rng)[0]
+        bank = self.arrays
         std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
         noise = rng.standard_normal(int(bank.dim[m]))
         if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
@@ -270,6 +270,10 @@ class HypothesisBank:
         drawn = np.empty(len(X))
         kernels.shared_draw(bank, m, moment.t, moment.notes, X, std * noise, drawn)
         return drawn
+
+    def _sees_all(self, m: int) -> bool:
+        """Whether contexts are kept in two widths, and slot m sees the wide one."""
+        return bool(self.layout.wide_dim) and self.spec(m).steady
 
     def _wide_outlook(self, m: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Means of all arms under a hypothesis that sees all of a wide context, and F Lam^-1 F' for their vectors F."""
@@ -305,7 +309,7 @@ class HypothesisBank:
         if self.layout.shared:
             made: list[FloatArray] = []
             for m, count in found.items():
-                if self.layout.wide_dim and self.spec(m).steady:
+                if self._sees_all(m):
                     made += self._wide_draws(m, X, count, rng)
                 else:
                     made += [self.draw(m, moment, X, binary, rng) for _ in range(count)]

@@ -48,6 +48,9 @@ from tidepull.hypotheses.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 MAX_WIDTH = 18
+A0, B0, MEMORY, BLOCKS, BY_DENSITY, NARROW, WIDE = range(7)
+"""Places in the bank's `settings`: the prior of the noise (a0, b0), h, blocks of a cell, whether chances of 0 and 1
+come from densities, and the numbers of a context in both widths."""
 
 
 class Bank(NamedTuple):
@@ -78,7 +81,7 @@ class Bank(NamedTuple):
     mat: FloatArray  # A, U or P of every block, by rows
     bins: FloatArray  # (m, bins, 3) what came of predictions (`calibration.py`); of nobody where they stay as they are
     odds: FloatArray  # (m, 1)
-    settings: FloatArray  # (a0, b0, h, blocks per cell, whether chances of 0 and 1 come from densities, narrow, wide)
+    settings: FloatArray  # see `A0` and its neighbours
 
 
 @inlined
@@ -136,9 +139,9 @@ def _spread(bank: Bank, m: int, tau: FloatArray, width: int, x: FloatArray, phi:
         for i in range(width):
             phi[i] = tau[i]
         return
-    q = int(bank.settings[5])
+    q = int(bank.settings[NARROW])
     d = bank.dim[m]
-    if width == 1 and bank.beside[m] < 0 and d == bank.settings[6]:
+    if width == 1 and bank.beside[m] < 0 and d == bank.settings[WIDE]:
         for j in range(d):
             phi[j] = x[q + j]
         return
@@ -243,7 +246,7 @@ def observe_one(
     if forgotten(bank, m, notes):
         return math.nan
     cell, width = locate(bank, m, t, notes, tau)
-    per_cell = int(bank.settings[3])
+    per_cell = int(bank.settings[BLOCKS])
     block = cell * per_cell + (arm if per_cell > 1 else 0)
     _spread(bank, m, tau, width, x, phi)
     if bank.beside[m] >= 0:
@@ -264,16 +267,15 @@ def observe_one(
     elif d == 1:
         n, s = decay * bank.mat[at], decay * bank.vec[vat]
         chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
-        if (
-            bank.settings[4] > 0.0
-        ):  # a reward that is neither -1 nor 1 may have come, and is still to be worked in
+        # A reward that is neither -1 nor 1 may have come, and is still to be worked in.
+        if bank.settings[BY_DENSITY] > 0.0:
             chance = min(max(chance, 1 / (2 + n)), (1 + n) / (2 + n))
         score = math.log(chance) if y > 0 else math.log(1 - chance)
-    elif bank.settings[4] > 0.0:
+    elif bank.settings[BY_DENSITY] > 0.0:
         score = log_kind(y, mean, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
     else:
         score = log_binary(y, 0.5 * (1 + mean), leverage)
-    h = bank.settings[2]
+    h = bank.settings[MEMORY]
     if bank.odds.shape[0] > 0:
         noise = bank.b[m] / bank.a[m]
         score = put_right(bank.bins[m], bank.odds[m], mean, leverage, y, score, noise, binary, h)
@@ -283,8 +285,8 @@ def observe_one(
         _learn_inverse(bank, m, block, v, e, leverage)
     else:
         _add_moments(bank, m, block, t, decay, phi, y)
-    bank.a[m] = h * bank.a[m] + (1 - h) * bank.settings[0] + 0.5
-    bank.b[m] = h * bank.b[m] + (1 - h) * bank.settings[1] + 0.5 * e * e / (1 + leverage)
+    bank.a[m] = h * bank.a[m] + (1 - h) * bank.settings[A0] + 0.5
+    bank.b[m] = h * bank.b[m] + (1 - h) * bank.settings[B0] + 0.5 * e * e / (1 + leverage)
     return score
 
 

@@ -29,6 +29,8 @@ from tidepull.hypotheses.inverse import begin_inverse, draw_inverse, learn_inver
 from tidepull.types import FloatArray, IntArray
 
 NOBODY = -1
+STAY, NEWNESS, BY_DENSITY = range(3)
+"""Places in `settings`: stay0, newness, and whether chances of 0 and 1 come from densities."""
 
 
 class Particles(NamedTuple):
@@ -47,7 +49,7 @@ class Particles(NamedTuple):
     vec: FloatArray  # (p, i, k, d) mu and P of a block, P = Lam^-1, where there is a context
     mat: FloatArray  # (p, i, k, d * d)
     noise: FloatArray  # (a, b, a0, b0, what is kept of them in a round, lam0)
-    settings: FloatArray  # (stay0, newness, whether chances of 0 and 1 come from densities)
+    settings: FloatArray  # see `STAY` and its neighbours
     seed: IntArray  # (1)
 
 
@@ -69,7 +71,7 @@ def _leaves(ps: Particles, p: int, moves: int) -> float:
     left = 0.0
     for j in range(ps.known[p]):
         left += ps.moves[p, i, j]
-    chance: float = 1 - (1 - (1 + left) / (ps.settings[0] + ps.rounds[p, i])) ** moves
+    chance: float = 1 - (1 - (1 + left) / (ps.settings[STAY] + ps.rounds[p, i])) ** moves
     return chance
 
 
@@ -84,7 +86,7 @@ def ways_on(ps: Particles, p: int, moves: int, chances: FloatArray) -> None:
     for j in range(count):
         chances[j] = 0.0 if j == i else ps.moves[p, i, j] + ps.visits[p, j] / visits
         known += chances[j]
-    new = ps.settings[1] / (ps.settings[1] + visits) if count < most else 0.0
+    new = ps.settings[NEWNESS] / (ps.settings[NEWNESS] + visits) if count < most else 0.0
     if count == 1:
         new = 1.0
     for j in range(count):
@@ -122,7 +124,7 @@ def _score(
     error = (y - mean) ** 2 / (1 + leverage)
     if not binary:
         return log_student(y - mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage)), error
-    if x.shape[0] > 1 and ps.settings[2] > 0.0:
+    if x.shape[0] > 1 and ps.settings[BY_DENSITY] > 0.0:
         return math.exp(log_kind(y, mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage))), error
     if x.shape[0] > 1:
         return math.exp(log_binary(y, 0.5 * (1 + mean), leverage)), error

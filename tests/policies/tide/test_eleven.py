@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
+from tests.policies.tide.continuing import arms_after_restoring
 from tidepull.bench.trial import run_trial
-from tidepull.building import build_policy
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards
 from tidepull.seeds import Streams
@@ -102,21 +104,8 @@ def test_newborns_are_looked_for_after_4352_rewards_up_to_version_10_alone(versi
 
 
 def test_version_11_continues_bit_by_bit_when_restored() -> None:
-    shape = ProblemShape(3, 4)
-    policies = [build_policy("tide", shape, seed=5) for _ in range(2)]
-    rng = np.random.default_rng(7)
-    contexts, rewards = rng.normal(size=(150, 4)), rng.normal(size=(150, 3))
-    played: list[list[int]] = [[], []]
-    for i, (x, paid) in enumerate(zip(contexts, rewards, strict=True)):
-        if i == 90:
-            policies[1] = build_policy("tide", shape, seed=9)
-            policies[1].restore(policies[0].snapshot())
-        for policy, arms in zip(policies, played, strict=True):
-            if i < 90 and policy is policies[1]:
-                continue
-            context = Context(observation=x)
-            arms.append(policy.choose(context))
-            policy.learn(Event(context, arms[-1], float(paid[arms[-1]])))
-            while policy.upkeep():
-                pass
-    assert played[0][90:] == played[1]
+    def see(rng: np.random.Generator) -> tuple[Context, Callable[[int], float]]:
+        return Context(observation=rng.normal(size=4)), list(map(float, rng.normal(size=3))).__getitem__
+
+    went_on, restored = arms_after_restoring(11, ProblemShape(3, 4), see, 150, 90)
+    assert went_on == restored

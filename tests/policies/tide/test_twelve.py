@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 import numba
 import numpy as np
 import pytest
 from scipy import stats
 
+from tests.policies.tide.continuing import arms_after_restoring
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy
 from tidepull.errors import ParameterError
+from tidepull.hypotheses import kernels, particles
 from tidepull.hypotheses.algebra import log_kind
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.calibration import BINS, KEPT, put_right
@@ -305,12 +308,12 @@ def test_version_12_is_wired_where_something_is_observed_alone() -> None:
         Tide(TideParameters(version=version), shape, Streams(1))
         for version, shape in ((12, ProblemShape(2, 3)), (12, ProblemShape(2)), (11, ProblemShape(2, 3)))
     )
-    assert [tide._bank.arrays.settings[4] for tide in (seen_by, unseen, before)] == [1, 0, 0]
+    assert [tide._bank.arrays.settings[kernels.BY_DENSITY] for tide in (seen_by, unseen, before)] == [1, 0, 0]
     assert seen_by._trial is not None
     assert before._trial is not None
     assert [tide._trial._bins is not None for tide in (seen_by, before) if tide._trial] == [True, False]
     on_trial = [tide._trial.filter for tide in (seen_by, before) if tide._trial]
-    assert [filter.particles.settings[2] for filter in on_trial] == [1, 0]  # type: ignore[attr-defined]
+    assert [filter.particles.settings[particles.BY_DENSITY] for filter in on_trial] == [1, 0]  # type: ignore[attr-defined]
 
 
 def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_one_on_trial() -> None:
@@ -457,23 +460,9 @@ def test_version_12_is_the_default_and_later_ones_are_refused() -> None:
 
 
 def test_version_12_continues_bit_by_bit_when_restored() -> None:
-    shape = ProblemShape(3, 4)
-    named = ("tide", {"version": 12})
-    policies = [build_policy(named, shape, seed=5) for _ in range(2)]
-    rng = np.random.default_rng(7)
-    contexts, noise = rng.normal(size=(150, 4)), 0.05 * rng.normal(size=(150, 3))
-    played: list[list[int]] = [[], []]
-    for i, (x, paid) in enumerate(zip(contexts, noise, strict=True)):
-        if i == 90:
-            policies[1] = build_policy(named, shape, seed=9)
-            policies[1].restore(policies[0].snapshot())
-        for policy, arms in zip(policies, played, strict=True):
-            if i < 90 and policy is policies[1]:
-                continue
-            context = Context(observation=x)
-            arms.append(policy.choose(context))
-            right = int(np.argmax(x[:3]))
-            policy.learn(Event(context, arms[-1], float(arms[-1] == right) + float(paid[arms[-1]])))
-            while policy.upkeep():
-                pass
-    assert played[0][90:] == played[1]
+    def see(rng: np.random.Generator) -> tuple[Context, Callable[[int], float]]:
+        x, noise = rng.normal(size=4), 0.05 * rng.normal(size=3)
+        return Context(observation=x), lambda arm: float(arm == int(np.argmax(x[:3]))) + float(noise[arm])
+
+    went_on, restored = arms_after_restoring(12, ProblemShape(3, 4), see, 150, 90)
+    assert went_on == restored

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.policies.tide.continuing import arms_after_restoring
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy
 from tidepull.hypotheses.bank import HypothesisBank
@@ -29,8 +31,8 @@ def test_vectors_stand_whole_behind_their_leading_directions_when_there_are_more
     shape, rng = ProblemShape(5, arm_dim=100), np.random.default_rng(0)
     raw = rng.normal(size=(300, 100)) * np.linspace(0.5, 2, 100)
     plain, whole = (ContextMap(shape, wide=True, whole=both).fitted(raw) for both in (False, True))
-    assert (plain.dim, plain.narrow, plain.wide) == (65, 65, 0)
-    assert (whole.dim, whole.narrow, whole.wide) == (166, 65, 101)
+    assert (plain.dim, plain.narrow, plain.whole_dim) == (65, 65, 0)
+    assert (whole.dim, whole.narrow, whole.whole_dim) == (166, 65, 101)
     rows = whole.rows(raw[:5])
     np.testing.assert_array_equal(rows[:, :65], plain.rows(raw[:5]))
     np.testing.assert_array_equal(rows[:, 65], 1.0)
@@ -58,7 +60,7 @@ def test_vectors_stand_whole_behind_their_leading_directions_when_there_are_more
     ],
 )
 def test_only_vectors_that_a_decision_can_afford_are_kept_whole(shape: ProblemShape, wide: int) -> None:
-    assert ContextMap(shape, wide=True, whole=True).wide == wide
+    assert ContextMap(shape, wide=True, whole=True).whole_dim == wide
 
 
 def test_map_of_vectors_without_any_length_shows_nothing() -> None:
@@ -173,23 +175,12 @@ def test_wide_vectors_are_learnt_in_version_12_alone() -> None:
 
 
 def test_policy_on_wide_vectors_continues_bit_by_bit_when_restored() -> None:
-    shape, named = ProblemShape(3, arm_dim=70), ("tide", {"version": 12})
-    policies, rng = [build_policy(named, shape, seed=5) for _ in range(2)], np.random.default_rng(7)
-    played: list[list[int]] = [[], []]
-    for i in range(80):
+    def see(rng: np.random.Generator) -> tuple[Context, Callable[[int], float]]:
         context = Context(arm_features=rng.normal(size=(3, 70)))
-        noise = rng.normal(size=3)
-        if i == 50:
-            policies[1] = build_policy(named, shape, seed=9)
-            policies[1].restore(policies[0].snapshot())
-        for policy, arms in zip(policies, played, strict=True):
-            if i < 50 and policy is policies[1]:
-                continue
-            arms.append(policy.choose(context))
-            policy.learn(Event(context, arms[-1], float(noise[arms[-1]])))
-            while policy.upkeep():
-                pass
-    assert played[0][50:] == played[1]
+        return context, list(map(float, rng.normal(size=3))).__getitem__
+
+    went_on, restored = arms_after_restoring(12, ProblemShape(3, arm_dim=70), see, 80, 50)
+    assert went_on == restored
 
 
 def test_newborns_are_looked_for_in_what_is_narrow(monkeypatch: pytest.MonkeyPatch) -> None:

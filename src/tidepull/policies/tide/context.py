@@ -37,11 +37,11 @@ class ContextMap:
         self.narrow = 1 + min(self.raw_dim, longest)
         whole &= self.shared and longest < self.raw_dim <= _LONGEST_WHOLE
         whole &= shape.n_arms <= _MOST_ARMS and shape.n_arms * self.raw_dim**2 <= _MOST_PRODUCTS
-        self.wide = 1 + self.raw_dim if whole else 0
-        self.dim = self.narrow + self.wide
+        self.whole_dim = 1 + self.raw_dim if whole else 0
+        self.dim = self.narrow + self.whole_dim
         self._mean = np.zeros(self.raw_dim)
         self._map = np.zeros((self.narrow - 1, self.raw_dim))
-        self._each = np.zeros(self.raw_dim if whole else 0)
+        self._each: FloatArray = np.zeros(self.raw_dim if whole else 0)
         self._plain = np.ones((1 if self.raw_dim else shape.n_arms, 1))
 
     def raw(self, context: Context) -> FloatArray:
@@ -65,7 +65,7 @@ class ContextMap:
     def _beside_ones(self, raw: FloatArray, rows: int) -> FloatArray:
         made = np.empty((rows, self.dim))
         made[:, 0], made[:, 1 : self.narrow] = 1.0, (raw - self._mean) @ self._map.T
-        if self.wide:
+        if self.whole_dim:
             made[:, self.narrow], made[:, self.narrow + 1 :] = 1.0, raw * self._each
         return made
 
@@ -80,11 +80,8 @@ class ContextMap:
         made = copy.copy(self)
         made._map = np.zeros_like(self._map)
         made._fit(raw)
-        if self.wide:
-            spread = np.sqrt(np.mean(raw**2, axis=0))
-            made._each = _unblown(spread) / np.sqrt(
-                max(float(np.mean(raw**2 @ _unblown(spread) ** 2)), 1e-300)
-            )
+        if self.whole_dim:
+            made._each = _scales(raw)
         return made
 
     def _fit(self, raw: FloatArray) -> None:
@@ -103,13 +100,13 @@ class ContextMap:
         if not spread.any():
             self._map[:] = 0.0
             return
-        self._map = directions * _unblown(spread)[:, None]
+        self._map = directions / _roots(spread)[:, None]
         length = float(np.mean(np.sum((centred @ self._map.T) ** 2, axis=1)))
         self._map /= np.sqrt(length)
 
     def snapshot(self) -> Snapshot:
         """Mean and map."""
-        whole = {"each": self._each.copy()} if self.wide else {}
+        whole = {"each": self._each.copy()} if self.whole_dim else {}
         return {"mean": self._mean.copy(), "map": self._map.copy(), **whole}
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -117,7 +114,7 @@ class ContextMap:
         mean, kept = np.array(snapshot["mean"], float), np.array(snapshot["map"], float)
         if mean.shape != self._mean.shape or kept.shape != self._map.shape:
             raise ValueError("a context map of another shape")
-        if self.wide:
+        if self.whole_dim:
             each = np.array(snapshot["each"], float)
             if each.shape != self._each.shape:
                 raise ValueError("a context map of another shape")
@@ -125,7 +122,15 @@ class ContextMap:
         self._mean, self._map = mean, kept
 
 
-def _unblown(spread: FloatArray) -> FloatArray:
-    """1 / sqrt(spread); a coordinate that hardly moved yet must not be blown up."""
-    least = 0.01 * float(spread.max(initial=0.0))
-    return np.asarray(1 / np.sqrt(np.maximum(spread, least))) if least else np.zeros_like(spread)
+def _roots(spread: FloatArray) -> FloatArray:
+    """Of spreads; a coordinate that hardly moved yet must not be blown up."""
+    return np.asarray(np.sqrt(np.maximum(spread, 0.01 * float(spread.max()))))
+
+
+def _scales(raw: FloatArray) -> FloatArray:
+    """What makes rows of numbers as they are like z: one factor for each, mean square length 1."""
+    spread = np.sqrt(np.mean(raw**2, axis=0))
+    if not spread.any():
+        return np.zeros_like(spread)
+    each = 1 / _roots(spread)
+    return np.asarray(each / np.sqrt(np.mean(raw**2 @ each**2)))

@@ -106,7 +106,7 @@ class Tide:
         self._rng = streams.generator("choices")
         self._contexts = ContextMap(shape, wide=self._thrifty, whole=parameters.version >= 12)
         layout = Layout(
-            shape.n_arms, self._contexts.narrow, self._contexts.shared, wide_dim=self._contexts.wide
+            shape.n_arms, self._contexts.narrow, self._contexts.shared, wide_dim=self._contexts.whole_dim
         )
         if self._thrifty:
             layout = replace(layout, products=_PRODUCTS, most_blocks=_BLOCKS)
@@ -205,7 +205,8 @@ class Tide:
         found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own, self._camps())
         scores = self._draws(found, self._standard(noted), X)
         if trial is not None and own:
-            more = [trial.filter.draw(noted.t, X, self._scale.units.binary, self._rng) for _ in range(own)]
+            binary = self._scale.units.binary
+            more = [trial.filter.draw(noted.t, X, binary, self._rng) for _ in range(own)]
             scores = np.concatenate([scores, more])
         if context.available is not None:
             scores[:, ~context.available] = -np.inf
@@ -276,21 +277,18 @@ class Tide:
 
     def _draw(self, m: int, now: Moment, X: FloatArray) -> FloatArray:
         """One draw of every arm's expected reward under slot m; rewards in `now` are standardised."""
+        binary = self._scale.units.binary
         if m >= self._bank.size:
-            return self._drawn_beside(m - self._bank.size, now.t, X, self._scale.units.binary)
-        return self._bank.draw(m, now, X, self._scale.units.binary, self._rng)
+            return self._drawn_beside(m - self._bank.size, now.t, X, binary)
+        return self._bank.draw(m, now, X, binary, self._rng)
 
     def _draws(self, found: dict[int, int], now: Moment, X: FloatArray) -> FloatArray:
         """So many of them under each slot, in the order of slots, one a row."""
-        size = self._bank.size
+        size, binary = self._bank.size, self._scale.units.binary
         inside = {m: count for m, count in found.items() if m < size}
         beside = [m for m, count in found.items() if m >= size for _ in range(count)]
         about = inside if self._averages else None
-        drawn = (
-            [self._bank.draws(inside, now, X, self._scale.units.binary, self._rng, about=about)]
-            if inside
-            else []
-        )
+        drawn = [self._bank.draws(inside, now, X, binary, self._rng, about=about)] if inside else []
         drawn += [self._draw(m, now, X)[None] for m in beside]
         if not drawn:
             return np.empty((0, self._n_arms))
@@ -481,7 +479,7 @@ class Tide:
 
     def _narrow(self, rows: FloatArray) -> FloatArray:
         """What all see of contexts that are kept in two widths."""
-        return rows[..., : self._contexts.narrow] if self._contexts.wide else rows
+        return rows[..., : self._contexts.narrow] if self._contexts.whole_dim else rows
 
     def _plan(self, stale: bool) -> None:
         """What is due after so many rewards; the cheap part is done at once."""
