@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tidepull.errors import NumericalError
+from tidepull.policies.linear_ucb import WIDE, DiscountedLinearUcbParameters, discounted_linear_ucb
 from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.linear_models import StationaryModels, WindowedModels
-from tidepull.types import FloatArray
+from tidepull.posteriors.wide_linear import WideDiscountedModels
+from tidepull.seeds import Streams
+from tidepull.types import FloatArray, ProblemShape
 
 LAMBDA = 0.1
 
@@ -84,3 +88,34 @@ def test_discounted_models_equal_the_recursion_with_its_prior_term() -> None:
         inverse = np.linalg.inv(V)
         wanted = X[:5] @ inverse @ b, np.diag(X[:5] @ inverse @ V_tilde @ inverse @ X[:5].T)
         assert worst(models.predict(0, X[:5]), wanted) < 1e-11
+
+
+def test_wide_models_equal_those_that_add_up_before_and_after_they_do_so_themselves() -> None:
+    d, gamma = 40, 0.97
+    X, Y = unit_rows(150, d)
+    wide, summed = WideDiscountedModels(2, d, LAMBDA, gamma), DiscountedModels(2, d, LAMBDA, gamma)
+    for t in range(150):
+        model = int(t % 5 == 0)  # the first has more rounds than numbers after 50, the second never
+        for models in (wide, summed):
+            models.update(model, X[t], float(Y[t]), t)
+        for model in range(2):
+            assert worst(wide.predict(model, X[:4]), summed.predict(model, X[:4])) < 1e-9
+        np.testing.assert_allclose(wide.weights, summed.weights)
+    assert [type(m) for m in wide._models].count(DiscountedModels) == 1
+
+
+def test_wide_models_refuse_a_row_that_is_not_finite_and_keep_what_they_knew() -> None:
+    X, Y = unit_rows(3, 5)
+    models = WideDiscountedModels(1, 5, LAMBDA, 0.9)
+    models.update(0, X[0], float(Y[0]), 0)
+    before = models.predict(0, X)
+    with pytest.raises(NumericalError, match="not finite"):
+        models.update(0, np.full(5, np.inf), 1.0, 1)
+    assert worst(models.predict(0, X), before) == 0.0
+
+
+def test_discounted_policy_computes_from_its_rounds_where_observations_are_wide() -> None:
+    for numbers, kind in ((WIDE - 2, DiscountedModels), (WIDE - 1, WideDiscountedModels)):
+        shape = ProblemShape(n_arms=2, observation_dim=numbers)
+        policy = discounted_linear_ucb(DiscountedLinearUcbParameters(), shape, Streams(0))
+        assert type(policy._models) is kind

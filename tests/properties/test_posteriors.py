@@ -20,6 +20,7 @@ from tidepull.posteriors.forgetting import DiscountedTally, WindowedTally
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.linear_models import StationaryModels, WindowedModels
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
+from tidepull.posteriors.wide_linear import WideDiscountedModels
 from tidepull.types import FloatArray
 
 DIM = 3
@@ -122,10 +123,17 @@ def test_normal_inverse_gamma_is_the_same_one_by_one_and_at_once(seed: int, n: i
 
 
 @QUICK
-@given(seeds, counts, st.sampled_from([0.5, 0.9, 1.0]))
-def test_discounted_models_weigh_rounds_by_their_age_in_any_order(seed: int, n: int, g: float) -> None:
+@given(
+    seeds,
+    counts,
+    st.sampled_from([0.5, 0.9, 1.0]),
+    st.sampled_from([DiscountedModels, WideDiscountedModels]),
+)
+def test_discounted_models_weigh_rounds_by_their_age_in_any_order(
+    seed: int, n: int, g: float, kind: type[DiscountedModels] | type[WideDiscountedModels]
+) -> None:
     rows, rewards, models, rounds = late(seed, n)
-    made, lam = DiscountedModels(2, DIM, 0.7, g), 0.7
+    made, lam = kind(2, DIM, 0.7, g), 0.7
     for x, y, model, t in zip(rows, rewards, models, rounds, strict=True):
         made.update(model, x, y, t)
     made.advance(2 * n + 1)
@@ -238,6 +246,10 @@ KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any, int, FloatArray, float]
         lambda: DiscountedModels(2, DIM, 0.7, 0.9),
         lambda p, t, x, y: p.update(t % 2, x, y, t),
     ),
+    "wide models": (
+        lambda: WideDiscountedModels(2, DIM, 0.7, 0.9),
+        lambda p, t, x, y: p.update(t % 2, x, y, t),
+    ),
     "slipping models": (
         lambda: DiscountedModels(2, DIM, 0.7, 0.9, slip=True),
         lambda p, t, x, y: p.update(t % 2, x, y, t),
@@ -303,7 +315,7 @@ def test_posterior_refuses_the_snapshot_of_another_size(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["windowed models", "discounted models", "windowed tally", "discounted tally"]
+    "kind", ["windowed models", "discounted models", "wide models", "windowed tally", "discounted tally"]
 )
 def test_no_round_is_before_the_first(kind: str) -> None:
     posterior = KINDS[kind][0]()

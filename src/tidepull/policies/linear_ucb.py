@@ -33,6 +33,7 @@ from tidepull.policies.linear_inputs import LinearInputs
 from tidepull.policies.variation import budget_of, optimal_discount, optimal_window
 from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.linear_models import LinearModels, StationaryModels, WindowedModels
+from tidepull.posteriors.wide_linear import WideDiscountedModels
 from tidepull.protocols import HasLinearBounds, Pick
 from tidepull.seeds import Streams
 from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
@@ -40,6 +41,9 @@ from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 FromProblem: TypeAlias = Literal["problem"]
 FromBudget: TypeAlias = Literal["variation-budget"]
+
+WIDE = 256
+"""From so many numbers in a row on, D-LinUCB computes from its rounds while they are fewer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -237,12 +241,10 @@ def discounted_linear_ucb(
     """D-LinUCB: old rounds weigh less."""
     parameters.require_settled()
     inputs = LinearInputs(shape)
-    models = DiscountedModels(
-        inputs.n_models,
-        inputs.dim,
-        parameters.regularisation,
-        float(parameters.discount),
-        slip=parameters.variant == "reference-code",
+    slip = parameters.variant == "reference-code"
+    size = inputs.n_models, inputs.dim, parameters.regularisation, float(parameters.discount)
+    models: LinearModels = (
+        DiscountedModels(*size, slip=slip) if slip or inputs.dim < WIDE else WideDiscountedModels(*size)
     )
     return LinearUcb(
         models,

@@ -8,7 +8,7 @@ Time is the number of the round in which an arm was chosen: a round that lies k 
 gamma^2k), whenever its reward comes, and rounds whose reward never comes age the others.
 
 The prior does not fade, so V is no rank-one change of what it was, and is factored anew for each use:
-O(d^3) a round for each model. Only the fading parts S and S~ are kept.
+O(d^3) a round for each model. Only the fading parts S and S~ are kept. (Rows of many numbers: wide_linear.py.)
 """
 
 from __future__ import annotations
