@@ -89,6 +89,7 @@ POLICIES: dict[str, dict[str, Any]] = {
     "version 10": {"version": 10},
     "version 11": {"version": 11},
     "version 12": {"version": 12},
+    "version 13": {"version": 13},
     "earnings": {"boldest": 2.0, "wild": 0.01, "earnings": True},
 }
 FIELDS = (

@@ -27,7 +27,7 @@ def warm_up(announce: Callable[[], None] = lambda: None) -> bool:
         encoders.warm_up()
         for shape in _SHAPES:
             for binary in (True, False):
-                for version in (4, 5, 12):
+                for version in (4, 5, 13):
                     settings = {"version": version, "also": _ALL, "boldest": 2.0, "wild": 0.01}
                     _play(("tide", settings), shape, binary)
             if shape.arm_dim:

@@ -6,6 +6,7 @@ from tidepull.errors import SnapshotError
 from tidepull.hypotheses import (
     calendar,
     changes,
+    classes,
     clock,
     discounted,
     fourier,
@@ -36,6 +37,7 @@ FAMILIES: dict[str, Family] = {
         seasons.FAMILY,
         changes.FAMILY,
         regimes.FAMILY,
+        classes.FAMILY,
         calendar.FAMILY,
         clock.FAMILY,
         network.FAMILY,

@@ -246,6 +246,7 @@ def test_suites_that_select_and_suites_that_report_share_no_seed() -> None:
         "paper-exploration",
         "paper-exploration-more",
         "rivals-search",
+        "rivals-digits-search",
     }
     report = {"paper-table", "paper-criteo", "paper-stationary", "paper-exploration-report"}
     report |= {"rivals-published", "rivals-digits"}

@@ -10,8 +10,13 @@ from tidepull.parameters import Parameters, parameter
 
 _OF_FIVE = ("changes", "regimes", "calendar", "clock")
 """Optional families that version 5 has in any case; those of the clock wait for a time."""
+_OF_THIRTEEN = ("classes",)
+"""Those that version 13 has where there are observations."""
 _LEFT = ("discounted",)
 """Families that do not pay where there are observations (docs/lab/tide.md): not from version 10 on unless asked for."""
+_TURNS = 16
+"""Most arms that take turns where there are observations, from version 13 on unless asked for: who follows whom among
+more is not learnt in time, and arms that were never seen right are locked out (docs/lab/tide.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,16 +47,17 @@ class TideParameters(Parameters):
         le=0.2,
     )
     version: int = parameter(
-        12,
+        13,
         "4 and 5: as frozen; 5: with changes, regimes, the clock, boldest 2 and wild 0.01, and several times as quick; "
         "8: also narrow draws of known arms where there is no context, and other priors; 9: also pairs of sines "
         "climbed together, and with observations predictions put right and regimes on trial; 10: also narrower draws "
         "of known arms with contexts, with observations draws around the average of hypotheses and nothing discounted; "
         "11: with observations arms count as known later, and mistakes are not taken for wild rewards; 12: with "
         "observations chances of 0 and 1, and of rewards of two kinds, come from the densities of both, and long arm "
-        "vectors (65 to 256 numbers) are seen whole by who believes that nothing changes",
+        "vectors (65 to 256 numbers) are seen whole by who believes that nothing changes; 13: with "
+        "observations classes (one arm is right at a time, what is seen tells which), and turns of 16 arms at most",
         ge=4,
-        le=12,
+        le=13,
         added=True,
         before=4,
     )
@@ -61,9 +67,9 @@ class TideParameters(Parameters):
         """6 and 7 were played once and dropped (docs/lab/tide.md)."""
         super().__post_init__()
         if self.version in (6, 7):
-            raise ParameterError(f"version must be 4, 5 or 8 to 12, got {self.version}")
+            raise ParameterError(f"version must be 4, 5 or 8 to 13, got {self.version}")
 
-    def families(self, *, observed: bool = False) -> list[str]:
+    def families(self, *, observed: bool = False, n_arms: int = 2) -> list[str]:
         """The families that take part; `observed`: where every arm has weights of its own on an observation."""
         for field, names in (("without", self.without), ("also", self.also)):
             for name in names:
@@ -72,9 +78,12 @@ class TideParameters(Parameters):
                         f"{field}: there is no family '{name}'; families: {', '.join(FAMILIES)}"
                     )
         also = (*self.also, *(_OF_FIVE if self.version >= 5 else ()))
+        also += _OF_THIRTEEN if observed and self.version >= 13 else ()
         kept = [f.name for f in FAMILIES.values() if not f.optional or f.name in also]
-        left = set(_LEFT) - set(self.also) if observed and self.version >= 10 else set()
-        return [name for name in kept if name not in {*self.without, *left}]
+        left = set(_LEFT) if observed and self.version >= 10 else set()
+        if observed and self.version >= 13 and n_arms > _TURNS:
+            left.add("turns")
+        return [name for name in kept if name not in {*self.without, *(left - set(self.also))}]
 
     def width(self) -> float:
         """`boldest`; in version 5 at least 2."""

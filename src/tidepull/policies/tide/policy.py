@@ -111,7 +111,7 @@ class Tide:
         if self._thrifty:
             layout = replace(layout, products=_PRODUCTS, most_blocks=_BLOCKS)
         own = layout.context_dim > 1 and not layout.shared
-        families = parameters.families(observed=own)
+        families = parameters.families(observed=own, n_arms=shape.n_arms)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(
