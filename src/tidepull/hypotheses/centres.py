@@ -41,7 +41,8 @@ _FLAT = 1e-3
 """Least variance in any direction, beside the mean of all."""
 _FARTHEST = 1e6
 """Of what is seen, beside a spread of about 1: one absurd row may blur all, and spoils nothing."""
-_SMALLEST = 1e-200
+_SMALLEST = 1e-12
+"""Variance below which all rows are alike but for rounding."""
 _MEMORY = NoisePrior().memory
 RIGHT, WRONG = range(2)
 PAID, NOT = range(2)
@@ -77,6 +78,10 @@ def _look_again(known: Centres) -> None:
     """White coordinates: the inverse factor of the covariance, drawn to a ball as if by i rows."""
     mean, scatter, white, n = known.mean, known.scatter, known.white, known.rows[0]
     d = len(mean)
+    for i in range(d):
+        known.origin[i] = mean[i]
+    if n < 2:  # nothing is known of how rows differ
+        return
     total = 0.0
     for i in range(d):
         total += scatter[i, i]
@@ -97,8 +102,6 @@ def _look_again(known: Centres) -> None:
             for k in range(j, i):
                 value -= L[i, k] * white[k, j]
             white[i, j] = value / L[i, i]
-    for i in range(d):
-        known.origin[i] = mean[i]
     for k in range(len(known.number)):
         for i in range(d):
             value = 0.0

@@ -35,7 +35,7 @@ def test_prior_of_a_family_is_that_of_the_version(family: str, priors: tuple[flo
 
 @pytest.mark.parametrize("version", [6, 7])
 def test_version_that_was_dropped_is_refused_by_name(version: int) -> None:
-    with pytest.raises(ParameterError, match=f"version must be 4, 5 or 8 to 12, got {version}"):
+    with pytest.raises(ParameterError, match=f"version must be 4, 5 or 8 to 13, got {version}"):
         TideParameters(version=version)
 
 

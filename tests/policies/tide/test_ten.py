@@ -90,7 +90,7 @@ def test_known_arms_are_drawn_with_a_quarter_of_the_width_with_contexts() -> Non
 
 
 def test_decision_asks_sixteen_hypotheses_and_credits_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy: Any = build_policy(("tide", {"without": ["network"]}), ProblemShape(3, 2), seed=0)
+    policy: Any = build_policy(("tide", {"without": ["network", "classes"]}), ProblemShape(3, 2), seed=0)
     rng, asked = np.random.default_rng(1), []
     bank = policy.inner._bank
     draws = bank.draws

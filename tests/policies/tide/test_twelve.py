@@ -13,7 +13,6 @@ from scipy import stats
 from tests.policies.tide.continuing import arms_after_restoring
 from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy
-from tidepull.errors import ParameterError
 from tidepull.hypotheses import kernels, particles
 from tidepull.hypotheses.algebra import log_kind
 from tidepull.hypotheses.bank import HypothesisBank
@@ -451,12 +450,6 @@ def test_seasons_that_are_none_cost_hardly_anything_in_version_12() -> None:
         regret = run_trial(world, ("tide", {"version": version}), horizon=1536, seed=71004).regret
         late[version] = regret[-1] - regret[127]
     assert late[12] <= 3 < 6 < late[11]
-
-
-def test_version_12_is_the_default_and_later_ones_are_refused() -> None:
-    assert TideParameters().version == 12
-    with pytest.raises(ParameterError, match="version"):
-        TideParameters(version=13)
 
 
 def test_version_12_continues_bit_by_bit_when_restored() -> None:
