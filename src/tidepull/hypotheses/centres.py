@@ -40,7 +40,8 @@ _GROWTH = 1.05
 _FLAT = 1e-3
 """Least variance in any direction, beside the mean of all."""
 _FARTHEST = 1e6
-"""Of what is seen, beside a spread of about 1: one absurd row may blur all, and spoils nothing."""
+"""Of what is seen, beside a spread of about 1: an absurd row blurs all others until the window begins anew, but leaves
+everything finite."""
 _SMALLEST = 1e-12
 """Variance below which all rows are alike but for rounding."""
 _MEMORY = NoisePrior().memory

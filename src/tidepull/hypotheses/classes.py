@@ -27,10 +27,14 @@ _PAYS = ((19.0, 1.0), (0.5, 49.5))
 """As if so many right and wrong arms had paid, and not, before the first round."""
 _WIDTH = 0.25
 """Of draws, in the posterior's standard deviations: least width of weights on a context (`NoisePrior.boldness`)."""
-_LARGEST = 1_000_000
-"""Products in a search for white coordinates: about a millisecond."""
+_LARGEST, _MOST = 1_000_000, 200_000
+"""Products in a search for white coordinates, and in a round: a fraction of a millisecond."""
 _UNSAID = -4.0
 """Log density, less log(1 + y^2), of rewards that are not of two kinds: nothing that can lead."""
+_CLOSE, _STEEPEST = 1e-6, 1e9
+"""Of a sum of weights to 1; and most of what is found in white coordinates."""
+_HUGE = 1e100
+"""Of a reward, so that its square is finite."""
 _FIXED = ("shares", "memories", "z", "factor", "each", "chances")
 _LEARNT = tuple(name for name in Centres._fields if name not in _FIXED)
 
@@ -49,18 +53,18 @@ class ClassFilter:
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
         """Log likelihood of the reward of round t, which is then learnt."""
         if not binary:
-            return _UNSAID - math.log1p(y * y)
+            return _UNSAID - math.log1p(min(abs(y), _HUGE) ** 2)
         return float(centres.observe(self._ready(self.centres), t, arm, x[1:], y))
 
     def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
         if not binary:
-            return _UNSAID - np.log1p(window.y**2)
+            return np.asarray(_UNSAID - np.log1p(np.minimum(np.abs(window.y), _HUGE) ** 2))
         scores = np.empty(len(window.t))
         x = np.ascontiguousarray(window.x[:, 1:])
         K, d = self._size
-        # White coordinates are looked for again in about one round of twenty.
-        steps = 2 * K * d + 2 * d * d + 5 * K * len(_SHARES) * len(_MEMORIES) + (K + d) * d * d // 20
+        # White coordinates are looked for in every second of the first rounds, later in one of twenty and less.
+        steps = 2 * K * d + 2 * d * d + 5 * K * len(_SHARES) * len(_MEMORIES) + (K + d) * d * d // 10
         for start, stop, spent in ranges(len(scores), steps):
             part = slice(start, stop)
             centres.replay(
@@ -70,7 +74,8 @@ class ClassFilter:
         return scores
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
-        """One draw of every arm's expected reward in round t: of the centres, then what follows for this round."""
+        """One draw of every arm's expected reward in round t: of the centres, narrowly, then what follows for this
+        round (where a row is expected about a centre stays as wide as if it were not drawn)."""
         K, d = self._size
         along = rng.standard_normal(K)
         if not binary:
@@ -115,9 +120,16 @@ class ClassFilter:
                 raise ValueError(f"classes that do not fit in '{name}'")
             if not np.isfinite(saved).all():
                 raise ValueError(f"classes that are not finite in '{name}'")
-        for name in ("number", "often", "weight", "pays"):
+        for name in ("rows", "number", "often", "bins"):
             if (snapshot[name] < 0).any():
                 raise ValueError(f"classes whose '{name}' is negative")
+        for name in ("weight", "pays"):
+            if (snapshot[name] <= 0).any():
+                raise ValueError(f"classes whose '{name}' is not positive")
+        if (snapshot["bins"][:, 1] > snapshot["bins"][:, 0]).any():
+            raise ValueError("classes that succeeded more often than they were tried in 'bins'")
+        if abs(snapshot["weight"].sum() - 1) > _CLOSE or np.abs(snapshot["white"]).max() > _STEEPEST:
+            raise ValueError("classes whose 'weight' or 'white' is impossible")
         for name in _LEARNT:
             getattr(self.centres, name)[...] = snapshot[name]
 
@@ -150,7 +162,8 @@ def _empty(n_arms: int, numbers: int) -> Centres:
 
 def _filters(layout: Layout, _: NoisePrior, _seed: int) -> list[Filter]:
     numbers = layout.context_dim - 1
-    if not misled(layout) or (layout.n_arms + numbers) * numbers**2 > _LARGEST:
+    arms = layout.n_arms
+    if not misled(layout) or (arms + numbers) * numbers**2 > _LARGEST or arms * (numbers + 20) > _MOST:
         return []
     return [ClassFilter(layout.n_arms, numbers)]
 

@@ -102,7 +102,7 @@ class WideDiscountedModels:
         weights = read_array(snapshot, "weights", self.weights.shape)
         latest = read_whole(snapshot, "latest", -1)
         models: list[_Rounds | DiscountedModels] = []
-        parts = read(snapshot, "models")
+        parts = _one_by_one(snapshot) if "S" in snapshot else read(snapshot, "models")
         if len(parts) != len(self._models):
             raise SnapshotError(f"the snapshot has {len(parts)} linear models, expected {len(self._models)}")
         for part in parts:
@@ -112,6 +112,8 @@ class WideDiscountedModels:
                 else DiscountedModels(1, self._dim, self._regularisation, self._discount)
             )
             model.restore(part)
+            if isinstance(model, _Rounds) and model.n and model.decided.max() > latest:
+                raise SnapshotError("the snapshot has rounds after its latest one")
             models.append(model)
         self.weights, self._latest, self._models = weights, latest, models
 
@@ -169,7 +171,19 @@ class _Rounds:
     def restore(self, snapshot: Snapshot) -> None:
         """Add the rounds of a snapshot, in their order."""
         decided = read_indices(snapshot, "decided")
+        if len(decided) > self._rows.shape[1]:
+            raise SnapshotError(f"the snapshot keeps {len(decided)} rounds of {self._rows.shape[1]} numbers")
         rows = read_array(snapshot, "rows", (len(decided), self._rows.shape[1]))
         rewards = read_array(snapshot, "rewards", (len(decided),))
         for x, y, t in zip(rows, rewards, decided, strict=True):
             self.add(x, float(y), int(t))
+
+
+def _one_by_one(snapshot: Snapshot) -> list[Snapshot]:
+    """A snapshot of `DiscountedModels`, as policies of this width once were, as one of each model."""
+    sums = {name: np.asarray(read(snapshot, name)) for name in ("weights", "S", "S_squared", "b")}
+    count = {len(array) for array in sums.values()}
+    if len(count) != 1:
+        raise SnapshotError("the snapshot has linear models that do not fit together")
+    latest = read(snapshot, "latest")
+    return [{"latest": latest, **{name: a[i : i + 1] for name, a in sums.items()}} for i in range(*count)]

@@ -54,8 +54,9 @@ class TideParameters(Parameters):
         "of known arms with contexts, with observations draws around the average of hypotheses and nothing discounted; "
         "11: with observations arms count as known later, and mistakes are not taken for wild rewards; 12: with "
         "observations chances of 0 and 1, and of rewards of two kinds, come from the densities of both, and long arm "
-        "vectors (65 to 256 numbers) are seen whole by who believes that nothing changes; 13: with "
-        "observations classes (one arm is right at a time, what is seen tells which), and turns of 16 arms at most",
+        "vectors (65 to 256 numbers) are seen whole by who believes that nothing changes; 13: with observations "
+        "classes (one arm is right at a time, what is seen tells which) and turns of 16 arms at most; without contexts "
+        "wild rewards are told by what was expected, too",
         ge=4,
         le=13,
         added=True,
@@ -70,7 +71,8 @@ class TideParameters(Parameters):
             raise ParameterError(f"version must be 4, 5 or 8 to 13, got {self.version}")
 
     def families(self, *, observed: bool = False, n_arms: int = 2) -> list[str]:
-        """The families that take part; `observed`: where every arm has weights of its own on an observation."""
+        """The families that take part; `observed`: where every arm has weights of its own on an observation, and there
+        are `n_arms` of them."""
         for field, names in (("without", self.without), ("also", self.also)):
             for name in names:
                 if name not in FAMILIES:

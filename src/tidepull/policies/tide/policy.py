@@ -65,6 +65,9 @@ _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
 _VOICES = 16
 """Hypotheses, drawn by weight, whose means are averaged where there are observations, from version 10 on."""
 
+_EXPECTED, _LEADS = 256, math.log(0.5)
+"""Rewards among which one is nothing like what was expected, and the log weight from which on a hypothesis leads."""
+
 _SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970 when it is put into words."""
 
@@ -144,8 +147,18 @@ class Tide:
             self._earnings = Earnings(
                 camps(kept, [len(of) for of in slots.of], len(self._filters), self._network is not None)
             )
+        careful = parameters.version >= 13 and not own
         self._wild = WildRewards(
-            parameters.wildness(), shape.n_arms, beyond=parameters.wild_beyond(observed=own)
+            parameters.wildness(),
+            shape.n_arms,
+            beyond=parameters.wild_beyond(observed=own),
+            careful=careful,
+        )
+        self._odd = WildRewards(
+            parameters.wildness() if careful and layout.context_dim == 1 else 0.0,
+            shape.n_arms,
+            careful=True,
+            recent=_EXPECTED,
         )
         self._recent = RecentRounds(
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
@@ -306,7 +319,7 @@ class Tide:
         arm, reward, t = event.arm, event.reward, decided_round(event)
         raw, X = self._looked_at(event.context, t)
         known = self._known(t, arm, X, event.context.time)
-        if not self._wild.takes(arm, reward):
+        if not self._wild.takes(arm, reward) or not self._is_expected(known.moment, arm, X, reward):
             return
         units, stale = self._scale.units, not self._scale.fits(reward)
         # A reward that is neither 0 nor 1, or of neither kind: from version 12 on it is a success, or none, meanwhile.
@@ -335,6 +348,18 @@ class Tide:
             memory.add(t, arm, reward, success)
         self._seen = raw
         self._plan(self._tame() or stale)
+
+    def _is_expected(self, moment: Moment, arm: int, X: FloatArray, reward: float) -> bool:
+        """Whether a reward is to be learnt beside what the leading hypothesis expected, without contexts; where none of
+        the bank leads (as after a change), or half of all rewards are one number, each is."""
+        m, scale = int(np.argmax(self._mixture.log_weights)), self._scale
+        leads = m < self._bank.size and self._mixture.log_weights[m] > _LEADS
+        if not self._odd.share or scale.units.binary or not leads or not self._wild.varied:
+            return True
+        means, leverages = self._bank.outlook(m, self._standard(moment), X)
+        error = scale.standardise(reward) - float(means[arm])
+        odd = error / math.sqrt(self._bank.noise(m) * (1 + float(leverages[arm])))
+        return not math.isfinite(odd) or self._odd.takes(arm, odd)
 
     def upkeep(self) -> bool:
         """One slice of what is due: a new scale and context map, training, births."""
@@ -383,7 +408,7 @@ class Tide:
             "births": self._births.count,
             "failed_trainings": 0 if self._network is None else self._network.failures,
             "too_late": self._too_late,
-            "set_aside": self._wild.aside,
+            "set_aside": self._wild.aside + self._odd.aside,
         }
 
     def snapshot(self) -> Snapshot:
@@ -433,6 +458,7 @@ class Tide:
             "history": self._history,
             "trail": self._trail,
             **({"wild": self._wild} if self._wild.share else {}),
+            **({"odd": self._odd} if self._odd.share else {}),
             **({"earnings": self._earnings} if self._earnings is not None else {}),
             **({"trial": self._trial} if self._trial is not None else {}),
         }

@@ -7,6 +7,13 @@ chooses well are rare, too, and lie that far out). If the next one of its arm li
 accident but a change: it is taken, and all that follow until one lies within. So an absurd reward costs one round, and
 a change that goes beyond all that was seen lately costs one round an arm.
 
+`careful` (without observations, from version 13 on): by chance there may be more of them than their share n in a
+window, so two standard deviations 2 sqrt(n) are added to it; and the next one must also be *like* the first, no farther
+from it than that lies from m, because two absurd rewards in a row are no change.
+
+The same rule serves what was expected (`Tide._is_expected`): a reward may be like others and still nothing like those
+of its arm and moment.
+
 Where all but that share of rewards are equal (nothing, and rarely something) there is no such distance, and all are
 taken. Before 16 rewards there are no bounds; of the first ones, those that turn out to lie beyond are then put onto
 the bounds.
@@ -23,35 +30,58 @@ from tidepull.types import FloatArray, Snapshot
 TRUSTED = 16
 _RECENT = 1024
 _EVERY = 16
+_BY_CHANCE = 2.0
+"""Standard deviations of the number of wild rewards in a window."""
 
 
 class WildRewards:
     """Bounds for rewards; `share` of them may be wild (0: all are taken): those `beyond` times as far out as others."""
 
-    def __init__(self, share: float, n_arms: int, *, beyond: float = 3.0) -> None:
+    def __init__(
+        self, share: float, n_arms: int, *, beyond: float = 3.0, careful: bool = False, recent: int = _RECENT
+    ) -> None:
         self.share = share
-        self._times = beyond
+        self._times, self._careful = beyond, careful
         self.low, self.high = -math.inf, math.inf
         self.count = 0
         self.aside = 0
         self._judged = not share  # whether the first rewards have been put onto the bounds
-        self._recent = np.zeros(_RECENT if share else 0)
+        self._recent = np.zeros(recent if share else 0)
         self._beyond = np.zeros(n_arms, bool)  # whether the latest reward of an arm lay beyond the bounds
+        self._latest = np.zeros(n_arms)  # ... and that reward
+        self._varied = False
+
+    @property
+    def varied(self) -> bool:
+        """Whether there are bounds, and half of the recent rewards do not lie on one number."""
+        return math.isfinite(self.low) and self._varied
 
     def takes(self, arm: int, reward: float) -> bool:
         """Whether to learn a reward that has come."""
         if not self.share:
             return True
         inside = self.low <= reward <= self.high
-        self._recent[self.count % _RECENT] = reward
+        self._recent[self.count % len(self._recent)] = reward
         self.count += 1
         if self.count >= TRUSTED and (self.count % _EVERY == 0 or not inside):
-            self.low, self.high = bounds(self._recent[: min(self.count, _RECENT)], self.share, self._times)
+            self._look()
             inside = self.low <= reward <= self.high
-        taken = inside or bool(self._beyond[arm])
-        self._beyond[arm] = not inside
+        taken = inside or (bool(self._beyond[arm]) and self._alike(arm, reward))
+        self._beyond[arm], self._latest[arm] = not inside, reward
         self.aside += not taken
         return taken
+
+    def _look(self) -> None:
+        """Bounds anew."""
+        recent = self._recent[: min(self.count, len(self._recent))]
+        by_chance = _BY_CHANCE if self._careful else 0.0
+        self.low, self.high = bounds(recent, self.share, self._times, by_chance)
+        self._varied = bool(np.ptp(np.quantile(recent, (0.25, 0.75)))) if self._careful else False
+
+    def _alike(self, arm: int, reward: float) -> bool:
+        """Whether a reward beyond the bounds is no farther from the arm's latest than that lies from the middle."""
+        middle, before = 0.5 * (self.low + self.high), self._latest[arm]
+        return not self._careful or abs(reward - before) <= abs(before - middle)
 
     def judges_the_first(self) -> bool:
         """True once, as soon as there are bounds for the rewards that came before there were any."""
@@ -63,7 +93,9 @@ class WildRewards:
     def snapshot(self) -> Snapshot:
         """Recent rewards and the bounds."""
         bounded = [self.low, self.high] if math.isfinite(self.low) else None
+        careful = {"latest": self._latest.copy(), "varied": self._varied} if self._careful else {}
         return {
+            **careful,
             "recent": self._recent.copy(),
             "beyond": self._beyond.copy(),
             "count": self.count,
@@ -78,13 +110,19 @@ class WildRewards:
             if np.shape(snapshot[name]) != array.shape:
                 raise ValueError(f"wild rewards that do not fit in '{name}'")
             array[:] = snapshot[name]
+        if self._careful:
+            if np.shape(snapshot["latest"]) != self._latest.shape:
+                raise ValueError("wild rewards that do not fit in 'latest'")
+            self._latest[:], self._varied = snapshot["latest"], bool(snapshot["varied"])
         self.count, self.aside = int(snapshot["count"]), int(snapshot["aside"])
         self._judged = bool(snapshot["judged"])
         low, high = snapshot["bounds"] or (-math.inf, math.inf)
         self.low, self.high = float(low), float(high)
 
 
-def bounds(rewards: FloatArray, share: float, times: float = 3.0) -> tuple[float, float]:
+def bounds(
+    rewards: FloatArray, share: float, times: float = 3.0, by_chance: float = 0.0
+) -> tuple[float, float]:
     """So many times as far from the median as all rewards but the farthest one, and a share of the others, lie.
 
     >>> bounds(np.array([0.0, 1.0, 2.0, 3.0, 1e14]), 0.01)
@@ -93,7 +131,8 @@ def bounds(rewards: FloatArray, share: float, times: float = 3.0) -> tuple[float
     # Sorted throughout: where most rewards are equal, finding one place alone takes many times as long.
     ordered, n = np.sort(rewards), len(rewards)
     middle = float((ordered[(n - 1) // 2] + ordered[n // 2]) / 2)
-    farthest = float(np.sort(np.abs(rewards - middle))[n - 2 - int(share * n)])
+    others = int(share * n + by_chance * math.sqrt(share * n))
+    farthest = float(np.sort(np.abs(rewards - middle))[max(n - 2 - others, 0)])
     if farthest == 0.0:
         return -math.inf, math.inf
     return middle - times * farthest, middle + times * farthest
