@@ -163,6 +163,10 @@ def test_failure_speaks_for_arms_that_were_never_tried() -> None:
     shown = made.draw(60, np.tile(row, (3, 1)), True, rng)
     assert int(np.argmax(shown)) == 2
     assert shown[2] > 0.5
+    pays = made.centres.pays
+    sure, luck = pays[:, 0] / pays.sum(axis=1)
+    # Chances add up to 1, and are told as expected rewards from -1 to 1.
+    assert (0.5 * (shown + 1)).sum() == pytest.approx(3 * luck + (sure - luck))
 
 
 def test_success_is_recognised_by_what_was_seen_and_by_how_often_the_class_came_lately() -> None:
@@ -196,6 +200,7 @@ def test_absurd_row_leaves_everything_finite() -> None:
     scores_of(made, window)
     score = made.observe(60, 1, np.array([1.0, 1e300, -1e300, 0.0]), 1.0, True)
     assert math.isfinite(score)
+    assert np.abs(made.centres.sums).max() < 1e7
     for value in made.snapshot().values():
         assert np.isfinite(value).all()
     shown = made.draw(61, np.tile([1.0, 1e300, 0.0, 1.0], (K, 1)), True, np.random.default_rng(0))
@@ -211,7 +216,8 @@ def test_rows_that_never_change_leave_everything_finite() -> None:
 
 
 def test_classes_continue_from_a_snapshot_and_refuse_what_does_not_fit() -> None:
-    window, made, other = past(90), ClassFilter(K, D), ClassFilter(K, D)
+    # White coordinates were looked for at row 91, and are not again until row 96.
+    window, made, other = past(93), ClassFilter(K, D), ClassFilter(K, D)
     scores_of(made, window)
     saved = made.snapshot()
     other.restore(saved)
@@ -222,6 +228,13 @@ def test_classes_continue_from_a_snapshot_and_refuse_what_does_not_fit() -> None
         ("mean", np.zeros(D + 1)),
         ("sums", np.full((K, D), np.nan)),
         ("often", np.full((3, K), -1.0)),
+        ("number", np.full(K, -1.0)),
+        ("rows", np.array([-1.0, 0.0])),
+        ("pays", np.zeros((2, 2))),
+        ("weight", np.zeros((3, 3))),
+        ("weight", np.full((3, 3), 1.0)),
+        ("white", np.full((D, D), 1e300)),
+        ("bins", np.tile([1.0, 2.0, 0.0], (BINS, 1))),
         ("latest", np.zeros(1)),
     ):
         with pytest.raises(ValueError, match=name):
@@ -248,6 +261,7 @@ def test_classes_tell_how_many_arms_have_been_right_and_what_counts() -> None:
         (Layout(3, 1, False), 0),
         (Layout(3, 6, True), 0),
         (Layout(900, 33, False), 1),
+        (Layout(20_000, 3, False), 0),
         (Layout(1000, 65, False), 0),
     ],
 )
@@ -258,6 +272,16 @@ def test_classes_sit_where_arms_have_their_own_weights_on_an_observation_that_is
     assert maker is not None
     assert len(maker(layout, NoisePrior(), 0)) == count
     assert classes.FAMILY.optional
+
+
+def test_classes_of_one_number_decide_as_those_of_many() -> None:
+    rng, made = np.random.default_rng(4), ClassFilter(2, 1)
+    for t in range(80):
+        label = t % 2
+        made.observe(t, label, np.array([1.0, 4.0 * label + rng.normal()]), 1.0, True)
+    for label in range(2):
+        row = np.tile([1.0, 4.0 * label], (2, 1))
+        assert int(np.argmax(made.draw(80, row, True, rng))) == label
 
 
 def test_fresh_classes_know_nothing_of_what_others_learnt() -> None:

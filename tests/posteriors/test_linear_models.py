@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.errors import NumericalError
+from tidepull.errors import NumericalError, SnapshotError
 from tidepull.policies.linear_ucb import WIDE, DiscountedLinearUcbParameters, discounted_linear_ucb
 from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.linear_models import StationaryModels, WindowedModels
@@ -119,3 +119,42 @@ def test_discounted_policy_computes_from_its_rounds_where_observations_are_wide(
         shape = ProblemShape(n_arms=2, observation_dim=numbers)
         policy = discounted_linear_ucb(DiscountedLinearUcbParameters(), shape, Streams(0))
         assert type(policy._models) is kind
+
+
+def test_wide_models_continue_from_a_snapshot_of_models_that_add_up() -> None:
+    d, gamma = 12, 0.95
+    X, Y = unit_rows(30, d)
+    summed, wide = DiscountedModels(2, d, LAMBDA, gamma), WideDiscountedModels(2, d, LAMBDA, gamma)
+    for t in range(20):
+        summed.update(t % 2, X[t], float(Y[t]), t)
+    wide.restore(summed.snapshot())
+    for t in range(20, 30):
+        for models in (summed, wide):
+            models.update(t % 2, X[t], float(Y[t]), t)
+    for model in range(2):
+        assert worst(wide.predict(model, X[:4]), summed.predict(model, X[:4])) == 0.0
+    np.testing.assert_array_equal(wide.weights, summed.weights)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"decided": np.arange(3) + 5}, "after its latest"),
+        (
+            {"decided": np.arange(9), "rows": np.zeros((9, 5)), "rewards": np.zeros(9)},
+            "9 rounds of 5 numbers",
+        ),
+        ({"rewards": np.zeros(4)}, "rewards"),
+    ],
+)
+def test_wide_models_refuse_rounds_that_do_not_fit(wrong: dict[str, FloatArray], says: str) -> None:
+    X, Y = unit_rows(3, 5)
+    models = WideDiscountedModels(2, 5, LAMBDA, 0.9)
+    for t in range(3):
+        models.update(0, X[t], float(Y[t]), t)
+    saved, before = models.snapshot(), models.predict(0, X)
+    with pytest.raises(SnapshotError, match=says):
+        models.restore({**saved, "models": [{**saved["models"][0], **wrong}, saved["models"][1]]})
+    with pytest.raises(SnapshotError, match="1 linear models, expected 2"):
+        models.restore({**saved, "models": saved["models"][:1]})
+    assert worst(models.predict(0, X), before) == 0.0

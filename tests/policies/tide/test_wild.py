@@ -113,3 +113,110 @@ def test_bounds_are_those_of_the_median_and_of_the_place_that_numpy_finds(kind: 
         place = n - 2 - int(0.01 * n)
         farthest = 3 * float(np.partition(np.abs(rewards - middle), place)[place])
         assert bounds(rewards, 0.01) == (middle - farthest, middle + farthest)
+
+
+def careful(rewards: list[float], recent: int = 1024) -> WildRewards:
+    wild = WildRewards(0.01, 2, careful=True, recent=recent)
+    for reward in rewards:
+        wild.takes(0, reward)
+    return wild
+
+
+def test_more_wild_rewards_than_their_share_are_set_aside_when_chance_may_have_brought_them() -> None:
+    """Eight of 568 are more than one in a hundred."""
+    rewards = ordinary(560)
+    for i in range(8):
+        rewards.insert(70 * (i + 1), 20.0 + 3 * i)
+    by_share, by_chance = taught(rewards), careful(rewards)
+    assert by_share.takes(0, -9.0)
+    assert not by_chance.takes(0, -9.0)
+    assert by_chance.aside == 9
+    low, high = bounds(
+        np.array(rewards), 0.01, 3.0, 2.0
+    )  # 5.68 + 2 sqrt(5.68) = 10.4 of them, and the farthest
+    inner = np.sort(np.abs(np.array(rewards) - np.median(rewards)))[568 - 2 - 10]
+    assert (low, high) == pytest.approx((np.median(rewards) - 3 * inner, np.median(rewards) + 3 * inner))
+
+
+def test_two_wild_rewards_in_a_row_are_set_aside_when_they_are_not_alike() -> None:
+    for first, second, taken in (
+        (9.0, 9.4, True),
+        (9.0, 60.0, False),
+        (9.0, -9.0, False),
+        (-8.0, -12.0, True),
+    ):
+        wild = careful(ordinary(600))
+        assert not wild.takes(0, first)
+        assert wild.takes(0, second) is taken
+    assert taught(ordinary(600)).takes(0, 9.0) is False
+
+
+def test_rewards_are_varied_when_half_of_them_are_not_one_number() -> None:
+    assert careful(ordinary(40)).varied
+    assert not careful(ordinary(15)).varied  # no bounds yet
+    assert not careful([0.0] * 90 + ordinary(10) * 2).varied
+    assert not careful([0.0] * 60).varied
+    assert not taught(ordinary(40)).varied
+
+
+def test_careful_bounds_continue_from_a_snapshot() -> None:
+    first, second = careful(ordinary(200), recent=64), careful([], recent=64)
+    first.takes(1, 9.0)
+    second.restore(first.snapshot())
+    assert second.varied
+    assert [w.takes(1, 40.0) for w in (first, second)] == [False, False]
+    assert [w.takes(1, 41.0) for w in (first, second)] == [True, True]
+    assert "latest" not in taught(ordinary(20)).snapshot()
+    with pytest.raises(ValueError, match="latest"):
+        second.restore({**first.snapshot(), "latest": np.zeros(3)})
+
+
+def flipping(seed: int, version: int, share: float) -> tuple[float, int]:
+    world = WildRewardsParameters(n_arms=4, half_period=10, share=share)
+    problem = World(world, Streams(seed).child("problem"))
+    policy = build_policy(
+        ("tide", {"version": version, "without": ["network"]}), shape_of(problem), seed=seed
+    )
+    trial = play(problem, policy, 600)
+    return float(trial.regret[-1]), int(trial.diagnostics["set_aside"])
+
+
+def test_heavy_tails_cost_a_few_rounds_when_a_season_leads() -> None:
+    """A reward that is like others, and nothing like those of its arm and phase."""
+    costs = {}
+    for version in (12, 13):
+        wild, usual = (
+            [flipping(s, version, 0.02) for s in (1, 2, 3)],
+            [flipping(s, version, 0.0) for s in (1, 2, 3)],
+        )
+        costs[version] = sum(w[0] - u[0] for w, u in zip(wild, usual, strict=True)) / 3
+        assert sum(u[1] for u in usual) == 0
+        assert (sum(w[1] for w in wild) > 12) == (version == 13)
+    assert costs[13] < 0.4 * costs[12]
+
+
+def learnt(rewards: list[float], odd: float, version: int = 13) -> int:
+    """How many are set aside of rewards of one arm and, of the other, two that are alike and odd."""
+    tide = Tide(TideParameters(version=version, without=FEW), ProblemShape(2), Streams(2))
+    for t, reward in enumerate(rewards):
+        tide.choose(Context())
+        tide.learn(Event(Context(), t % 2, reward + t % 2, decided=t))
+        while tide.upkeep():
+            pass
+    for t in (len(rewards), len(rewards) + 1):
+        tide.choose(Context())
+        tide.learn(Event(Context(), 1, odd, decided=t))
+        while tide.upkeep():
+            pass
+    return int(tide.diagnostics()["set_aside"])
+
+
+def test_reward_that_is_usual_for_another_arm_is_set_aside_once_and_then_learnt() -> None:
+    noise = [0.02 * r for r in ordinary(200)]
+    assert learnt(noise, 0.02) == 1
+    assert learnt(noise, 0.02, version=12) == 0
+    assert learnt(noise, 1.02) == 0
+
+
+def test_every_reward_is_learnt_when_most_are_one_number() -> None:
+    assert learnt([0.0, -1.0] * 100, 5.0) == 0

@@ -81,7 +81,7 @@ class WildRewards:
     def _alike(self, arm: int, reward: float) -> bool:
         """Whether a reward beyond the bounds is no farther from the arm's latest than that lies from the middle."""
         middle, before = 0.5 * (self.low + self.high), self._latest[arm]
-        return not self._careful or abs(reward - before) <= abs(before - middle)
+        return not self._careful or bool(abs(reward - before) <= abs(before - middle))
 
     def judges_the_first(self) -> bool:
         """True once, as soon as there are bounds for the rewards that came before there were any."""
