@@ -65,8 +65,9 @@ _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
 _VOICES = 16
 """Hypotheses, drawn by weight, whose means are averaged where there are observations, from version 10 on."""
 
-_EXPECTED, _LEADS = 256, math.log(0.5)
-"""Rewards among which one is nothing like what was expected, and the log weight from which on a hypothesis leads."""
+_EXPECTED, _ODD, _LEADS = 256, 2.0, math.log(0.5)
+"""Rewards among which one is nothing like what was expected, how many times as far off as nearly all others (fewer than
+of rewards themselves, since one that is taken looks like a change), and the log weight from which on one leads."""
 
 _SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970 when it is put into words."""
@@ -157,6 +158,7 @@ class Tide:
         self._odd = WildRewards(
             parameters.wildness() if careful and layout.context_dim == 1 else 0.0,
             shape.n_arms,
+            beyond=_ODD,
             careful=True,
             recent=_EXPECTED,
         )
