@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
@@ -151,6 +153,15 @@ def test_two_wild_rewards_in_a_row_are_set_aside_when_they_are_not_alike() -> No
     assert taught(ordinary(600)).takes(0, 9.0) is False
 
 
+def test_usual_rewards_are_taken_when_all_others_are_still_nearer() -> None:
+    near = [0.1 * (r - 1) for r in ordinary(100)]
+    for usual, taken in ((0.0, False), (2.0, True)):
+        wild = WildRewards(0.01, 1, careful=True, usual=usual)
+        assert all(wild.takes(0, reward) for reward in near)
+        assert wild.takes(0, 1.9) is taken
+        assert not wild.takes(0, -2.1)
+
+
 def test_rewards_are_varied_when_half_of_them_are_not_one_number() -> None:
     assert careful(ordinary(40)).varied
     assert not careful(ordinary(15)).varied  # no bounds yet
@@ -220,3 +231,47 @@ def test_reward_that_is_usual_for_another_arm_is_set_aside_once_and_then_learnt(
 
 def test_every_reward_is_learnt_when_most_are_one_number() -> None:
     assert learnt([0.0, -1.0] * 100, 5.0) == 0
+
+
+@pytest.mark.parametrize(
+    ("shape", "careful", "by_what_was_expected"),
+    [(ProblemShape(3), True, True), (ProblemShape(3, 2), False, False), (ProblemShape(3, 0, 2), True, False)],
+)
+def test_rewards_are_judged_by_what_was_expected_where_there_is_no_context(
+    shape: ProblemShape, careful: bool, by_what_was_expected: bool
+) -> None:
+    tide = Tide(TideParameters(version=13), shape, Streams(0))
+    assert tide._wild._careful is careful
+    assert bool(tide._odd.share) is by_what_was_expected
+    assert ("odd" in tide.snapshot()) is by_what_was_expected
+    older = Tide(TideParameters(version=12), shape, Streams(0))
+    assert not older._odd.share
+    assert not older._wild._careful
+
+
+def test_first_rewards_of_an_arm_are_learnt_however_far_from_those_of_others() -> None:
+    """Nothing is known of it, so anything may be expected."""
+    rng = np.random.default_rng(3)
+    tide = Tide(TideParameters(without=FEW), ProblemShape(3), Streams(2))
+    for t in range(202):
+        tide.choose(Context())
+        arm = 2 if t >= 200 else t % 2
+        tide.learn(Event(Context(), arm, float(rng.normal((0.0, 1.0, 1.8)[arm], 0.02)), decided=t))
+        while tide.upkeep():
+            pass
+    assert tide.diagnostics()["set_aside"] == 0
+
+
+def test_what_was_expected_is_remembered_when_restored() -> None:
+    tides = [Tide(TideParameters(without=FEW), ProblemShape(2), Streams(2)) for _ in range(2)]
+    for t, noise in enumerate(ordinary(120)):
+        tides[0].choose(Context())
+        tides[0].learn(Event(Context(), t % 2, 0.02 * noise + t % 2, decided=t))
+        while tides[0].upkeep():
+            pass
+    tides[1].restore(tides[0].snapshot())
+    for tide in tides:
+        assert math.isfinite(tide._odd.low)
+        tide.choose(Context())
+        tide.learn(Event(Context(), 1, 0.02, decided=120))
+        assert tide.diagnostics()["set_aside"] == 1

@@ -65,9 +65,10 @@ _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
 _VOICES = 16
 """Hypotheses, drawn by weight, whose means are averaged where there are observations, from version 10 on."""
 
-_EXPECTED, _ODD, _LEADS = 256, 2.0, math.log(0.5)
-"""Rewards among which one is nothing like what was expected, how many times as far off as nearly all others (fewer than
-of rewards themselves, since one that is taken looks like a change), and the log weight from which on one leads."""
+_EXPECTED, _ODD, _USUAL, _LEADS = 256, 2.0, 4.0, math.log(0.5)
+"""Rewards among which one is nothing like what was expected: how many times as far off as nearly all others (fewer than
+of rewards themselves, since one that is taken looks like a change), at least so many standard deviations of what was
+expected; and the log weight from which on a hypothesis leads."""
 
 _SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970 when it is put into words."""
@@ -161,6 +162,7 @@ class Tide:
             beyond=_ODD,
             careful=True,
             recent=_EXPECTED,
+            usual=_USUAL,
         )
         self._recent = RecentRounds(
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim

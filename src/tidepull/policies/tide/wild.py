@@ -35,12 +35,20 @@ _BY_CHANCE = 2.0
 
 
 class WildRewards:
-    """Bounds for rewards; `share` of them may be wild (0: all are taken): those `beyond` times as far out as others."""
+    """Bounds for rewards; `share` of them may be wild (0: all are taken): those `beyond` times as far out as others,
+    and never those from -`usual` to `usual`."""
 
     def __init__(
-        self, share: float, n_arms: int, *, beyond: float = 3.0, careful: bool = False, recent: int = _RECENT
+        self,
+        share: float,
+        n_arms: int,
+        *,
+        beyond: float = 3.0,
+        careful: bool = False,
+        recent: int = _RECENT,
+        usual: float = 0.0,
     ) -> None:
-        self.share = share
+        self.share, self._usual = share, usual
         self._times, self._careful = beyond, careful
         self.low, self.high = -math.inf, math.inf
         self.count = 0
@@ -75,7 +83,8 @@ class WildRewards:
         """Bounds anew."""
         recent = self._recent[: min(self.count, len(self._recent))]
         by_chance = _BY_CHANCE if self._careful else 0.0
-        self.low, self.high = bounds(recent, self.share, self._times, by_chance)
+        low, high = bounds(recent, self.share, self._times, by_chance)
+        self.low, self.high = (min(low, -self._usual), max(high, self._usual)) if self._usual else (low, high)
         self._varied = bool(np.ptp(np.quantile(recent, (0.25, 0.75)))) if self._careful else False
 
     def _alike(self, arm: int, reward: float) -> bool:
