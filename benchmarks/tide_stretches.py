@@ -40,6 +40,7 @@ TIDES: dict[str, dict[str, Any]] = {
     "tide 9": {"version": 9},
     "tide 10": {"version": 10},
     "tide 11": {"version": 11},
+    "tide 13": {"version": 13},
 }
 POLICIES = ("specialist", "glr", "random", *TIDES)
 RIGHT = ("published-local", "published-global", "one-arm", "all-arms", "returning", "wall-clock")
