@@ -234,16 +234,16 @@ def test_every_reward_is_learnt_when_most_are_one_number() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "careful", "by_what_was_expected"),
-    [(ProblemShape(3), True, True), (ProblemShape(3, 2), False, False), (ProblemShape(3, 0, 2), True, False)],
+    ("shape", "careful"),
+    [(ProblemShape(3), True), (ProblemShape(3, 2), False), (ProblemShape(3, 0, 2), False)],
 )
 def test_rewards_are_judged_by_what_was_expected_where_there_is_no_context(
-    shape: ProblemShape, careful: bool, by_what_was_expected: bool
+    shape: ProblemShape, careful: bool
 ) -> None:
     tide = Tide(TideParameters(version=13), shape, Streams(0))
     assert tide._wild._careful is careful
-    assert bool(tide._odd.share) is by_what_was_expected
-    assert ("odd" in tide.snapshot()) is by_what_was_expected
+    assert bool(tide._odd.share) is careful
+    assert ("odd" in tide.snapshot()) is careful
     older = Tide(TideParameters(version=12), shape, Streams(0))
     assert not older._odd.share
     assert not older._wild._careful

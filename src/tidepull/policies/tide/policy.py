@@ -149,7 +149,7 @@ class Tide:
             self._earnings = Earnings(
                 camps(kept, [len(of) for of in slots.of], len(self._filters), self._network is not None)
             )
-        careful = parameters.version >= 13 and not own
+        careful = parameters.version >= 13 and layout.context_dim == 1
         self._wild = WildRewards(
             parameters.wildness(),
             shape.n_arms,
@@ -157,7 +157,7 @@ class Tide:
             careful=careful,
         )
         self._odd = WildRewards(
-            parameters.wildness() if careful and layout.context_dim == 1 else 0.0,
+            parameters.wildness() if careful else 0.0,
             shape.n_arms,
             beyond=_ODD,
             careful=True,

@@ -7,7 +7,7 @@ chooses well are rare, too, and lie that far out). If the next one of its arm li
 accident but a change: it is taken, and all that follow until one lies within. So an absurd reward costs one round, and
 a change that goes beyond all that was seen lately costs one round an arm.
 
-`careful` (without observations, from version 13 on): by chance there may be more of them than their share n in a
+`careful` (without contexts, from version 13 on): by chance there may be more of them than their share n in a
 window, so two standard deviations 2 sqrt(n) are added to it; and the next one must also be *like* the first, no farther
 from it than that lies from m, because two absurd rewards in a row are no change.
 
