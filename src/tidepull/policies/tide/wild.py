@@ -8,8 +8,9 @@ accident but a change: it is taken, and all that follow until one lies within. S
 a change that goes beyond all that was seen lately costs one round an arm.
 
 `careful` (without contexts, from version 13 on): by chance there may be more of them than their share n in a
-window, so two standard deviations 2 sqrt(n) are added to it; and the next one must also be *like* the first, no farther
-from it than that lies from m, because two absurd rewards in a row are no change.
+window, so two standard deviations 2 sqrt(n) are added to it; and one that lies beyond is taken only if it is *like* the
+latest of any arm that did, whenever that came: no farther from it than q, or a fifth of how far that lies out. Two
+absurd rewards in a row are no change, and what is rare but always the same (a sale, a success) is learnt.
 
 The same rule serves what was expected (`Tide._is_expected`): a reward may be like others and still nothing like those
 of its arm and moment.
@@ -30,6 +31,8 @@ from tidepull.types import FloatArray, Snapshot
 TRUSTED = 16
 _RECENT = 1024
 _EVERY = 16
+_NEAR = 0.2
+"""How far from it, beside how far it lies out, a reward may lie that is like another."""
 _BY_CHANCE = 2.0
 """Standard deviations of the number of wild rewards in a window."""
 
@@ -56,7 +59,7 @@ class WildRewards:
         self._judged = not share  # whether the first rewards have been put onto the bounds
         self._recent = np.zeros(recent if share else 0)
         self._beyond = np.zeros(n_arms, bool)  # whether the latest reward of an arm lay beyond the bounds
-        self._latest = np.zeros(n_arms)  # ... and that reward
+        self._latest = math.nan  # `careful`: the latest of any arm that lay beyond
         self._varied = False
 
     @property
@@ -74,8 +77,12 @@ class WildRewards:
         if self.count >= TRUSTED and (self.count % _EVERY == 0 or not inside):
             self._look()
             inside = self.low <= reward <= self.high
-        taken = inside or (bool(self._beyond[arm]) and self._alike(arm, reward))
-        self._beyond[arm], self._latest[arm] = not inside, reward
+        if self._careful:
+            taken = inside or self._alike(reward)
+            self._latest = self._latest if inside else reward
+        else:
+            taken = inside or bool(self._beyond[arm])
+            self._beyond[arm] = not inside
         self.aside += not taken
         return taken
 
@@ -87,10 +94,10 @@ class WildRewards:
         self.low, self.high = (min(low, -self._usual), max(high, self._usual)) if self._usual else (low, high)
         self._varied = bool(np.ptp(np.quantile(recent, (0.25, 0.75)))) if self._careful else False
 
-    def _alike(self, arm: int, reward: float) -> bool:
-        """Whether a reward beyond the bounds is no farther from the arm's latest than that lies from the middle."""
-        middle, before = 0.5 * (self.low + self.high), self._latest[arm]
-        return not self._careful or bool(abs(reward - before) <= abs(before - middle))
+    def _alike(self, reward: float) -> bool:
+        """Whether a reward beyond the bounds is like the latest that lay beyond (not a number: there was none)."""
+        middle, usual = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low) / self._times
+        return abs(reward - self._latest) <= max(usual, _NEAR * abs(self._latest - middle))
 
     def judges_the_first(self) -> bool:
         """True once, as soon as there are bounds for the rewards that came before there were any."""
@@ -102,7 +109,8 @@ class WildRewards:
     def snapshot(self) -> Snapshot:
         """Recent rewards and the bounds."""
         bounded = [self.low, self.high] if math.isfinite(self.low) else None
-        careful = {"latest": self._latest.copy(), "varied": self._varied} if self._careful else {}
+        latest = None if math.isnan(self._latest) else self._latest
+        careful = {"latest": latest, "varied": self._varied} if self._careful else {}
         return {
             **careful,
             "recent": self._recent.copy(),
@@ -120,9 +128,9 @@ class WildRewards:
                 raise ValueError(f"wild rewards that do not fit in '{name}'")
             array[:] = snapshot[name]
         if self._careful:
-            if np.shape(snapshot["latest"]) != self._latest.shape:
-                raise ValueError("wild rewards that do not fit in 'latest'")
-            self._latest[:], self._varied = snapshot["latest"], bool(snapshot["varied"])
+            latest = snapshot["latest"]
+            self._latest = math.nan if latest is None else float(latest)
+            self._varied = bool(snapshot["varied"])
         self.count, self.aside = int(snapshot["count"]), int(snapshot["aside"])
         self._judged = bool(snapshot["judged"])
         low, high = snapshot["bounds"] or (-math.inf, math.inf)
