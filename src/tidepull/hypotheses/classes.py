@@ -15,7 +15,7 @@ from tidepull.hypotheses import centres
 from tidepull.hypotheses.calibration import BINS, KEPT
 from tidepull.hypotheses.centres import PAID, RIGHT, WRONG, Centres
 from tidepull.hypotheses.family import Family, Filter, Layout, Told, Window
-from tidepull.hypotheses.filters import misled
+from tidepull.hypotheses.filters import misled, require_fit
 from tidepull.hypotheses.held import Ready
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.slices import Pieces, ranges
@@ -114,12 +114,7 @@ class ClassFilter:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        for name in _LEARNT:
-            saved, array = snapshot[name], getattr(self.centres, name)
-            if not isinstance(saved, np.ndarray) or saved.shape != array.shape or saved.dtype != array.dtype:
-                raise ValueError(f"classes that do not fit in '{name}'")
-            if not np.isfinite(saved).all():
-                raise ValueError(f"classes that are not finite in '{name}'")
+        require_fit(_LEARNT, snapshot, self.centres)
         for name in ("rows", "number", "often", "bins"):
             if (snapshot[name] < 0).any():
                 raise ValueError(f"classes whose '{name}' is negative")

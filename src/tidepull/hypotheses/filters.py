@@ -77,17 +77,22 @@ def misled(layout: Layout) -> bool:
     return layout.context_dim > 1 and not layout.shared
 
 
-def checked_arrays(
-    names: tuple[str, ...], snapshot: Snapshot, arrays: object, places: dict[str, tuple[int, int]]
-) -> None:
-    """Put saved arrays into a tuple of arrays of the same names; what does not fit is refused first. `places` has the
-    least and the largest value of those that kernels use as an index."""
+def require_fit(names: tuple[str, ...], snapshot: Snapshot, arrays: object) -> None:
+    """Refuse saved arrays of another shape or kind than those of the same names, and numbers that are not finite."""
     for name in names:
         saved, array = snapshot[name], getattr(arrays, name)
         if not isinstance(saved, np.ndarray) or saved.shape != array.shape or saved.dtype != array.dtype:
             raise ValueError(f"a hypothesis with a hidden state that does not fit in '{name}'")
         if saved.dtype == np.float64 and not np.isfinite(saved).all():
             raise ValueError(f"a hypothesis with a hidden state that is not finite in '{name}'")
+
+
+def checked_arrays(
+    names: tuple[str, ...], snapshot: Snapshot, arrays: object, places: dict[str, tuple[int, int]]
+) -> None:
+    """Put saved arrays into a tuple of arrays of the same names; what does not fit is refused first. `places` has the
+    least and the largest value of those that kernels use as an index."""
+    require_fit(names, snapshot, arrays)
     for name, (least, most) in places.items():
         if ((snapshot[name] < least) | (snapshot[name] > most)).any():
             raise ValueError(f"a hypothesis with a hidden state that points nowhere in '{name}'")

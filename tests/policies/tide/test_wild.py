@@ -9,12 +9,13 @@ import pytest
 
 from tidepull.bench.trial import play
 from tidepull.building import build_policy, shape_of
+from tidepull.hypotheses.notes import Moment
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards, bounds
 from tidepull.problems.wild_rewards import WildRewards as World
 from tidepull.problems.wild_rewards import WildRewardsParameters
 from tidepull.seeds import Streams
-from tidepull.types import Context, Event, ProblemShape
+from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 FEW = ("network", "seasons", "last event", "last success", "turns", "fourier")
 
@@ -276,3 +277,25 @@ def test_what_was_expected_is_remembered_when_restored() -> None:
         tide.choose(Context())
         tide.learn(Event(Context(), 1, 0.02, decided=120))
         assert tide.diagnostics()["set_aside"] == 1
+
+
+def test_who_leads_is_told_of_last_rewards_in_its_own_units(monkeypatch: pytest.MonkeyPatch) -> None:
+    tide = Tide(TideParameters(without=("network",)), ProblemShape(2), Streams(2))
+    outlook, asked = tide._bank.outlook, []
+
+    def noted(m: int, moment: Moment, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        asked.append(moment.notes)
+        return outlook(m, moment, X)
+
+    monkeypatch.setattr(tide._bank, "outlook", noted)
+    for t, noise in enumerate(ordinary(120)):
+        tide.choose(Context())
+        wanted = tide._standard(tide._trail._rounds[t].moment).notes
+        units, count = tide._scale.units, len(asked)
+        tide.learn(Event(Context(), t % 2, 100 + 0.02 * noise + t % 2, decided=t))
+        if len(asked) > count:
+            assert units.centre > 50
+            np.testing.assert_array_equal(asked[-1], wanted)
+        while tide.upkeep():
+            pass
+    assert len(asked) > 50

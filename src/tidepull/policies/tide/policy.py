@@ -356,9 +356,11 @@ class Tide:
     def _is_expected(self, moment: Moment, arm: int, X: FloatArray, reward: float) -> bool:
         """Whether a reward is to be learnt beside what the leading hypothesis expected, without contexts; where none of
         the bank leads (as after a change), or half of all rewards are one number, each is."""
-        m, scale = int(np.argmax(self._mixture.log_weights)), self._scale
-        leads = m < self._bank.size and self._mixture.log_weights[m] > _LEADS
-        if not self._odd.share or scale.units.binary or not leads or not self._wild.varied:
+        scale = self._scale
+        if not self._odd.share or scale.units.binary or not self._wild.varied:
+            return True
+        m = int(np.argmax(self._mixture.log_weights))
+        if m >= self._bank.size or self._mixture.log_weights[m] <= _LEADS:
             return True
         means, leverages = self._bank.outlook(m, self._standard(moment), X)
         error = scale.standardise(reward) - float(means[arm])
