@@ -59,11 +59,11 @@ def on_disk(path: Path) -> int:
 def together(agent: Agent, contexts: list[dict[str, Any]], at: float, rng: np.random.Generator) -> None:
     """Decisions half a minute apart and their rewards, safe when all are done."""
     asked = [Request(context, at=at + 30.0 * n) for n, context in enumerate(contexts)]
-    for decision in agent.choose_ahead(asked):
-        agent.reward_ahead(decision.id, float(rng.random() < 0.3), at=at + 30.0 * len(asked))
+    for decision in agent.choose_ahead(asked)[0]:
+        _, seq = agent.reward_ahead(decision.id, float(rng.random() < 0.3), at=at + 30.0 * len(asked))
         while agent.work():
             pass
-    agent.commit()
+    agent.commit(seq)
 
 
 def run(path: Path, events: int, policy: str) -> Iterator[dict[str, Any]]:

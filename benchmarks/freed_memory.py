@@ -40,9 +40,9 @@ def measure(give_back: bool) -> None:
         ]
         for agent in agents * VISITS:
             contexts = [{"age": float(round(rng.gauss(40, 10)))} for _ in range(BATCH)]
-            for decision in agent.choose_ahead([Request(context) for context in contexts]):
-                agent.reward_ahead(decision.id, float(rng.random() < 0.3))
-            agent.commit()
+            for decision in agent.choose_ahead([Request(context) for context in contexts])[0]:
+                _, seq = agent.reward_ahead(decision.id, float(rng.random() < 0.3))
+            agent.commit(seq)
             while agent.slice():
                 pass
         before = megabytes()

@@ -60,7 +60,7 @@ def fill(path: Path, *, days: int = 28, a_day: int = 400, policy: Any = TIDE, se
                 paid_at, id, reward = heapq.heappop(clicks)
                 agent.reward_ahead(id, reward, at=paid_at)
             visitor = {"device": "phone" if rng.random() < 0.6 else "desktop"}
-            decision = agent.choose_ahead([Request(context=visitor, at=at)])[0]
+            (decision,), _ = agent.choose_ahead([Request(context=visitor, at=at)])
             liked = rng.random() < (0.35 if decision.arm == best(at, new_since) else 0.12)
             if rng.random() < 0.97:
                 heapq.heappush(clicks, (at + rng.exponential(400.0), decision.id, float(liked)))

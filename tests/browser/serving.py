@@ -30,7 +30,7 @@ def fill(path: Path, decisions: int, *, silent: int = 0, arms: tuple[str, ...] =
             at = start + n * QUARTER
             if n == decisions // 2:
                 agent.add("tea", at=at)
-            made = agent.choose_ahead([Request(at=at)])[0]
+            (made,), _ = agent.choose_ahead([Request(at=at)])
             if n < decisions - silent:
                 agent.reward_ahead(made.id, float(n % 3 == 0), at=at + 120)
         agent.save()

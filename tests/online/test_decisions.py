@@ -29,13 +29,11 @@ def remembered(agent: Agent) -> int:
 
 
 def test_waiting_decision_takes_less_than_a_kilobyte(agent: Agent) -> None:
-    agent.choose_ahead([Request()] * 200)
-    agent.commit()
+    agent.commit(agent.choose_ahead([Request()] * 200)[1])
     gc.collect()
     tracemalloc.start()
     try:
-        agent.choose_ahead([Request()] * 500)
-        agent.commit()
+        agent.commit(agent.choose_ahead([Request()] * 500)[1])
         gc.collect()
         each = tracemalloc.get_traced_memory()[0] / 500
     finally:
@@ -44,13 +42,13 @@ def test_waiting_decision_takes_less_than_a_kilobyte(agent: Agent) -> None:
 
 
 def test_rewarded_decision_leaves_memory_when_its_reward_is_on_disk(agent: Agent) -> None:
-    made = agent.choose_ahead([Request()] * 10)
-    agent.commit()
+    made, seq = agent.choose_ahead([Request()] * 10)
+    agent.commit(seq)
     for decision in made:
         agent.reward_ahead(decision.id, 1.0)
-    agent.choose_ahead([Request()])
+    _, seq = agent.choose_ahead([Request()])
     assert remembered(agent) == 11  # the rewards are not safe yet
-    agent.commit()
+    agent.commit(seq)
     agent.choose_ahead([Request()])
     assert remembered(agent) == 2
     assert not agent.reward(made[0].id, 1.0)  # it is known all the same
@@ -62,12 +60,12 @@ def test_oldest_decision_leaves_memory_when_there_are_too_many(
     agent: Agent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decisions, "REMEMBERED", 5)
-    made = agent.choose_ahead([Request(id=str(n)) for n in range(12)])
+    made, seq = agent.choose_ahead([Request(id=str(n)) for n in range(12)])
     assert remembered(agent) == 12  # none is on disk
-    agent.commit()
-    more = agent.choose_ahead([Request(id=str(n)) for n in range(30)])
+    agent.commit(seq)
+    more, seq = agent.choose_ahead([Request(id=str(n)) for n in range(30)])
     assert [one.id for one in more[:12]] == [one.id for one in made]
-    agent.commit()
+    agent.commit(seq)
     for n in range(30, 60):
         agent.choose(id=str(n))
     assert remembered(agent) <= 6
@@ -81,9 +79,10 @@ def test_reward_counts_once_when_it_comes_twice_before_a_commit(
 ) -> None:
     monkeypatch.setattr(decisions, "REMEMBERED", 2)
     first = agent.choose()
-    assert agent.reward_ahead(first.id, 1.0)
+    assert agent.reward_ahead(first.id, 1.0)[0]
     agent.choose_ahead([Request()] * 20)  # far more than are remembered
-    assert not agent.reward_ahead(first.id, 1.0)
-    agent.commit()
+    news, seq = agent.reward_ahead(first.id, 1.0)
+    assert not news
+    agent.commit(seq)
     rewards = [record for record in agent._desk.ledger.tail(0) if record.kind is Kind.REWARD]
     assert len(rewards) == 1

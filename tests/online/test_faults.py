@@ -35,11 +35,10 @@ def test_full_disk_loses_nothing_that_was_acknowledged_and_the_agent_goes_on_whe
     with Agent(path, **SHOP, upkeep="inline") as agent:
         serve(agent, 0, 40)
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-        size = Path(f"{path}-wal").stat().st_size
-        resource.setrlimit(resource.RLIMIT_FSIZE, (size, limits[1]))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
         try:
-            for _ in range(2):
-                with pytest.raises(LedgerError, match="cannot write to .*shop.db: the disk"):
+            for verb in ("write to", "open"):  # the second call finds the disk as it was
+                with pytest.raises(LedgerError, match=f"cannot {verb} .*shop.db: the disk"):
                     serve(agent, 40, 60)
         finally:
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
@@ -200,5 +199,4 @@ def test_agent_answers_questions_after_a_write_that_failed(
             with pytest.raises(LedgerError, match="disk is full"):
                 agent.choose(visit(1))
         assert str(agent.explain()).startswith("1 decision since")
-        agent.commit()
         assert agent.choose(visit(0), id="first") == first

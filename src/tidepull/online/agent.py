@@ -171,25 +171,29 @@ class Agent:
 
     # ---- for servers: many steps, one commit
 
-    def choose_ahead(self, asked: Sequence[Request]) -> list[Decision]:
-        """Make decisions that are safe only when `commit` has returned: nobody may be told of them before. If one
-        cannot be made, none is. A request whose id was used for another one is a `ConflictError`."""
+    def choose_ahead(self, asked: Sequence[Request]) -> tuple[list[Decision], int]:
+        """Make decisions that are safe only when `commit` has returned for the number that comes with them: nobody may
+        be told of them before. If one cannot be made, none is. A request whose id was used for another one is a
+        `ConflictError`."""
         with self._lock:
             self._ready()
-            return [self._shown(known) for known in self._desk.decide_all(asked)]
+            made = self._desk.decide_all(asked)
+            return [self._shown(known) for known in made], max((known.latest for known in made), default=0)
 
     def reward_ahead(
         self, id: str, reward: float, *, at: float | datetime | str | None = None, key: str | None = None
-    ) -> bool:
-        """Like `reward`, but safe only when `commit` has returned."""
-        return self._paid(id, reward, at, key)[1]
+    ) -> tuple[bool, int]:
+        """Like `reward`, but safe only when `commit` has returned for the number."""
+        seq, news = self._paid(id, reward, at, key)
+        return news, seq
 
-    def activate_ahead(self, id: str) -> bool:
+    def activate_ahead(self, id: str) -> tuple[bool, int]:
         """A decision that was asked for as deferred counts from now on; False if it does already. Safe only when
-        `commit` has returned."""
+        `commit` has returned for the number."""
         with self._lock:
             self._ready()
-            return self._desk.activate(id, self._desk.decisions.find(id))
+            known = self._desk.decisions.find(id)
+            return self._desk.activate(id, known), known.latest
 
     def chances(self, id: str) -> dict[str, float]:
         """The chance that every arm had which could be chosen in a decision, by label."""
@@ -197,9 +201,10 @@ class Agent:
             self._ready()
             return self._desk.chances(self._desk.decisions.find(id))
 
-    def commit(self) -> None:
-        """Return when everything so far is safe; any thread may call it while others take steps."""
-        self._desk.flush()
+    def commit(self, seq: int) -> None:
+        """Return when the step of that number is safe; a `LedgerError` if its commit failed, whoever has recovered
+        since. Any thread may call it while others take steps."""
+        self._desk.flush(seq)
 
     # ---- arms
 
@@ -348,7 +353,7 @@ class Agent:
         return self._learn_all(log.decisions())
 
     def _learn_all(self, rows: Iterable[Mapping[str, Any]]) -> int:
-        count = 0
+        count, steps = 0, list[int]()
         for row in rows:
             if not {"arm", "reward"} <= set(row):
                 continue
@@ -357,15 +362,20 @@ class Agent:
                 desk, value = self._desk, _checked(row["reward"])
                 asked = desk.asked(row.get("context"), None, None, row.get("at"))
                 asked = replace(asked, played=desk.mind.arms.place(row["arm"]), imported=True)
-                desk.pay(desk.decide(asked, None), value, asked.at)
+                steps.append(desk.pay(desk.decide(asked, None), value, asked.at).seq)
             count += 1
-            if count % 100 == 0:
-                desk.flush()
+            if len(steps) == 100:
+                self._commit_all(steps)
             if self._mode == "inline":
                 self._work_all()
-        self._desk.flush()
+        self._commit_all(steps)
         self._afterwards()
         return count
+
+    def _commit_all(self, steps: list[int]) -> None:
+        """The last one first: one commit does for all of them, and each is asked for its own."""
+        while steps:
+            self.commit(steps.pop())
 
     # ---- what is kept, and for how long
 

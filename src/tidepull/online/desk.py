@@ -57,18 +57,23 @@ class Desk:
         self._where = where
         self._next_due = -math.inf
         self._around = _Step(self)
-        self.unsure = False
+        self._broken = False
         self.recall()
 
     def recall(self) -> None:
         """Read the state from the ledger."""
-        self._latest = 0  # what was lost before is nobody's business any more
+        self._latest = 0  # all that is read from the ledger is safe
         self.mind: Mind = recalled(self.settings, self._salt, self.clock, self.ledger, self.erased())
         self.decisions = Decisions(self.ledger, self._salt)
         self._next_due = -math.inf
         saved = self.ledger.snapshots()
         self.saved = saved[0] if saved else 0
-        self.unsure = False
+        self._broken = False
+
+    @property
+    def unsure(self) -> bool:
+        """Whether a step or a commit failed, so that the state must be read from the ledger again."""
+        return self._broken or self.ledger.failed
 
     def sit_down(self) -> None:
         """Before anything else: be sure of the state."""
@@ -87,12 +92,13 @@ class Desk:
         return Mind(self.settings, self._salt, self.clock)
 
     def flush(self, seq: int | None = None) -> None:
-        """Return when a record (None: the last one that was made at this desk) is safe."""
-        try:
-            self.ledger.flush(self._latest if seq is None else seq)
-        except BaseException:
-            self.unsure = True
-            raise
+        """Return when a record is safe. None means all records since the state was read from the ledger; the caller
+        must have kept the agent's lock since `sit_down`, or another thread may have read it again in between."""
+        self.ledger.flush(self._latest if seq is None else seq)
+
+    def break_off(self) -> None:
+        """A step failed halfway: the state is not to be trusted."""
+        self._broken = True
 
     # ---- decisions
 
@@ -442,7 +448,7 @@ class _Step:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not issubclass(kind, InputError):
-            self._desk.unsure = True
+            self._desk.break_off()
 
 
 def _within(seq: int, spans: list[tuple[int, int]]) -> bool:

@@ -12,15 +12,17 @@ from tidepull.online.records import Kind, Record
 class Ledger(Protocol):
     """An append-only list of records, numbered from 1, with snapshots beside it.
 
-    `append` only hands a record over; it is safe once `flush` has returned for its number. What was not flushed when
-    the process died is gone, and nothing after a lost record is kept. One thread at a time appends; any may flush.
+    `append` only hands a record over; it is safe once `flush` has returned for its own number. What was not flushed
+    when the process died may be gone, and nothing after a lost record is kept. One thread at a time appends; any may
+    flush.
     """
 
     def append(self, record: Record) -> None:
         """Take a record, whose number must be `last` + 1."""
 
     def flush(self, seq: int) -> None:
-        """Return when record `seq` and all before it are safe; else a `LedgerError`, and nothing unsafe is kept."""
+        """Return when record `seq` is safe. If its write failed it is a `LedgerError`, now and later, whoever has
+        called `recover` since: the record may be there or not."""
 
     @property
     def last(self) -> int:
@@ -29,6 +31,10 @@ class Ledger(Protocol):
     @property
     def safe(self) -> int:
         """The number of the last record that is safe."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether a `flush` failed, and `recover` was not called since."""
 
     def decision(self, seq: int) -> Record | None:
         """The decision of that number."""
@@ -46,7 +52,7 @@ class Ledger(Protocol):
         """All records of one of the rare kinds, in order."""
 
     def recover(self) -> None:
-        """After a failed `flush`: forget what is not safe, and take records again."""
+        """After a failed `flush`: read from the store what is safe, and take records again."""
 
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot of the state after record `seq`; older ones are thinned out."""
@@ -120,6 +126,7 @@ class MemoryLedger:
         return self._last
 
     safe = last
+    failed = False
 
     def append(self, record: Record) -> None:
         """Take a record."""

@@ -91,6 +91,11 @@ class PostgresLedger:
         """The number of the last record that is on the server's disk."""
         return self._waiting.safe
 
+    @property
+    def failed(self) -> bool:
+        """Whether a write failed since the last recovery."""
+        return self._waiting.failed
+
     def append(self, record: Record) -> None:
         """Take a record."""
         self._waiting.append(record)

@@ -30,6 +30,10 @@ _MIGRATIONS: dict[int, str] = {}
 CACHE = 256
 """Kilobytes of pages that a connection keeps for itself."""
 
+PATIENCE = 10_000
+"""Milliseconds for which a connection waits for another program's lock."""
+
+_DISK_ERRORS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISUSE)
 _MARK = 0x7D1E  # SQLite's application_id: the file is an agent of tidepull
 _TABLES = """
 CREATE TABLE texts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -68,8 +72,11 @@ class SqliteLedger:
             raise
         self._reading = threading.Lock()
         self._contexts_from = 0  # no decision before it has a context any more
-        last = int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
-        self._waiting = Waiting(last, self._write, str(path))
+        self._disk_failed = False
+        self._waiting = Waiting(self._stored(), self._write, str(path))
+
+    def _stored(self) -> int:
+        return int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
 
     @property
     def last(self) -> int:
@@ -80,6 +87,11 @@ class SqliteLedger:
     def safe(self) -> int:
         """The number of the last record that is on disk."""
         return self._waiting.safe
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write failed since the last recovery."""
+        return self._waiting.failed
 
     def append(self, record: Record) -> None:
         """Take a record."""
@@ -94,14 +106,8 @@ class SqliteLedger:
             self._insert(waiting)
 
     def _insert(self, waiting: list[Record]) -> None:
-        try:
-            self._writer.execute("BEGIN IMMEDIATE")
+        with self._transaction():
             self._writer.executemany(_INSERT, [_row(record) for record in waiting])
-            self._writer.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                self._writer.execute("ROLLBACK")
-            raise
 
     def decision(self, seq: int) -> Record | None:
         """The decision of that number, if it is on disk."""
@@ -134,8 +140,16 @@ class SqliteLedger:
         return [_record(row) for row in rows]
 
     def recover(self) -> None:
-        """Take records again; the numbers of lost ones are not used a second time."""
-        self._waiting.recover()
+        """Take records again, after those that are in the file, which is opened anew if the disk has failed.
+
+        After a failed sync the system's cache may differ from the disk, and open connections trust the cache.
+        """
+        if self._disk_failed:
+            with self._waiting.lock, self._reading, self._explained("open"):
+                self._close_connections()
+                self._open()
+                self._contexts_from, self._disk_failed = 0, False
+        self._waiting.recover(self._stored())
 
     def drop_snapshots(self, after: int) -> None:
         """Without later ones."""
@@ -181,14 +195,17 @@ class SqliteLedger:
             if self._hold is not None and waiting is not None and not waiting.empty:
                 self.flush(waiting.last)
         finally:
-            for name in ("_reader", "_writer"):  # who closes last moves the log into the file
-                if (connection := getattr(self, name, None)) is not None:
-                    connection.close()
+            self._close_connections()
             if self._hold is not None:
                 self._hold.release()
 
+    def _close_connections(self) -> None:
+        for name in ("_reader", "_writer"):  # who closes last moves the log into the file
+            if hasattr(self, name):
+                with suppress(sqlite3.Error):
+                    getattr(self, name).close()
+
     def _open(self) -> None:
-        self._reader: sqlite3.Connection | None = None
         if self._read_only:
             _require_whole(self.path)
             self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
@@ -204,8 +221,21 @@ class SqliteLedger:
         self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute("PRAGMA wal_autocheckpoint = 4000")
         self._check(self._writer)
+        self._empty_log()
         self._migrate()
         self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
+
+    def _empty_log(self) -> None:
+        """Move all that is committed into the file and sync it.
+
+        A process whose sync failed may have left frames that are in the system's cache and not on the disk. Whatever
+        is written after them would be lost with them in a power cut.
+        """
+        self._writer.execute(
+            "PRAGMA busy_timeout = 1000"
+        )  # a program that reads the file keeps it from being emptied
+        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._writer.execute(f"PRAGMA busy_timeout = {PATIENCE}")
 
     def _create(self) -> None:
         """All tables or no file: who is killed in between leaves nothing that could be taken for an agent."""
@@ -279,17 +309,19 @@ class SqliteLedger:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        self._writer.execute("BEGIN IMMEDIATE")
         try:
+            self._writer.execute("BEGIN IMMEDIATE")
             yield
             self._writer.execute("COMMIT")
-        except BaseException:
+        except BaseException as error:
+            if isinstance(error, sqlite3.Error):
+                code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE)
+                self._disk_failed |= code & 0xFF in _DISK_ERRORS
             with suppress(sqlite3.Error):
                 self._writer.execute("ROLLBACK")
             raise
 
     def _all(self, query: str, *values: Any) -> list[Any]:
-        assert self._reader is not None
         with self._reading, self._explained("read"):
             return self._reader.execute(query.format(_COLUMNS), values).fetchall()
 
@@ -323,7 +355,9 @@ def _require_whole(path: Path) -> None:
 
 
 def _connect(uri: str) -> sqlite3.Connection:
-    connection = sqlite3.connect(uri, uri=True, isolation_level=None, check_same_thread=False, timeout=10.0)
+    connection = sqlite3.connect(
+        uri, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE / 1000
+    )
     # The system keeps the file's pages; a second copy would be 2 MB for each connection of every agent.
     connection.execute(f"PRAGMA cache_size = -{CACHE}")
     return connection
@@ -350,5 +384,6 @@ def _fix(error: Exception) -> str:
         "file is not a database": "it is not a database, or its beginning is damaged: restore a copy",
         "database disk image is malformed": "it is damaged: restore a copy, or try .recover of the sqlite3 shell",
         "database is locked": "another program has locked it: close that program",
+        "Cannot operate on a closed database": "it could not be opened again after its disk failed: check the disk",
     }
     return next((fix for sign, fix in fixes.items() if sign in text), text)

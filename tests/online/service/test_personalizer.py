@@ -372,7 +372,7 @@ def test_deferred_decision_that_nobody_saw_teaches_nothing() -> None:
 def test_deferred_decision_that_was_seen_gets_the_default_reward() -> None:
     agent, clock = deferring()
     defer(agent, "seen")
-    assert (agent.activate_ahead("seen"), agent.activate_ahead("seen")) == (True, False)
+    assert [agent.activate_ahead("seen")[0] for _ in range(2)] == [True, False]
     assert settled(agent, clock) == [0.0]
 
 
@@ -402,8 +402,9 @@ def test_deferral_survives_a_restart(tmp_path: Path) -> None:
         agent.reward("x", 1.0)
     with Agent(tmp_path / "a.db") as agent:
         assert agent.state().rewards == 0
-        assert agent.activate_ahead("x")
-        agent.commit()
+        news, seq = agent.activate_ahead("x")
+        assert news
+        agent.commit(seq)
     with Agent(tmp_path / "a.db") as agent:
         assert agent.state().rewards == 1
         assert agent.check().sound

@@ -109,7 +109,7 @@ def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
     taken: list[str] = []
     seen: dict[int, bool] = {}
 
-    def slow(self: Agent, id: str, *given: Any, **named: Any) -> bool:
+    def slow(self: Agent, id: str, *given: Any, **named: Any) -> tuple[bool, int]:
         time.sleep(0.003)
         taken.append(id)
         return real(self, id, *given, **named)

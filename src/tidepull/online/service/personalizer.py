@@ -93,9 +93,9 @@ class Personalizer:
             raise HttpError(422, "No action is left: all are in excludedActions, or retired.")
         context = context_of(asked.features) if _takes_features(hosted.agent) else None
         request = Request(context, among, None, None, asked.event, asked.deferred)
-        (decision,) = hosted.agent.choose_ahead([request])
+        (decision,), seq = hosted.agent.choose_ahead([request])
         chances = hosted.agent.chances(asked.event)
-        await hosted.turns.committed()
+        await hosted.turns.committed(seq)
         return hosted, decision.arm, ranking(list(asked.actions), chances, decision.arm)
 
     async def reward(
@@ -104,20 +104,20 @@ class Personalizer:
         """Take a reward; "news", or why it has no effect, as Personalizer has none for a second or late one."""
         hosted = await self._existing(hosting, forwarded)
         try:
-            news = hosted.agent.reward_ahead(event, value)
+            news, seq = hosted.agent.reward_ahead(event, value)
         except (ExpiredError, OtherRewardError) as error:
             return hosted, "late" if isinstance(error, ExpiredError) else "second"
-        await hosted.turns.committed()
+        await hosted.turns.committed(seq)
         return hosted, "news" if news else "second"
 
     async def activate(self, hosting: Hosting, event: str, *, forwarded: bool = False) -> Hosted:
         """What was shown counts; too late has no effect."""
         hosted = await self._existing(hosting, forwarded)
         try:
-            hosted.agent.activate_ahead(event)
+            _, seq = hosted.agent.activate_ahead(event)
         except ExpiredError:
             return hosted
-        await hosted.turns.committed()
+        await hosted.turns.committed(seq)
         return hosted
 
     async def _existing(self, hosting: Hosting, forwarded: bool) -> Hosted:

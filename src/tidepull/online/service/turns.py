@@ -1,7 +1,7 @@
 """One commit for everything that an agent decided in one turn of the event loop.
 
 Steps are taken on the loop. The first one of a turn asks for a commit at the end of it; all that were taken until then
-wait for that commit, and are answered after it. Nobody waits for company: the turn itself is the group.
+wait for that commit, and are answered after it, each by what became of its own record. There is no batching delay.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from concurrent.futures import Executor
+from contextlib import suppress
 
 from tidepull.online.agent import Agent
 from tidepull.online.service.metrics import Metrics
@@ -23,7 +24,7 @@ class Turns:
         self._executor = executor
         self._remote = remote
         self._loop = asyncio.get_running_loop()
-        self._waiting: list[asyncio.Future[None]] = []
+        self._waiting: list[tuple[int, asyncio.Future[None]]] = []
         self._committing = False
 
     @property
@@ -31,10 +32,10 @@ class Turns:
         """Whether nobody waits for a commit."""
         return not self._waiting and not self._committing
 
-    def committed(self) -> asyncio.Future[None]:
-        """Done when all steps so far are safe; a `LedgerError` if they cannot be made so."""
+    def committed(self, seq: int) -> asyncio.Future[None]:
+        """Done when the step of that number is safe; a `LedgerError` if it cannot be made so."""
         future: asyncio.Future[None] = self._loop.create_future()
-        self._waiting.append(future)
+        self._waiting.append((seq, future))
         if len(self._waiting) == 1 and not self._committing:
             self._loop.call_soon(self._commit)
         return future
@@ -48,35 +49,35 @@ class Turns:
             self._loop.create_task(self._commit_elsewhere(waiting))
             return
         started = time.perf_counter()
-        try:
-            self._agent.commit()
-        except Exception as error:
-            _fail(waiting, error)
-        else:
-            self._metrics.committed(time.perf_counter() - started, len(waiting))
-            _done(waiting)
+        with suppress(Exception):  # each waiter is told of its own step
+            self._agent.commit(_last(waiting))
+        self._tell(waiting, started)
 
-    async def _commit_elsewhere(self, waiting: list[asyncio.Future[None]]) -> None:
+    async def _commit_elsewhere(self, waiting: list[tuple[int, asyncio.Future[None]]]) -> None:
         started = time.perf_counter()
-        try:
-            await self._loop.run_in_executor(self._executor, self._agent.commit)
-        except Exception as error:
-            _fail(waiting, error)
-        else:
-            self._metrics.committed(time.perf_counter() - started, len(waiting))
-            _done(waiting)
+        with suppress(Exception):
+            await self._loop.run_in_executor(self._executor, self._agent.commit, _last(waiting))
+        self._tell(waiting, started)
         self._committing = False
         if self._waiting:
             self._commit()
 
+    def _tell(self, waiting: list[tuple[int, asyncio.Future[None]]], started: float) -> None:
+        """Each waiter hears of its own step, which is written or refused by now: nothing is waited for here."""
+        took, safe = time.perf_counter() - started, 0
+        for seq, future in waiting:
+            try:
+                self._agent.commit(seq)
+            except Exception as error:
+                if not future.done():
+                    future.set_exception(error)
+            else:
+                safe += 1
+                if not future.done():
+                    future.set_result(None)
+        if safe:
+            self._metrics.committed(took, safe)
 
-def _done(waiting: list[asyncio.Future[None]]) -> None:
-    for future in waiting:
-        if not future.done():
-            future.set_result(None)
 
-
-def _fail(waiting: list[asyncio.Future[None]], error: Exception) -> None:
-    for future in waiting:
-        if not future.done():
-            future.set_exception(error)
+def _last(waiting: list[tuple[int, asyncio.Future[None]]]) -> int:
+    return max(seq for seq, _ in waiting)

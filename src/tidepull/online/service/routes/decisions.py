@@ -15,8 +15,8 @@ async def choose(call: Call) -> DecisionMade:
     """Make a decision; it is safe when this returns."""
     request = _request(call.body, _key(call))
     hosted = await call.agent()
-    (decision,) = hosted.agent.choose_ahead([request])
-    await hosted.turns.committed()
+    (decision,), seq = hosted.agent.choose_ahead([request])
+    await hosted.turns.committed(seq)
     call.service.metrics.decided(call.name)
     call.service.taken(hosted)
     return _made(decision)
@@ -33,8 +33,8 @@ async def choose_batch(call: Call) -> DecisionsMade:
         raise HttpError(422, "In a batch every decision has its own `id`: leave the Idempotency-Key out.")
     requests = [_request(body, None) for body in bodies]
     hosted = await call.agent()
-    decisions = hosted.agent.choose_ahead(requests)
-    await hosted.turns.committed()
+    decisions, seq = hosted.agent.choose_ahead(requests)
+    await hosted.turns.committed(seq)
     call.service.metrics.decided(call.name, len(decisions))
     call.service.taken(hosted)
     return DecisionsMade(decisions=[_made(decision) for decision in decisions])

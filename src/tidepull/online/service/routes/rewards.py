@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable
 
-from tidepull.errors import InputError
+from tidepull.errors import InputError, StoreError, TidepullError
 from tidepull.online.service.auth import Scope
 from tidepull.online.service.hosting import Hosted
 from tidepull.online.service.messages import RewardAnswer, RewardBatch, RewardBody, RewardsTaken, RewardTaken
@@ -20,8 +21,8 @@ async def reward(call: Call) -> RewardTaken:
     """Take a reward; it is safe when this returns."""
     body: RewardBody = call.body
     hosted = await call.agent()
-    news = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key)
-    await hosted.turns.committed()
+    news, seq = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key)
+    await hosted.turns.committed(seq)
     call.service.metrics.rewarded(call.name, int(news))
     call.service.taken(hosted)
     return RewardTaken(id=body.id, news=news)
@@ -36,32 +37,47 @@ async def rewards(call: Call) -> RewardsTaken:
         )
     hosted = await call.agent()
     with hosted.in_use():
-        answers = await _all_taken(hosted, bodies)
-        await hosted.turns.committed()
+        steps = await _all_taken(hosted, bodies)
+        waits = [hosted.turns.committed(step[1]) if isinstance(step, tuple) else None for step in steps]
+        answers = [await _answered(*one) for one in zip(bodies, steps, waits, strict=True)]
     taken = sum(answer.status == 200 for answer in answers)
     call.service.metrics.rewarded(call.name, sum(answer.news for answer in answers))
     call.service.taken(hosted)
     return RewardsTaken(taken=taken, refused=len(answers) - taken, rewards=answers)
 
 
-async def _all_taken(hosted: Hosted, bodies: list[RewardBody]) -> list[RewardAnswer]:
-    answers, since = [], time.perf_counter()
+Step = tuple[bool, int] | TidepullError
+"""Whether a reward is news and the number of its record; or why it was refused."""
+
+
+async def _all_taken(hosted: Hosted, bodies: list[RewardBody]) -> list[Step]:
+    steps: list[Step] = []
+    since = time.perf_counter()
     for body in bodies:
         if time.perf_counter() - since > AT_ONCE:
             await asyncio.sleep(0)
             since = time.perf_counter()
-        answers.append(_taken(hosted, body))
-    return answers
+        try:
+            steps.append(hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key))
+        except InputError as error:
+            steps.append(error)
+        except StoreError as error:  # the ledger does not take the rest either
+            return steps + [error] * (len(bodies) - len(steps))
+    return steps
 
 
-def _taken(hosted: Hosted, body: RewardBody) -> RewardAnswer:
-    try:
-        news = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key)
-    except InputError as error:
-        problem = problem_of(error)
-        assert problem is not None
-        return RewardAnswer(id=body.id, status=problem.status, detail=problem.detail)
-    return RewardAnswer(id=body.id, status=200, news=news)
+async def _answered(body: RewardBody, step: Step, safe: Awaitable[None] | None) -> RewardAnswer:
+    """By what became of its own record: others of the batch may have been committed before or after it."""
+    if safe is not None:
+        try:
+            await safe
+        except StoreError as error:
+            step = error
+    if isinstance(step, tuple):
+        return RewardAnswer(id=body.id, status=200, news=step[0])
+    problem = problem_of(step)
+    assert problem is not None
+    return RewardAnswer(id=body.id, status=problem.status, detail=problem.detail)
 
 
 OPERATIONS = [
