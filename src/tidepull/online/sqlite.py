@@ -341,7 +341,7 @@ class SqliteLedger:
 
 
 def _require_whole(path: Path) -> None:
-    """A file that is shorter than its own first page says was cut off."""
+    """A file that is shorter than its own first page says was cut off, unless pages wait in the log to be moved."""
     with path.open("rb") as handle:
         head, size = handle.read(100), path.stat().st_size
     if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
@@ -350,7 +350,8 @@ def _require_whole(path: Path) -> None:
         )
     page = int.from_bytes(head[16:18], "big")
     pages = int.from_bytes(head[28:32], "big")
-    if size < (65536 if page == 1 else page) * pages:
+    log = path.with_name(path.name + "-wal")
+    if size < (65536 if page == 1 else page) * pages and not (log.is_file() and log.stat().st_size):
         raise LedgerError(f"{path} is damaged: its end is missing; restore a copy")
 
 
