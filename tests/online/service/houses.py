@@ -14,7 +14,7 @@ from tidepull.online.service.auth import Tokens, new_token, write_tokens
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits
 from tidepull.online.service.service import Service
-from tidepull.online.service.stores import Directory
+from tidepull.online.service.stores import Directory, SharedDatabase
 
 SHOP: dict[str, Any] = {
     "name": "shop",
@@ -26,10 +26,14 @@ SHOP: dict[str, Any] = {
 
 
 class House:
-    """A service in a directory; `ask` is one request, by default with a token that may do everything."""
+    """A service in a directory, or with agents in the database `db`; `ask` is one request, by default with a token
+    that may do everything."""
 
-    def __init__(self, root: Path, *, insecure: bool = False, limits: Limits | None = None) -> None:
+    def __init__(
+        self, root: Path, *, insecure: bool = False, limits: Limits | None = None, db: str | None = None
+    ) -> None:
         self.root = root
+        self.db = db
         self.limits = limits or Limits()
         self.tokens_file = root / "tokens.json"
         self.clear: dict[str, str] = {}
@@ -43,7 +47,8 @@ class House:
         tokens = Tokens(None if self.insecure else self.tokens_file)
         self._access = (self.root / "access.jsonl").open("a")
         journal = Journal(self._access, self.root / "audit.jsonl")
-        self.service = Service(Directory(self.root), tokens, self.limits, journal)
+        store = Directory(self.root) if self.db is None else SharedDatabase(self.db)
+        self.service = Service(store, tokens, self.limits, journal)
         self.app = make_app(self.service)
         self._runner.run(self.service.start())
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
