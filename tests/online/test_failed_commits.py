@@ -22,7 +22,7 @@ from tidepull.errors import LedgerError, OtherRewardError
 from tidepull.online.agent import Agent
 from tidepull.online.desk import Request
 from tidepull.online.postgres import PostgresLedger
-from tidepull.online.records import Kind
+from tidepull.online.records import Kind, Record
 from tidepull.online.service.routes import rewards as reward_routes
 from tidepull.online.sqlite import SqliteLedger
 
@@ -237,7 +237,7 @@ def test_a_step_before_a_failed_commit_is_refused_whoever_recovers(tmp_path: Pat
         assert isinstance(ledger, SqliteLedger)
         honest = ledger._insert
 
-        def failing(_: Any) -> None:
+        def failing(waiting: list[Record]) -> None:
             raise LedgerError("this commit fails")
 
         ledger._insert = failing  # type: ignore[method-assign]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from tidepull.online.shards import Shard
 
 T = TypeVar("T")
+_LOG = logging.getLogger("tidepull.serve")
 _NAME = re.compile(NAME)
 IDLE = 900.0
 """Seconds after which an agent that nobody asks is closed."""
@@ -204,7 +206,10 @@ class Hosting:
             await self._elsewhere(self._store.leave)
         for name in list(self._open):
             async with self._door(name):
-                await self._let_go(name)
+                try:
+                    await self._let_go(name)
+                except TidepullError as error:  # what was acknowledged is safe; only the snapshot is missing
+                    _LOG.warning("agent %s was closed without a snapshot: %s", name, error)
         await self._elsewhere(self._store.close)
         self.executor.shutdown(wait=True)
         self._aside.shutdown(wait=True)
