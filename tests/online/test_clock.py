@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from datetime import UTC, datetime
 from typing import Any
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import InputError, ParameterError
-from tidepull.online.clock import CALENDAR, HELD, Clock
+from tidepull.online.clock import CALENDAR, HELD, PROVED, Clock, Jump, SteadyTime
 
 
 @pytest.mark.parametrize(
@@ -43,10 +44,65 @@ def test_clock_refuses_a_zone_that_nobody_knows(zone: Any) -> None:
 
 
 def test_clock_is_held_when_it_goes_back_a_little_and_believed_when_it_goes_back_far() -> None:
-    clock = Clock(now=lambda: 1000.0)
-    assert clock.stamp(None, 1000.0 + HELD) == (1000.0 + HELD, 0.0)
-    assert clock.stamp(None, 1001.0 + HELD) == (1000.0, 1.0 + HELD)
-    assert clock.stamp(5.0, 1e6) == (5.0, 0.0)
+    read = [1000.0 + HELD, 1000.0, 1000.0 + HELD, 999.0]
+    clock = Clock(now=lambda: read.pop(0))
+    assert clock.stamp(-math.inf) == (1000.0 + HELD, 1000.0 + HELD, [])
+    assert clock.stamp(1000.0 + HELD) == (1000.0 + HELD, 1000.0, [])
+    clock.now()
+    assert clock.stamp(-math.inf)[2] == []  # 999 is a second less than what was read last
+    clock = Clock(now=iter([5000.0, 1000.0]).__next__)
+    clock.stamp(-math.inf)
+    assert clock.stamp(5000.0) == (1000.0, 1000.0, [Jump(-4000.0)])
+
+
+def test_a_record_in_the_future_is_found_and_moves_nothing() -> None:
+    assert Clock(now=lambda: 100.0).stamp(5000.0) == (100.0, 100.0, [Jump(-4900.0, "found")])
+
+
+class Hands:
+    """A wall clock and one that cannot jump."""
+
+    def __init__(self) -> None:
+        self.wall, self.steady = 1_000_000.0, 0.0
+        self.time = SteadyTime(lambda: self.wall, lambda: self.steady)
+
+    def go(self, seconds: float, jump: float = 0.0) -> float:
+        self.steady += seconds
+        self.wall += seconds + jump
+        return self.time()
+
+
+@pytest.mark.parametrize("jump", [86_400.0, -86_400.0])
+def test_a_jump_is_held_noted_once_and_believed_when_it_has_lasted(jump: float) -> None:
+    hands = Hands()
+    assert hands.go(10, jump) == 1_000_010.0
+    assert hands.go(PROVED - 1) == 1_000_009.0 + PROVED
+    assert hands.time.jumps() == [Jump(jump, "held")]
+    assert hands.go(1) == 1_000_010.0 + PROVED + jump
+    assert hands.time.jumps() == [Jump(jump)]
+    assert hands.go(5) == 1_000_015.0 + PROVED + jump
+    assert hands.time.jumps() == []
+
+
+def test_a_jump_that_is_taken_back_was_never_believed() -> None:
+    hands = Hands()
+    hands.go(1, 365 * 86_400.0)
+    assert hands.go(1, -365 * 86_400.0) == 1_000_002.0
+    assert hands.go(PROVED + 1) == 1_000_003.0 + PROVED
+    assert [jump.state for jump in hands.time.jumps()] == ["held"]
+
+
+def test_small_differences_are_followed() -> None:
+    hands = Hands()
+    assert hands.go(1, HELD - 1) == 1_000_000.0 + HELD
+    assert hands.go(1, -HELD + 1) == 1_000_002.0
+    assert hands.time.jumps() == []
+
+
+@pytest.mark.parametrize("jump", [Jump(90.0, "held"), Jump(-4000.25), Jump(-1.0, "found")])
+def test_a_jump_is_read_as_it_was_written(jump: Jump) -> None:
+    assert Jump.unpack(jump.pack()) == jump
+    assert Jump.unpack(b"the clock went back by 90 seconds") == Jump(-90.0, "found")
 
 
 def test_local_time_is_what_a_wall_clock_shows_in_summer_and_winter() -> None:

@@ -238,7 +238,7 @@ def test_a_step_before_a_failed_commit_is_refused_whoever_recovers(tmp_path: Pat
         honest = ledger._insert
 
         def failing(waiting: list[Record]) -> None:
-            raise LedgerError("this commit fails")
+            raise LedgerError(f"this commit of {len(waiting)} fails")
 
         ledger._insert = failing  # type: ignore[method-assign]
         with pytest.raises(LedgerError):
@@ -247,7 +247,7 @@ def test_a_step_before_a_failed_commit_is_refused_whoever_recovers(tmp_path: Pat
         agent.recover()
         third, after = agent.choose_ahead([Request(id="third")])
         agent.commit(after)
-        with pytest.raises(LedgerError, match="this commit fails"):
+        with pytest.raises(LedgerError, match="this commit of 2 fails"):
             agent.commit(seq)
         assert [row["id"] for row in agent.history("rows")] == ["third"]
         again = agent.choose(id="first")

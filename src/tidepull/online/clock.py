@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -16,14 +17,86 @@ from tidepull.errors import InputError, ParameterError
 LEAST, MOST = -62_135_596_800.0, 253_402_300_800.0
 """The years 1 to 9999, which is what calendars know."""
 
-HELD = 60.0
-"""A clock that goes back by no more than so many seconds is held where it was; one that goes further is believed."""
+HELD = 300.0
+"""Seconds by which clocks may differ. A clock that goes back by no more is held where it was."""
+
+PROVED = 600.0
+"""Seconds after which a jump of the machine's clock by more than `HELD` is believed."""
 
 CALENDAR = ("day sin", "day cos", "half day sin", "half day cos", "week sin", "week cos", "weekend")
 """What `Clock.calendar` says of a moment, for policies without a sense of time."""
 
 _DAY, _WEEK = 86_400.0, 604_800.0
 _FIRST_MONDAY = 4 * _DAY  # 5 January 1970
+
+
+class Jump(NamedTuple):
+    """A clock that jumped by so many seconds: `held` and not believed yet, `believed`, or `found` at a restart, when
+    nobody knows how long the pause was."""
+
+    seconds: float
+    state: Literal["held", "believed", "found"] = "believed"
+
+    def __str__(self) -> str:
+        if self.state == "found":
+            return f"the clock is {abs(self.seconds):.0f} seconds behind the latest record"
+        way = "ahead" if self.seconds > 0 else "back"
+        said = f"the clock went {way} by {abs(self.seconds):.0f} seconds"
+        return f"{said}, and is held" if self.state == "held" else said
+
+    def pack(self) -> bytes:
+        """As bytes."""
+        return json.dumps({"clock": round(self.seconds, 3), "state": self.state}).encode()
+
+    @classmethod
+    def unpack(cls, data: bytes) -> Jump:
+        """From bytes; notes before 0.3 are texts such as "the clock went back by 90 seconds"."""
+        try:
+            told = json.loads(data)
+            return cls(float(told["clock"]), told["state"])
+        except ValueError:
+            return cls(-float(data.rsplit(b" ", 2)[1]), "found")
+
+
+def elapsed() -> float:
+    """Seconds of a clock that cannot jump; one that counts while the machine sleeps, where there is one."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+
+
+class SteadyTime:
+    """A wall clock without its jumps: small differences are followed, a jump is held until it has lasted.
+
+    >>> wall, passed = [1000.0], [0.0]
+    >>> now = SteadyTime(lambda: wall[0], lambda: passed[0])
+    >>> wall[0], passed[0] = 999_000.0, 5.0
+    >>> now(), [str(jump) for jump in now.jumps()]
+    (1005.0, ['the clock went ahead by 997995 seconds, and is held'])
+    """
+
+    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = elapsed) -> None:
+        self._wall, self._steady = wall, steady
+        self._offset = wall() - steady()
+        self._since: float | None = None  # when the jump that is held was seen
+        self._jumps: list[Jump] = []
+
+    def __call__(self) -> float:
+        """The present moment."""
+        steady = self._steady()
+        ahead = self._wall() - steady - self._offset
+        if abs(ahead) <= HELD:
+            self._offset, self._since = self._offset + ahead, None
+        elif self._since is None:
+            self._since = steady
+            self._jumps.append(Jump(ahead, "held"))
+        elif steady - self._since >= PROVED:
+            self._offset, self._since = self._offset + ahead, None
+            self._jumps.append(Jump(ahead))
+        return steady + self._offset
+
+    def jumps(self) -> list[Jump]:
+        """Those that were seen since the last call."""
+        seen, self._jumps = self._jumps, []
+        return seen
 
 
 class Clock:
@@ -47,6 +120,7 @@ class Clock:
         self.zone = zone
         self._now = now
         self._utc = zone == "UTC"
+        self._last = -math.inf  # what was read last
 
     def now(self) -> float:
         """The present moment."""
@@ -69,19 +143,39 @@ class Clock:
             raise InputError(f"at must be seconds since 1970, a datetime or ISO text, got {at!r}")
         return float(at)
 
-    def stamp(self, at: Any, latest: float) -> tuple[float, float]:
-        """The moment of what happens now (`at`, or by the clock), given that of what happened last; and by how many
-        seconds the clock went back, where that is worth a note.
+    def stamp(self, latest: float) -> tuple[float, float, list[Jump]]:
+        """The moment that a record of now gets, given that of the latest one, which may have been told and not read
+        from this clock; the present moment; and jumps that are worth a note.
 
-        >>> Clock(now=lambda: 100.0).stamp(None, 130.0), Clock(now=lambda: 100.0).stamp(None, 5000.0)
-        ((130.0, 0.0), (100.0, 4900.0))
+        >>> Clock(now=lambda: 100.0).stamp(130.0)
+        (130.0, 100.0, [])
         """
-        if at is not None:
-            return self.read(at), 0.0
-        moment = self.now()
-        if moment >= latest:
-            return moment, 0.0
-        return (latest, 0.0) if latest - moment <= HELD else (moment, latest - moment)
+        now = self.now()
+        if isinstance(self._now, SteadyTime):
+            jumps = self._now.jumps()
+        else:
+            jumps = [Jump(now - self._last)] if now < self._last - HELD else []
+        self._last = now
+        behind = latest - now
+        if behind > HELD and not jumps:
+            jumps = [Jump(-behind, "found")]
+        return (latest if 0.0 < behind <= HELD else now), now, jumps
+
+    def read_near(self, at: Any, within: float | None) -> float:
+        """A moment that a caller gives for something that happens now: a few minutes ahead at most, and no further
+        back than rewards are waited for (None: any time)."""
+        moment, now = self.read(at), self.now()
+        if moment > now + HELD:
+            raise InputError(
+                f"at is {moment - now:,.0f} seconds ahead of the service's clock, and may be {HELD:g}: leave it out, "
+                "or use a token with the scope admin"
+            )
+        if within is not None and moment < now - within:
+            raise InputError(
+                f"at is {now - moment:,.0f} seconds ago, and rewards are waited for {within:g} seconds: leave it out, "
+                "or use a token with the scope admin"
+            )
+        return moment
 
     def datetime(self, at: float) -> datetime:
         """That moment in this zone."""

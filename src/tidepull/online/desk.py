@@ -8,23 +8,42 @@ from __future__ import annotations
 
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from hashlib import blake2b
-from typing import Any
+from itertools import islice
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tidepull import snapshots
 from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
-from tidepull.online.clock import Clock
+from tidepull.online.clock import Clock, Jump
 from tidepull.online.decisions import Decisions, Known
 from tidepull.online.guess import plain_context, require_same_kind
-from tidepull.online.ledger import Ledger
+from tidepull.online.ledger import PAGES, Ledger
 from tidepull.online.mind import Asked, Mind, recalled
 from tidepull.online.records import Kind, Record, pack_reward, unpack_reward
 from tidepull.online.settings import Settings
 from tidepull.types import Snapshot
+
+
+class Caller(Enum):
+    """Who says when something happens. Rewards that are waited for are lost if time passes too quickly, so what a
+    caller's `at` can do depends on who it is."""
+
+    PROCESS = "process"  # the program that has the agent: its `at` is the time, also for what waits
+    ADMIN = "admin"  # of a service: any `at`, but what waits is judged by the clock
+    CLIENT = "client"  # of a service: an `at` near the present
+
+
+class When(NamedTuple):
+    """The moment that a record gets, and the one by which it is judged whether a decision still waits."""
+
+    at: float
+    now: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +57,11 @@ class Request:
     at: float | str | None = None
     id: str | None = None
     deferred: bool = False
+    caller: Caller = Caller.PROCESS
 
+
+SETTLED_AT_ONCE = 2
+"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog always ebbs away."""
 
 _AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
 
@@ -55,7 +78,6 @@ class Desk:
         self.read_only = read_only
         self._salt = salt
         self._where = where
-        self._next_due = -math.inf
         self._around = _Step(self)
         self._broken = False
         self.recall()
@@ -65,7 +87,13 @@ class Desk:
         self._latest = 0  # all that is read from the ledger is safe
         self.mind: Mind = recalled(self.settings, self._salt, self.clock, self.ledger, self.erased())
         self.decisions = Decisions(self.ledger, self._salt)
+        self._overdue: deque[Record] = deque()  # the next decisions to settle, oldest first
         self._next_due = -math.inf
+        self._settling: float | None = (
+            None  # by which moment more decisions are overdue than a call has settled
+        )
+        notes = ((record.seq, Jump.unpack(record.body)) for record in self.ledger.of_kind(Kind.NOTE))
+        self._jumps = [(seq, jump.seconds) for seq, jump in notes if jump.state == "believed"]
         saved = self.ledger.snapshots()
         self.saved = saved[0] if saved else 0
         self._broken = False
@@ -102,8 +130,11 @@ class Desk:
 
     # ---- decisions
 
-    def asked(self, context: Any, arms: Any, subject: Any, at: Any) -> Asked:
-        """A decision to make, everything checked; nothing has changed yet."""
+    def asked(
+        self, context: Any, arms: Any, subject: Any, at: Any, caller: Caller = Caller.PROCESS
+    ) -> tuple[Asked, float]:
+        """A decision to make, everything checked, and by which moment it is judged what still waits; nothing has
+        changed yet."""
         learning = self.mind.learning
         schema = learning.coming_schema()
         if schema is not None:
@@ -115,12 +146,14 @@ class Desk:
         available = self.mind.arms.available(arms)
         if subject is not None and not isinstance(subject, str):
             raise InputError(f"subject must be text, got {subject!r}")
-        return Asked(cleaned, self._stamp(at), available, None if subject is None else self.hash(subject))
+        when = self._when(at, caller)
+        hashed = None if subject is None else self.hash(subject)
+        return Asked(cleaned, when.at, available, hashed), when.now
 
-    def decide(self, asked: Asked, name: str | None) -> Known:
+    def decide(self, asked: Asked, now: float, name: str | None) -> Known:
         """Make a decision."""
         with self._step():
-            self._pay_due(asked.at)
+            self._settle_overdue(now)
             choice = self.mind.decide(asked)
             text = _AS_JSON(asked.cleaned).encode()
             record = self._append(
@@ -133,7 +166,7 @@ class Desk:
     def decide_all(self, requests: Sequence[Request]) -> list[Known]:
         """Make decisions, all of them or none; the same id again, with the same request, is the same decision again."""
         by_id: dict[str, Request] = {}
-        prepared: list[Known | Asked] = []
+        prepared: list[Known | tuple[Asked, float]] = []
         for n, request in enumerate(requests):
             try:
                 if request.id is not None and by_id.setdefault(request.id, request) != request:
@@ -141,24 +174,24 @@ class Desk:
                 prepared.append(self._prepared(request))
             except InputError as error:
                 raise type(error)(f"decisions[{n}]: {error}") if len(requests) > 1 else error from None
-        self._require_fitting([one.cleaned for one in prepared if isinstance(one, Asked)])
+        self._require_fitting([one[0].cleaned for one in prepared if not isinstance(one, Known)])
         return [self._made(request, one) for request, one in zip(requests, prepared, strict=True)]
 
-    def _prepared(self, request: Request) -> Known | Asked:
+    def _prepared(self, request: Request) -> Known | tuple[Asked, float]:
         """A decision that was made already, or one to make."""
         known = None if request.id is None else self.decisions.named(request.id)
         if known is None:
-            return self.asked(request.context, request.arms, request.subject, request.at)
+            return self.asked(request.context, request.arms, request.subject, request.at, request.caller)
         self._require_same(request, known)
         return known
 
-    def _made(self, request: Request, prepared: Known | Asked) -> Known:
+    def _made(self, request: Request, prepared: Known | tuple[Asked, float]) -> Known:
         if isinstance(prepared, Known):
             return prepared
         again = None if request.id is None else self.decisions.named(request.id)
         if again is not None:
             return again
-        known = self.decide(prepared, request.id)
+        known = self.decide(*prepared, request.id)
         if request.deferred:
             with self._step():
                 self._append_about(known, Kind.DEFERRED, known.record.at)
@@ -216,27 +249,29 @@ class Desk:
 
     # ---- rewards
 
-    def reward(self, id: str, known: Known, value: float, at: Any, key: str | None) -> tuple[Record, bool]:
+    def reward(
+        self, id: str, known: Known, value: float, at: Any, key: str | None, caller: Caller = Caller.PROCESS
+    ) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
-        moment = self._stamp(at)
+        when = self._when(at, caller)
         if known.deferred:
-            return self._held(id, known, value, moment)
+            return self._held(id, known, value, when.at)
         key = (
             key if self.settings.again == "add" else None
         )  # elsewhere the value itself says whether it is news
         earlier = self._repeated(id, known, value, key)
         if earlier is not None:
             return earlier, False
-        self._require_in_time(id, known, moment)
-        return self.pay(known, value, moment, key), True
+        self._require_in_time(id, known, when.at)
+        return self.pay(known, value, when, key), True
 
-    def pay(self, known: Known, value: float, moment: float, key: str | None = None) -> Record:
+    def pay(self, known: Known, value: float, when: When, key: str | None = None) -> Record:
         """A reward that is new and in time."""
         with self._step():
-            self._pay_due(moment)
+            self._settle_overdue(when.now)
             if not self.settings.learns_when_due:
                 self.mind.learn(known.record.seq, known.choice, known.record.at, value)
-            record = self._append_about(known, Kind.REWARD, moment, pack_reward(value), key)
+            record = self._append_about(known, Kind.REWARD, when.at, pack_reward(value), key)
             known.paid = (*known.paid, record)
             if self.settings.again == "refuse":
                 self.decisions.done(known)
@@ -256,13 +291,13 @@ class Desk:
         """A deferred decision counts from now on, with the rewards that have come; False if it does already."""
         if not known.deferred:
             return False
-        moment = self._stamp(None)
-        self._require_in_time(id, known, moment)
+        when = self._when(None)
+        self._require_in_time(id, known, when.at)
         with self._step():
-            self._append_about(known, Kind.ACTIVATED, moment)
+            self._append_about(known, Kind.ACTIVATED, when.at)
             known.deferred = False
         for record in known.held:
-            self.pay(known, unpack_reward(record.body), moment)
+            self.pay(known, unpack_reward(record.body), when)
         return True
 
     def _repeated(self, id: str, known: Known, value: float, key: str | None) -> Record | None:
@@ -284,24 +319,45 @@ class Desk:
 
     def _require_in_time(self, id: str, known: Known, moment: float) -> None:
         within = self.settings.reward_within
-        if known.over or (within is not None and moment - known.record.at > within):
+        if known.over or (within is not None and moment > self._due(known.record)):
             raise ExpiredError(f"decision {id} has expired: its reward had to come within {within:g} seconds")
 
-    def _pay_due(self, now: float, most: int = 32) -> None:
+    def _due(self, record: Record) -> float:
+        """When the time for a decision's reward is over. A clock that jumped since has moved that moment as well."""
+        assert self.settings.reward_within is not None
+        jumped = sum(seconds for seq, seconds in self._jumps if seq > record.seq)
+        return record.at + jumped + self.settings.reward_within
+
+    def _settle_overdue(self, now: float, most: int = SETTLED_AT_ONCE) -> None:
         """Decisions whose time is over: their default reward, or what came in the meantime."""
-        within = self.settings.reward_within
-        if within is None or not self.settings.counts_missing or now < self._next_due:
+        if self.settings.reward_within is None or not self.settings.counts_missing or now < self._next_due:
             return
-        looked = 0
-        for record in self.ledger.tail(self.mind.due):
-            if record.kind is not Kind.DECISION:
-                continue
-            if record.at + within >= now or looked == most:
-                self._next_due = record.at + within
+        self._settling = None
+        for _ in range(most):
+            record = self._oldest_waiting()
+            self._next_due = math.inf if record is None else self._due(record)
+            if record is None or self._next_due >= now:
                 return
-            looked += 1
-            self._settle(self.decisions.loaded(record), now)
-        self._next_due = math.inf
+            self._settle(self.decisions.loaded(self._overdue.popleft()), now)
+        self._settling = now
+
+    def _oldest_waiting(self) -> Record | None:
+        """The oldest decision that is not settled."""
+        if not self._overdue:
+            decisions = (r for r in self.ledger.tail(self.mind.due) if r.kind is Kind.DECISION)
+            self._overdue.extend(islice(decisions, PAGES[1]))
+        return self._overdue[0] if self._overdue else None
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether there are decisions that are overdue and not settled."""
+        return self._settling is not None
+
+    def settle(self, most: int) -> None:
+        """Settle overdue decisions, those that calls left."""
+        if self._settling is not None:
+            with self._step():
+                self._settle_overdue(self._settling, most)
 
     def _settle(self, known: Known, now: float) -> None:
         seq = known.record.seq
@@ -399,12 +455,27 @@ class Desk:
         return cleaned
 
     def _stamp(self, at: Any) -> float:
-        moment, back = self.clock.stamp(at, self.mind.latest)
-        if back and not self.read_only:
-            with self._step():
-                self._append(Kind.NOTE, moment, body=f"the clock went back by {back:.0f} seconds".encode())
-                self.mind.latest = moment
-        return moment
+        return self._when(at).at
+
+    def _when(self, at: Any, caller: Caller = Caller.PROCESS) -> When:
+        if at is not None and caller is Caller.PROCESS:
+            moment = self.clock.read(at)
+            return When(moment, moment)
+        if at is not None and caller is Caller.CLIENT:
+            at = self.clock.read_near(at, self.settings.reward_within)
+        moment, now, jumps = self.clock.stamp(self.mind.latest)
+        if not self.read_only:
+            for jump in jumps:
+                self._note(moment, jump)
+        return When(moment if at is None else self.clock.read(at), now)
+
+    def _note(self, moment: float, jump: Jump) -> None:
+        with self._step():
+            record = self._append(Kind.NOTE, moment, body=jump.pack())
+            self.mind.latest = moment
+            if jump.state == "believed":
+                self._jumps.append((record.seq, jump.seconds))
+                self._next_due = -math.inf
 
     def _append(
         self,

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.online.alarms import alarms, drift
+from tidepull.online.clock import Jump
 from tidepull.online.explain import Report, beliefs_of, in_words
 from tidepull.online.ledger import Ledger
 from tidepull.online.lift import Lift, lift_of
@@ -134,5 +135,5 @@ def _said(record: Any) -> str:
         ]
         return f"arm '{change['label']}' {done}" + (f" to '{change['to']}'" if "to" in change else "")
     if record.kind is Kind.NOTE:
-        return str(record.body.decode())
+        return str(Jump.unpack(record.body))
     return {Kind.FREEZE: "frozen", Kind.UNFREEZE: "unfrozen"}.get(record.kind, "rolled back")

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tidepull.errors import HeldError, LedgerError, TidepullError
+from tidepull.online.clock import elapsed
 from tidepull.online.database import LOCKS, Connection, Database
 
 _LOG = logging.getLogger("tidepull")
@@ -99,6 +100,11 @@ class Leases:
         self._thread: threading.Thread | None = None
         self._changed = threading.Event()
         self._stop = False
+        self._offset = 0.0  # of the database's clock to one of this machine that cannot jump
+
+    def now(self) -> float:
+        """The present moment by the database's clock, as it was when a lease was last taken or renewed."""
+        return elapsed() + self._offset
 
     @classmethod
     def shared(cls, url: str) -> Self:
@@ -145,6 +151,7 @@ class Leases:
             if not held:
                 return []
             renewed = self._in_session(lambda session: _renewed(session, held))
+            self._offset = self._in_session(_offset)
             gone = [lease for lease in held if lease.id not in renewed]
             for lease in gone:
                 lease.lost = True
@@ -207,6 +214,7 @@ class Leases:
                 epoch, waits = self._in_session(lambda session: _try_to_take(session, lease))
                 if epoch is not None:
                     lease.epoch, lease.lost = epoch, False
+                    self._offset = self._in_session(_offset)
                     self._held[lease.agent] = lease
                     self._watch()
                     return
@@ -328,6 +336,13 @@ def _let_go(session: Connection, lease: Lease) -> None:
     if lease.locked:
         _unlock(session, lease.id)
         lease.locked = False
+
+
+def _offset(session: Connection) -> float:
+    """What the database's clock shows beyond one of this machine that cannot jump."""
+    row = session.execute("SELECT extract(epoch FROM clock_timestamp())::float8").fetchone()
+    assert row is not None
+    return float(row[0]) - elapsed()
 
 
 def _lock(session: Connection, id: int) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Mapping
 from typing import Protocol
@@ -81,6 +82,9 @@ class Ledger(Protocol):
 
     def faults(self) -> list[str]:
         """What is wrong with the store itself; none is good."""
+
+    def now(self) -> float:
+        """The present moment by the clock that all who write to the store share, in seconds since 1970."""
 
     def close(self) -> None:
         """Let go of everything; what was not flushed is flushed."""
@@ -224,6 +228,10 @@ class MemoryLedger:
     def faults(self) -> list[str]:
         """Memory has none."""
         return []
+
+    def now(self) -> float:
+        """By the machine's clock."""
+        return time.time()
 
     def close(self) -> None:
         """Nothing to let go of."""

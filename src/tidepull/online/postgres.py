@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -274,6 +275,10 @@ class PostgresLedger:
         return [
             f"{row[0]} is off in the server: a crash of its machine can lose or damage data." for row in rows
         ]
+
+    def now(self) -> float:
+        """By the server's clock, which all shards share."""
+        return self._leases.now() if self._lease is not None else time.time()
 
     def close(self) -> None:
         """Write what waits and let others have the agent."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sqlite3
 import threading
+import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -187,6 +188,10 @@ class SqliteLedger:
         """Keep texts."""
         with self._waiting.lock, self._explained("write to"), self._transaction():
             self._writer.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items()))
+
+    def now(self) -> float:
+        """By the machine's clock."""
+        return time.time()
 
     def close(self) -> None:
         """Write what waits, close the file and let others have it."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from tidepull.online.desk import Caller
 from tidepull.online.service.auth import Scope, Token
 from tidepull.online.service.problems import HttpError, sentence
 
@@ -34,6 +35,11 @@ class Call:
     query: Any = None
     forwarded: bool = False
     answered_by: str | None = None
+
+    @property
+    def caller(self) -> Caller:
+        """Who asks: an admin may say any time, others one near the present."""
+        return Caller.ADMIN if self.token.allows(Scope.ADMIN) else Caller.CLIENT
 
     async def agent(self) -> Hosted:
         """The agent that it is for; a 404 if there is none. Before this, nothing may be done."""

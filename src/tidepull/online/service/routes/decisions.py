@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidepull.online.answers import Decision
-from tidepull.online.desk import Request
+from tidepull.online.desk import Caller, Request
 from tidepull.online.service.auth import Scope
 from tidepull.online.service.limits import MOST_NAME
 from tidepull.online.service.messages import ChooseBatch, ChooseBody, DecisionMade, DecisionsMade
@@ -13,7 +13,7 @@ from tidepull.online.service.problems import HttpError
 
 async def choose(call: Call) -> DecisionMade:
     """Make a decision; it is safe when this returns."""
-    request = _request(call.body, _key(call))
+    request = _request(call.body, _key(call), call.caller)
     hosted = await call.agent()
     (decision,), seq = hosted.agent.choose_ahead([request])
     await hosted.turns.committed(seq)
@@ -31,7 +31,7 @@ async def choose_batch(call: Call) -> DecisionsMade:
         )
     if b"idempotency-key" in call.headers:
         raise HttpError(422, "In a batch every decision has its own `id`: leave the Idempotency-Key out.")
-    requests = [_request(body, None) for body in bodies]
+    requests = [_request(body, None, call.caller) for body in bodies]
     hosted = await call.agent()
     decisions, seq = hosted.agent.choose_ahead(requests)
     await hosted.turns.committed(seq)
@@ -52,8 +52,8 @@ def _key(call: Call) -> str | None:
     return key
 
 
-def _request(body: ChooseBody, key: str | None) -> Request:
-    return Request(body.context, body.arms, body.subject, body.at, key or body.id)
+def _request(body: ChooseBody, key: str | None, caller: Caller) -> Request:
+    return Request(body.context, body.arms, body.subject, body.at, key or body.id, caller=caller)
 
 
 def _made(decision: Decision) -> DecisionMade:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable
 
 from tidepull.errors import InputError, StoreError, TidepullError
+from tidepull.online.desk import Caller
 from tidepull.online.service.auth import Scope
 from tidepull.online.service.hosting import Hosted
 from tidepull.online.service.messages import RewardAnswer, RewardBatch, RewardBody, RewardsTaken, RewardTaken
@@ -21,7 +22,7 @@ async def reward(call: Call) -> RewardTaken:
     """Take a reward; it is safe when this returns."""
     body: RewardBody = call.body
     hosted = await call.agent()
-    news, seq = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key)
+    news, seq = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=call.caller)
     await hosted.turns.committed(seq)
     call.service.metrics.rewarded(call.name, int(news))
     call.service.taken(hosted)
@@ -37,7 +38,7 @@ async def rewards(call: Call) -> RewardsTaken:
         )
     hosted = await call.agent()
     with hosted.in_use():
-        steps = await _all_taken(hosted, bodies)
+        steps = await _all_taken(hosted, bodies, call.caller)
         waits = [hosted.turns.committed(step[1]) if isinstance(step, tuple) else None for step in steps]
         answers = [await _answered(*one) for one in zip(bodies, steps, waits, strict=True)]
     taken = sum(answer.status == 200 for answer in answers)
@@ -50,7 +51,7 @@ Step = tuple[bool, int] | TidepullError
 """Whether a reward is news and the number of its record; or why it was refused."""
 
 
-async def _all_taken(hosted: Hosted, bodies: list[RewardBody]) -> list[Step]:
+async def _all_taken(hosted: Hosted, bodies: list[RewardBody], caller: Caller) -> list[Step]:
     steps: list[Step] = []
     since = time.perf_counter()
     for body in bodies:
@@ -58,7 +59,9 @@ async def _all_taken(hosted: Hosted, bodies: list[RewardBody]) -> list[Step]:
             await asyncio.sleep(0)
             since = time.perf_counter()
         try:
-            steps.append(hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key))
+            steps.append(
+                hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=caller)
+            )
         except InputError as error:
             steps.append(error)
         except StoreError as error:  # the ledger does not take the rest either
