@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import os
 import resource
+import shutil
 import sqlite3
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.online.worlds import SHOP, START, serve, visit
-from tidepull.errors import LedgerError, WrongStoreError
+from tidepull import __version__
+from tidepull.errors import LedgerError, NewerStoreError, WrongStoreError
 from tidepull.online.agent import Agent
 from tidepull.online.sqlite import VERSION, SqliteLedger
 
@@ -150,7 +153,7 @@ def test_database_of_a_newer_version_is_named(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
     connection.close()
-    with pytest.raises(WrongStoreError, match="was written by a newer tidepull"):
+    with pytest.raises(WrongStoreError, match="was written by tidepull .*tables of version"):
         Agent(path)
 
 
@@ -200,3 +203,67 @@ def test_agent_answers_questions_after_a_write_that_failed(
                 agent.choose(visit(1))
         assert str(agent.explain()).startswith("1 decision since")
         assert agent.choose(visit(0), id="first") == first
+
+
+def wait_for(caplog: pytest.LogCaptureFixture, text: str, seconds: float = 1.0) -> None:
+    deadline = time.monotonic() + seconds
+    while text not in caplog.text:
+        assert time.monotonic() < deadline, f"{text!r} was not said within {seconds} seconds: {caplog.text}"
+        time.sleep(0.01)
+
+
+@pytest.mark.parametrize("ending", ["-wal", "-shm"])
+def test_log_that_is_deleted_is_noticed_within_a_second_and_nothing_is_lost(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, ending: str
+) -> None:
+    path = tmp_path / "shop.db"
+    with Agent(path, **SHOP, upkeep="manual") as agent:
+        serve(agent, 0, 30)
+        Path(f"{path}{ending}").unlink()
+        serve(agent, 30, 40)
+        wait_for(caplog, "was deleted while the agent is open")
+        serve(agent, 40, 50)
+        (tmp_path / "cut").mkdir()
+        for end in ("", "-wal"):  # as if the power had been cut now
+            shutil.copy(f"{path}{end}", tmp_path / "cut" / f"shop.db{end}")
+    with Agent(tmp_path / "cut" / "shop.db") as after:
+        assert after._desk.mind.decisions == 50
+        assert after.check().sound
+
+
+def test_file_that_is_moved_away_takes_nothing_until_it_is_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "shop.db"
+    with Agent(path, **SHOP, upkeep="manual") as agent:
+        serve(agent, 0, 30)
+        path.rename(tmp_path / "elsewhere")
+        wait_for(caplog, "was deleted or replaced while the agent is open")
+        for _ in range(2):
+            with pytest.raises(LedgerError, match=r"put it back, or close the agent"):
+                serve(agent, 30, 40)
+        (tmp_path / "elsewhere").rename(path)
+        assert serve(agent, 30, 60) == serve(twin(30), 30, 60)
+    with Agent(path) as agent:
+        assert agent._desk.mind.decisions == 60
+        assert agent.check().sound
+
+
+@pytest.mark.parametrize("read_only", [False, True])
+def test_agent_of_a_newer_release_is_refused_by_its_name(place: str, read_only: bool) -> None:
+    with Agent(place, **SHOP) as agent:
+        serve(agent, 0, 5)
+        agent._desk.ledger.write({"release": "99.1.0"})
+    with pytest.raises(
+        NewerStoreError, match=r"was written by tidepull 99\.1\.0, and this is .*: install tidepull 99"
+    ):
+        Agent(place, read_only=read_only)
+
+
+def test_agent_of_an_earlier_release_says_who_wrote_it_last(place: str) -> None:
+    with Agent(place, **SHOP) as agent:
+        agent._desk.ledger.write({"release": "0.1.0"})
+    with Agent(place, read_only=True) as agent:
+        assert agent._desk.ledger.read("release") == "0.1.0"
+    with Agent(place) as agent:
+        assert agent._desk.ledger.read("release") == __version__

@@ -340,9 +340,7 @@ def test_tables_of_another_version_are_migrated_or_named(
         newer.setattr(tables, "MIGRATIONS", {now: "ALTER TABLE tidepull_agents ADD COLUMN remark text"})
         with Agent(place, upkeep="inline") as agent:
             made += serve(agent, 10, 20)
-    with pytest.raises(
-        WrongStoreError, match=f"was written by a newer tidepull .tables of version {now + 1}"
-    ):
+    with pytest.raises(WrongStoreError, match=f"was written by tidepull .*tables of version {now + 1}"):
         Agent(place)
     assert made == serve(Agent.memory(**SHOP, upkeep="inline"), 0, 20)
 

@@ -106,7 +106,7 @@ class Agent:
         self._background = Background(self)
         ledger, self._where = ledger_at(path, read_only=read_only)
         try:
-            settings, salt = settings_in(ledger, given, self._where)
+            settings, salt = settings_in(ledger, given, self._where, read_only=read_only)
             clock = Clock(settings.zone, SteadyTime(ledger.now) if now is None else now)
             self._desk = Desk(ledger, settings, salt, clock, self._where, read_only=read_only)
         except BaseException:

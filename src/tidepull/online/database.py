@@ -12,7 +12,9 @@ from psycopg import errors
 from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
-from tidepull.errors import LedgerError, NewerStoreError, ParameterError, UnreachableError, WrongStoreError
+from tidepull import __version__
+from tidepull.errors import LedgerError, ParameterError, UnreachableError, WrongStoreError
+from tidepull.online import release
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 
@@ -141,9 +143,9 @@ class Database:
         if version is None or (version < VERSION and write):
             self._migrate()
         elif version > VERSION:
-            raise NewerStoreError(
-                f"{self.where} was written by a newer tidepull (tables of version {version}, this one knows "
-                f"{VERSION}): install that one"
+            named = self.rows("SELECT value FROM tidepull_meta WHERE key = %s", release.KEY)
+            raise release.newer_store(
+                self.where, named[0][0] if named else None, f" (tables of version {version})"
             )
 
     def _version(self) -> int | None:
@@ -166,13 +168,20 @@ class Database:
         there = connection.execute("SELECT to_regclass('tidepull_meta')::text").fetchone()
         if there is None or there[0] is None:
             connection.execute(_TABLES)
-            connection.execute("INSERT INTO tidepull_meta VALUES ('version', %s)", (str(VERSION),))
+            connection.execute(
+                "INSERT INTO tidepull_meta VALUES ('version', %s), (%s, %s)",
+                (str(VERSION), release.KEY, __version__),
+            )
             return
         found = connection.execute("SELECT value FROM tidepull_meta WHERE key = 'version'").fetchone()
         assert found is not None
         for old in range(int(found[0]), VERSION):
             connection.execute(MIGRATIONS[old].encode())
         connection.execute("UPDATE tidepull_meta SET value = %s WHERE key = 'version'", (str(VERSION),))
+        connection.execute(
+            "INSERT INTO tidepull_meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value",
+            (release.KEY, __version__),
+        )
 
     @contextmanager
     def explained(self, verb: str) -> Iterator[None]:

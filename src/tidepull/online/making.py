@@ -8,7 +8,9 @@ from datetime import timedelta
 from hashlib import blake2b
 from typing import Any
 
+from tidepull import __version__
 from tidepull.errors import ParameterError, WrongStoreError
+from tidepull.online import release
 from tidepull.online.arms import arms_of
 from tidepull.online.clock import Clock
 from tidepull.online.ledger import Ledger
@@ -18,17 +20,24 @@ from tidepull.policies import policies
 from tidepull.registry import Named
 
 
-def settings_in(ledger: Ledger, given: Mapping[str, Any], where: str) -> tuple[Settings, bytes]:
+def settings_in(
+    ledger: Ledger, given: Mapping[str, Any], where: str, *, read_only: bool = False
+) -> tuple[Settings, bytes]:
     """The settings and the salt of a ledger: written if it is new, else compared with what is given (None: not)."""
+    written_by = ledger.read(release.KEY)
+    if written_by is not None and release.is_newer(written_by):
+        raise release.newer_store(where, written_by)
     given = {name: value for name, value in given.items() if value is not None}
     text, salt = ledger.read("settings"), ledger.read("salt")
     if text is None or salt is None:
         settings = made(given, where)
         salt = _salt(settings.seed, given).hex()
-        ledger.write({"settings": settings.text(), "salt": salt})
+        ledger.write({"settings": settings.text(), "salt": salt, release.KEY: __version__})
     else:
         settings = Settings.read(text)
         _require_same(settings, given, where)
+        if written_by != __version__ and not read_only:
+            ledger.write({release.KEY: __version__})
     return settings, bytes.fromhex(salt)
 
 

@@ -5,6 +5,7 @@ Records wait in a list until a thread needs one of them to be safe (`waiting.py`
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import threading
 import time
@@ -15,12 +16,14 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from tidepull.errors import LedgerError, NewerStoreError, WrongStoreError
+from tidepull.errors import LedgerError, WrongStoreError
 from tidepull.files import temporary_name
+from tidepull.online import release
 from tidepull.online.holding import Hold
 from tidepull.online.ledger import PAGES, thinned
 from tidepull.online.records import Kind, Record
 from tidepull.online.waiting import Waiting
+from tidepull.online.watching import WATCH, identity
 
 VERSION = 1
 """Version of the tables; raised with a step in `_MIGRATIONS` when they change."""
@@ -31,10 +34,13 @@ _MIGRATIONS: dict[int, str] = {}
 CACHE = 256
 """Kilobytes of pages that a connection keeps for itself."""
 
+_FILES = ("", "-wal", "-shm")
+
 PATIENCE = 10_000
 """Milliseconds for which a connection waits for another program's lock."""
 
 _DISK_ERRORS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISUSE)
+_LOG = logging.getLogger("tidepull")
 _MARK = 0x7D1E  # SQLite's application_id: the file is an agent of tidepull
 _TABLES = """
 CREATE TABLE texts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
@@ -57,6 +63,8 @@ class SqliteLedger:
         self.path = path
         self._read_only = read_only
         self._hold: Hold | None = None
+        self._reading = threading.Lock()
+        self._closed = False
         if read_only and not path.is_file():
             raise WrongStoreError(f"there is no agent at {path}")
         if not read_only:
@@ -71,10 +79,11 @@ class SqliteLedger:
         except BaseException:
             self.close()
             raise
-        self._reading = threading.Lock()
         self._contexts_from = 0  # no decision before it has a context any more
         self._disk_failed = False
         self._waiting = Waiting(self._stored(), self._write, str(path))
+        if not read_only:
+            WATCH.add(self)
 
     def _stored(self) -> int:
         return int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
@@ -147,6 +156,10 @@ class SqliteLedger:
         """
         if self._disk_failed:
             with self._waiting.lock, self._reading, self._explained("open"):
+                if identity(self.path) != self._files[0]:
+                    raise LedgerError(
+                        f"{self.path} is not the file that was opened: put it back, or close the agent"
+                    )
                 self._close_connections()
                 self._open()
                 self._contexts_from, self._disk_failed = 0, False
@@ -200,6 +213,8 @@ class SqliteLedger:
             if self._hold is not None and waiting is not None and not waiting.empty:
                 self.flush(waiting.last)
         finally:
+            self._closed = True
+            WATCH.remove(self)
             self._close_connections()
             if self._hold is not None:
                 self._hold.release()
@@ -229,6 +244,43 @@ class SqliteLedger:
         self._empty_log()
         self._migrate()
         self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
+        self._reader.execute("SELECT 1 FROM records LIMIT 1").fetchall()  # now the log is there
+        self._files = self._identities()
+
+    def _identities(self) -> list[tuple[int, int] | None]:
+        """What the names of the file, its log and its index stand for now."""
+        return [identity(Path(f"{self.path}{ending}")) for ending in _FILES]
+
+    def inspect(self) -> None:
+        """Notice files that were deleted or replaced while they are open.
+
+        What is in a deleted log is still there for the open connection: it is moved into the file, and a new log is
+        begun. A file that is gone takes nothing more until it is back.
+        """
+        if self._waiting.failed or self._identities() == self._files:
+            return
+        with self._waiting.lock, self._reading:
+            there = self._identities()
+            if there == self._files or self._closed:
+                return
+            if there[0] != self._files[0]:
+                error = LedgerError(
+                    f"{self.path} was deleted or replaced while the agent is open: put it back, or close the agent; "
+                    "nothing is taken until then"
+                )
+                self._waiting.refuse(self._waiting.safe, error)
+                self._disk_failed = True
+                _LOG.error("%s", error)
+                return
+            (busy, *_) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                self._close_connections()
+                self._open()
+                _LOG.error(
+                    "the log of %s (-wal or -shm) was deleted while the agent is open; all that was acknowledged was "
+                    "moved into the file, and nothing is lost: these files must never be deleted",
+                    self.path,
+                )
 
     def _empty_log(self) -> None:
         """Move all that is committed into the file and sync it.
@@ -299,10 +351,12 @@ class SqliteLedger:
             raise WrongStoreError(f"{self.path} is a database, but not of an agent: choose another path")
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
-            raise NewerStoreError(
-                f"{self.path} was written by a newer tidepull (tables of version {version}, this one knows {VERSION}): "
-                "install that one"
-            )
+            named = None
+            with suppress(sqlite3.Error):
+                (named,) = connection.execute(
+                    "SELECT value FROM texts WHERE key = ?", (release.KEY,)
+                ).fetchone()
+            raise release.newer_store(str(self.path), named, f" (tables of version {version})")
 
     def _migrate(self) -> None:
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
