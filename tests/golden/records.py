@@ -1,4 +1,4 @@
-"""What the golden tests share: when bits must be equal, how records are kept and compared, and the one look inside `tide`."""
+"""What golden tests share: when bits must be equal, how records are kept and compared, the one look inside `tide`."""
 
 from __future__ import annotations
 
