@@ -32,7 +32,7 @@ from tidepull.errors import TidepullError
 NAME = "replay"
 START = 1_782_900_000.0
 HOUR = 3600.0
-VISITS, BETWEEN = 110, 600.0
+VISITS, BETWEEN = 84, 600.0
 """Visits of a shop, and seconds between two of them."""
 LATE = 3
 """Visits after which most rewards come."""
@@ -40,8 +40,13 @@ AFTERWARDS = 12
 """Decisions after an agent was opened again."""
 
 COLUMNS = ("kind", "at", "ref", "body", "context", "subject", "name")
-FIELDS: dict[str, Any] = {"device": ["phone", "desktop"], "age": float, "vip": bool}
-MORE = {"hour": fields.Cyclic(24), "basket": fields.Tags(), "city": fields.Category(private=True)}
+FIELDS: dict[str, Any] = {"device": ["phone", "desktop"], "age": float}
+MORE: dict[str, Any] = {
+    "vip": bool,
+    "hour": fields.Cyclic(24),
+    "basket": fields.Tags(),
+    "city": fields.Category(private=True),
+}
 SHOP: dict[str, Any] = {
     "arms": ["blue", "green", "red"],
     "context": {**FIELDS, **MORE},
@@ -80,7 +85,7 @@ def visit(n: int) -> dict[str, Any]:
 def worth(n: int, arm: str) -> float:
     """What a visit pays; the best arms by day are the worst by night."""
     chance = {"green": 0.8, "pink": 0.6, "blue": 0.4, "red": 0.3, "crimson": 0.3, "teal": 0.1}[arm]
-    by_day = n * BETWEEN / HOUR % 24 < 9
+    by_day = n * BETWEEN / HOUR % 24 < 7
     return float(np.random.default_rng([n, 1]).random() < (chance if by_day else 1 - chance))
 
 
@@ -96,18 +101,18 @@ def shop(agent: Agent, time: Time) -> Iterator[Any]:
     """A day of a shop: subjects, names, late, double, other, missing and expired rewards, and every change of arms."""
     made: list[Decision] = []
     changes: dict[int, Callable[[], Any]] = {
-        20: lambda: agent.add("pink"),
-        30: lambda: agent.rename("red", "crimson"),
-        40: lambda: agent.retire("green"),
-        48: lambda: agent.add("teal"),  # there is no room for a fifth arm
-        55: agent.freeze,
-        62: agent.unfreeze,
-        70: agent.save,
-        90: lambda: agent.rollback(made[80].id),
-        98: lambda: agent.add("green"),
-        99: lambda: agent.add("green"),
+        14: lambda: agent.add("pink"),
+        20: lambda: agent.rename("red", "crimson"),
+        26: lambda: agent.retire("green"),
+        32: lambda: agent.add("teal"),  # there is no room for a fifth arm
+        38: agent.freeze,
+        44: agent.unfreeze,
+        50: agent.save,
+        68: lambda: agent.rollback(made[60].id),
+        74: lambda: agent.add("green"),
+        75: lambda: agent.add("green"),
     }
-    late = {60: 14, 90: 70}  # the first one has expired
+    late = {52: 14, 60: 49}  # the first one has expired
     taken = agent.settings.context or {}
     for n in range(VISITS):
         time.now = START + BETWEEN * n

@@ -49,20 +49,20 @@ class Cell:
         return f"{self.policy} on {self.problem}{given}, {self.rounds} rounds{late}{way}"
 
 
-WORLDS = (
-    "stationary-bernoulli",
-    "flipping-gaussian",
-    "sinusoidal-bernoulli",
-    "circular-markov-chain",
-    "rotating-vector-32",
-    "flipping-digits",
-    "change-points-bernoulli",
-    "returning-regimes",
-)
+WORLDS = {
+    "stationary-bernoulli": ROUNDS,
+    "flipping-gaussian": ROUNDS,
+    "sinusoidal-bernoulli": ROUNDS,
+    "circular-markov-chain": ROUNDS,
+    "rotating-vector-32": ROUNDS,
+    "flipping-digits": FEW,
+    "change-points-bernoulli": ROUNDS,
+    "returning-regimes": ROUNDS,
+}
 OBSERVED = Cell("tide", "steady-contexts")
 VECTORS = Cell("tide", "stationary-vector", 3)
 TIDE = (
-    *(Cell("tide", problem, delay) for problem in WORLDS for delay in (0, 5)),
+    *(Cell("tide", problem, delay, rounds=rounds) for problem, rounds in WORLDS.items() for delay in (0, 5)),
     OBSERVED,
     VECTORS,
     Cell("tide", "flipping-vector", parameters={"dim": 100}),  # wide: more than 64 numbers
