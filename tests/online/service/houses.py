@@ -14,7 +14,7 @@ from tidepull.online.service.auth import Tokens, new_token, write_tokens
 from tidepull.online.service.journal import Journal
 from tidepull.online.service.limits import Limits
 from tidepull.online.service.service import Service
-from tidepull.online.service.stores import Directory, SharedDatabase
+from tidepull.online.service.stores import Directory, SharedDatabase, Store
 
 SHOP: dict[str, Any] = {
     "name": "shop",
@@ -47,12 +47,15 @@ class House:
         tokens = Tokens(None if self.insecure else self.tokens_file)
         self._access = (self.root / "access.jsonl").open("a")
         journal = Journal(self._access, self.root / "audit.jsonl")
-        store = Directory(self.root) if self.db is None else SharedDatabase(self.db)
-        self.service = Service(store, tokens, self.limits, journal)
+        self.service = Service(self.store(), tokens, self.limits, journal)
         self.app = make_app(self.service)
         self._runner.run(self.service.start())
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
+
+    def store(self) -> Store:
+        """Where agents are kept."""
+        return Directory(self.root) if self.db is None else SharedDatabase(self.db)
 
     def token(self, agents: str, *scopes: str, **given: Any) -> str:
         """A new token in clear."""
