@@ -17,7 +17,7 @@ from pathlib import Path
 
 from tests.online.test_kills import audit, kill_after, start, told
 from tests.online.worlds import SHOP, serve
-from tidepull.online.agent import Agent
+from tidepull.agent.agent import Agent
 
 OUT = Path(__file__).parents[1] / "results" / "agent_kills.csv"
 VISITS = 200

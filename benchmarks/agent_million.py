@@ -24,8 +24,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.agent_speed import CONTEXT, named, visits
-from tidepull.online.agent import Agent
-from tidepull.online.desk import Request
+from tidepull.agent.agent import Agent
+from tidepull.agent.desk import Request
 
 ROOT = Path(__file__).parents[1]
 BATCH = 100

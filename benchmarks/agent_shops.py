@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.agent_speed import named
-from tidepull.online.agent import Agent
+from tidepull.agent.agent import Agent
 from tidepull.types import FloatArray
 
 OUT = Path(__file__).parents[1] / "results"

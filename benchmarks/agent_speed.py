@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe
-from tidepull.online.agent import Agent
+from tidepull.agent.agent import Agent
 from tidepull.registry import Named
 
 OUT = Path(__file__).parents[1] / "results" / "agent_speed.csv"

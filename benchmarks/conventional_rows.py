@@ -23,13 +23,13 @@ import numpy as np
 import scipy
 
 import tidepull
-from tidepull.analysis.published import REGRET, Reported
-from tidepull.bench.running.executors import LocalProcesses
-from tidepull.bench.suites.spec import TrialSpec, canonical
-from tidepull.bench.trial import Trial
 from tidepull.building import build_problem, shape_of
+from tidepull.experiments.running.executors import LocalProcesses
+from tidepull.experiments.suites.spec import TrialSpec, canonical
+from tidepull.experiments.trial import Trial
 from tidepull.policies.variation import optimal_discount, optimal_window
 from tidepull.protocols import HasVariationBudget
+from tidepull.reporting.published import REGRET, Reported
 
 PAGE = Path(__file__).parents[1] / "docs" / "policies.md"
 BEGIN, END = "<!-- conventional-rows: begin -->", "<!-- conventional-rows: end -->"

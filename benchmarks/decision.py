@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull._internal.threads import one_blas_thread
 from tidepull.building import build_policy
 from tidepull.registry import Named
-from tidepull.threads import one_blas_thread
 from tidepull.types import Context, Event, ProblemShape
 
 ROUNDS, TRAIN_EVERY = 4096, 512

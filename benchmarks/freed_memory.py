@@ -25,9 +25,9 @@ def megabytes() -> float:
 
 
 def measure(give_back: bool) -> None:
-    from tidepull.online.agent import Agent
-    from tidepull.online.desk import Request
-    from tidepull.online.service.server import give_memory_back
+    from tidepull.agent.agent import Agent
+    from tidepull.agent.desk import Request
+    from tidepull.service.server import give_memory_back
 
     if give_back:
         give_memory_back()

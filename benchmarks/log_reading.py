@@ -66,7 +66,7 @@ def write(path: Path, kind: str, rows: int) -> None:
 def work_alone(path: Path, work: str) -> dict[str, Any]:
     """Seconds and peak memory of one piece of work in this process."""
     from tidepull import logs
-    from tidepull.report.log_page import render
+    from tidepull.reporting.log_page import render
 
     before = time.process_time()
     log = logs.read(path)

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tidepull.bench.attempt import Result
-from tidepull.bench.store.index import compact
-from tidepull.bench.store.plan import plan_of, write_plan
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import Suite, parse_suite
-from tidepull.bench.trial import Trial
-from tidepull.report.build import build_report
+from tidepull.experiments.attempt import Result
+from tidepull.experiments.store.index import compact
+from tidepull.experiments.store.plan import plan_of, write_plan
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.suite import Suite, parse_suite
+from tidepull.experiments.trial import Trial
+from tidepull.reporting.build import build_report
 
 PROBLEMS = ("flipping-gaussian", "flipping-bernoulli", "sinusoidal-bernoulli", "circular-markov-chain")
 SEEDS, ROUNDS = 5, 2048

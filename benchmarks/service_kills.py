@@ -29,8 +29,8 @@ from typing import Any, Protocol
 from benchmarks.machine import describe
 from benchmarks.regret_rows import ROOT, write_between
 from benchmarks.wire import Connection, request
-from tidepull.online.agent import Agent
-from tidepull.online.records import Choice, Kind, unpack_reward
+from tidepull.agent.agent import Agent
+from tidepull.agent.records import Choice, Kind, unpack_reward
 
 LEDGERS = ("sqlite", "postgres")
 

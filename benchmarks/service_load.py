@@ -88,7 +88,7 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
 
     import uvicorn
 
-    from tidepull.online.service.server import Impatient, Server
+    from tidepull.service.server import Impatient, Server
 
     spent = Spent()
     app = bare_app(Path(folder), spent) if bare else real_app(folder, spent)
@@ -116,10 +116,10 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
 
 def real_app(folder: str, spent: Spent) -> Any:
     """The service, with a watch on its parts."""
-    from tidepull.online.agent import Agent
-    from tidepull.online.service import app as door
-    from tidepull.online.service.operation import Operation
-    from tidepull.online.service.server import Choices, prepare
+    from tidepull.agent.agent import Agent
+    from tidepull.service import app as door
+    from tidepull.service.operation import Operation
+    from tidepull.service.server import Choices, prepare
 
     Agent.choose_ahead = spent.timed("deciding", Agent.choose_ahead)  # type: ignore[method-assign]
     Agent.reward_ahead = spent.timed("learning", Agent.reward_ahead)  # type: ignore[method-assign]
@@ -138,9 +138,9 @@ def bare_app(folder: Path, spent: Spent) -> Any:
     from starlette.responses import Response
     from starlette.routing import Route
 
-    from tidepull.online.records import Kind, Record
-    from tidepull.online.service.messages import ChooseBatch, ChooseBody, DecisionMade, DecisionsMade
-    from tidepull.online.sqlite import SqliteLedger
+    from tidepull.agent.records import Kind, Record
+    from tidepull.agent.sqlite import SqliteLedger
+    from tidepull.service.messages import ChooseBatch, ChooseBody, DecisionMade, DecisionsMade
 
     ledger = SqliteLedger(folder / "bare.db")
     one, many = msgspec.json.Decoder(ChooseBody), msgspec.json.Decoder(ChooseBatch)

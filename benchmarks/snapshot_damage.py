@@ -25,7 +25,7 @@ import numpy as np
 
 import tidepull
 from benchmarks import machine
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
 from tidepull.policies import policies

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 
 from benchmarks.regret_rows import ROOT, write_between
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.protocols import Policy
 from tidepull.types import Event

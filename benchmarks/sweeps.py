@@ -11,12 +11,12 @@ import time
 from pathlib import Path
 
 from benchmarks import machine
-from tidepull.bench.running.executors import LocalProcesses
-from tidepull.bench.running.runner import prepare, start, sweep
-from tidepull.bench.store.index import compact
-from tidepull.bench.store.rows import load_rows
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import Suite, parse_suite
+from tidepull.experiments.running.executors import LocalProcesses
+from tidepull.experiments.running.runner import prepare, start, sweep
+from tidepull.experiments.store.index import compact
+from tidepull.experiments.store.rows import load_rows
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.suite import Suite, parse_suite
 
 
 def suite(policy: str, problem: str, trials: int, horizon: int) -> Suite:

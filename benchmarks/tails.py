@@ -18,8 +18,8 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe
+from tidepull._internal.threads import one_blas_thread
 from tidepull.building import build_policy
-from tidepull.threads import one_blas_thread
 from tidepull.types import Context, Event, ProblemShape
 
 FIELDS = (

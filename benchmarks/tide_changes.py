@@ -25,11 +25,11 @@ from benchmarks.glr import GLRklUCB
 from benchmarks.regret_rows import write_between
 from benchmarks.specialists import KnowsStretches
 from benchmarks.world_trials import LAB, Book, Row, read_rows, same_settings, versioned
-from tidepull.bench.trial import run_trial
+from tidepull.experiments.trial import run_trial
 from tidepull.problems.arms import DriftingArms
 from tidepull.problems.rewards import BernoulliReward
 from tidepull.problems.stretches import ChangePointsParameters, Stretches, change_points_bernoulli
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 ROUNDS, FIRST, TRIALS = 5000, 67_000, 10
 PUBLISHED, DRAWN = ("published-local", "published-global"), ("one-arm", "all-arms")

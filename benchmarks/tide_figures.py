@@ -16,11 +16,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from tidepull.bench.trial import play
 from tidepull.building import build_policy, build_problem, shape_of
+from tidepull.experiments.trial import play
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.registry import Named
-from tidepull.report.colours import colour
+from tidepull.reporting.colours import colour
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -19,12 +19,12 @@ import numpy as np
 
 from benchmarks.machine import describe
 from benchmarks.tails import POLICIES, WORLDS
+from tidepull._internal.threads import one_blas_thread
 from tidepull.building import build_policy
 from tidepull.hypotheses import kernels
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.notes import columns
 from tidepull.policies.tide.policy import Tide
-from tidepull.threads import one_blas_thread
 from tidepull.types import Event
 
 POLICY = "tide"

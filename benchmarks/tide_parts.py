@@ -18,9 +18,9 @@ import numpy as np
 
 from benchmarks.machine import describe
 from benchmarks.tails import WORLDS
+from tidepull._internal.threads import one_blas_thread
 from tidepull.building import build_policy
 from tidepull.policies.tide.policy import Tide
-from tidepull.threads import one_blas_thread
 from tidepull.types import Event
 
 DRAWS = 32

@@ -50,8 +50,8 @@ from benchmarks.world_trials import (
     trial_of,
     versioned,
 )
+from tidepull._internal.extras import Package
 from tidepull.building import build_problem
-from tidepull.extras import Package
 from tidepull.problems.random_worlds import DRAWN, KINDS
 
 FIRST, ROUNDS = 64_000, 2048

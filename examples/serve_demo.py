@@ -20,7 +20,7 @@ import numpy as np
 
 import tidepull
 from examples.serve_shop import best, fill
-from tidepull.online.service.auth import new_token, write_tokens
+from tidepull.service.auth import new_token, write_tokens
 
 VISITS = 5.0
 """A second."""
@@ -39,7 +39,7 @@ def started(folder: Path, port: int) -> tuple[subprocess.Popen[str], str]:
     raise SystemExit("the service did not start")
 
 
-def visit(shop: "tidepull.online.client.RemoteAgent", rng: np.random.Generator) -> None:
+def visit(shop: "tidepull.agent.client.RemoteAgent", rng: np.random.Generator) -> None:
     """Somebody comes, sees a banner, and clicks on it or not."""
     device = "phone" if rng.random() < 0.6 else "desktop"
     decision = shop.choose({"device": device})

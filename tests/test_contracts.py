@@ -10,11 +10,11 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.errors import ParameterError, SnapshotError, UnknownIdError
 from tidepull.parameters import NoParameters, Parameters, describe, parameter
+from tidepull.random import Streams
 from tidepull.registry import Entry, Registry
-from tidepull.seeds import Streams
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from tidepull._internal.files import abandoned, replacing, temporary_name, write_whole
 from tidepull.errors import StoreError
-from tidepull.files import abandoned, replacing, temporary_name, write_whole
 
 
 def test_what_a_dead_process_left_is_found_on_machines_with_dots_in_their_names(
@@ -27,7 +27,7 @@ def test_a_real_write_limit_is_one_sentence(tmp_path: Path) -> None:
     script = (
         "import resource, signal, sys\n"
         "from pathlib import Path\n"
-        "from tidepull.files import write_whole\n"
+        "from tidepull._internal.files import write_whole\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))\n"
         f"write_whole(Path({str(tmp_path)!r}) / 'x', b'x' * 5000)\n"

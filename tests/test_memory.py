@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 import tidepull
-from tidepull import memory
+from tidepull._internal import memory
 from tidepull.errors import ParameterError
 
 

@@ -16,7 +16,7 @@ from types import ModuleType
 import pytest
 
 import tidepull
-from tidepull import deprecation
+from tidepull._internal import deprecation
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "reference").glob("*.md")))
@@ -84,7 +84,7 @@ def test_what_the_reference_describes_is_public_and_exists(path: str) -> None:
     if path in homes | modules:
         return
     owner = importlib.import_module(module)
-    if owner.__name__ == "tidepull.neighbours":
+    if owner.__name__ == "tidepull.integrations":
         assert name in NEIGHBOURS
     else:
         assert name in owner.__all__, f"{path} is not public"
@@ -131,11 +131,14 @@ def public_in(module: ModuleType) -> set[str]:
 
 
 def test_private_names_are_told_from_public_ones() -> None:
-    code = "import tidepull.bench\nfrom tidepull import logs, seeds\nfrom tidepull.logs import read\ntidepull.Agent"
+    code = (
+        "import tidepull.experiments\nfrom tidepull import logs, random\nfrom tidepull.logs import read\n"
+        "tidepull.Agent"
+    )
     assert {name: _is_public(name) for name in _asked_of_tidepull(code)} == {
-        "tidepull.bench": False,
+        "tidepull.experiments": False,
         "tidepull.logs": True,
-        "tidepull.seeds": False,
+        "tidepull.random": False,
         "tidepull.logs.read": True,
         "tidepull.Agent": True,
     }

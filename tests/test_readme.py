@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from tidepull.bench.suites.suite import load_suite
 from tidepull.cli import main
 from tidepull.cli.demo import POLICIES
+from tidepull.experiments.suites.suite import load_suite
 from tidepull.policies import policies
 from tidepull.problems import problems
 

@@ -12,10 +12,10 @@ from tests.touched import touched
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     for name, text in {
-        "tests/test_top.py": "import tidepull.files\n",
+        "tests/test_top.py": "import tidepull._internal.files\n",
         "tests/bench/test_trial.py": "",
-        "tests/bench/test_store.py": "from tidepull.bench import trial\n",
-        "tests/bench/test_other.py": "from tidepull.bench.trial import run_trial\n",
+        "tests/bench/test_store.py": "from tidepull.experiments import trial\n",
+        "tests/bench/test_other.py": "from tidepull.experiments.trial import run_trial\n",
         "tests/bench/test_else.py": "from tidepull import seeds\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
@@ -24,7 +24,7 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_touched_finds_mirrors_importers_and_the_tests_themselves(tree: Path) -> None:
-    found = touched([Path("src/tidepull/bench/trial.py"), Path("tests/bench/test_else.py")], tree)
+    found = touched([Path("src/tidepull/experiments/trial.py"), Path("tests/bench/test_else.py")], tree)
     names = ["test_else", "test_other", "test_store", "test_trial"]
     assert found == [Path("tests/bench") / f"{name}.py" for name in names]
 

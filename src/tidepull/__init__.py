@@ -17,24 +17,24 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from tidepull import errors, logs, neighbours
-    from tidepull.bench.trial import Trial, play, run_trial
+    from tidepull import errors, integrations, logs
+    from tidepull._internal.warm_up import warm_up
+    from tidepull.agent import fields
+    from tidepull.agent.agent import Agent
+    from tidepull.agent.answers import Decision
+    from tidepull.agent.client import AsyncClient, Client
     from tidepull.building import build_policy, build_problem, shape_of
     from tidepull.encoders.torch import TorchEncoder, input_width
     from tidepull.errors import TidepullError
-    from tidepull.online import fields
-    from tidepull.online.agent import Agent
-    from tidepull.online.answers import Decision
-    from tidepull.online.client import AsyncClient, Client
+    from tidepull.experiments.trial import Trial, play, run_trial
     from tidepull.parameters import NoParameters, Parameters, parameter
     from tidepull.policies.neural_linear import NeuralLinear
     from tidepull.posteriors.linear_gaussian import LinearGaussian
     from tidepull.protocols import Learner, Policy, Problem
+    from tidepull.random import Streams
     from tidepull.registry import Entry, add_policy, add_problem
-    from tidepull.seeds import Streams
-    from tidepull.snapshots import generator_state, restore_generator
+    from tidepull.state import generator_state, restore_generator
     from tidepull.types import Context, Event, ProblemShape, Snapshot, Structure
-    from tidepull.warming import warm_up
 
 __all__ = [
     "Agent",
@@ -67,8 +67,8 @@ __all__ = [
     "fields",
     "generator_state",
     "input_width",
+    "integrations",
     "logs",
-    "neighbours",
     "parameter",
     "play",
     "restore_generator",
@@ -78,11 +78,11 @@ __all__ = [
 ]
 
 _HOMES = {
-    "Agent": "online.agent",
-    "AsyncClient": "online.client",
-    "Client": "online.client",
+    "Agent": "agent.agent",
+    "AsyncClient": "agent.client",
+    "Client": "agent.client",
     "Context": "types",
-    "Decision": "online.answers",
+    "Decision": "agent.answers",
     "Entry": "registry",
     "Event": "types",
     "Learner": "protocols",
@@ -94,25 +94,25 @@ _HOMES = {
     "Problem": "protocols",
     "ProblemShape": "types",
     "Snapshot": "types",
-    "Streams": "seeds",
+    "Streams": "random",
     "Structure": "types",
     "TidepullError": "errors",
     "TorchEncoder": "encoders.torch",
-    "Trial": "bench.trial",
+    "Trial": "experiments.trial",
     "add_policy": "registry",
     "add_problem": "registry",
     "build_policy": "building",
     "build_problem": "building",
-    "generator_state": "snapshots",
+    "generator_state": "state",
     "input_width": "encoders.torch",
     "parameter": "parameters",
-    "play": "bench.trial",
-    "restore_generator": "snapshots",
-    "run_trial": "bench.trial",
+    "play": "experiments.trial",
+    "restore_generator": "state",
+    "run_trial": "experiments.trial",
     "shape_of": "building",
-    "warm_up": "warming",
+    "warm_up": "_internal.warm_up",
 }
-_MODULES = {"errors": "errors", "fields": "online.fields", "logs": "logs", "neighbours": "neighbours"}
+_MODULES = {"errors": "errors", "fields": "agent.fields", "logs": "logs", "integrations": "integrations"}
 _FORMER: dict[str, tuple[str, str]] = {}
 """Names that went: each with its present name, and the version that renamed it and is the last to know it."""
 
@@ -124,7 +124,7 @@ def __getattr__(name: str) -> Any:
     elif name in _HOMES:
         value = getattr(import_module(f"tidepull.{_HOMES[name]}"), name)
     elif name in _FORMER:
-        from tidepull.deprecation import warn_renamed
+        from tidepull._internal.deprecation import warn_renamed
 
         now, since = _FORMER[name]
         warn_renamed(f"tidepull.{name}", f"tidepull.{now}", since=since)

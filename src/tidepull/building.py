@@ -13,8 +13,8 @@ from tidepull.policies import policies
 from tidepull.policies.guard import Guarded, guarded
 from tidepull.problems import problems
 from tidepull.protocols import AsksProblem, Learner, Problem
+from tidepull.random import Streams
 from tidepull.registry import Named
-from tidepull.seeds import Streams
 from tidepull.types import Context, ProblemShape
 
 

@@ -15,15 +15,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, Generic, TypeAlias, TypeVar
 
+from tidepull._internal.extras import Package
 from tidepull.errors import ParameterError, UnknownIdError
-from tidepull.extras import Package
 from tidepull.parameters import Parameters
 from tidepull.protocols import Policy, Problem
 
 T = TypeVar("T")
 Named: TypeAlias = str | tuple[str, Mapping[str, Any]]
 
-_GUESTS = "tidepull.neighbours.guests."
+_GUESTS = "tidepull.integrations.external."
 GUESTS = {
     "bayesianbandits": _GUESTS + "bayesianbandits",
     "gittins": _GUESTS + "gittins",

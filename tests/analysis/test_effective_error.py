@@ -3,10 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.analysis.effective_error import effective_error, held_out_error
-from tidepull.bench.trial import run_trial
 from tidepull.errors import ParameterError
+from tidepull.experiments.trial import run_trial
 from tidepull.registry import Named
+from tidepull.reporting.effective_error import effective_error, held_out_error
 
 SMALL: Named = ("rnlps", {"units": (4, 4, 4), "epochs": 2, "train_every": 16})
 

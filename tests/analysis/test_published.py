@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from tidepull.analysis import published
-from tidepull.bench.suites.seeds_text import parse_seeds
-from tidepull.bench.suites.suite import find_suite
+from tidepull.experiments.suites.seeds_text import parse_seeds
+from tidepull.experiments.suites.suite import find_suite
 from tidepull.problems import problems
+from tidepull.reporting import published
 
 KINDS = {"non-contextual": "noncontextual", "contextual": "contextual"}
 

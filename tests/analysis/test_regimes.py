@@ -6,16 +6,16 @@ import numpy as np
 import pytest
 
 from tests.analysis.making import make_study
-from tidepull.analysis.frame import Study, load_frame
-from tidepull.analysis.regimes import (
+from tidepull.building import build_problem
+from tidepull.experiments.store.store import Store
+from tidepull.reporting.frame import Study, load_frame
+from tidepull.reporting.regimes import (
     best_by_phase,
     regimes_of,
     regret_per_regime,
     rounds_to_recover,
 )
-from tidepull.analysis.traces import MOST_POINTS, read_trace, thinned_rounds
-from tidepull.bench.store.store import Store
-from tidepull.building import build_problem
+from tidepull.reporting.traces import MOST_POINTS, read_trace, thinned_rounds
 
 
 @pytest.mark.parametrize(

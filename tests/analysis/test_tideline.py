@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from tests.cli.typing_it import tidepull
-from tidepull.analysis.frame import load_frame
-from tidepull.analysis.tideline import KINDS, kind_of, scaled, tideline
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import load_suite
-from tidepull.bench.trial import run_trial
 from tidepull.cli.benchmark import with_policies
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.suite import load_suite
+from tidepull.experiments.trial import run_trial
 from tidepull.policies import policies
+from tidepull.reporting.frame import load_frame
+from tidepull.reporting.tideline import KINDS, kind_of, scaled, tideline
 
 SUITE = """
 name = "tideline-quick"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidepull.bench.suites import modules
+from tidepull.experiments.suites import modules
 from tidepull.policies import policies
 from tidepull.problems import problems
 

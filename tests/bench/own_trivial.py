@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 
 from tidepull.parameters import NoParameters, Parameters, parameter
+from tidepull.random import Streams
 from tidepull.registry import Entry, policies, problems
-from tidepull.seeds import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner, Result
 
-from tidepull.bench.store.store import Store
 from tidepull.cli.app import app
 from tidepull.errors import StoreError, SuiteError
+from tidepull.experiments.store.store import Store
 
 OWN = Path(__file__).with_name("own_trivial.py")
 SUITE = f"""

@@ -13,8 +13,8 @@ import httpx
 import uvicorn
 
 from tidepull import Agent
-from tidepull.online.desk import Request
-from tidepull.online.service.server import Choices, prepare
+from tidepull.agent.desk import Request
+from tidepull.service.server import Choices, prepare
 
 HTML = "<img src=x onerror=alert(1)>"
 QUARTER = 900.0

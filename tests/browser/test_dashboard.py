@@ -14,7 +14,7 @@ import pytest
 from tests.browser.chromium import chromium, clean_page, needed
 from tests.browser.serving import HTML, Served, fill, serving
 from tidepull import Agent
-from tidepull.online.service.auth import new_token, write_tokens
+from tidepull.service.auth import new_token, write_tokens
 
 pytestmark = needed
 

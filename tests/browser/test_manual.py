@@ -60,8 +60,8 @@ def test_manual_asks_nobody_for_anything(site: Path) -> None:
 
 def test_reference_describes_members_with_their_signatures(site: Path) -> None:
     deciding = (site / "reference" / "deciding.html").read_text()
-    assert 'id="tidepull.online.agent.Agent.choose"' in deciding
-    assert "tidepull.online.fields.field_of" not in deciding  # not public
+    assert 'id="tidepull.agent.agent.Agent.choose"' in deciding
+    assert "tidepull.agent.fields.field_of" not in deciding  # not public
     assert "tidepull sweep" in (site / "reference" / "commands.html").read_text()
 
 

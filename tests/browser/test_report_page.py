@@ -10,7 +10,7 @@ import pytest
 
 from tests.analysis.filling import SUITE, fill
 from tests.browser.chromium import chromium, clean_page, needed
-from tidepull.report.build import build_report
+from tidepull.reporting.build import build_report
 
 pytestmark = needed
 

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from tests.cli.typing_it import tidepull
-from tidepull.analysis.summary import summarise
 from tidepull.cli.app import Commands
 from tidepull.cli.run import with_spread
+from tidepull.reporting.summary import summarise
 
 TIDEPULL = [sys.executable, "-W", "error", "-c", "from tidepull.cli import main; main()"]
 

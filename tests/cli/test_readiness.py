@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from tidepull.bench.store.store import Store
 from tidepull.cli import reproduce
 from tidepull.cli.app import app
 from tidepull.errors import DataError, MissingExtraError
+from tidepull.experiments.store.store import Store
 from tidepull.problems import datasets
-from tidepull.report.build import build_report
+from tidepull.reporting.build import build_report
 
 SUITE = """
 name = "needy"

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 import typer
 
-from tidepull.bench.store.rows import load_rows
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import find_suite, load_suite
 from tidepull.cli import reproduce, reproduce_parts
 from tidepull.cli.reproduce_parts import ONE_WORLD, SEARCHES, Target, part, searches_of, suites_of
-from tidepull.report.build import build_report
-from tidepull.theory.check import configurations
+from tidepull.experiments.store.rows import load_rows
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.suite import find_suite, load_suite
+from tidepull.paper.theory.check import configurations
+from tidepull.reporting.build import build_report
 
 PAPER = {
     "paper-table",

@@ -9,8 +9,8 @@ from typer.testing import CliRunner
 
 from tidepull.cli.theory import app
 from tidepull.errors import ParameterError
-from tidepull.theory import bound as theory
-from tidepull.theory.bound import Setting, regret_bound
+from tidepull.paper.theory import bound as theory
+from tidepull.paper.theory.bound import Setting, regret_bound
 
 BOUND = ["bound", "--d", "10", "--k", "20", "--horizon", "4096", "--epsilon", "0.01"]
 SMALL = ["--horizon", "64", "--seeds", "4"]

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tests.conformance.playing import IDS, contexts, every_policy, every_shape, make
-from tidepull import snapshots
-from tidepull.bench.delay import Delay, late_by
-from tidepull.bench.trial import Trial, play
+from tidepull import state as snapshots
+from tidepull.experiments.delay import Delay, late_by
+from tidepull.experiments.trial import Trial, play
 from tidepull.policies.guard import Guarded
 from tidepull.policies.specialist import steady
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Structure
 
 ROUNDS = 90

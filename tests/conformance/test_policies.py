@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.playing import SHAPES, choose, contexts, every_policy, every_shape, learn, make, play
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy
 from tidepull.errors import ParameterError
 from tidepull.parameters import describe

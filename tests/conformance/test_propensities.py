@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.conformance.playing import SHAPES, contexts, learn, make
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy
 from tidepull.policies import policies
 from tidepull.types import Context, Event, FloatArray, ProblemShape

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conformance.playing import IDS, choose, contexts, every_policy, every_shape, learn, make, play
 from tests.conformance.wrong_values import Wrong, wrong_contexts, wrong_events, wrong_features
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.errors import ContextError, NumericalError, ProblemError, TidepullError
 from tidepull.policies.guard import Guarded, GuardedOracle
 from tidepull.types import Context, Event, ProblemShape

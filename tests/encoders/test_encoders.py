@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pytest
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
 from tidepull.encoders.feedforward_network import waves
 from tidepull.errors import ArmError, ContextError, ParameterError, RewardError, SnapshotError, TrainingError

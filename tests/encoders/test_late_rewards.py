@@ -19,7 +19,7 @@ from tests.encoders.replay import (
     recurrent_inputs,
     rewards,
 )
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
 from tidepull.encoders.training import finish
 from tidepull.errors import EventError, ParameterError, RewardError, TrainingError

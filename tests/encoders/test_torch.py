@@ -14,7 +14,7 @@ from tidepull.encoders.torch import TorchEncoder, input_width
 from tidepull.errors import ParameterError, TrainingError
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.linear_gaussian import LinearGaussian
-from tidepull.snapshots import dump, load
+from tidepull.state import dump, load
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 torch: Any = pytest.importorskip("torch", reason="the extra 'torch' is not installed")

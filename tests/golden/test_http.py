@@ -20,8 +20,8 @@ import pytest
 from tests.golden import records
 from tests.online.service.houses import House
 from tidepull import Agent
-from tidepull.online.service.personalizer import Personalizer
-from tidepull.online.service.stores import Directory, Store
+from tidepull.service.personalizer import Personalizer
+from tidepull.service.stores import Directory, Store
 
 NAME = "http"
 START, MINUTE, DAY = 1_782_900_000.0, 60.0, 86_400.0

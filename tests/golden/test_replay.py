@@ -26,7 +26,8 @@ import numpy as np
 import pytest
 
 from tests.golden import records
-from tidepull import Agent, Decision, fields, snapshots
+from tidepull import Agent, Decision, fields
+from tidepull import state as snapshots
 from tidepull.errors import TidepullError
 
 NAME = "replay"

@@ -19,7 +19,7 @@ import pytest
 
 import tidepull
 from tests.golden import records
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.registry import policies
 from tidepull.types import Context, Event, FloatArray
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidepull.hypotheses.held import Ready
 from tidepull.policies.tide import Tide, TideParameters
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 Pair: TypeAlias = tuple[FloatArray, FloatArray]

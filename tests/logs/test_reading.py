@@ -12,8 +12,8 @@ import pytest
 
 from tests.logs import writing
 from tidepull import logs
+from tidepull.agent.agent import Agent
 from tidepull.errors import DataError, ParameterError
-from tidepull.online.agent import Agent
 
 
 @pytest.mark.parametrize("format", writing.FORMATS)

@@ -9,8 +9,8 @@ import pytest
 
 from tests.logs import writing
 from tidepull import logs
+from tidepull.agent.agent import Agent
 from tidepull.errors import InputError
-from tidepull.online.agent import Agent
 
 FIELDS = {"age": float, "device": ["phone", "tv"]}
 

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from tidepull.building import build_problem
+from tidepull.random import Streams
 from tidepull.registry import Named
-from tidepull.seeds import Streams
 from tidepull.types import Context
 
 

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from tidepull import Agent, Context, Event, ProblemShape
-from tidepull.bench.running.executors import LocalProcesses
-from tidepull.bench.suites.needs import lacking
-from tidepull.bench.suites.spec import TrialSpec
-from tidepull.bench.trial import run_trial
+from tidepull._internal.extras import Package
 from tidepull.building import build_policy
 from tidepull.errors import MissingExtraError, ParameterError, SnapshotError, UnknownIdError
-from tidepull.extras import Package
+from tidepull.experiments.running.executors import LocalProcesses
+from tidepull.experiments.suites.needs import lacking
+from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.trial import run_trial
 from tidepull.policies import policies
 
 GUESTS = policies.guests()
@@ -53,8 +53,8 @@ def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_proces
         "from tidepull.registry import policies\n"
         "assert not [name for name in sys.modules if 'neighbours' in name], sys.modules\n"
         "policies.entry('vw-bag')\n"
-        "assert 'tidepull.neighbours.guests.vowpal_wabbit' in sys.modules\n"
-        "assert not {'vowpalwabbit', 'tidepull.neighbours.guests.river'} & set(sys.modules)\n"
+        "assert 'tidepull.integrations.external.vowpal_wabbit' in sys.modules\n"
+        "assert not {'vowpalwabbit', 'tidepull.integrations.external.river'} & set(sys.modules)\n"
         "assert len(policies.guests()) == " + str(len(IDS)) + "\n"
         "packages = 'bayesianbandits', 'gittins', 'mabwiser', 'river', 'SMPyBandits', 'vowpalwabbit'\n"
         "assert not set(packages) & set(sys.modules)\n"
@@ -62,7 +62,7 @@ def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_proces
     if Package("SMPyBandits", "").installed:
         code += (
             "before = numpy.geterr()\n"
-            "from tidepull.neighbours.guests.smpy_modules import smpy_module\n"
+            "from tidepull.integrations.external.smpy_modules import smpy_module\n"
             "first = smpy_module('GLR_UCB').CD_IndexPolicy\n"
             "assert smpy_module('CUSUM_UCB').CD_IndexPolicy is first\n"
             "assert not [name for name in sys.modules if name.startswith(('SMPyBandits', 'matplotlib'))]\n"

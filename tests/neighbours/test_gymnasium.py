@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import run_trial
 from tidepull.building import build_problem
 from tidepull.errors import ArmError, DataError, MissingExtraError, ParameterError, ProblemError
+from tidepull.experiments.trial import run_trial
 from tidepull.problems import problems
 from tidepull.types import Context, FloatArray
 
@@ -17,7 +17,7 @@ import gymnasium
 from gymnasium import spaces
 from gymnasium.utils.env_checker import check_env
 
-from tidepull.neighbours.gymnasium import BanditEnv, GymnasiumProblem, register
+from tidepull.integrations.gymnasium import BanditEnv, GymnasiumProblem, register
 
 
 def make(id: str, **given: Any) -> Any:
@@ -40,7 +40,7 @@ def test_the_checker_also_makes_an_environment_again_from_its_spec() -> None:
 
 
 def test_an_id_with_its_module_needs_no_import() -> None:
-    env = gymnasium.make("tidepull.neighbours.gymnasium:tidepull/sinusoidal-bernoulli-v0")
+    env = gymnasium.make("tidepull.integrations.gymnasium:tidepull/sinusoidal-bernoulli-v0")
     assert env.action_space.n == 5
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from tests.neighbours.direct import direct, library_seed, stream
-from tidepull.bench.trial import run_trial
 from tidepull.errors import ArmError, ContextError, ParameterError, ProblemError, RewardError
-from tidepull.neighbours.mabwiser import TidepullMAB
+from tidepull.experiments.trial import run_trial
+from tidepull.integrations.mabwiser import TidepullMAB
 from tidepull.types import Context
 
 SEED = 2

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from tests.neighbours.direct import direct, library_seed
-from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy, build_problem
 from tidepull.errors import ArmError, ContextError, NumericalError, ProblemError, RewardError
-from tidepull.neighbours.mabwiser import TidepullMAB
+from tidepull.experiments.trial import run_trial
+from tidepull.integrations.mabwiser import TidepullMAB
 from tidepull.parameters import NoParameters
 from tidepull.policies import policies
 from tidepull.registry import Entry
@@ -19,7 +19,7 @@ pytest.importorskip("river")
 
 from river import bandit, preprocessing, proba, stats
 
-from tidepull.neighbours.river import TidepullContextualPolicy, TidepullPolicy
+from tidepull.integrations.river import TidepullContextualPolicy, TidepullPolicy
 
 SEED = 4
 
@@ -163,7 +163,7 @@ def test_our_policy_in_rivers_evaluation_beats_chance_on_our_environment() -> No
     pytest.importorskip("gymnasium")
     import gymnasium
 
-    import tidepull.neighbours.gymnasium  # noqa: F401
+    import tidepull.integrations.gymnasium  # noqa: F401
 
     env = gymnasium.make("tidepull/stationary-bernoulli-v0", horizon=150)
     players = [TidepullPolicy("bernoulli-ts", seed=1), bandit.RandomPolicy(seed=1)]

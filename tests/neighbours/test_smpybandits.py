@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 
 from tests.neighbours.direct import direct, library_seed
-from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy, build_problem
 from tidepull.errors import ParameterError, RewardError
+from tidepull.experiments.trial import run_trial
 from tidepull.types import Context, Event, ProblemShape
 
 pytest.importorskip("SMPyBandits")
 
-from tidepull.neighbours.guests.smpy_modules import smpy_module
+from tidepull.integrations.external.smpy_modules import smpy_module
 
 SEED, ROUNDS = 3, 60
 

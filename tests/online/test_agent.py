@@ -11,7 +11,9 @@ import numpy as np
 import pytest
 
 from tests.online.worlds import SHOP, START, serve, visit, worth
-from tidepull import snapshots
+from tidepull import state as snapshots
+from tidepull.agent.agent import Agent
+from tidepull.agent.guess import ENOUGH
 from tidepull.errors import (
     ArmError,
     ContextError,
@@ -25,9 +27,7 @@ from tidepull.errors import (
     SnapshotError,
     WrongStoreError,
 )
-from tidepull.online.agent import Agent
-from tidepull.online.guess import ENOUGH
-from tidepull.snapshots import difference
+from tidepull.state import difference
 
 
 def shop(**given: Any) -> Agent:
@@ -413,7 +413,7 @@ def test_clock_that_goes_back_is_noted() -> None:
 
 
 def test_private_field_and_subject_are_stored_as_hashes() -> None:
-    from tidepull.online.fields import Category
+    from tidepull.agent.fields import Category
 
     agent = shop(context={"mail": Category(private=True)})
     agent.choose({"mail": "a@b.example"}, subject="Ann")

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tidepull.agent.clock import CALENDAR, HELD, PROVED, Clock, Jump, SteadyTime
 from tidepull.errors import InputError, ParameterError
-from tidepull.online.clock import CALENDAR, HELD, PROVED, Clock, Jump, SteadyTime
 
 
 @pytest.mark.parametrize(

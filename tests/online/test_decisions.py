@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.online.worlds import SHOP
+from tidepull.agent import decisions
+from tidepull.agent.agent import Agent
+from tidepull.agent.desk import Request
+from tidepull.agent.records import Kind
 from tidepull.errors import OtherRewardError
-from tidepull.online import decisions
-from tidepull.online.agent import Agent
-from tidepull.online.desk import Request
-from tidepull.online.records import Kind
 
 
 @pytest.fixture

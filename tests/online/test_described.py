@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tidepull.agent.agent import Agent
+from tidepull.agent.arms import Arm, Arms
+from tidepull.agent.described import COLUMNS, FREE, NAMES, Described
+from tidepull.agent.personalizer import settings
 from tidepull.errors import ArmError
-from tidepull.online.agent import Agent
-from tidepull.online.arms import Arm, Arms
-from tidepull.online.described import COLUMNS, FREE, NAMES, Described
-from tidepull.online.personalizer import settings
-from tidepull.snapshots import difference
+from tidepull.state import difference
 
 DISHES: dict[str, dict[str, Any]] = {
     "pasta": {"taste": "salty", "price": 9},

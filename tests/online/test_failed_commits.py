@@ -18,13 +18,13 @@ import pytest
 
 from tests.online.service.houses import House
 from tests.postgres import Server
+from tidepull.agent.agent import Agent
+from tidepull.agent.desk import Request
+from tidepull.agent.postgres import PostgresLedger
+from tidepull.agent.records import Kind, Record
+from tidepull.agent.sqlite import SqliteLedger
 from tidepull.errors import LedgerError, OtherRewardError
-from tidepull.online.agent import Agent
-from tidepull.online.desk import Request
-from tidepull.online.postgres import PostgresLedger
-from tidepull.online.records import Kind, Record
-from tidepull.online.service.routes import rewards as reward_routes
-from tidepull.online.sqlite import SqliteLedger
+from tidepull.service.routes import rewards as reward_routes
 
 MADE: dict[str, Any] = {"arms": ["a", "b", "c"], "context": {}, "policy": "bernoulli-ts", "seed": 3}
 

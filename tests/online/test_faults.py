@@ -15,9 +15,9 @@ import pytest
 
 from tests.online.worlds import SHOP, START, serve, visit
 from tidepull import __version__
+from tidepull.agent.agent import Agent
+from tidepull.agent.sqlite import VERSION, SqliteLedger
 from tidepull.errors import LedgerError, NewerStoreError, WrongStoreError
-from tidepull.online.agent import Agent
-from tidepull.online.sqlite import VERSION, SqliteLedger
 
 
 def made(path: Path, visits: int = 80, **given: Any) -> list[tuple[str, float, str]]:

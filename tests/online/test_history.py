@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.online.worlds import SHOP, START
-from tidepull.online.agent import Agent
+from tidepull.agent.agent import Agent
 
 
 @pytest.mark.parametrize("kind", ["pandas", "polars"])

@@ -12,12 +12,12 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.online.worlds import SHOP, START, serve, visit
+from tidepull.agent.agent import Agent
+from tidepull.agent.clock import Clock
+from tidepull.agent.late import LateShares
+from tidepull.agent.when import next_change, spans
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError
-from tidepull.online.agent import Agent
-from tidepull.online.clock import Clock
-from tidepull.online.late import LateShares
-from tidepull.online.when import next_change, spans
 
 MONDAY = datetime(2026, 6, 1, tzinfo=UTC).timestamp()
 

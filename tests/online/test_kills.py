@@ -14,8 +14,8 @@ import pytest
 
 from tests.online import victim
 from tests.online.worlds import SHOP, serve
-from tidepull.online.agent import Agent
-from tidepull.online.records import Choice, Kind, unpack_reward
+from tidepull.agent.agent import Agent
+from tidepull.agent.records import Choice, Kind, unpack_reward
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.online.victim"])

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from scipy.stats import t as student
 
-from tidepull.online.lift import IN_A_BLOCK, lift_of
-from tidepull.online.log import Log
-from tidepull.online.records import Group
+from tidepull.agent.lift import IN_A_BLOCK, lift_of
+from tidepull.agent.log import Log
+from tidepull.agent.records import Group
 
 
 def log_of(reward: Any, control: Any, subject: Any = None, at: Any = None) -> Log:

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tidepull import Agent
+from tidepull.agent.ledger import MemoryLedger
+from tidepull.agent.making import made, settings_in
+from tidepull.agent.settings import Settings
 from tidepull.errors import ParameterError
-from tidepull.online.ledger import MemoryLedger
-from tidepull.online.making import made, settings_in
-from tidepull.online.settings import Settings
 from tidepull.policies.tide import TideParameters
 
 NOW = TideParameters().version

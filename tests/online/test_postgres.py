@@ -19,6 +19,12 @@ import pytest
 from tests.online.test_kills import audit, start, told
 from tests.online.worlds import SHOP, START, serve, visit, worth
 from tests.postgres import Server, private
+from tidepull.agent import database as tables
+from tidepull.agent.agent import Agent
+from tidepull.agent.leases import Leases
+from tidepull.agent.places import place_of
+from tidepull.agent.postgres import PostgresLedger
+from tidepull.agent.records import Kind, Record
 from tidepull.errors import (
     HeldError,
     LedgerError,
@@ -27,12 +33,6 @@ from tidepull.errors import (
     UnreachableError,
     WrongStoreError,
 )
-from tidepull.online import database as tables
-from tidepull.online.agent import Agent
-from tidepull.online.leases import Leases
-from tidepull.online.places import place_of
-from tidepull.online.postgres import PostgresLedger
-from tidepull.online.records import Kind, Record
 
 
 def ledger_of(agent: Agent) -> PostgresLedger:

@@ -13,11 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
+from tidepull.agent.clock import Clock
+from tidepull.agent.fields import REMEMBERED, Boolean, Category, Cyclic, Number, Tags, Timestamp
+from tidepull.agent.guess import guess, plain_context
+from tidepull.agent.schema import Schema
 from tidepull.errors import ContextError, ParameterError
-from tidepull.online.clock import Clock
-from tidepull.online.fields import REMEMBERED, Boolean, Category, Cyclic, Number, Tags, Timestamp
-from tidepull.online.guess import guess, plain_context
-from tidepull.online.schema import Schema
 
 EVERY = {
     "age": float,

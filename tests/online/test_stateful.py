@@ -17,13 +17,13 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from tests.online.worlds import SHOP, START, visit
 from tests.postgres import Server
 from tests.properties.quick import QUICK
+from tidepull.agent.agent import Agent
+from tidepull.agent.ledger import MemoryLedger
+from tidepull.agent.places import ledger_at
+from tidepull.agent.records import Kind, Record
+from tidepull.agent.sqlite import SqliteLedger
 from tidepull.errors import ArmError, HeldError, RewardError
-from tidepull.online.agent import Agent
-from tidepull.online.ledger import MemoryLedger
-from tidepull.online.places import ledger_at
-from tidepull.online.records import Kind, Record
-from tidepull.online.sqlite import SqliteLedger
-from tidepull.snapshots import difference
+from tidepull.state import difference
 
 FEW = settings(QUICK, max_examples=12, stateful_step_count=25)
 

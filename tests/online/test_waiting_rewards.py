@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from tests.online.service.houses import House
+from tidepull.agent.agent import SETTLED_AT_A_TIME, Agent
+from tidepull.agent.clock import HELD, PROVED, SteadyTime
+from tidepull.agent.desk import SETTLED_AT_ONCE
+from tidepull.agent.records import Kind
 from tidepull.errors import ExpiredError
-from tidepull.online.agent import SETTLED_AT_A_TIME, Agent
-from tidepull.online.clock import HELD, PROVED, SteadyTime
-from tidepull.online.desk import SETTLED_AT_ONCE
-from tidepull.online.records import Kind
 
 HOUR, DAY, YEAR = 3600.0, 86_400.0, 31_536_000.0
 WAITS: dict[str, Any] = {

@@ -9,7 +9,7 @@ import os
 import threading
 
 from tests.online.worlds import SHOP, START, visit, worth
-from tidepull.online.agent import Agent
+from tidepull.agent.agent import Agent
 
 
 def main(place: str, said_in: str, policy: str, first: int, last: int, n_threads: int) -> None:

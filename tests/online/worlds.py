@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.online.agent import Agent
+from tidepull.agent.agent import Agent
 
 START = 1_782_900_000.0
 SHOP: dict[str, Any] = {

@@ -7,15 +7,15 @@ import numpy as np
 import pytest
 
 from tests.analysis.making import around, make_study
-from tidepull.analysis.examine import Examined
-from tidepull.analysis.frame import Study
-from tidepull.analysis.normalise import random_regret
-from tidepull.analysis.traces import Band, Trace
 from tidepull.paper import across, exploration, robustness, rules
 from tidepull.paper.claims import check_claims
 from tidepull.paper.combine import combined
 from tidepull.paper.evidence import Evidence, gather
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, above, below, worst
+from tidepull.reporting.examine import Examined
+from tidepull.reporting.frame import Study
+from tidepull.reporting.normalise import random_regret
+from tidepull.reporting.traces import Band, Trace
 
 NOTHING = Band(*(np.zeros(1),) * 4)
 GAUSSIAN, CHAIN = "flipping-gaussian", "circular-markov-chain"

@@ -11,14 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.analysis.filling import fill
-from tidepull.analysis.curves import POINTS, read_curves
-from tidepull.analysis.frame import archived_frame, load_frame
-from tidepull.analysis.traces import thinned_rounds
-from tidepull.bench.store.archive import read_archive
-from tidepull.bench.store.rows import load_rows
-from tidepull.bench.store.store import Store
 from tidepull.cli.app import app
 from tidepull.errors import ParameterError, StoreError, WrongStoreError
+from tidepull.experiments.store.archive import read_archive
+from tidepull.experiments.store.rows import load_rows
+from tidepull.experiments.store.store import Store
 from tidepull.paper.averages import read_averages
 from tidepull.paper.combine import combined
 from tidepull.paper.exploration import explorations
@@ -26,8 +23,11 @@ from tidepull.paper.keeping import keep
 from tidepull.paper.played import not_played
 from tidepull.paper.results_page import write_results
 from tidepull.paper.searches import played_words, searches_of
-from tidepull.report.build import build_report
-from tidepull.report.halving import halving_table
+from tidepull.reporting.build import build_report
+from tidepull.reporting.curves import POINTS, read_curves
+from tidepull.reporting.frame import archived_frame, load_frame
+from tidepull.reporting.halving import halving_table
+from tidepull.reporting.traces import thinned_rounds
 
 ROOT = Path(__file__).parents[2]
 REPORT = """

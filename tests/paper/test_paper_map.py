@@ -12,12 +12,12 @@ from typing import Any
 import pytest
 import typer
 
-from tidepull.analysis import published
-from tidepull.bench.suites.suite import find_suite
 from tidepull.cli.app import app
 from tidepull.cli.settings import split_settings
+from tidepull.experiments.suites.suite import find_suite
 from tidepull.policies import policies
 from tidepull.problems import problems
+from tidepull.reporting import published
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

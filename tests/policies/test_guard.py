@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy
 from tidepull.errors import BusyError, EventError, RewardError
 from tidepull.parameters import NoParameters
@@ -21,8 +21,8 @@ from tidepull.policies import guard
 from tidepull.policies.guard import Guarded, GuardedOracle, guarded
 from tidepull.policies.rounds import Rounds
 from tidepull.protocols import HasDiagnostics, HasRounds, HasUpkeep, Policy, Privileged
+from tidepull.random import Streams
 from tidepull.registry import Entry
-from tidepull.seeds import Streams
 from tidepull.types import Context, Event, ProblemShape, Snapshot
 
 SHAPE = ProblemShape(n_arms=3)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.policies.linear_ucb import LinearUcb

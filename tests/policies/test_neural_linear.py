@@ -10,7 +10,7 @@ import pytest
 from tidepull.errors import NumericalError, SnapshotError, TrainingError
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.linear_gaussian import LinearGaussian
-from tidepull.snapshots import dump, load
+from tidepull.state import dump, load
 from tidepull.types import Context, Event, FloatArray, Snapshot
 
 N_ARMS = 3

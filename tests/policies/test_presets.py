@@ -5,16 +5,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.analysis.published import DEFAULTS
-from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.encoders import FeedforwardEncoder
 from tidepull.errors import ParameterError
+from tidepull.experiments.trial import run_trial
 from tidepull.policies import policies
 from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, PosteriorSampling
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
-from tidepull.snapshots import dump, load
+from tidepull.reporting.published import DEFAULTS
+from tidepull.state import dump, load
 from tidepull.types import Context, Event, ProblemShape
 
 PLAIN = ProblemShape(n_arms=5)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
 from tidepull.parameters import NoParameters
 from tidepull.policies import policies
 from tidepull.policies.guard import Guarded, guarded
 from tidepull.protocols import Policy
+from tidepull.random import Streams
 from tidepull.registry import Entry, Named
-from tidepull.seeds import Streams
 from tidepull.types import Context, Event, ProblemShape, Snapshot
 
 SHAPE = ProblemShape(n_arms=3)

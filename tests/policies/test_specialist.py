@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy, build_problem
 from tidepull.errors import ProblemError
+from tidepull.experiments.trial import run_trial
 from tidepull.policies.guard import GuardedSpecialist
 from tidepull.problems.random_worlds import KINDS
 from tidepull.protocols import HasStructure

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy
 from tidepull.errors import RewardError
 from tidepull.policies.guard import Guarded

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.errors import ContextError, NumericalError, SnapshotError
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.types import FloatArray

@@ -10,7 +10,7 @@ from tidepull.policies.linear_ucb import WIDE, DiscountedLinearUcbParameters, di
 from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.linear_models import StationaryModels, WindowedModels
 from tidepull.posteriors.wide_linear import WideDiscountedModels
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import FloatArray, ProblemShape
 
 LAMBDA = 0.1

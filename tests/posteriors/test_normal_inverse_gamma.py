@@ -5,7 +5,7 @@ import pytest
 from scipy import stats
 
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
-from tidepull.snapshots import dump, load
+from tidepull.state import dump, load
 from tidepull.types import FloatArray
 
 A0, B0, PRIOR_STD = 1.5, 0.2, 0.7

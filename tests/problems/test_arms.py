@@ -16,7 +16,7 @@ from tidepull.problems.bernoulli import (
     stationary_bernoulli,
 )
 from tidepull.problems.gaussian import FlippingGaussianParameters, flipping_gaussian
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 MEANS = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
 STREAMS = Streams(11)

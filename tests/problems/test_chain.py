@@ -5,7 +5,7 @@ import pytest
 
 from tidepull.errors import ParameterError
 from tidepull.problems.chain import CircularMarkovChain, CircularMarkovChainParameters
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 
 def make(seed: int = 0, **values: float) -> CircularMarkovChain:

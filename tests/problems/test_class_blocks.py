@@ -5,7 +5,7 @@ import pytest
 
 from tidepull.errors import ParameterError
 from tidepull.problems.class_blocks import ClassBlocks, ClassBlocksParameters
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 
 def labels(problem: ClassBlocks, rounds: int) -> list[int]:

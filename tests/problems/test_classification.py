@@ -15,7 +15,7 @@ from tidepull.problems.classification import (
     flipping_digits,
     wall_following,
 )
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import FloatArray
 
 STREAMS = Streams(2)

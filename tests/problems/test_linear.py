@@ -19,7 +19,7 @@ from tidepull.problems.linear import (
     unit_vectors,
 )
 from tidepull.protocols import HasVariationBudget, Problem
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import FloatArray
 
 STREAMS = Streams(3)

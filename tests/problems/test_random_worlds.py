@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import run_trial
 from tidepull.building import build_problem, shape_of
 from tidepull.errors import ProblemError
+from tidepull.experiments.trial import run_trial
 from tidepull.problems.outsiders import ParityMachine, TwoStepChain
 from tidepull.problems.paths import LabelledPath, random_landscape
 from tidepull.problems.random_drifts import LONGEST, Tabulated, drifting_means, phases_of

@@ -5,7 +5,7 @@ import pytest
 
 from tidepull.errors import ParameterError
 from tidepull.problems.steady_contexts import SteadyContexts, SteadyContextsParameters
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import FloatArray
 
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 
 from tidepull.problems.wild_rewards import WildRewards, WildRewardsParameters
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 
 def rewards(rounds: int, **parameters: float) -> tuple[np.ndarray, np.ndarray]:

@@ -29,7 +29,7 @@ from tidepull.hypotheses.stationary import Stationary
 from tidepull.hypotheses.trend import Trend
 from tidepull.hypotheses.turns import Turns
 from tidepull.hypotheses.wall_clock import WallClock
-from tidepull.snapshots import difference
+from tidepull.state import difference
 from tidepull.types import FloatArray
 
 N_ARMS = 3

@@ -7,9 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
-from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
 from tidepull.errors import ParameterError
-from tidepull.seeds import Streams
+from tidepull.experiments.suites.seeds_text import parse_seeds, seeds_text
+from tidepull.random import Streams
 
 seeds = st.lists(st.integers(0, 3000), min_size=1, max_size=40)
 

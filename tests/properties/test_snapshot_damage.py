@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from benchmarks.snapshot_damage import BYTES, IDS, cases, is_fault, outcome, played
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.errors import SnapshotError
 from tidepull.policies.guard import Guarded
 

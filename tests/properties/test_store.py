@@ -10,16 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
-from tidepull.bench.attempt import Result
-from tidepull.bench.store.care import check, differences, merge
-from tidepull.bench.store.index import compact, take_census
-from tidepull.bench.store.manifest import sealed, unsealed
-from tidepull.bench.store.rows import load_rows
-from tidepull.bench.store.store import Store
-from tidepull.bench.store.trial_file import decode, encode
-from tidepull.bench.suites.spec import TrialSpec
-from tidepull.bench.trial import Trial
 from tidepull.errors import StoreError
+from tidepull.experiments.attempt import Result
+from tidepull.experiments.store.care import check, differences, merge
+from tidepull.experiments.store.index import compact, take_census
+from tidepull.experiments.store.manifest import sealed, unsealed
+from tidepull.experiments.store.rows import load_rows
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.store.trial_file import decode, encode
+from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.trial import Trial
 
 numbers = st.floats(-1e6, 1e6, width=32)
 rounds = st.lists(

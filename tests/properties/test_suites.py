@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
-from tidepull.bench.suites.suite import parse_suite
-from tidepull.bench.suites.suite_text import suite_text
+from tidepull.experiments.suites.suite import parse_suite
+from tidepull.experiments.suites.suite_text import suite_text
 
 names = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 ucbs = st.fixed_dictionaries({"id": st.just("d-ucb")}, optional={

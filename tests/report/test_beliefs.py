@@ -10,12 +10,12 @@ import pytest
 
 from tests.analysis.filling import fill
 from tests.analysis.making import make_study
-from tidepull.analysis.beliefs import belief_bands, believers, misunderstood
-from tidepull.analysis.frame import Study
 from tidepull.policies import policies
-from tidepull.report.belief_table import beliefs_table
-from tidepull.report.build import build_report
-from tidepull.report.tables import Cell, Table
+from tidepull.reporting.belief_table import beliefs_table
+from tidepull.reporting.beliefs import belief_bands, believers, misunderstood
+from tidepull.reporting.build import build_report
+from tidepull.reporting.frame import Study
+from tidepull.reporting.tables import Cell, Table
 
 SUITE = """
 name = "thinking"

@@ -11,8 +11,8 @@ from tests.logs.making import make_log
 from tests.logs.test_diagnosis import changing, simpson
 from tidepull import logs
 from tidepull.logs.diagnosis.mixups import mixups_of
-from tidepull.report import log_page, log_plots
-from tidepull.report.log_page import render
+from tidepull.reporting import log_page, log_plots
+from tidepull.reporting.log_page import render
 
 
 @pytest.fixture(scope="module")

@@ -9,15 +9,15 @@ import numpy as np
 import pytest
 
 from tests.analysis.making import around, make_study
-from tidepull.analysis.beside_paper import paper_column, reported, standard_errors
-from tidepull.analysis.frame import Study, load_frame
-from tidepull.analysis.published import Reported
-from tidepull.analysis.sensitivity import Sensitivity, sensitivities
-from tidepull.bench.store.store import Store
-from tidepull.report import result_tables
-from tidepull.report.colours import dashes
-from tidepull.report.tables import Cell, Table, number, spread, to_csv, to_html, to_latex, to_markdown
-from tidepull.report.verdict import verdict
+from tidepull.experiments.store.store import Store
+from tidepull.reporting import result_tables
+from tidepull.reporting.beside_paper import paper_column, reported, standard_errors
+from tidepull.reporting.colours import dashes
+from tidepull.reporting.frame import Study, load_frame
+from tidepull.reporting.published import Reported
+from tidepull.reporting.sensitivity import Sensitivity, sensitivities
+from tidepull.reporting.tables import Cell, Table, number, spread, to_csv, to_html, to_latex, to_markdown
+from tidepull.reporting.verdict import verdict
 
 TABLE = Table(
     "t",

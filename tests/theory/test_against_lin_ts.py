@@ -1,9 +1,9 @@
 from __future__ import annotations
 
+from tidepull.paper.theory.bound import Setting
+from tidepull.paper.theory.measurement_error import Scenario, play
 from tidepull.policies.linear_ts import LinearThompson, LinearThompsonParameters
-from tidepull.seeds import Streams
-from tidepull.theory.bound import Setting
-from tidepull.theory.measurement_error import Scenario, play
+from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
 
 

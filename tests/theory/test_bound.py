@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.theory import bound as theory
-from tidepull.theory.bound import Setting, regret_bound
+from tidepull.paper.theory import bound as theory
+from tidepull.paper.theory.bound import Setting, regret_bound
 
 HORIZONS = (1, 2, 7, 4096, 10**9)
 SETTINGS = [

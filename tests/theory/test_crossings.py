@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.theory import bound as theory
-from tidepull.theory.bound import Setting, regret_bound
-from tidepull.theory.crossings import below_trivial_from, linear_from, premise_from, premise_sigma
+from tidepull.paper.theory import bound as theory
+from tidepull.paper.theory.bound import Setting, regret_bound
+from tidepull.paper.theory.crossings import below_trivial_from, linear_from, premise_from, premise_sigma
 
 SETTINGS = [
     Setting(d=d, k=k, epsilon=e) for d in (1, 2, 30) for k in (1, 25, 10**6) for e in (1e-5, 0.01, 1.0)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tidepull.theory import bound as theory
+from tidepull.paper.theory import bound as theory
 
 
 def random_round(seed: int) -> tuple[theory.Floats, ...]:

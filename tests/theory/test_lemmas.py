@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 from scipy.stats import norm
 
-from tidepull.theory import bound as theory
-from tidepull.theory.adversaries import View
-from tidepull.theory.bound import LEMMA_4, OPTIMISM, Bools, Floats, Setting
-from tidepull.theory.lemmas import Lemmas
-from tidepull.theory.measurement_error import Look, Round, Scenario, play
-from tidepull.theory.potential import Potential
-from tidepull.theory.promise import Promise
-from tidepull.theory.simulate import checkpoints
+from tidepull.paper.theory import bound as theory
+from tidepull.paper.theory.adversaries import View
+from tidepull.paper.theory.bound import LEMMA_4, OPTIMISM, Bools, Floats, Setting
+from tidepull.paper.theory.lemmas import Lemmas
+from tidepull.paper.theory.measurement_error import Look, Round, Scenario, play
+from tidepull.paper.theory.potential import Potential
+from tidepull.paper.theory.promise import Promise
+from tidepull.paper.theory.simulate import checkpoints
 
 SETTING = Setting(d=3, k=4, epsilon=0.05, sigma=0.3, delta=0.1)
 SCENARIO = Scenario(horizon=40, seeds=3, noise="uniform")

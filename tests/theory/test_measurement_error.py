@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.seeds import Streams
-from tidepull.theory import bound as theory
-from tidepull.theory.adversaries import ADVERSARIES
-from tidepull.theory.bound import Floats, Setting
-from tidepull.theory.measurement_error import Agent, Scenario, choose, play
-from tidepull.theory.noise import ERRORS, NOISES, Noise
+from tidepull.paper.theory import bound as theory
+from tidepull.paper.theory.adversaries import ADVERSARIES
+from tidepull.paper.theory.bound import Floats, Setting
+from tidepull.paper.theory.measurement_error import Agent, Scenario, choose, play
+from tidepull.paper.theory.noise import ERRORS, NOISES, Noise
+from tidepull.random import Streams
 
 HORIZON = 300
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidepull.theory.adversaries import View
-from tidepull.theory.bound import Floats, Setting
-from tidepull.theory.check import configurations, promises
-from tidepull.theory.crossings import premise_from
-from tidepull.theory.growth import fit, horizon_growth, vary
-from tidepull.theory.measurement_error import Scenario, play
-from tidepull.theory.simulate import checkpoints, simulate
+from tidepull.paper.theory.adversaries import View
+from tidepull.paper.theory.bound import Floats, Setting
+from tidepull.paper.theory.check import configurations, promises
+from tidepull.paper.theory.crossings import premise_from
+from tidepull.paper.theory.growth import fit, horizon_growth, vary
+from tidepull.paper.theory.measurement_error import Scenario, play
+from tidepull.paper.theory.simulate import checkpoints, simulate
 
 SETTING = Setting(d=3, k=5, epsilon=0.1)
 SCENARIO = Scenario(horizon=128, seeds=8)

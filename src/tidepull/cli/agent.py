@@ -13,7 +13,7 @@ import typer
 from tidepull.cli.console import print_json, print_table, say
 
 if TYPE_CHECKING:
-    from tidepull.online.agent import Agent
+    from tidepull.agent.agent import Agent
 
 agent_app = typer.Typer(
     help="Look at an agent: what it believes, gained and did.", no_args_is_help=True, add_completion=False
@@ -37,7 +37,7 @@ def _file(
 
 
 def _opened(context: typer.Context) -> Agent:
-    from tidepull.online.agent import Agent
+    from tidepull.agent.agent import Agent
 
     return Agent(context.obj, read_only=True, upkeep="manual")
 
@@ -111,11 +111,11 @@ def personalizer(
     ),
 ) -> None:
     """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm start."""
+    from tidepull.agent.agent import Agent
+    from tidepull.agent.personalizer import MOST_ACTIONS, Translated, merged, settings
     from tidepull.errors import InputError
     from tidepull.logs import read
     from tidepull.logs.formats import dsjson
-    from tidepull.online.agent import Agent
-    from tidepull.online.personalizer import MOST_ACTIONS, Translated, merged, settings
 
     found = [read(path, format="dsjson") for path in logs]
     actions = list(dict.fromkeys(arm for log in found for arm in log.arms))

@@ -9,17 +9,17 @@ from typing import Any, Literal
 import tomli_w
 import typer
 
-from tidepull.analysis.frame import load_frame
-from tidepull.analysis.tideline import Standing, Tideline, tideline
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import find_suite
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.readiness import PARTIAL
 from tidepull.cli.sweep import sweep
 from tidepull.errors import InputError, WrongStoreError
-from tidepull.report.leaderboard import write_leaderboard
-from tidepull.report.leaderboard_tables import board_table, kinds_table
-from tidepull.report.tables import Table
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.suite import find_suite
+from tidepull.reporting.frame import load_frame
+from tidepull.reporting.leaderboard import write_leaderboard
+from tidepull.reporting.leaderboard_tables import board_table, kinds_table
+from tidepull.reporting.tables import Table
+from tidepull.reporting.tideline import Standing, Tideline, tideline
 
 
 def benchmark(

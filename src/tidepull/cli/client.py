@@ -13,7 +13,7 @@ from tidepull.cli.console import print_json, say
 from tidepull.errors import InputError
 
 if TYPE_CHECKING:
-    from tidepull.online.client import Client, RemoteAgent
+    from tidepull.agent.client import Client, RemoteAgent
 
 client_app = typer.Typer(help="Ask a running service (tidepull serve).", no_args_is_help=True)
 _AGENT = typer.Argument(metavar="AGENT", help="The agent's name.")
@@ -44,7 +44,7 @@ def _service(
 
 
 def _client(context: typer.Context) -> Client:
-    from tidepull.online.client import Client
+    from tidepull.agent.client import Client
 
     url, token = context.obj
     client = Client(url.split(","), token=token)

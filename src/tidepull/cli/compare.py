@@ -8,12 +8,12 @@ from typing import Any
 
 import typer
 
-from tidepull.analysis.frame import load_frame
-from tidepull.analysis.versus import Line, versus_paper, versus_store
-from tidepull.bench.store.store import Store
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.errors import WrongStoreError
-from tidepull.report.tables import interval, number, spread
+from tidepull.experiments.store.store import Store
+from tidepull.reporting.frame import load_frame
+from tidepull.reporting.tables import interval, number, spread
+from tidepull.reporting.versus import Line, versus_paper, versus_store
 
 PAPER = "paper"
 

@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from tidepull.analysis.summary import summarise
-from tidepull.bench.trial import run_trial
 from tidepull.cli.console import print_table, say
 from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_spread
 from tidepull.encoders import compiling, warm_up
+from tidepull.experiments.trial import run_trial
 from tidepull.registry import Named
-from tidepull.report.plots import pyplot, regret_curves
+from tidepull.reporting.plots import pyplot, regret_curves
+from tidepull.reporting.summary import summarise
 
 PROBLEM = "sinusoidal-bernoulli"
 POLICIES: list[tuple[str, Named]] = [

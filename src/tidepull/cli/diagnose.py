@@ -8,9 +8,9 @@ import typer
 from rich.markup import escape
 from rich.progress import Progress
 
+from tidepull._internal.files import write_whole
 from tidepull.cli import log_options as options
 from tidepull.cli.console import print_json, print_table, progress, say
-from tidepull.files import write_whole
 from tidepull.logs import Diagnosis, Log
 from tidepull.logs import diagnose as examine
 from tidepull.logs.diagnosis.events import MOST
@@ -57,7 +57,7 @@ def diagnose(
     found = _examined(known, most, seed)
     page = out if out is not None or json else Path(log.name.split(".")[0] + ".html")
     if page is not None:
-        from tidepull.report.log_page import render
+        from tidepull.reporting.log_page import render
 
         write_whole(page, render(found).encode())
         say(f"{page} written")

@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidepull.bench.store.archive import is_archive, read_archive
-from tidepull.bench.store.plan import read_plans
-from tidepull.bench.store.rows import Row, Rows, load_rows
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.rungs import is_last_rung, searched_suite
 from tidepull.errors import InputError, WrongStoreError
+from tidepull.experiments.store.archive import is_archive, read_archive
+from tidepull.experiments.store.plan import read_plans
+from tidepull.experiments.store.rows import Row, Rows, load_rows
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.rungs import is_last_rung, searched_suite
 
 
 @dataclass(frozen=True, slots=True)

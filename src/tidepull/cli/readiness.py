@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from rich.markup import escape
 
-from tidepull.bench.suites.needs import lacking
-from tidepull.bench.suites.spec import TrialSpec
 from tidepull.cli.console import say
 from tidepull.errors import DataError
+from tidepull.experiments.suites.needs import lacking
+from tidepull.experiments.suites.spec import TrialSpec
 
 PARTIAL = "Leave out trials whose data or extras are missing here, and run the others."
 """Help of every `--partial` of a command that runs trials."""

@@ -7,18 +7,18 @@ from typing import Any
 
 import typer
 
-from tidepull.analysis.curves import read_curves
-from tidepull.analysis.frame import archived_frame
-from tidepull.bench.store.archive import is_archive
-from tidepull.bench.store.store import Store
 from tidepull.cli.console import err, print_json, say
 from tidepull.errors import ParameterError, WrongStoreError
+from tidepull.experiments.store.archive import is_archive
+from tidepull.experiments.store.store import Store
 from tidepull.paper.averages import FILE, read_averages
 from tidepull.paper.combine import combined
 from tidepull.paper.readme_table import update_table
 from tidepull.paper.results_page import write_results
-from tidepull.report.build import FORMATS, Report, build_report
-from tidepull.report.verdict import verdict
+from tidepull.reporting.build import FORMATS, Report, build_report
+from tidepull.reporting.curves import read_curves
+from tidepull.reporting.frame import archived_frame
+from tidepull.reporting.verdict import verdict
 
 _KNOWN = ("svg", "pdf", "png")
 

@@ -11,13 +11,6 @@ from typing import Any, Literal
 
 import typer
 
-from tidepull.analysis.frame import Frame
-from tidepull.bench.running.executors import usable_cpus
-from tidepull.bench.running.runner import estimator, prepare
-from tidepull.bench.store.plan import read_plans
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.rungs import searched_suite
-from tidepull.bench.suites.suite import Suite
 from tidepull.cli.console import INTERRUPTED, err, print_json, progress, say
 from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.report import announce
@@ -26,13 +19,20 @@ from tidepull.cli.search import search as halve
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
 from tidepull.errors import WrongStoreError
+from tidepull.experiments.running.executors import usable_cpus
+from tidepull.experiments.running.runner import estimator, prepare
+from tidepull.experiments.store.plan import read_plans
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.rungs import searched_suite
+from tidepull.experiments.suites.suite import Suite
 from tidepull.paper.front import claims_of, front, tally
+from tidepull.paper.theory.check import configurations
 from tidepull.paper.theory_part import FILE as THEORY
 from tidepull.paper.theory_part import FULL, QUICK, measure, measured, theory_table
 from tidepull.paper.verdicts import Claim
-from tidepull.report.build import build_report
-from tidepull.report.duration import duration
-from tidepull.theory.check import configurations
+from tidepull.reporting.build import build_report
+from tidepull.reporting.duration import duration
+from tidepull.reporting.frame import Frame
 
 WHERE: Literal["local", "here"] = "local"
 

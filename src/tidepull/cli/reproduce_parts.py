@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
-from tidepull.analysis.published import TRIALS
-from tidepull.bench.suites.suite import Suite, find_suite, load_suite, own_suites, parse_suite
+from tidepull._internal.files import write_whole
 from tidepull.errors import ParameterError
-from tidepull.files import write_whole
+from tidepull.experiments.suites.suite import Suite, find_suite, load_suite, own_suites, parse_suite
 from tidepull.paper.exploration import TRIALS as EXPLORED
+from tidepull.reporting.published import TRIALS
 
 
 class Target(StrEnum):

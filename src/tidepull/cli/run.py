@@ -9,19 +9,19 @@ import numpy as np
 import typer
 from rich.markup import escape
 
-from tidepull.analysis.beliefs import beliefs_of
-from tidepull.analysis.summary import Summary, summarise
-from tidepull.bench.delay import AT_ONCE, delay_text, delay_words
-from tidepull.bench.running.executors import LocalProcesses, usable_cpus
-from tidepull.bench.suites.spec import TrialSpec
-from tidepull.bench.trial import Trial
 from tidepull.cli.console import print_json, print_table, progress, say
 from tidepull.cli.options import DELAY, SEEDS, seeds_of
 from tidepull.cli.readiness import ready
 from tidepull.cli.settings import split_settings
 from tidepull.errors import InputError, ParameterError, TidepullError
+from tidepull.experiments.delay import AT_ONCE, delay_text, delay_words
+from tidepull.experiments.running.executors import LocalProcesses, usable_cpus
+from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.trial import Trial
 from tidepull.problems import problems
 from tidepull.registry import Named
+from tidepull.reporting.beliefs import beliefs_of
+from tidepull.reporting.summary import Summary, summarise
 
 
 def run(

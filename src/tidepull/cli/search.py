@@ -12,18 +12,6 @@ from typing import Any, Literal
 
 import typer
 
-from tidepull.bench.running.runner import prepare, start, without_known
-from tidepull.bench.search.agreement import Agreement, agreements
-from tidepull.bench.search.halving import Halving, world_of
-from tidepull.bench.search.selection import BASELINE, kind_of_problem
-from tidepull.bench.store.index import Census, entries
-from tidepull.bench.store.known import known_rewards
-from tidepull.bench.store.plan import Plan, plan_of, read_plans, write_plan
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.rungs import plan_name
-from tidepull.bench.suites.search_rule import SearchRule, check_rule, parse_rungs, rungs_text
-from tidepull.bench.suites.spec import TrialSpec
-from tidepull.bench.suites.suite import Suite, load_suite
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
 from tidepull.cli.executor import check_address, executor_for
 from tidepull.cli.options import KNOWN
@@ -32,6 +20,18 @@ from tidepull.cli.sweep import announce, run_shown
 from tidepull.cli.sweep_display import Display
 from tidepull.cli.tune import parse_budget
 from tidepull.errors import InputError
+from tidepull.experiments.running.runner import prepare, start, without_known
+from tidepull.experiments.search.agreement import Agreement, agreements
+from tidepull.experiments.search.halving import Halving, world_of
+from tidepull.experiments.search.selection import BASELINE, kind_of_problem
+from tidepull.experiments.store.index import Census, entries
+from tidepull.experiments.store.known import known_rewards
+from tidepull.experiments.store.plan import Plan, plan_of, read_plans, write_plan
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.rungs import plan_name
+from tidepull.experiments.suites.search_rule import SearchRule, check_rule, parse_rungs, rungs_text
+from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.suites.suite import Suite, load_suite
 from tidepull.protocols import Executor
 
 

@@ -10,23 +10,23 @@ from typing import Any
 
 import typer
 
-from tidepull.analysis.published import DEFAULTS
-from tidepull.bench.delay import AT_ONCE
-from tidepull.bench.search.selection import BASELINE, Best, Default, Selection, kinds_of
-from tidepull.bench.search.selection import select as choose
-from tidepull.bench.store.rows import Row, Rows
-from tidepull.bench.suites.grid import setting_text
-from tidepull.bench.suites.modules import load_modules
-from tidepull.bench.suites.rungs import searched_suite
-from tidepull.bench.suites.seeds_text import seeds_text
-from tidepull.bench.suites.suite_text import suite_text
+from tidepull._internal.files import write_whole
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.found_trials import open_source
 from tidepull.cli.options import SEEDS, renamed, seeds_of
 from tidepull.cli.store import say_gaps
 from tidepull.errors import ParameterError, WrongStoreError
-from tidepull.files import write_whole
+from tidepull.experiments.delay import AT_ONCE
+from tidepull.experiments.search.selection import BASELINE, Best, Default, Selection, kinds_of
+from tidepull.experiments.search.selection import select as choose
+from tidepull.experiments.store.rows import Row, Rows
+from tidepull.experiments.suites.grid import setting_text
+from tidepull.experiments.suites.modules import load_modules
+from tidepull.experiments.suites.rungs import searched_suite
+from tidepull.experiments.suites.seeds_text import seeds_text
+from tidepull.experiments.suites.suite_text import suite_text
 from tidepull.problems import problems
+from tidepull.reporting.published import DEFAULTS
 
 
 def select(

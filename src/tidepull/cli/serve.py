@@ -11,7 +11,7 @@ from tidepull.cli.console import print_table, say
 from tidepull.errors import InputError, MissingExtraError
 
 if TYPE_CHECKING:
-    from tidepull.online.service.auth import Token
+    from tidepull.service.auth import Token
 
 token_app = typer.Typer(help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True)
 _TOKENS = typer.Option(
@@ -67,16 +67,16 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP: many named agents, tokens, metrics (extra `serve`)."""
     try:
-        from tidepull.online.service.limits import Limits
-        from tidepull.online.service.server import Choices, prepare
-        from tidepull.online.service.server import serve as run
+        from tidepull.service.limits import Limits
+        from tidepull.service.server import Choices, prepare
+        from tidepull.service.server import serve as run
     except ModuleNotFoundError:
         raise MissingExtraError("tidepull serve", "serve") from None
     limits = Limits(requests=requests, agents=agents)
     host = host or ("" if on == "ray" else "127.0.0.1")
     choices = Choices(db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits)
     if on == "ray":
-        from tidepull.online.service.cluster import serve_on_ray
+        from tidepull.service.cluster import serve_on_ray
 
         serve_on_ray(choices, address or "auto", shards, say)
         return
@@ -99,7 +99,7 @@ def new(
     tokens: Path = _TOKENS,
 ) -> None:
     """Make a token: it is printed once, and only its hash is kept."""
-    from tidepull.online.service.auth import Scope, new_token, write_tokens
+    from tidepull.service.auth import Scope, new_token, write_tokens
 
     for given in scope:
         if given not in set(Scope):
@@ -124,7 +124,7 @@ def list_tokens(tokens: Path = _TOKENS) -> None:
 @token_app.command()
 def revoke(id: str = typer.Argument(help="The token's id."), tokens: Path = _TOKENS) -> None:
     """Make a token invalid, at once, also for services that run."""
-    from tidepull.online.service.auth import write_tokens
+    from tidepull.service.auth import write_tokens
 
     known = _read(tokens)
     if known.pop(id, None) is None:
@@ -134,6 +134,6 @@ def revoke(id: str = typer.Argument(help="The token's id."), tokens: Path = _TOK
 
 
 def _read(path: Path) -> dict[str, Token]:
-    from tidepull.online.service.auth import read_tokens
+    from tidepull.service.auth import read_tokens
 
     return read_tokens(path)

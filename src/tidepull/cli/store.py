@@ -6,15 +6,15 @@ from pathlib import Path
 
 import typer
 
-from tidepull.bench.store import care
-from tidepull.bench.store.export import export as write_export
-from tidepull.bench.store.index import compact as write_index
-from tidepull.bench.store.plan import read_plans
-from tidepull.bench.store.rows import Rows, load_rows
-from tidepull.bench.store.store import Store
+from tidepull._internal.files import abandoned
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.options import renamed
-from tidepull.files import abandoned
+from tidepull.experiments.store import care
+from tidepull.experiments.store.export import export as write_export
+from tidepull.experiments.store.index import compact as write_index
+from tidepull.experiments.store.plan import read_plans
+from tidepull.experiments.store.rows import Rows, load_rows
+from tidepull.experiments.store.store import Store
 
 store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True, add_completion=False)
 _DIRECTORY = typer.Argument(metavar="DIR", help="The store.")

@@ -12,21 +12,21 @@ from typing import Any, Literal
 import typer
 from rich.markup import escape
 
-from tidepull.bench.running.executors import LocalProcesses
-from tidepull.bench.running.runner import Progress, Work, estimator, prepare, start, without_known
-from tidepull.bench.running.runner import sweep as run_sweep
-from tidepull.bench.store.index import compact
-from tidepull.bench.store.known import known_rewards
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import load_suite
 from tidepull.cli.console import INTERRUPTED, print_json, say
 from tidepull.cli.executor import check_address, executor_for
 from tidepull.cli.options import KNOWN
 from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.sweep_display import Display, shown, time_left
 from tidepull.errors import StoreError
+from tidepull.experiments.running.executors import LocalProcesses
+from tidepull.experiments.running.runner import Progress, Work, estimator, prepare, start, without_known
+from tidepull.experiments.running.runner import sweep as run_sweep
+from tidepull.experiments.store.index import compact
+from tidepull.experiments.store.known import known_rewards
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.suite import load_suite
 from tidepull.protocols import Executor
-from tidepull.report.duration import duration
+from tidepull.reporting.duration import duration
 
 _MOST_NAMED = 10
 

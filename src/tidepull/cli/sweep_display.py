@@ -12,9 +12,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from tidepull.bench.running.runner import Progress
 from tidepull.cli.console import err
-from tidepull.report.duration import duration
+from tidepull.experiments.running.runner import Progress
+from tidepull.reporting.duration import duration
 
 LINE_EVERY = 15.0
 _MOST_PROBLEMS = 14

@@ -13,15 +13,15 @@ from tidepull.cli import options
 from tidepull.cli import theory_tables as tables
 from tidepull.cli.console import print_json, progress, say
 from tidepull.errors import ParameterError
-from tidepull.theory.adversaries import ADVERSARIES
-from tidepull.theory.bound import Setting
-from tidepull.theory.check import configurations
-from tidepull.theory.growth import ARMS, DIMENSIONS, EPSILONS, Exponent, horizon_growth, vary
-from tidepull.theory.measurement_error import Scenario
-from tidepull.theory.noise import ERRORS, NOISES, SCHEDULES
-from tidepull.theory.said import bound_report, simulation_report
-from tidepull.theory.simulate import Simulated
-from tidepull.theory.simulate import simulate as run_simulation
+from tidepull.paper.theory.adversaries import ADVERSARIES
+from tidepull.paper.theory.bound import Setting
+from tidepull.paper.theory.check import configurations
+from tidepull.paper.theory.growth import ARMS, DIMENSIONS, EPSILONS, Exponent, horizon_growth, vary
+from tidepull.paper.theory.measurement_error import Scenario
+from tidepull.paper.theory.noise import ERRORS, NOISES, SCHEDULES
+from tidepull.paper.theory.said import bound_report, simulation_report
+from tidepull.paper.theory.simulate import Simulated
+from tidepull.paper.theory.simulate import simulate as run_simulation
 
 app = typer.Typer(
     help="The regret bound with measurement error, computed and put to the test.",
@@ -141,8 +141,8 @@ def features(
     json: bool = JSON,
 ) -> None:
     """The effective measurement error of learned features over training, beside the regret."""
-    from tidepull.analysis.effective_error import effective_error
     from tidepull.cli.settings import split_settings
+    from tidepull.reporting.effective_error import effective_error
 
     named_problem, named_policy = split_settings(problem, policy, set_)
     picture = None if json and out is None else _picture(out or Path("features.png"))
@@ -154,7 +154,7 @@ def features(
     else:
         tables.show_features(f"{policy} on {problem}, seed {seed}", report)
     if picture is not None:
-        from tidepull.report import theory_plots
+        from tidepull.paper import theory_plots
 
         theory_plots.effective_error(measured, title=f"{policy} on {problem}, seed {seed}", path=picture)
         say(f"picture: [bold]{picture}[/]")
@@ -169,7 +169,7 @@ def _picture(path: Path) -> Path:
 
 
 def _draw(result: Simulated, exponents: list[Exponent], path: Path) -> None:
-    from tidepull.report import theory_plots
+    from tidepull.paper import theory_plots
 
     promises, growth = (path.with_name(f"{path.stem}-{word}{path.suffix}") for word in ("promises", "growth"))
     theory_plots.regret_against_bound(result, path=path)

@@ -13,30 +13,30 @@ from typing import Any, Literal
 import numpy as np
 import typer
 
-from tidepull.analysis.summary import summarise
-from tidepull.bench.delay import AT_ONCE, delay_slug, delay_text, delay_words
-from tidepull.bench.running.runner import prepare, start, sweep
-from tidepull.bench.search.space import Space, declared_space, ranges_from_text
-from tidepull.bench.search.tune import Judged, Outcome, Search, require_optuna, search
-from tidepull.bench.store.index import compact
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.modules import load_modules
-from tidepull.bench.suites.seeds_text import seeds_text
-from tidepull.bench.suites.spec import TrialSpec
-from tidepull.bench.suites.suite import Suite
-from tidepull.bench.suites.suite_text import suite_text
+from tidepull._internal.files import write_whole
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
 from tidepull.cli.executor import check_address, executor_for
 from tidepull.cli.options import DELAY, SEEDS, seeds_of
 from tidepull.cli.readiness import ready
 from tidepull.cli.sweep_display import Display, shown
 from tidepull.errors import ParameterError, TidepullError
-from tidepull.files import write_whole
+from tidepull.experiments.delay import AT_ONCE, delay_slug, delay_text, delay_words
+from tidepull.experiments.running.runner import prepare, start, sweep
+from tidepull.experiments.search.space import Space, declared_space, ranges_from_text
+from tidepull.experiments.search.tune import Judged, Outcome, Search, require_optuna, search
+from tidepull.experiments.store.index import compact
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.modules import load_modules
+from tidepull.experiments.suites.seeds_text import seeds_text
+from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.suites.suite import Suite
+from tidepull.experiments.suites.suite_text import suite_text
 from tidepull.policies import policies
 from tidepull.problems import problems
 from tidepull.protocols import Executor
-from tidepull.report.duration import duration
-from tidepull.report.tables import number
+from tidepull.reporting.duration import duration
+from tidepull.reporting.summary import summarise
+from tidepull.reporting.tables import number
 
 _SEARCH_SHARE = 0.8
 """Of the budget; the rest is for the report on fresh seeds."""

@@ -32,7 +32,7 @@ from tidepull.encoders.inputs import ContextReader, checked_reward
 from tidepull.encoders.training import Slices, finish
 from tidepull.errors import MissingExtraError, ParameterError, TrainingError
 from tidepull.protocols import Accept
-from tidepull.snapshots import generator_state, restore_generator
+from tidepull.state import generator_state, restore_generator
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 if TYPE_CHECKING:

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tidepull.analysis.compare import Difference, independent
-from tidepull.analysis.summary import summarise
 from tidepull.paper.evidence import Evidence
 from tidepull.paper.rules import POOR, beats, keeps, share_of_random
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Line, above, concluded, distinct, worst
+from tidepull.reporting.compare import Difference, independent
+from tidepull.reporting.summary import summarise
 from tidepull.types import FloatArray
 
 

@@ -11,11 +11,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidepull.analysis import published
-from tidepull.analysis.frame import Study
+from tidepull._internal.files import explained
 from tidepull.errors import InputError
-from tidepull.files import explained
-from tidepull.report.tables import Cell, Table, number, spread, to_markdown
+from tidepull.reporting import published
+from tidepull.reporting.frame import Study
+from tidepull.reporting.tables import Cell, Table, number, spread, to_markdown
 
 FILE = "averages.csv"
 MARK = "†"

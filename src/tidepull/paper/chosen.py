@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tidepull.analysis.published import GRIDS
-from tidepull.bench.suites.grid import setting_text
-from tidepull.report.tables import Cell, Table
+from tidepull.experiments.suites.grid import setting_text
+from tidepull.reporting.published import GRIDS
+from tidepull.reporting.tables import Cell, Table
 
 SHOWN = {
     "nlps-best": "best NN",

@@ -9,9 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidepull.analysis import published
-from tidepull.analysis.examine import Examined
-from tidepull.analysis.frame import Study
 from tidepull.paper import across, exploration, robustness, rules
 from tidepull.paper.evidence import (
     BEST_NN,
@@ -29,6 +26,9 @@ from tidepull.paper.evidence import (
 from tidepull.paper.robustness import MUCH
 from tidepull.paper.rules import LARGE, POOR, SLOW, VERY_SLOW
 from tidepull.paper.verdicts import Claim, concluded
+from tidepull.reporting import published
+from tidepull.reporting.examine import Examined
+from tidepull.reporting.frame import Study
 
 RIVALS = (*FEEDFORWARD, *CONVENTIONAL)
 

@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from tidepull.analysis import published
-from tidepull.analysis.beside_paper import paper_column
-from tidepull.analysis.frame import Group, Study
-from tidepull.bench.delay import AT_ONCE
-from tidepull.bench.suites.rungs import rung_number
-from tidepull.bench.suites.spec import canonical
+from tidepull.experiments.delay import AT_ONCE
+from tidepull.experiments.suites.rungs import rung_number
+from tidepull.experiments.suites.spec import canonical
 from tidepull.paper.exploration import exploring
+from tidepull.reporting import published
+from tidepull.reporting.beside_paper import paper_column
+from tidepull.reporting.frame import Group, Study
 
 FIRST = ("paper-table", "quick-table")
 """Suites whose names stand when another suite uses the same name for another setting."""

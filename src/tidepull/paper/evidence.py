@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tidepull.analysis import published
-from tidepull.analysis.examine import Examined
-from tidepull.analysis.frame import Group, Study
 from tidepull.paper.verdicts import Line, missing
+from tidepull.reporting import published
+from tidepull.reporting.examine import Examined
+from tidepull.reporting.frame import Group, Study
 
 BEST_RNN, DEFAULT_RNN, BEST_NN, DEFAULT_NN = "rnlps-best", "rnlps-default", "nlps-best", "nlps-default"
 DISCOUNTED, WINDOWED = "discounted", "windowed"

@@ -7,8 +7,6 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from typing import Any
 
-from tidepull.analysis.examine import examined
-from tidepull.analysis.frame import Frame
 from tidepull.paper import notes
 from tidepull.paper.chosen import chosen_table
 from tidepull.paper.claims import check_claims
@@ -18,7 +16,9 @@ from tidepull.paper.paper_table import overview
 from tidepull.paper.searches import searches_of
 from tidepull.paper.theory_part import steps_table, theory_table
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, lines_table, verdicts_table
-from tidepull.report.tables import Table, to_html
+from tidepull.reporting.examine import examined
+from tidepull.reporting.frame import Frame
+from tidepull.reporting.tables import Table, to_html
 
 
 def claims_of(frame: Frame) -> list[Claim]:

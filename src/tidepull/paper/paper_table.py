@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tidepull.analysis import published
-from tidepull.analysis.beside_paper import errors_apart
-from tidepull.analysis.frame import Study
-from tidepull.analysis.summary import summarise
 from tidepull.paper.averages import MARK, Average, average_of
 from tidepull.paper.combine import in_column, searched_beside
-from tidepull.report.tables import Cell, Table, spread
+from tidepull.reporting import published
+from tidepull.reporting.beside_paper import errors_apart
+from tidepull.reporting.frame import Study
+from tidepull.reporting.summary import summarise
+from tidepull.reporting.tables import Cell, Table, spread
 
 HEADS = {
     "nlps-best": "best NN",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tidepull.analysis.frame import Frame
-from tidepull.report.tables import Cell, Table, number, to_markdown
+from tidepull.reporting.frame import Frame
+from tidepull.reporting.tables import Cell, Table, number, to_markdown
 
 
 def played_section(frame: Frame) -> Iterator[str]:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidepull.analysis.frame import Study
+from tidepull._internal.files import explained, write_whole
 from tidepull.errors import InputError
-from tidepull.files import explained, write_whole
 from tidepull.paper.averages import Average
 from tidepull.paper.chosen import chosen_lines
 from tidepull.paper.paper_table import overview
-from tidepull.report.tables import to_markdown
+from tidepull.reporting.frame import Study
+from tidepull.reporting.tables import to_markdown
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"
 

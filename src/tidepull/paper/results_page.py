@@ -7,15 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
-from tidepull.analysis import published
-from tidepull.analysis.beside_paper import standard_errors
-from tidepull.analysis.curves import POINTS
-from tidepull.analysis.examine import Examined, examined, scored
-from tidepull.analysis.frame import Frame, Study
-from tidepull.analysis.sensitivity import sensitivities
-from tidepull.analysis.traces import Played
-from tidepull.bench.store.export import export
-from tidepull.files import write_whole
+from tidepull._internal.files import write_whole
+from tidepull.experiments.store.export import export
 from tidepull.paper import notes
 from tidepull.paper.averages import LEGEND, MARK, Average, averages_section
 from tidepull.paper.claims import check_claims
@@ -30,10 +23,16 @@ from tidepull.paper.sections import (
     exploration_picture,
     exploration_section,
 )
-from tidepull.report import panel_plots, plots, result_tables
-from tidepull.report.provenance import provenance
-from tidepull.report.tables import to_markdown
-from tidepull.report.verdict import verdict
+from tidepull.reporting import panel_plots, plots, published, result_tables
+from tidepull.reporting.beside_paper import standard_errors
+from tidepull.reporting.curves import POINTS
+from tidepull.reporting.examine import Examined, examined, scored
+from tidepull.reporting.frame import Frame, Study
+from tidepull.reporting.provenance import provenance
+from tidepull.reporting.sensitivity import sensitivities
+from tidepull.reporting.tables import to_markdown
+from tidepull.reporting.traces import Played
+from tidepull.reporting.verdict import verdict
 
 
 def write_results(

@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.analysis.compare import paired_values, wilson
-from tidepull.analysis.frame import Study
 from tidepull.paper.evidence import BEST_NN, BEST_RNN, Evidence
 from tidepull.paper.rules import RESAMPLES, beats
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Line, above, concluded, missing
+from tidepull.reporting.compare import paired_values, wilson
+from tidepull.reporting.frame import Study
 from tidepull.types import FloatArray
 
 MUCH = 0.2

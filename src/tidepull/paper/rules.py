@@ -8,9 +8,6 @@ from itertools import pairwise
 
 import numpy as np
 
-from tidepull.analysis.bootstrap import mean_interval
-from tidepull.analysis.compare import compared, wilson
-from tidepull.analysis.traces import LATE, late_rounds
 from tidepull.paper.evidence import Evidence, Player
 from tidepull.paper.verdicts import (
     FAILS,
@@ -25,6 +22,9 @@ from tidepull.paper.verdicts import (
     distinct,
     missing,
 )
+from tidepull.reporting.bootstrap import mean_interval
+from tidepull.reporting.compare import compared, wilson
+from tidepull.reporting.traces import LATE, late_rounds
 from tidepull.types import FloatArray
 
 LARGE = 0.2

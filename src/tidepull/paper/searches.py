@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from tidepull.analysis.frame import Study
-from tidepull.analysis.sensitivity import sensitivities
-from tidepull.bench.delay import AT_ONCE
-from tidepull.bench.suites.rungs import rung_number, searched_suite
+from tidepull.experiments.delay import AT_ONCE
+from tidepull.experiments.suites.rungs import rung_number, searched_suite
 from tidepull.paper.exploration import RIVALS
-from tidepull.report import result_tables
-from tidepull.report.duration import duration
-from tidepull.report.halving import halving_table, trials_text
-from tidepull.report.tables import to_markdown
+from tidepull.reporting import result_tables
+from tidepull.reporting.duration import duration
+from tidepull.reporting.frame import Study
+from tidepull.reporting.halving import halving_table, trials_text
+from tidepull.reporting.sensitivity import sensitivities
+from tidepull.reporting.tables import to_markdown
 
 
 def searches_of(studies: Sequence[Study]) -> list[Study]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidepull.analysis.examine import Examined
-from tidepull.analysis.frame import Study
 from tidepull.paper.chosen import chosen_table
 from tidepull.paper.verdicts import Claim, lines_table, verdicts_table
-from tidepull.report import result_tables
-from tidepull.report.tables import to_markdown
+from tidepull.reporting import result_tables
+from tidepull.reporting.examine import Examined
+from tidepull.reporting.frame import Study
+from tidepull.reporting.tables import to_markdown
 
 
 def exploration_picture(study: Study) -> str:

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import tidepull
-from tidepull.files import write_whole
-from tidepull.report.tables import Cell, Table, number
-from tidepull.theory.check import configurations
-from tidepull.theory.said import STEPS, simulation_report, worst_steps
-from tidepull.theory.simulate import simulate
+from tidepull._internal.files import write_whole
+from tidepull.paper.theory.check import configurations
+from tidepull.paper.theory.said import STEPS, simulation_report, worst_steps
+from tidepull.paper.theory.simulate import simulate
+from tidepull.reporting.tables import Cell, Table, number
 
 FILE = "theory.json"
 FULL = {"horizon": 2048, "seeds": 100, "seed": 0}

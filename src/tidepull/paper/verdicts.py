@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidepull.analysis.compare import Difference
-from tidepull.report.tables import Cell, Table, interval, number
+from tidepull.reporting.compare import Difference
+from tidepull.reporting.tables import Cell, Table, interval, number
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 NAN = float("nan")

@@ -21,8 +21,8 @@ from tidepull.policies.checks import Checks
 from tidepull.policies.rounds import Rounds
 from tidepull.policies.seal import Seal
 from tidepull.protocols import HasDiagnostics, HasUpkeep, Pick, Policy, Privileged, Told
+from tidepull.random import Streams
 from tidepull.registry import Entry
-from tidepull.seeds import Streams
 from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot, Structure
 
 _LOG = logging.getLogger("tidepull")

@@ -18,8 +18,8 @@ from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.linear_models import restore_all
 from tidepull.posteriors.prior import scaled
 from tidepull.protocols import Pick
-from tidepull.seeds import Streams
-from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.random import Streams
+from tidepull.state import check_kind, generator_state, read, restore_generator
 from tidepull.types import Context, Event, ProblemShape, Snapshot
 
 

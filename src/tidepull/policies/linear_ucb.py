@@ -35,8 +35,8 @@ from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.linear_models import LinearModels, StationaryModels, WindowedModels
 from tidepull.posteriors.wide_linear import WideDiscountedModels
 from tidepull.protocols import HasLinearBounds, Pick
-from tidepull.seeds import Streams
-from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
+from tidepull.random import Streams
+from tidepull.state import check_kind, generator_state, read, read_whole, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 FromProblem: TypeAlias = Literal["problem"]

@@ -23,7 +23,7 @@ from tidepull.errors import NumericalError, SnapshotError, TrainingError
 from tidepull.policies.exploration import ExplorationRule, PosteriorSampling
 from tidepull.policies.neural_reading import Reading
 from tidepull.protocols import Encoder, PatientEncoder, Pick, Posterior
-from tidepull.snapshots import generator_state, restore_generator
+from tidepull.state import generator_state, restore_generator
 from tidepull.types import Context, Diagnostics, Event, FloatArray, Snapshot
 
 _LOG = logging.getLogger("tidepull")

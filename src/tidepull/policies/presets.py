@@ -23,7 +23,7 @@ from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
 from tidepull.protocols import PatientEncoder, Posterior
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import ProblemShape
 
 NoiseStd: TypeAlias = float | Literal["infer"]

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import asdict
 from typing import Any
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.errors import SnapshotError
 from tidepull.parameters import Parameters
 from tidepull.policies.checks import shown

@@ -8,8 +8,8 @@ from tidepull.errors import ArmError, InputError, ParameterError
 from tidepull.parameters import NoParameters, Parameters, parameter
 from tidepull.policies.choice import any_arm, best_arm, equal_shares
 from tidepull.protocols import Pick
-from tidepull.seeds import Streams
-from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.random import Streams
+from tidepull.state import check_kind, generator_state, read, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 

@@ -22,8 +22,8 @@ import numpy as np
 from tidepull.errors import NumericalError
 from tidepull.parameters import NoParameters
 from tidepull.policies.choice import best_arm
-from tidepull.seeds import Streams
-from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.random import Streams
+from tidepull.state import check_kind, generator_state, read, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot, Structure
 
 _ABSURD = 8.0

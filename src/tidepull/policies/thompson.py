@@ -14,8 +14,8 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.policies.choice import best_arm, best_shares
 from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.protocols import Pick
-from tidepull.seeds import Streams
-from tidepull.snapshots import check_kind, generator_state, read, restore_generator
+from tidepull.random import Streams
+from tidepull.state import check_kind, generator_state, read, restore_generator
 from tidepull.types import Context, Event, ProblemShape, Snapshot
 
 

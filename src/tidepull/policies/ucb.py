@@ -19,8 +19,8 @@ from tidepull.policies.choice import best_arm, best_shares
 from tidepull.policies.decided import decided_round
 from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
 from tidepull.protocols import Pick
-from tidepull.seeds import Streams
-from tidepull.snapshots import check_kind, generator_state, read, read_whole, restore_generator
+from tidepull.random import Streams
+from tidepull.state import check_kind, generator_state, read, read_whole, restore_generator
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 

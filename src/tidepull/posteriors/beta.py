@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidepull.snapshots import read_array
+from tidepull.state import read_array
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 

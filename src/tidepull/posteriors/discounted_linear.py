@@ -17,7 +17,7 @@ import numpy as np
 from scipy.linalg import lapack
 
 from tidepull.errors import NumericalError
-from tidepull.snapshots import read_array, read_whole
+from tidepull.state import read_array, read_whole
 from tidepull.types import FloatArray, Snapshot
 
 _ARRAYS = ("weights", "S", "S_squared", "b")

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tidepull.snapshots import read_array, read_indices, read_whole
+from tidepull.state import read_array, read_indices, read_whole
 from tidepull.types import FloatArray, Snapshot
 
 _ByRound = TypeVar("_ByRound", bound=tuple[Any, ...])

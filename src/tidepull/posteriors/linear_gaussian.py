@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from tidepull.errors import ContextError, NumericalError, SnapshotError
 from tidepull.posteriors import kernels
 from tidepull.posteriors.prior import Prior, upper_factor
-from tidepull.snapshots import read, read_array
+from tidepull.state import read, read_array
 from tidepull.types import FloatArray, Snapshot
 
 _ARRAYS = ("precision", "moment", "factor", "whitened")

@@ -16,7 +16,7 @@ import numpy as np
 from tidepull.errors import NumericalError, SnapshotError
 from tidepull.posteriors.forgetting import insert_by_round
 from tidepull.posteriors.linear_gaussian import LinearGaussian
-from tidepull.snapshots import read, read_array, read_indices, read_whole
+from tidepull.state import read, read_array, read_indices, read_whole
 from tidepull.types import FloatArray, Snapshot
 
 

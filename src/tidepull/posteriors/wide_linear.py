@@ -16,7 +16,7 @@ from scipy.linalg import lapack
 
 from tidepull.errors import NumericalError, SnapshotError
 from tidepull.posteriors.discounted_linear import DiscountedModels
-from tidepull.snapshots import read, read_array, read_indices, read_whole
+from tidepull.state import read, read_array, read_indices, read_whole
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 

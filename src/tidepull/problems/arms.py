@@ -11,7 +11,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import Drift
 from tidepull.problems.rewards import Reward
 from tidepull.problems.structures import Names, levels, noise_of, waves
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 

@@ -9,7 +9,7 @@ from tidepull.problems.arms import DriftingArms, InitialProbabilities
 from tidepull.problems.drift import Constant, Flip, Sine
 from tidepull.problems.regimes import FlipsRegularly, Oscillates
 from tidepull.problems.rewards import BernoulliReward
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 
 @dataclass(frozen=True, kw_only=True)

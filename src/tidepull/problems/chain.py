@@ -10,7 +10,7 @@ from tidepull.parameters import parameter
 from tidepull.problems.one_best import OneBestArm
 from tidepull.problems.rewards import GaussianReward
 from tidepull.problems.structures import levels
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 

@@ -16,7 +16,7 @@ from tidepull.problems.drift import is_flipped, read_only
 from tidepull.problems.one_best import OneBestArm
 from tidepull.problems.regimes import FlipsRegularly
 from tidepull.problems.rewards import GaussianReward
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, IntArray
 
 Rule: TypeAlias = Callable[[int, int], int | None]

@@ -14,14 +14,14 @@ from typing import Any
 
 import numpy as np
 
-from tidepull import snapshots
+from tidepull import state as snapshots
+from tidepull._internal.files import write_whole
 from tidepull.errors import DataError, SnapshotError
-from tidepull.files import write_whole
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.datasets import find
 from tidepull.problems.drift import read_only
 from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import BoolArray, Context, FloatArray
 
 REMARK = "a model of a log"

@@ -9,7 +9,7 @@ from tidepull.problems.arms import DriftingArms, InitialMeans
 from tidepull.problems.drift import Flip
 from tidepull.problems.regimes import FlipsRegularly
 from tidepull.problems.rewards import GaussianReward
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 
 @dataclass(frozen=True, kw_only=True)

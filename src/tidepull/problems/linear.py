@@ -13,15 +13,15 @@ from typing import TypeAlias
 
 import numpy as np
 
+from tidepull._internal.memory import require_memory
 from tidepull.errors import ParameterError
-from tidepull.memory import require_memory
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import Constant, Drift, Flip, Rotation, read_only
 from tidepull.problems.order_statistics import expected_maximum
 from tidepull.problems.regimes import FlipsRegularly, Oscillates
 from tidepull.problems.rewards import GaussianReward
 from tidepull.problems.structures import Names, weights
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 Pools: TypeAlias = Sequence[tuple[FloatArray, int]]

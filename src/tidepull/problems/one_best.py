@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tidepull._internal.memory import require_memory
 from tidepull.errors import ParameterError
-from tidepull.memory import require_memory
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import read_only
 from tidepull.types import FloatArray

@@ -30,7 +30,7 @@ from tidepull.problems.rotting import RottingArms
 from tidepull.problems.structures import levels
 from tidepull.problems.wall_clock import WallClockArms, WallClockParameters
 from tidepull.protocols import Problem
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, IntArray, Structure
 
 Kind = Literal[

@@ -18,7 +18,7 @@ from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.rewards import GaussianReward
 from tidepull.problems.structures import weights
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 

@@ -12,7 +12,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.problems.arms import DriftingArms
 from tidepull.problems.drift import read_only
 from tidepull.problems.rewards import BernoulliReward
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import FloatArray, IntArray
 
 _QUIET = 100

@@ -13,7 +13,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import read_only
 from tidepull.problems.rewards import BernoulliReward
 from tidepull.problems.structures import waves
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 DAY, WEEK = 86_400.0, 604_800.0

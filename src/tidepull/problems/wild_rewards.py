@@ -9,7 +9,7 @@ import numpy as np
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.rewards import GaussianReward
 from tidepull.problems.structures import levels
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from tidepull.bench.attempt import Result
-from tidepull.bench.running.executors import InProcess, LocalProcesses
-from tidepull.bench.running.runner import estimator, prepare, start, sweep
-from tidepull.bench.store.care import check, differences
-from tidepull.bench.store.index import compact
-from tidepull.bench.store.rows import load_rows
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.spec import TrialSpec
-from tidepull.bench.suites.suite import Suite, parse_suite
 from tidepull.errors import InputError, StoreError
+from tidepull.experiments.attempt import Result
+from tidepull.experiments.running.executors import InProcess, LocalProcesses
+from tidepull.experiments.running.runner import estimator, prepare, start, sweep
+from tidepull.experiments.store.care import check, differences
+from tidepull.experiments.store.index import compact
+from tidepull.experiments.store.rows import load_rows
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.suites.suite import Suite, parse_suite
 from tidepull.protocols import Executor
 
 HERE = Path(__file__).parents[1]

@@ -11,17 +11,17 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tidepull.bench.search.agreement import agreements, rank_correlation
-from tidepull.bench.search.halving import Halving, Standing, world_of
-from tidepull.bench.store.rows import load_rows
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.rungs import plan_name
-from tidepull.bench.suites.search_rule import Rung, SearchRule, check_rule, parse_rungs, rungs_text
-from tidepull.bench.suites.spec import TrialSpec
-from tidepull.bench.suites.suite import Suite, load_suite, parse_suite
-from tidepull.bench.trial import run_trial
 from tidepull.cli.app import app
 from tidepull.errors import InputError, ParameterError, StoreError, SuiteError
+from tidepull.experiments.search.agreement import agreements, rank_correlation
+from tidepull.experiments.search.halving import Halving, Standing, world_of
+from tidepull.experiments.store.rows import load_rows
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.rungs import plan_name
+from tidepull.experiments.suites.search_rule import Rung, SearchRule, check_rule, parse_rungs, rungs_text
+from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.suites.suite import Suite, load_suite, parse_suite
+from tidepull.experiments.trial import run_trial
 
 OWN = Path(__file__).parents[1] / "own_trivial.py"
 DISCOUNTS = [round(0.5 + 0.02 * number, 2) for number in range(16)]

@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tidepull.bench.running.executors import InProcess
-from tidepull.bench.running.runner import prepare, start, sweep
-from tidepull.bench.search.selection import select
-from tidepull.bench.store.rows import Row
-from tidepull.bench.store.store import Store
-from tidepull.bench.suites.suite import load_suite
 from tidepull.cli.app import app
 from tidepull.cli.select import papers_place
 from tidepull.errors import StoreError
+from tidepull.experiments.running.executors import InProcess
+from tidepull.experiments.running.runner import prepare, start, sweep
+from tidepull.experiments.search.selection import select
+from tidepull.experiments.store.rows import Row
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.suites.suite import load_suite
 
 OWN = Path(__file__).parents[1] / "own_trivial.py"
 

@@ -10,20 +10,20 @@ import numpy as np
 import pytest
 
 from tests.bench.store.test_store import filled, lever
-from tidepull.bench.attempt import Result, attempt
-from tidepull.bench.store import care
-from tidepull.bench.store import store as room
-from tidepull.bench.store.care import check, differences, merge
-from tidepull.bench.store.export import export
-from tidepull.bench.store.index import compact, stamp_of, take_census
-from tidepull.bench.store.manifest import sealed, unsealed
-from tidepull.bench.store.plan import Plan, plan_of, read_plans, write_plan
-from tidepull.bench.store.rows import load_rows
-from tidepull.bench.store.store import Store
-from tidepull.bench.store.trial_file import decode, encode
-from tidepull.bench.trial import Trial
+from tidepull._internal.files import write_whole
 from tidepull.errors import StoreError, WrongStoreError
-from tidepull.files import write_whole
+from tidepull.experiments.attempt import Result, attempt
+from tidepull.experiments.store import care
+from tidepull.experiments.store import store as room
+from tidepull.experiments.store.care import check, differences, merge
+from tidepull.experiments.store.export import export
+from tidepull.experiments.store.index import compact, stamp_of, take_census
+from tidepull.experiments.store.manifest import sealed, unsealed
+from tidepull.experiments.store.plan import Plan, plan_of, read_plans, write_plan
+from tidepull.experiments.store.rows import load_rows
+from tidepull.experiments.store.store import Store
+from tidepull.experiments.store.trial_file import decode, encode
+from tidepull.experiments.trial import Trial
 
 
 def test_trial_exists_only_when_its_rounds_are_on_disk(

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidepull.bench.suites.modules import load_modules
-from tidepull.bench.suites.seeds_text import parse_seeds, seeds_text
-from tidepull.bench.suites.suite import Suite, load_suite, own_suites, parse_suite, read_table
 from tidepull.errors import SuiteError
+from tidepull.experiments.suites.modules import load_modules
+from tidepull.experiments.suites.seeds_text import parse_seeds, seeds_text
+from tidepull.experiments.suites.suite import Suite, load_suite, own_suites, parse_suite, read_table
 
 HERE = Path(__file__).parents[1]
 HEAD = 'name = "mine"\nseeds = "0-1"\nhorizon = 50\nmodules = ["own_trivial.py"]\n'

@@ -9,12 +9,12 @@ from typing import Any
 
 import httpx
 
-from tidepull.online.service.app import make_app
-from tidepull.online.service.auth import Tokens, new_token, write_tokens
-from tidepull.online.service.journal import Journal
-from tidepull.online.service.limits import Limits
-from tidepull.online.service.service import Service
-from tidepull.online.service.stores import Directory, SharedDatabase, Store
+from tidepull.service.app import make_app
+from tidepull.service.auth import Tokens, new_token, write_tokens
+from tidepull.service.journal import Journal
+from tidepull.service.limits import Limits
+from tidepull.service.service import Service
+from tidepull.service.stores import Directory, SharedDatabase, Store
 
 SHOP: dict[str, Any] = {
     "name": "shop",

@@ -17,9 +17,9 @@ import psycopg
 
 from tests.online.service.running import PROCESSES
 from tests.postgres import Server
-from tidepull.online import leases
-from tidepull.online.service import server, service
-from tidepull.online.service.auth import new_token, write_tokens
+from tidepull.agent import leases
+from tidepull.service import server, service
+from tidepull.service.auth import new_token, write_tokens
 
 
 def main(db: str, tokens: str, pipe: Any, machine: str, port: int) -> None:

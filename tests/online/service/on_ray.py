@@ -17,7 +17,7 @@ from tests.machines import ENVIRONMENT
 from tests.online.service.houses import SHOP
 from tests.online.service.neighbourhood import ask, new_database
 from tests.postgres import Server
-from tidepull.online.service.auth import new_token, write_tokens
+from tidepull.service.auth import new_token, write_tokens
 
 SERVE = "import sys; from tidepull.cli import main; sys.argv.insert(1, 'serve'); main()"
 _LISTENS = re.compile(r"shard (\d+) listens on (http://\S+)")

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from tidepull.online.service import server
-from tidepull.online.service.auth import new_token, write_tokens
+from tidepull.service import server
+from tidepull.service.auth import new_token, write_tokens
 
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["tests.online.service.running"])

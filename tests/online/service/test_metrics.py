@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from tests.online.service.houses import House
-from tidepull.online.service.metrics import Metrics, Spans, total
+from tidepull.service.metrics import Metrics, Spans, total
 
 
 def test_spans_are_the_ends_of_bins_within_which_half_and_most_was_done() -> None:

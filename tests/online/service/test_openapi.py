@@ -11,9 +11,9 @@ import pytest
 from tests.online.service.fuzzing import fuzzed
 from tests.online.service.houses import House
 from tests.online.service.running import running
-from tidepull.online.service.openapi import document
-from tidepull.online.service.operation import Operation
-from tidepull.online.service.routes import OPERATIONS
+from tidepull.service.openapi import document
+from tidepull.service.operation import Operation
+from tidepull.service.routes import OPERATIONS
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)

@@ -18,10 +18,10 @@ from tests.online.service.houses import House
 from tests.online.service.neighbourhood import street
 from tests.online.service.running import Running, running
 from tests.postgres import Server
-from tidepull.online.agent import Agent
-from tidepull.online.personalizer import FIELD, MOST_ACTIONS, context_of, logged_context, merged
-from tidepull.online.personalizer import settings as made_of
-from tidepull.online.service.personalizer import Personalizer
+from tidepull.agent.agent import Agent
+from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, logged_context, merged
+from tidepull.agent.personalizer import settings as made_of
+from tidepull.service.personalizer import Personalizer
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -191,7 +191,7 @@ def test_agent_is_made_by_the_first_call_with_personalizers_defaults(tmp_path: P
 def test_actions_become_arms_as_they_appear_up_to_a_limit(menu: House, monkeypatch: Any) -> None:
     assert ask(menu, "rank", body("tea", "news", "cake")).status_code == 201
     assert menu.service.hosting.opened[0].agent.arms == ["news", "sport", "chess", "tea", "cake"]
-    monkeypatch.setattr("tidepull.online.service.personalizer.MOST_ACTIONS", 6)
+    monkeypatch.setattr("tidepull.service.personalizer.MOST_ACTIONS", 6)
     assert ask(menu, "rank", body("ham", "egg")).status_code == 400
     assert ask(menu, "rank", body("ham", "news")).status_code == 201
     assert MOST_ACTIONS == 1000
@@ -349,7 +349,7 @@ def deferring(**given: Any) -> tuple[Agent, Clock]:
 
 
 def defer(agent: Agent, id: str) -> None:
-    from tidepull.online.desk import Request
+    from tidepull.agent.desk import Request
 
     agent.choose_ahead([Request(id=id, deferred=True)])
 
@@ -414,9 +414,9 @@ def test_deferral_survives_a_restart(tmp_path: Path) -> None:
 
 
 def test_log_and_call_lead_to_the_same_features() -> None:
+    from tidepull.agent.clock import Clock as Zone
+    from tidepull.agent.schema import Schema
     from tidepull.logs.formats.flat import flattened
-    from tidepull.online.clock import Clock as Zone
-    from tidepull.online.schema import Schema
 
     schema = Schema({FIELD: {"kind": "Hashed", "columns": 32}}, Zone())
     called = schema.clean(context_of(CONTEXT))
@@ -427,8 +427,8 @@ def test_log_and_call_lead_to_the_same_features() -> None:
 
 
 def test_features_that_come_later_share_columns() -> None:
-    from tidepull.online.clock import Clock as Zone
-    from tidepull.online.schema import Schema
+    from tidepull.agent.clock import Clock as Zone
+    from tidepull.agent.schema import Schema
 
     schema = Schema({FIELD: {"kind": "Hashed", "columns": 4}}, Zone())
     seen = schema.fresh()

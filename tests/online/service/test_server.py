@@ -22,9 +22,9 @@ from benchmarks.service_kills import Shop, audited
 from tests.online.service.attacks import WIRE
 from tests.online.service.houses import SHOP
 from tests.online.service.running import Running, running
+from tidepull.agent.agent import Agent
 from tidepull.errors import InputError, ParameterError
-from tidepull.online.agent import Agent
-from tidepull.online.service.server import Choices, listener, prepare
+from tidepull.service.server import Choices, listener, prepare
 
 
 @pytest.fixture(scope="module")
@@ -168,7 +168,7 @@ def test_large_blocks_go_back_to_the_system_when_they_are_freed() -> None:
     code = """
 import sys
 import numpy as np
-from tidepull.online.service.server import give_memory_back
+from tidepull.service.server import give_memory_back
 
 def megabytes():
     return int(next(line for line in open("/proc/self/status") if line.startswith("VmRSS")).split()[1]) / 1024

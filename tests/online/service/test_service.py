@@ -12,8 +12,8 @@ import httpx
 import pytest
 
 from tests.online.service.houses import House
-from tidepull.online.agent import Agent
-from tidepull.online.sqlite import SqliteLedger
+from tidepull.agent.agent import Agent
+from tidepull.agent.sqlite import SqliteLedger
 
 
 def choose(house: House, n: int, **more: object) -> httpx.Response:

@@ -17,7 +17,7 @@ from benchmarks.cluster_kills import AGENTS, Callers, audit, wait_for
 from tests.online.service.houses import SHOP
 from tests.online.service.neighbourhood import Process, Street, street
 from tests.postgres import Server, private
-from tidepull.online.service.auth import new_token, read_tokens, write_tokens
+from tidepull.service.auth import new_token, read_tokens, write_tokens
 
 CHOOSE = "/v1/agents/shop/choose"
 
@@ -160,7 +160,7 @@ def test_stop_hands_agents_over_and_a_shard_that_comes_back_gets_its_share(shard
 
 
 def test_agent_of_a_process_that_takes_no_requests_is_a_503_that_names_it(shards: Street) -> None:
-    from tidepull.online.agent import Agent
+    from tidepull.agent.agent import Agent
 
     shard = shards.start()
     with Agent(f"{shards.db}&agent=mine", arms=["a", "b"], policy="bernoulli-ts"):

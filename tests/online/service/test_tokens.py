@@ -14,10 +14,10 @@ from typer.testing import CliRunner
 from tests.online.service.houses import House
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError, ParameterError
-from tidepull.online.service.auth import Tokens, new_token, read_tokens, write_tokens
-from tidepull.online.service.limits import Limits, Rates
-from tidepull.online.service.problems import HttpError
-from tidepull.online.service.server import Choices, is_loopback, prepare
+from tidepull.service.auth import Tokens, new_token, read_tokens, write_tokens
+from tidepull.service.limits import Limits, Rates
+from tidepull.service.problems import HttpError
+from tidepull.service.server import Choices, is_loopback, prepare
 
 
 def look_again(house: House) -> None:

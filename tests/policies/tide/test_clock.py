@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy
 from tidepull.policies.tide.hours import spans
 from tidepull.policies.tide.mixture import Mixture

@@ -10,7 +10,7 @@ from tidepull.hypotheses.family import Layout
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.births import pools
 from tidepull.policies.tide.earnings import Earnings, camps
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 CAMP_OF = np.array([0, 0, 1, 2])

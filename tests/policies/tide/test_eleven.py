@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.bench.trial import run_trial
+from tidepull.experiments.trial import run_trial
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
 
 

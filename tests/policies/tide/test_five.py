@@ -8,7 +8,7 @@ import pytest
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.context import ContextMap
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
 
 NEW = ["changes", "regimes", "calendar", "clock"]

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import play
 from tidepull.building import build_policy
 from tidepull.errors import ParameterError
+from tidepull.experiments.trial import play
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.explain import WeightHistory
 from tidepull.policies.tide.scale import RewardScale, Seen, two_means_threshold
@@ -17,7 +17,7 @@ from tidepull.problems.arms import DriftingArms
 from tidepull.problems.drift import Constant, Drift, Flip
 from tidepull.problems.random_drifts import Tabulated
 from tidepull.problems.rewards import BernoulliReward, GaussianReward
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
 
 

@@ -16,7 +16,7 @@ from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.agenda import birth_is_due
 from tidepull.policies.tide.births import pools
 from tidepull.policies.tide.mixture import Mixture
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
 
 

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.policies.tide.test_shares import grown
-from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy
+from tidepull.experiments.trial import run_trial
 from tidepull.policies.tide import Tide, TideParameters
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 

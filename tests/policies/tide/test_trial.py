@@ -14,7 +14,7 @@ from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.slices import finished
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.trial import ITSELF, OTHERS, Trial
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 SHAPE = ProblemShape(3, observation_dim=2)

@@ -11,8 +11,8 @@ import pytest
 from scipy import stats
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.bench.trial import run_trial
 from tidepull.building import build_policy
+from tidepull.experiments.trial import run_trial
 from tidepull.hypotheses import kernels, particles
 from tidepull.hypotheses.algebra import log_kind
 from tidepull.hypotheses.bank import HypothesisBank
@@ -26,7 +26,7 @@ from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.kinds import explained_within, found_two
 from tidepull.policies.tide.scale import RewardScale, Seen, Units, two_means_threshold
 from tidepull.policies.tide.trial import Trial
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 BY_DENSITY = NoisePrior(by_density=True)

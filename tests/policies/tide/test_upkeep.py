@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull import snapshots
+from tidepull import state as snapshots
 from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.hypotheses import kernels
 from tidepull.hypotheses.slices import STEPS, finished

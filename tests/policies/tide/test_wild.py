@@ -7,14 +7,14 @@ import math
 import numpy as np
 import pytest
 
-from tidepull.bench.trial import play
 from tidepull.building import build_policy, shape_of
+from tidepull.experiments.trial import play
 from tidepull.hypotheses.notes import Moment
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards, bounds
 from tidepull.problems.wild_rewards import WildRewards as World
 from tidepull.problems.wild_rewards import WildRewardsParameters
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 FEW = ("network", "seasons", "last event", "last success", "turns", "fourier")

@@ -7,7 +7,7 @@ from tidepull.hypotheses.family import Filter, Layout
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.policies.tide.parameters import TideParameters
 from tidepull.policies.tide.trial import Trial
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 
 def filters_of(layout: Layout, families: list[str], prior: NoisePrior, streams: Streams) -> list[Filter]:

@@ -48,8 +48,8 @@ from tidepull.policies.tide.trial import ITSELF, OTHERS
 from tidepull.policies.tide.wild import WildRewards
 from tidepull.policies.tide.window import RecentRounds
 from tidepull.protocols import Pick
-from tidepull.seeds import Streams
-from tidepull.snapshots import generator_state, restore_generator
+from tidepull.random import Streams
+from tidepull.state import generator_state, restore_generator
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, ProblemShape, Snapshot
 
 _NONE = np.empty(0, np.int64)

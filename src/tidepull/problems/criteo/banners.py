@@ -19,7 +19,7 @@ from tidepull.problems.criteo.prepared import Prepared
 from tidepull.problems.drift import Drift, Flip, PartialFlip
 from tidepull.problems.linear import LinearProblem, PoolSampler
 from tidepull.problems.regimes import ChangesOnce, FlipsRegularly
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 SYNTHETIC_REMARK = "synthetic Criteo"
 

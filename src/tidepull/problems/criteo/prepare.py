@@ -19,7 +19,7 @@ from tidepull.problems.criteo.prepared import FORMAT, Prepared
 from tidepull.problems.criteo.reading import open_published, read_rows
 from tidepull.problems.criteo.sampling import UniformSample
 from tidepull.problems.criteo.schema import DIM, FIRST_SYNTHETIC_CAMPAIGN, POOL, SAMPLE, Impressions
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 LEAST_POOL = 100
 

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tidepull._internal.files import replacing
 from tidepull.errors import DataError
-from tidepull.files import replacing
 
 FORMAT = 1
 _ARRAYS = ("clicked", "not_clicked", "theta")

@@ -18,7 +18,7 @@ from scipy.optimize import brentq
 from scipy.special import expit
 
 from tidepull.problems.criteo.schema import FEATURES, FIRST_SYNTHETIC_CAMPAIGN, TARGET, Impressions
-from tidepull.seeds import Streams
+from tidepull.random import Streams
 
 CARDINALITIES = {
     "campaign": 675, "cat1": 9, "cat2": 70, "cat3": 1800, "cat4": 21,

@@ -6,8 +6,8 @@ import gzip
 from collections.abc import Callable
 from pathlib import Path
 
+from tidepull._internal.files import replacing
 from tidepull.errors import MissingExtraError, ParameterError
-from tidepull.files import replacing
 from tidepull.problems.criteo.schema import COLUMNS
 from tidepull.problems.criteo.synthetic import impressions
 

@@ -1,0 +1,287 @@
+"""The arms by name: which there are, which are retired, what is known of each, and their places in a policy.
+
+A policy has room for more arms than there are. An arm keeps its place for ever; when all places are taken the room is
+doubled, and the policy is built anew from the ledger.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tidepull.agent.clock import Clock
+from tidepull.agent.described import Described, cleaned, is_free
+from tidepull.agent.fields import Category, Number, State
+from tidepull.agent.guess import guess, plain_context
+from tidepull.agent.schema import Schema
+from tidepull.errors import ArmError, ContextError, ParameterError
+from tidepull.types import BoolArray, FloatArray
+
+MOST_ARMS = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    """One arm: its label, its features (None: it has none), and whether it is retired."""
+
+    label: str
+    features: Mapping[str, Any] | None = None
+    retired: bool = False
+
+
+def room_for(n_arms: int) -> int:
+    """Places for so many arms: a power of two with at least one to spare.
+
+    >>> room_for(3), room_for(4), room_for(10)
+    (4, 8, 16)
+    """
+    return 1 << n_arms.bit_length() if n_arms >= 2 else 4
+
+
+class Arms:
+    """All arms that ever were, in the order of their places."""
+
+    def __init__(
+        self,
+        arms: Sequence[Arm],
+        room: int | None = None,
+        founders: int | None = None,
+        described: Described | None = None,
+    ) -> None:
+        self._arms = list(arms)
+        self.room = room_for(len(self._arms)) if room is None else room
+        self._founders = len(self._arms) if founders is None else founders
+        self._places = {arm.label: place for place, arm in enumerate(self._arms)}
+        self._open: BoolArray = np.zeros(self.room, bool)
+        self._open[: len(self._arms)] = [not arm.retired for arm in self._arms]
+        self._open.flags.writeable = False
+        self._features: FloatArray | None = None
+        self._schema: Schema | None = None
+        self._described = described
+        if described is None and self._arms and is_free(self._arms[0].features):
+            first = self._arms[: self._founders]
+            self._described = Described.founded([(arm.label, arm.features or {}) for arm in first])
+        elif described is None:
+            self._describe()
+
+    def __len__(self) -> int:
+        return len(self._arms)
+
+    def __iter__(self) -> Any:
+        return iter(self._arms)
+
+    def label(self, place: int) -> str:
+        """The label of the arm in that place."""
+        return self._arms[place].label
+
+    @property
+    def labels(self) -> list[str]:
+        """The arms that can be chosen."""
+        return [arm.label for arm in self._arms if not arm.retired]
+
+    def features(self, label: str) -> Mapping[str, Any] | None:
+        """What is known of an arm; None: nothing."""
+        return self._arms[self.place(label)].features
+
+    def place(self, label: Any) -> int:
+        """The place of an arm, or an error that suggests the nearest one."""
+        place = self._places.get(label) if isinstance(label, str) else None
+        if place is None:
+            near = difflib.get_close_matches(str(label), self._places, n=1)
+            hint = f"did you mean '{near[0]}'?" if near else f"arms: {', '.join(self._places)}"
+            raise ArmError(f"there is no arm {label!r}; {hint}")
+        return place
+
+    def available(self, among: Any = None) -> BoolArray:
+        """Which places may be chosen: those of arms that are not retired, among the given ones."""
+        if among is None:
+            return self._open
+        mask: BoolArray = np.zeros(self.room, bool)
+        if isinstance(among, str) or not isinstance(among, Iterable):
+            raise ArmError(f"arms must be a list of labels, got {among!r}")
+        for label in among:
+            place = self.place(label)
+            if self._arms[place].retired:
+                raise ArmError(f"the arm '{label}' is retired; leave it out, or add it again")
+            mask[place] = True
+        if not mask.any():
+            raise ArmError("arms must name at least one arm that can be chosen")
+        return mask
+
+    def changed(self, change: Mapping[str, Any]) -> Arms:
+        """These arms after one was added, retired or renamed, as a ledger has it; an `ArmError` if that cannot be."""
+        op, label = change["op"], change["label"]
+        arms, described = list(self._arms), self._described
+        if op == "describe":
+            place = self.place(label)
+            if described is None:
+                raise ArmError(f"the arm '{label}' is not described freely, so it stays as it is")
+            arms[place] = replace(arms[place], features=change["features"])
+            described = described.with_arm(place, label, change["features"])
+        elif op == "add":
+            features = change.get("features")
+            if label in self._places:
+                place = self._places[label]
+                if not arms[place].retired:
+                    raise ArmError(f"there is already an arm '{label}'")
+                if features is not None and features != arms[place].features and described is None:
+                    raise ArmError(
+                        f"the arm '{label}' had other features; add it without, or under another label"
+                    )
+                arms[place] = replace(arms[place], retired=False)
+                if described is not None and features is not None:
+                    arms[place] = replace(arms[place], features=features)
+                    described = described.with_arm(place, label, features)
+            else:
+                self._require_fitting(label, features)
+                arms.append(Arm(label, features))
+                if described is not None:
+                    described = described.with_arm(len(arms) - 1, label, features or {})
+        elif op == "retire":
+            place = self.place(label)
+            if arms[place].retired:
+                raise ArmError(f"the arm '{label}' is retired already")
+            if self.labels == [label]:
+                raise ArmError(f"'{label}' is the only arm left; add another one first")
+            arms[place] = replace(arms[place], retired=True)
+        else:
+            place = self.place(label)
+            if change["to"] in self._places:
+                raise ArmError(f"there is already an arm '{change['to']}'")
+            arms[place] = replace(arms[place], label=change["to"])
+        room = self.room
+        while room < len(arms):
+            room *= 2
+        return Arms(arms, room, self._founders, described)
+
+    @property
+    def described(self) -> bool:
+        """Whether arms are described by free-form objects."""
+        return self._described is not None
+
+    def rows(self, x: FloatArray, among: BoolArray | None = None) -> FloatArray | None:
+        """What a policy sees of each place in a context x: which it is, and its features times (1, x); None without
+        features. Those of arms that are described freely are 0 for places that are not `among` the given ones."""
+        if self._described is not None:
+            return self._described.rows(x, self.room, among)
+        if self._features is None:
+            return None
+        seen = np.concatenate([[1.0], x])
+        crossed = (self._features[:, :, None] * seen).reshape(self.room, -1)
+        return np.concatenate([np.eye(self.room), crossed], axis=1)
+
+    def row_width(self, observed: int) -> int:
+        """How long a row is, for contexts of so many numbers; 0 without features."""
+        if self._described is not None:
+            return self._described.width(observed)
+        return 0 if self._features is None else self.room + self._features.shape[1] * (1 + observed)
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON."""
+        arms = [[arm.label, arm.features, arm.retired] for arm in self._arms]
+        plain = {"arms": arms, "room": self.room, "founders": self._founders}
+        return plain if self._described is None else {**plain, "described": self._described.plain()}
+
+    @classmethod
+    def restored(cls, plain: Mapping[str, Any]) -> Arms:
+        """From JSON."""
+        described = Described.restored(plain["described"]) if "described" in plain else None
+        return cls([Arm(*arm) for arm in plain["arms"]], plain["room"], plain["founders"], described)
+
+    def _require_fitting(self, label: str, features: Any) -> None:
+        has = self._features is not None or self._described is not None
+        if has != (features is not None):
+            wanted = "has features, so every arm needs them" if has else "has no features"
+            raise ArmError(f"arm '{label}': the first arm {wanted}")
+        if self._described is not None and not is_free(features):
+            raise ArmError(
+                f"arm '{label}': the first arms are described by a free-form object, so must this one be"
+            )
+        if features is None or self._schema is None:
+            return
+        if new := self._schema.unknown(features):
+            raise ArmError(f"arm '{label}' has the feature '{new[0]}', which the first arms have not")
+        try:
+            self._schema.clean(features)
+        except ContextError as error:
+            raise ArmError(f"arm '{label}': {str(error).removeprefix('context: ')}") from None
+
+    def _describe(self) -> None:
+        """Features as numbers: standardised by those of the first arms, texts as columns."""
+        founders = [arm.features for arm in self._arms[: self._founders]]
+        if not founders or founders[0] is None:
+            return
+        known: list[Mapping[str, Any]] = [dict(features or {}) for features in founders]
+        fields = {
+            name: Category(tuple(sorted({str(f[name]) for f in known if name in f})), unseen=2)
+            if isinstance(field, Category)
+            else field
+            for name, field in guess(known).items()
+        }
+        self._schema = Schema(fields, Clock())
+        seen = self._schema.fresh()
+        for features in known:
+            self._schema.encode(self._schema.clean(features), 0.0, seen)
+        self._features = np.zeros((self.room, self._schema.width))
+        for place, arm in enumerate(self._arms):
+            frozen = {name: _copied(state) for name, state in seen.items()}
+            for name, field in fields.items():
+                if isinstance(field, Number) and frozen[name][0]:
+                    frozen[name][0] = 10**9  # one more value does not move what the first arms said
+            row = self._schema.encode(self._schema.clean(arm.features or {}), 0.0, frozen)
+            self._features[place] = row
+
+
+def _copied(state: State) -> State:
+    return [list(item) if isinstance(item, list) else item for item in state]
+
+
+def arms_of(given: Any) -> list[Arm]:
+    """Arms from what a user may write: labels, or a dictionary of labels and features (numbers or dictionaries)."""
+    if isinstance(given, Mapping):
+        pairs = [(label, features_of(label, features)) for label, features in given.items()]
+    elif isinstance(given, str) or not isinstance(given, Iterable):
+        raise ParameterError(
+            f"arms must be a list of labels or a dictionary of labels and features, got {given!r}"
+        )
+    else:
+        pairs = [(label, None) for label in given]
+    arms = [Arm(label_of(label), features) for label, features in pairs]
+    if not arms:
+        raise ParameterError("arms must name at least one arm")
+    if len(arms) > MOST_ARMS:
+        raise ParameterError(f"there are {len(arms):,} arms; at most {MOST_ARMS:,} are taken")
+    for n, arm in enumerate(arms):
+        if any(other.label == arm.label for other in arms[:n]):
+            raise ParameterError(f"arms: there are two arms '{arm.label}'")
+        if (arm.features is None) != (arms[0].features is None):
+            raise ParameterError(
+                f"arms: '{arm.label}' and '{arms[0].label}' must both have features, or none of them"
+            )
+    return arms
+
+
+def features_of(label: Any, given: Any) -> Mapping[str, Any] | None:
+    """Features of an arm as a dictionary of JSON values; a list of numbers gets names by position."""
+    if given is None:
+        return None
+    if is_free(given):
+        return cleaned(label, given)
+    if isinstance(given, Mapping):
+        return plain_context(given)
+    if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):
+        return plain_context({str(n): value for n, value in enumerate(given)})
+    raise ParameterError(
+        f"arms: the features of '{label}' must be a dictionary or a list of numbers, got {given!r}"
+    )
+
+
+def label_of(label: Any) -> str:
+    """A label, checked."""
+    if not isinstance(label, str) or not label or len(label) > 256:
+        raise ArmError(f"the label of an arm must be text of 1 to 256 characters, got {label!r}")
+    return label

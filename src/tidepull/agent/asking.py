@@ -1,0 +1,227 @@
+"""What a client asks a service, without saying how it is sent: one place for paths, bodies, answers and retries."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+from tidepull.agent.answers import Decision
+from tidepull.errors import ServiceError
+
+T = TypeVar("T")
+AGAIN = (429, 503)
+"""Statuses that say that nothing was done, and that it may work later."""
+
+UNSURE = (502, 504)
+"""Statuses after which nobody knows whether it was done."""
+
+LONGEST_WAIT = 10.0
+When = float | datetime | str
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """What an agent says of itself: `str()` of it is plain words, `data` is all that was answered."""
+
+    data: dict[str, Any]
+
+    def __str__(self) -> str:
+        return str(self.data["words"])
+
+
+@dataclass(frozen=True, slots=True)
+class Rewarded:
+    """What became of one reward of many: `status` 200, or why not (`detail`)."""
+
+    id: str
+    status: int
+    news: bool = False
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask(Generic[T]):
+    """A request; `read` makes its answer. `repeatable`: to send it twice is to send it once."""
+
+    method: str
+    path: str
+    read: Any
+    body: Any = None
+    query: dict[str, Any] | None = None
+    repeatable: bool = True
+
+    def answer(self, status: int, content: bytes, kind: str) -> T:
+        """What the answer means; a `ServiceError` if it is a refusal."""
+        if status >= 400:
+            raise refused(status, content)
+        found: T = self.read(json.loads(content) if kind.partition(";")[0] == "application/json" else content)
+        return found
+
+    def may_repeat(self, status: int | None, *, sent: bool) -> bool:
+        """Whether to try again after a status (None: there was no answer; `sent`: the request may have arrived)."""
+        if status is None:
+            return self.repeatable or not sent
+        return status in AGAIN or (status in UNSURE and self.repeatable)
+
+
+def refused(status: int, content: bytes) -> ServiceError:
+    """The problem that a service answered."""
+    try:
+        problem = json.loads(content)
+        return ServiceError(status, str(problem["detail"]), problem.get("request"))
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(status, f"the service answered {status}")
+
+
+def pause(attempt: int, after: str | None) -> float:
+    """Seconds to wait before the next attempt: what the service said, or longer each time, never all at once."""
+    if after is not None and after.isdigit():
+        return min(LONGEST_WAIT, float(after))
+    return min(2.0, 0.05 * 2.0**attempt) * (0.5 + random.random() / 2)
+
+
+def moment(at: When | None) -> float | str | None:
+    """A moment as it is sent."""
+    return at.isoformat() if isinstance(at, datetime) else at
+
+
+def seconds(given: float | timedelta | None) -> float | None:
+    """A duration as it is sent."""
+    return given.total_seconds() if isinstance(given, timedelta) else given
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Without what was not given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def one_choice(
+    context: Mapping[str, Any] | None,
+    arms: Iterable[str] | None,
+    subject: str | None,
+    at: When | None,
+    id: str | None,
+) -> dict[str, Any]:
+    """The body of a decision; it has an id in any case, so that it can be repeated."""
+    return given(
+        context=None if context is None else {name: moment(value) for name, value in context.items()},
+        arms=None if arms is None else list(arms),
+        subject=subject,
+        at=moment(at),
+        id=id or uuid.uuid4().hex,
+    )
+
+
+def one_reward(id: str, reward: float, at: When | None, key: str | None) -> dict[str, Any]:
+    """The body of a reward; it has a key in any case, so that it counts once where rewards add up."""
+    return given(id=id, reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex)
+
+
+_KINDS: dict[Any, str] = {
+    float: "number",
+    int: "number",
+    str: "text",
+    bool: "boolean",
+    datetime: "moment",
+    list: "tags",
+}
+
+
+def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The body that makes an agent, from what `tidepull.Agent` takes."""
+    body = given(name=name, **settings)
+    if isinstance(body.get("context"), Mapping):
+        body["context"] = {
+            field: _KINDS[kind] if isinstance(kind, type) and kind in _KINDS else kind
+            for field, kind in body["context"].items()
+        }
+    if isinstance(body.get("policy"), tuple):
+        id, parameters = body["policy"]
+        body["policy"] = {"id": id, "parameters": parameters}
+    for field in ("reward_within", "retain"):
+        if field in body:
+            body[field] = seconds(body[field])
+    if "arms" in body and not isinstance(body["arms"], Mapping):
+        body["arms"] = list(body["arms"])
+    return body
+
+
+class Asks:
+    """All that can be asked of one agent."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._path = f"/v1/agents/{quote(name, safe='')}"
+
+    def choose(self, body: dict[str, Any]) -> Ask[Decision]:
+        """A decision."""
+        return Ask("POST", f"{self._path}/choose", lambda made: Decision(**made), body)
+
+    def choose_many(self, bodies: Sequence[dict[str, Any]]) -> Ask[list[Decision]]:
+        """Decisions, all or none."""
+
+        def read(made: Any) -> list[Decision]:
+            return [Decision(**one) for one in made["decisions"]]
+
+        return Ask("POST", f"{self._path}/choose/batch", read, {"decisions": list(bodies)})
+
+    def reward(self, body: dict[str, Any]) -> Ask[bool]:
+        """A reward."""
+        return Ask("POST", f"{self._path}/reward", lambda taken: bool(taken["news"]), body)
+
+    def rewards(self, bodies: Sequence[dict[str, Any]]) -> Ask[list[Rewarded]]:
+        """Rewards, each for itself."""
+
+        def read(taken: Any) -> list[Rewarded]:
+            return [Rewarded(**one) for one in taken["rewards"]]
+
+        return Ask("POST", f"{self._path}/rewards", read, {"rewards": list(bodies)})
+
+    def words(self, what: str, **query: Any) -> Ask[Lines]:
+        """What it says of itself: `explain` or `lift`."""
+        return Ask("GET", f"{self._path}/{what}", Lines, query=given(**query))
+
+    def table(self, what: str, **query: Any) -> Ask[dict[str, Any]]:
+        """Numbers: `state`, `history`, `heatmap`, `waiting`."""
+        return Ask("GET", f"{self._path}/{what}", dict, query=given(**query))
+
+    def arms(self) -> Ask[list[str]]:
+        """The arms that can be chosen."""
+        return Ask("GET", f"{self._path}/arms", _open)
+
+    def change(self, op: str, label: str, **more: Any) -> Ask[list[str]]:
+        """Arms come and go."""
+        body = given(op=op, label=label, **more)
+        return Ask("POST", f"{self._path}/arms", _open, body, repeatable=False)
+
+    def act(self, what: str, body: Any = None) -> Ask[dict[str, Any]]:
+        """`freeze`, `unfreeze`, `rollback`."""
+        return Ask("POST", f"{self._path}/{what}", dict, body, repeatable=what != "rollback")
+
+    def export(self, format: str) -> Ask[bytes]:
+        """Every decision, as a file."""
+        return Ask("GET", f"{self._path}/export", bytes, query={"format": format})
+
+    def delete(self) -> Ask[None]:
+        """It goes."""
+        return Ask("DELETE", self._path, lambda _: None, repeatable=False)
+
+
+def create(body: dict[str, Any]) -> Ask[str]:
+    """An agent is made; its name."""
+    return Ask("POST", "/v1/agents", lambda state: str(state["name"]), body, repeatable=False)
+
+
+def agents() -> Ask[list[str]]:
+    """The agents that the token is for."""
+    return Ask("GET", "/v1/agents", lambda found: [one["name"] for one in found["agents"]])
+
+
+def _open(found: Any) -> list[str]:
+    return [arm["label"] for arm in found["arms"] if not arm["retired"]]

@@ -1,0 +1,392 @@
+"""Clients of `tidepull serve`, waiting (`Client`) and asynchronous (`AsyncClient`); extra `client`.
+
+Connections are kept and shared. What fails on the way is tried again, and counts once all the same: every decision
+has an id, every reward a key.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from tidepull.agent import asking
+from tidepull.agent.answers import Decision
+from tidepull.agent.asking import Ask, Asks, Lines, Rewarded, When, moment, one_choice, one_reward, pause
+from tidepull.errors import MissingExtraError, ParameterError, ServiceError
+
+try:
+    import httpx
+except ModuleNotFoundError:
+    raise MissingExtraError("tidepull.Client", "client") from None
+
+T = TypeVar("T")
+
+
+class _Settings:
+    """What both clients are made of."""
+
+    def __init__(
+        self, url: str | Sequence[str], token: str | None, timeout: float, retries: int, transport: Any
+    ) -> None:
+        headers = {"user-agent": "tidepull"} | ({} if token is None else {"authorization": f"Bearer {token}"})
+        self.retries = retries
+        self.addresses = _Addresses(url)
+        self.http: dict[str, Any] = {"headers": headers, "timeout": timeout}
+        if transport is not None:
+            self.http["transport"] = transport
+
+
+class _Addresses:
+    """Where a service can be reached; the next one is taken when one fails."""
+
+    def __init__(self, url: str | Sequence[str]) -> None:
+        given = [url] if isinstance(url, str) else list(url)
+        if not given:
+            raise ParameterError("url must be an address, or a list of at least one")
+        self._urls = [one.rstrip("/") for one in given]
+        self._now = 0
+
+    def of(self, path: str) -> str:
+        """The address of a path."""
+        return self._urls[self._now] + path
+
+    def next(self, attempt: int, after: str | None) -> float:
+        """Go on with the next one; how long to wait before. One that was not tried yet is asked at once."""
+        self._now = (self._now + 1) % len(self._urls)
+        return 0.0 if attempt + 1 < len(self._urls) else pause(attempt + 1 - len(self._urls), after)
+
+
+class Client:
+    """A service at a URL, or at several, of which the next is asked when one does not answer.
+
+        with tidepull.Client("http://localhost:8000", token="tp_...") as client:
+            shop = client.agent("shop")
+            decision = shop.choose({"device": "phone", "age": 31})
+            shop.reward(decision.id, 1.0)
+
+    What its agents can do is what a `tidepull.Agent` can.
+    """
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        token: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 4,
+        transport: Any = None,
+    ) -> None:
+        made = _Settings(url, token, timeout, retries, transport)
+        self._retries, self._addresses = made.retries, made.addresses
+        self._http = httpx.Client(**made.http)
+
+    def agent(self, name: str) -> RemoteAgent:
+        """An agent of that name; nothing is asked yet."""
+        return RemoteAgent(self, name)
+
+    def agents(self) -> list[str]:
+        """The names of the agents that the token is for."""
+        return self.ask(asking.agents())
+
+    def create(self, name: str, **settings: Any) -> RemoteAgent:
+        """A new agent; settings are those of `tidepull.Agent`."""
+        return RemoteAgent(self, self.ask(asking.create(asking.agent_body(name, settings))))
+
+    def ask(self, ask: Ask[T]) -> T:
+        """Send a request, again where that is safe."""
+        for attempt in range(self._retries + 1):
+            try:
+                answer = self._http.request(
+                    ask.method, self._addresses.of(ask.path), json=ask.body, params=ask.query
+                )
+            except httpx.TransportError as error:
+                if attempt == self._retries or not ask.may_repeat(None, sent=_sent(error)):
+                    raise _unreachable(error) from error
+                time.sleep(self._addresses.next(attempt, None))
+                continue
+            if attempt < self._retries and ask.may_repeat(answer.status_code, sent=True):
+                time.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
+                continue
+            return ask.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+        raise AssertionError
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._http.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+
+class RemoteAgent:
+    """An agent of a service; its methods are those of `tidepull.Agent`."""
+
+    def __init__(self, client: Client, name: str) -> None:
+        self.name = name
+        self._ask = client.ask
+        self._asks = Asks(name)
+
+    def choose(
+        self,
+        context: Mapping[str, Any] | None = None,
+        *,
+        arms: Iterable[str] | None = None,
+        subject: str | None = None,
+        at: When | None = None,
+        id: str | None = None,
+    ) -> Decision:
+        """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
+        return self._ask(self._asks.choose(one_choice(context, arms, subject, at, id)))
+
+    def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> list[Decision]:
+        """One decision for each context, all in one commit."""
+        bodies = [one_choice(context, None, None, None, None) for context in contexts]
+        return self._ask(self._asks.choose_many(bodies))
+
+    def reward(self, id: str, reward: float, *, at: When | None = None, key: str | None = None) -> bool:
+        """What a decision was worth; False if that was known."""
+        return self._ask(self._asks.reward(one_reward(id, reward, at, key)))
+
+    def rewards(self, rewards: Mapping[str, float]) -> list[Rewarded]:
+        """What many decisions were worth, by their ids; each is taken or refused for itself."""
+        return self._ask(
+            self._asks.rewards([one_reward(id, worth, None, None) for id, worth in rewards.items()])
+        )
+
+    @property
+    def arms(self) -> list[str]:
+        """The arms that can be chosen."""
+        return self._ask(self._asks.arms())
+
+    def add(self, label: str, features: Mapping[str, Any] | None = None) -> list[str]:
+        """A new arm, or a retired one again; the arms that there are now."""
+        return self._ask(self._asks.change("add", label, features=features))
+
+    def retire(self, label: str) -> list[str]:
+        """An arm is not chosen any more; the arms that are left."""
+        return self._ask(self._asks.change("retire", label))
+
+    def rename(self, label: str, to: str) -> list[str]:
+        """An arm has another name from now on."""
+        return self._ask(self._asks.change("rename", label, to=to))
+
+    def explain(self) -> Lines:
+        """What it believes, in plain words: print it."""
+        return self._ask(self._asks.words("explain"))
+
+    def lift(self, *, since: When | None = None, level: float = 0.95, points: int = 0) -> Lines:
+        """The gain over the control group, with an interval."""
+        return self._ask(self._asks.words("lift", since=moment(since), level=level, points=points))
+
+    def state(self) -> dict[str, Any]:
+        """Where it stands."""
+        return self._ask(self._asks.table("state"))
+
+    def history(
+        self, *, since: When | None = None, until: When | None = None, bins: int = 120
+    ) -> dict[str, Any]:
+        """Decisions and rewards over time, by arm and group."""
+        return self._ask(self._asks.table("history", since=moment(since), until=moment(until), bins=bins))
+
+    def heatmap(self) -> dict[str, Any]:
+        """The best arm of every hour of the week."""
+        return self._ask(self._asks.table("heatmap"))
+
+    def waiting(self) -> dict[str, Any]:
+        """How rewards come."""
+        return self._ask(self._asks.table("waiting"))
+
+    def freeze(self) -> None:
+        """Nothing is learnt from now on."""
+        self._ask(self._asks.act("freeze"))
+
+    def unfreeze(self) -> None:
+        """Rewards are learnt again."""
+        self._ask(self._asks.act("unfreeze"))
+
+    def rollback(self, to: When) -> None:
+        """Forget what was learnt after a moment, or after a decision of that id."""
+        self._ask(self._asks.act("rollback", {"to": moment(to)}))
+
+    def export(self, path: str | Path) -> None:
+        """Every decision into a .jsonl, .csv or .parquet file."""
+        Path(path).write_bytes(self._ask(self._asks.export(Path(path).suffix.lstrip("."))))
+
+    def delete(self) -> None:
+        """Delete it and all it knows, for good."""
+        self._ask(self._asks.delete())
+
+
+class AsyncClient:
+    """The same for `async` programs: `async with tidepull.AsyncClient(...) as client`."""
+
+    def __init__(
+        self,
+        url: str | Sequence[str],
+        *,
+        token: str | None = None,
+        timeout: float = 10.0,
+        retries: int = 4,
+        transport: Any = None,
+    ) -> None:
+        made = _Settings(url, token, timeout, retries, transport)
+        self._retries, self._addresses = made.retries, made.addresses
+        self._http = httpx.AsyncClient(**made.http)
+
+    def agent(self, name: str) -> AsyncRemoteAgent:
+        """An agent of that name; nothing is asked yet."""
+        return AsyncRemoteAgent(self, name)
+
+    async def agents(self) -> list[str]:
+        """The names of the agents that the token is for."""
+        return await self.ask(asking.agents())
+
+    async def create(self, name: str, **settings: Any) -> AsyncRemoteAgent:
+        """A new agent; settings are those of `tidepull.Agent`."""
+        return AsyncRemoteAgent(self, await self.ask(asking.create(asking.agent_body(name, settings))))
+
+    async def ask(self, ask: Ask[T]) -> T:
+        """Send a request, again where that is safe."""
+        for attempt in range(self._retries + 1):
+            try:
+                answer = await self._http.request(
+                    ask.method, self._addresses.of(ask.path), json=ask.body, params=ask.query
+                )
+            except httpx.TransportError as error:
+                if attempt == self._retries or not ask.may_repeat(None, sent=_sent(error)):
+                    raise _unreachable(error) from error
+                await asyncio.sleep(self._addresses.next(attempt, None))
+                continue
+            if attempt < self._retries and ask.may_repeat(answer.status_code, sent=True):
+                await asyncio.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
+                continue
+            return ask.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+        raise AssertionError
+
+    async def close(self) -> None:
+        """Close all connections."""
+        await self._http.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+class AsyncRemoteAgent:
+    """An agent of a service; see `RemoteAgent`."""
+
+    def __init__(self, client: AsyncClient, name: str) -> None:
+        self.name = name
+        self._ask = client.ask
+        self._asks = Asks(name)
+
+    async def choose(
+        self,
+        context: Mapping[str, Any] | None = None,
+        *,
+        arms: Iterable[str] | None = None,
+        subject: str | None = None,
+        at: When | None = None,
+        id: str | None = None,
+    ) -> Decision:
+        """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
+        return await self._ask(self._asks.choose(one_choice(context, arms, subject, at, id)))
+
+    async def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> list[Decision]:
+        """One decision for each context, all in one commit."""
+        bodies = [one_choice(context, None, None, None, None) for context in contexts]
+        return await self._ask(self._asks.choose_many(bodies))
+
+    async def reward(self, id: str, reward: float, *, at: When | None = None, key: str | None = None) -> bool:
+        """What a decision was worth; False if that was known."""
+        return await self._ask(self._asks.reward(one_reward(id, reward, at, key)))
+
+    async def rewards(self, rewards: Mapping[str, float]) -> list[Rewarded]:
+        """What many decisions were worth, by their ids; each is taken or refused for itself."""
+        bodies = [one_reward(id, worth, None, None) for id, worth in rewards.items()]
+        return await self._ask(self._asks.rewards(bodies))
+
+    async def arms(self) -> list[str]:
+        """The arms that can be chosen."""
+        return await self._ask(self._asks.arms())
+
+    async def add(self, label: str, features: Mapping[str, Any] | None = None) -> list[str]:
+        """A new arm, or a retired one again; the arms that there are now."""
+        return await self._ask(self._asks.change("add", label, features=features))
+
+    async def retire(self, label: str) -> list[str]:
+        """An arm is not chosen any more; the arms that are left."""
+        return await self._ask(self._asks.change("retire", label))
+
+    async def rename(self, label: str, to: str) -> list[str]:
+        """An arm has another name from now on."""
+        return await self._ask(self._asks.change("rename", label, to=to))
+
+    async def explain(self) -> Lines:
+        """What it believes, in plain words: print it."""
+        return await self._ask(self._asks.words("explain"))
+
+    async def lift(self, *, since: When | None = None, level: float = 0.95, points: int = 0) -> Lines:
+        """The gain over the control group, with an interval."""
+        return await self._ask(self._asks.words("lift", since=moment(since), level=level, points=points))
+
+    async def state(self) -> dict[str, Any]:
+        """Where it stands."""
+        return await self._ask(self._asks.table("state"))
+
+    async def history(
+        self, *, since: When | None = None, until: When | None = None, bins: int = 120
+    ) -> dict[str, Any]:
+        """Decisions and rewards over time, by arm and group."""
+        return await self._ask(
+            self._asks.table("history", since=moment(since), until=moment(until), bins=bins)
+        )
+
+    async def heatmap(self) -> dict[str, Any]:
+        """The best arm of every hour of the week."""
+        return await self._ask(self._asks.table("heatmap"))
+
+    async def waiting(self) -> dict[str, Any]:
+        """How rewards come."""
+        return await self._ask(self._asks.table("waiting"))
+
+    async def freeze(self) -> None:
+        """Nothing is learnt from now on."""
+        await self._ask(self._asks.act("freeze"))
+
+    async def unfreeze(self) -> None:
+        """Rewards are learnt again."""
+        await self._ask(self._asks.act("unfreeze"))
+
+    async def rollback(self, to: When) -> None:
+        """Forget what was learnt after a moment, or after a decision of that id."""
+        await self._ask(self._asks.act("rollback", {"to": moment(to)}))
+
+    async def export(self, path: str | Path) -> None:
+        """Every decision into a .jsonl, .csv or .parquet file."""
+        data = await self._ask(self._asks.export(Path(path).suffix.lstrip(".")))
+        Path(path).write_bytes(data)
+
+    async def delete(self) -> None:
+        """Delete it and all it knows, for good."""
+        await self._ask(self._asks.delete())
+
+
+def _sent(error: Exception) -> bool:
+    """Whether the request may have arrived."""
+    return not isinstance(error, httpx.ConnectError | httpx.ConnectTimeout | httpx.PoolTimeout)
+
+
+def _unreachable(error: Exception) -> ServiceError:
+    return ServiceError(0, f"the service cannot be reached ({type(error).__name__}: {error})")

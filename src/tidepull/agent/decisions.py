@@ -1,0 +1,144 @@
+"""Decisions by their ids: those of late from memory, others from the ledger, with what has come for each."""
+
+from __future__ import annotations
+
+from collections import OrderedDict, deque
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any
+
+from tidepull.agent.ledger import Ledger
+from tidepull.agent.records import Choice, Kind, Record
+from tidepull.errors import DecisionError, ExpiredError
+
+OURS = "\x1f"
+"""Names that begin so are of the agent's own making, and no decision's."""
+
+REMEMBERED = 2048
+"""Decisions that are kept in memory while their reward may come; also all that may not be on disk yet."""
+
+
+@dataclass(slots=True)
+class Known:
+    """A decision and what has come for it so far; `over`: nothing can come any more. `deferred`: nothing counts until
+    it is activated; rewards are `held`. `latest` is the number of the last record about it."""
+
+    record: Record
+    latest: int
+    paid: tuple[Record, ...] = ()
+    over: bool = False
+    deferred: bool = False
+    held: tuple[Record, ...] = ()
+
+    @property
+    def choice(self) -> Choice:
+        """What was chosen; made anew each time, as it takes four times the room of its bytes."""
+        return Choice.unpack(self.record.body)
+
+
+class Decisions:
+    """An id is the number of the record and a check that only this agent's salt gives; or the caller's own name."""
+
+    def __init__(self, ledger: Ledger, salt: bytes) -> None:
+        self._ledger = ledger
+        self._salt = salt
+        self._known: OrderedDict[int, Known] = OrderedDict()
+        self._names: dict[str, int] = {}
+        self._done: deque[int] = deque()  # in the order of their last records
+
+    def id(self, seq: int) -> str:
+        """The id of the decision of that number."""
+        return f"{seq}-{blake2b(str(seq).encode(), key=self._salt, digest_size=4).hexdigest()}"
+
+    def number(self, id: str) -> int | None:
+        """The number in an id of this agent's making."""
+        number, _, _ = id.partition("-")
+        mine = number.isdecimal() and len(number) < 19 and id == self.id(int(number))
+        return int(number) if mine else None
+
+    def find(self, id: Any) -> Known:
+        """The decision of an id; an error that names it where there is none, or where it was archived."""
+        if not isinstance(id, str):
+            raise DecisionError(f"a decision id is text, got {id!r}")
+        number = self.number(id)
+        known = self.named(id) if number is None else self._load(number)
+        if known is None:
+            if number is not None and number <= int(self._ledger.read("archived") or 0):
+                raise ExpiredError(f"decision {id} has expired: it was archived")
+            raise DecisionError(f"there is no decision {id!r} of this agent")
+        return known
+
+    def named(self, name: Any) -> Known | None:
+        """The decision that its caller named so."""
+        if not isinstance(name, str) or not 0 < len(name) <= 256 or name.startswith(OURS):
+            raise DecisionError(f"an id must be text of 1 to 256 characters, got {name!r}")
+        seq = self._names.get(name)
+        if seq is not None and seq in self._known:
+            return self._known[seq]
+        record = self._ledger.named(name)
+        return None if record is None or record.kind is not Kind.DECISION else self.loaded(record)
+
+    def loaded(self, record: Record) -> Known:
+        """A decision of the ledger with what has come for it."""
+        if record.seq in self._known:
+            return self._known[record.seq]
+        about = self._ledger.about(record.seq)
+        kinds = {other.kind for other in about}
+        return self.remember(
+            Known(
+                record,
+                about[-1].seq if about else record.seq,
+                tuple(other for other in about if other.kind is Kind.REWARD),
+                Kind.DUE in kinds,
+                deferred=Kind.DEFERRED in kinds and Kind.ACTIVATED not in kinds,
+                held=tuple(other for other in about if other.kind is Kind.HELD),
+            )
+        )
+
+    def remember(self, known: Known) -> Known:
+        """Keep a decision in memory; those that are done leave, and if there are too many the oldest."""
+        record = known.record
+        if record.name is None:  # only what has a name can be asked for again
+            known.record = Record(*record[:5], seq=record.seq)
+        else:
+            self._names[record.name] = record.seq
+        self._known[record.seq] = known
+        self._leave()
+        return known
+
+    def done(self, known: Known) -> None:
+        """No reward is expected of it any more: it leaves when all about it is safe."""
+        self._done.append(known.record.seq)
+
+    def _leave(self) -> None:
+        safe = self._ledger.safe
+        while self._done:
+            known = self._known.get(self._done[0])
+            if known is not None and known.latest > safe:
+                break
+            self._forget(self._done.popleft())
+        for _ in range(
+            min(2, len(self._known) - REMEMBERED)
+        ):  # one more than came, so that a flood ebbs away
+            seq, oldest = next(iter(self._known.items()))
+            if oldest.latest > safe:
+                self._known.move_to_end(seq)
+            else:
+                self._forget(seq)
+
+    def _forget(self, seq: int) -> None:
+        known = self._known.pop(seq, None)
+        if known is not None and known.record.name is not None:
+            self._names.pop(known.record.name, None)
+
+    def clear(self) -> None:
+        """Forget what is in memory; everything must be on disk."""
+        self._known.clear()
+        self._names.clear()
+        self._done.clear()
+
+    def _load(self, seq: int) -> Known | None:
+        if seq in self._known:
+            return self._known[seq]
+        record = self._ledger.decision(seq)
+        return None if record is None else self.loaded(record)

@@ -1,0 +1,526 @@
+"""An agent's desk: its mind and its ledger, and every step that changes both. One at a time may sit at it.
+
+Each step is taken in the mind and handed to the ledger as a record. What goes wrong in between leaves the state unsure,
+to be read from the ledger again.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from hashlib import blake2b
+from itertools import islice
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tidepull import state as snapshots
+from tidepull.agent.clock import Clock, Jump
+from tidepull.agent.decisions import Decisions, Known
+from tidepull.agent.guess import plain_context, require_same_kind
+from tidepull.agent.ledger import PAGES, Ledger
+from tidepull.agent.mind import Asked, Mind, recalled
+from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
+from tidepull.agent.settings import Settings
+from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
+from tidepull.types import Snapshot
+
+
+class Caller(Enum):
+    """Who says when something happens. Rewards that are waited for are lost if time passes too quickly, so what a
+    caller's `at` can do depends on who it is."""
+
+    PROCESS = "process"  # the program that has the agent: its `at` is the time, also for what waits
+    ADMIN = "admin"  # of a service: any `at`, but what waits is judged by the clock
+    CLIENT = "client"  # of a service: an `at` near the present
+
+
+class When(NamedTuple):
+    """The moment that a record gets, and the one by which it is judged whether a decision still waits."""
+
+    at: float
+    now: float
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What a caller asks of `Desk.decide_all`: the arguments of `Agent.choose`. `deferred`: it counts for nothing until
+    it is activated."""
+
+    context: Mapping[str, Any] | None = None
+    arms: Sequence[str] | None = None
+    subject: str | None = None
+    at: float | str | None = None
+    id: str | None = None
+    deferred: bool = False
+    caller: Caller = Caller.PROCESS
+
+
+SETTLED_AT_ONCE = 2
+"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog always ebbs away."""
+
+_AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
+
+
+class Desk:
+    """State, ledger and steps of one agent; not for two threads at once, but for `flush`."""
+
+    def __init__(
+        self, ledger: Ledger, settings: Settings, salt: bytes, clock: Clock, where: str, *, read_only: bool
+    ) -> None:
+        self.ledger = ledger
+        self.settings = settings
+        self.clock = clock
+        self.read_only = read_only
+        self._salt = salt
+        self._where = where
+        self._around = _Step(self)
+        self._broken = False
+        self.recall()
+
+    def recall(self) -> None:
+        """Read the state from the ledger."""
+        self._latest = 0  # all that is read from the ledger is safe
+        self.mind: Mind = recalled(self.settings, self._salt, self.clock, self.ledger, self.erased())
+        self.decisions = Decisions(self.ledger, self._salt)
+        self._overdue: deque[Record] = deque()  # the next decisions to settle, oldest first
+        self._next_due = -math.inf
+        self._settling: float | None = (
+            None  # by which moment more decisions are overdue than a call has settled
+        )
+        notes = ((record.seq, Jump.unpack(record.body)) for record in self.ledger.of_kind(Kind.NOTE))
+        self._jumps = [(seq, jump.seconds) for seq, jump in notes if jump.state == "believed"]
+        saved = self.ledger.snapshots()
+        self.saved = saved[0] if saved else 0
+        self._broken = False
+
+    @property
+    def unsure(self) -> bool:
+        """Whether a step or a commit failed, so that the state must be read from the ledger again."""
+        return self._broken or self.ledger.failed
+
+    def sit_down(self) -> None:
+        """Before anything else: be sure of the state."""
+        if self.unsure:
+            self.ledger.recover()
+            self.recall()
+
+    def erased(self) -> list[tuple[int, int]]:
+        """Spans of records that rollbacks took back."""
+        return [
+            (int(json.loads(record.body)["to"]), record.seq) for record in self.ledger.of_kind(Kind.ROLLBACK)
+        ]
+
+    def fresh_mind(self) -> Mind:
+        """One that knows nothing yet."""
+        return Mind(self.settings, self._salt, self.clock)
+
+    def flush(self, seq: int | None = None) -> None:
+        """Return when a record is safe. None means all records since the state was read from the ledger; the caller
+        must have kept the agent's lock since `sit_down`, or another thread may have read it again in between."""
+        self.ledger.flush(self._latest if seq is None else seq)
+
+    def break_off(self) -> None:
+        """A step failed halfway: the state is not to be trusted."""
+        self._broken = True
+
+    # ---- decisions
+
+    def asked(
+        self, context: Any, arms: Any, subject: Any, at: Any, caller: Caller = Caller.PROCESS
+    ) -> tuple[Asked, float]:
+        """A decision to make, everything checked, and by which moment it is judged what still waits; nothing has
+        changed yet."""
+        learning = self.mind.learning
+        schema = learning.coming_schema()
+        if schema is not None:
+            cleaned = schema.clean(context)
+        else:
+            cleaned = plain_context(context)
+            require_same_kind([early["context"] for early in learning.early], cleaned)
+        cleaned = self._hidden(cleaned)
+        available = self.mind.arms.available(arms)
+        if subject is not None and not isinstance(subject, str):
+            raise InputError(f"subject must be text, got {subject!r}")
+        when = self._when(at, caller)
+        hashed = None if subject is None else self.hash(subject)
+        return Asked(cleaned, when.at, available, hashed), when.now
+
+    def decide(self, asked: Asked, now: float, name: str | None) -> Known:
+        """Make a decision."""
+        with self._step():
+            self._settle_overdue(now)
+            choice = self.mind.decide(asked)
+            text = _AS_JSON(asked.cleaned).encode()
+            record = self._append(
+                Kind.DECISION, asked.at, body=choice.pack(), context=text, subject=asked.subject, name=name
+            )
+            if self.settings.reward_within is not None:
+                self._next_due = min(self._next_due, asked.at + self.settings.reward_within)
+            return self.decisions.remember(Known(record, record.seq))
+
+    def decide_all(self, requests: Sequence[Request]) -> list[Known]:
+        """Make decisions, all of them or none; the same id again, with the same request, is the same decision again."""
+        by_id: dict[str, Request] = {}
+        prepared: list[Known | tuple[Asked, float]] = []
+        for n, request in enumerate(requests):
+            try:
+                if request.id is not None and by_id.setdefault(request.id, request) != request:
+                    raise ConflictError(f"id {request.id!r} is in this batch twice, with different requests")
+                prepared.append(self._prepared(request))
+            except InputError as error:
+                raise type(error)(f"decisions[{n}]: {error}") if len(requests) > 1 else error from None
+        self._require_fitting([one[0].cleaned for one in prepared if not isinstance(one, Known)])
+        return [self._made(request, one) for request, one in zip(requests, prepared, strict=True)]
+
+    def _prepared(self, request: Request) -> Known | tuple[Asked, float]:
+        """A decision that was made already, or one to make."""
+        known = None if request.id is None else self.decisions.named(request.id)
+        if known is None:
+            return self.asked(request.context, request.arms, request.subject, request.at, request.caller)
+        self._require_same(request, known)
+        return known
+
+    def _made(self, request: Request, prepared: Known | tuple[Asked, float]) -> Known:
+        if isinstance(prepared, Known):
+            return prepared
+        again = None if request.id is None else self.decisions.named(request.id)
+        if again is not None:
+            return again
+        known = self.decide(*prepared, request.id)
+        if request.deferred:
+            with self._step():
+                self._append_about(known, Kind.DEFERRED, known.record.at)
+            known.deferred = True
+        return known
+
+    def chances(self, known: Known) -> dict[str, float]:
+        """The chance that each arm had which could be chosen in a decision."""
+        choice, arms = known.choice, self.mind.arms
+        shares = np.zeros(arms.room)
+        shares[: len(choice.counts)] = choice.counts / max(1, int(choice.counts.sum()))
+        available = np.zeros(arms.room, bool)
+        available[: len(choice.available)] = choice.available
+        chances = self.mind.chances(choice.group, shares, available)
+        return {arms.label(place): float(chances[place]) for place in np.flatnonzero(available).tolist()}
+
+    def _require_fitting(self, contexts: Sequence[Mapping[str, Any]]) -> None:
+        """While the schema is guessed, contexts of one batch must also fit each other."""
+        if self.mind.learning.schema is None:
+            for n, context in enumerate(contexts):
+                require_same_kind(contexts[:n], context)
+
+    def _require_same(self, request: Request, known: Known) -> None:
+        """An id stands for one request; what the ledger does not know any more is not compared."""
+        record = known.record
+        other = []
+        if record.context is not None and not self._same_context(request.context, json.loads(record.context)):
+            other.append("context")
+        if record.subject != (None if request.subject is None else self.hash(request.subject)):
+            other.append("subject")
+        if request.at is not None and self.clock.read(request.at) != record.at:
+            other.append("at")
+        if not self._same_arms(request.arms, known):
+            other.append("arms")
+        if other:
+            raise ConflictError(
+                f"id {request.id!r} was used for a decision with another {' and '.join(other)}: "
+                "repeat the same request, or take a new id"
+            )
+
+    def _same_context(self, context: Any, stored: dict[str, Any]) -> bool:
+        """As it was cleaned then: by the schema, or before there was one."""
+        schema = self.mind.learning.schema
+        if schema is not None and self._hidden(schema.clean(context)) == stored:
+            return True
+        return (schema is None or schema.guessed) and plain_context(context) == stored
+
+    def _same_arms(self, arms: Any, known: Known) -> bool:
+        then = known.choice.available
+        if arms is None:
+            changed = any(record.seq > known.record.seq for record in self.ledger.of_kind(Kind.ARMS))
+            return changed or bool((self.mind.arms.available()[: len(then)] == then).all())
+        places = {self.mind.arms.place(label) for label in arms}
+        return places == {place for place in range(len(then)) if then[place]}
+
+    # ---- rewards
+
+    def reward(
+        self, id: str, known: Known, value: float, at: Any, key: str | None, caller: Caller = Caller.PROCESS
+    ) -> tuple[Record, bool]:
+        """The record that says what a decision was worth, and whether it is new."""
+        when = self._when(at, caller)
+        if known.deferred:
+            return self._held(id, known, value, when.at)
+        key = (
+            key if self.settings.again == "add" else None
+        )  # elsewhere the value itself says whether it is news
+        earlier = self._repeated(id, known, value, key)
+        if earlier is not None:
+            return earlier, False
+        self._require_in_time(id, known, when.at)
+        return self.pay(known, value, when, key), True
+
+    def pay(self, known: Known, value: float, when: When, key: str | None = None) -> Record:
+        """A reward that is new and in time."""
+        with self._step():
+            self._settle_overdue(when.now)
+            if not self.settings.learns_when_due:
+                self.mind.learn(known.record.seq, known.choice, known.record.at, value)
+            record = self._append_about(known, Kind.REWARD, when.at, pack_reward(value), key)
+            known.paid = (*known.paid, record)
+            if self.settings.again == "refuse":
+                self.decisions.done(known)
+            return record
+
+    def _held(self, id: str, known: Known, value: float, moment: float) -> tuple[Record, bool]:
+        """A reward waits until its decision is activated; where one may not change, the first one counts."""
+        if known.held and self.settings.again == "refuse":
+            return known.held[0], False
+        self._require_in_time(id, known, moment)
+        with self._step():
+            record = self._append_about(known, Kind.HELD, moment, pack_reward(value))
+        known.held = (*known.held, record)
+        return record, True
+
+    def activate(self, id: str, known: Known) -> bool:
+        """A deferred decision counts from now on, with the rewards that have come; False if it does already."""
+        if not known.deferred:
+            return False
+        when = self._when(None)
+        self._require_in_time(id, known, when.at)
+        with self._step():
+            self._append_about(known, Kind.ACTIVATED, when.at)
+            known.deferred = False
+        for record in known.held:
+            self.pay(known, unpack_reward(record.body), when)
+        return True
+
+    def _repeated(self, id: str, known: Known, value: float, key: str | None) -> Record | None:
+        """The record that says the same already; another reward is an error, unless it may be added or replace."""
+        again = self.settings.again
+        if key is not None:
+            return next((record for record in known.paid if record.name == key), None)
+        if not known.paid or again == "add":
+            return None
+        latest = known.paid[-1]
+        if unpack_reward(latest.body) == value:
+            return latest
+        if again == "replace":
+            return None
+        raise OtherRewardError(
+            f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} is another; "
+            "make the agent with again='add' or 'replace' if rewards may change"
+        )
+
+    def _require_in_time(self, id: str, known: Known, moment: float) -> None:
+        within = self.settings.reward_within
+        if known.over or (within is not None and moment > self._due(known.record)):
+            raise ExpiredError(f"decision {id} has expired: its reward had to come within {within:g} seconds")
+
+    def _due(self, record: Record) -> float:
+        """When the time for a decision's reward is over. A clock that jumped since has moved that moment as well."""
+        assert self.settings.reward_within is not None
+        jumped = sum(seconds for seq, seconds in self._jumps if seq > record.seq)
+        return record.at + jumped + self.settings.reward_within
+
+    def _settle_overdue(self, now: float, most: int = SETTLED_AT_ONCE) -> None:
+        """Decisions whose time is over: their default reward, or what came in the meantime."""
+        if self.settings.reward_within is None or not self.settings.counts_missing or now < self._next_due:
+            return
+        self._settling = None
+        for _ in range(most):
+            record = self._oldest_waiting()
+            self._next_due = math.inf if record is None else self._due(record)
+            if record is None or self._next_due >= now:
+                return
+            self._settle(self.decisions.loaded(self._overdue.popleft()), now)
+        self._settling = now
+
+    def _oldest_waiting(self) -> Record | None:
+        """The oldest decision that is not settled."""
+        if not self._overdue:
+            decisions = (r for r in self.ledger.tail(self.mind.due) if r.kind is Kind.DECISION)
+            self._overdue.extend(islice(decisions, PAGES[1]))
+        return self._overdue[0] if self._overdue else None
+
+    @property
+    def is_settling(self) -> bool:
+        """Whether there are decisions that are overdue and not settled."""
+        return self._settling is not None
+
+    def settle(self, most: int) -> None:
+        """Settle overdue decisions, those that calls left."""
+        if self._settling is not None:
+            with self._step():
+                self._settle_overdue(self._settling, most)
+
+    def _settle(self, known: Known, now: float) -> None:
+        seq = known.record.seq
+        if not known.over and (self.settings.learns_when_due or not known.paid):
+            rewards = [unpack_reward(record.body) for record in known.paid]
+            final = None if known.deferred else self.settings.default_reward
+            if rewards:
+                final = sum(rewards) if self.settings.again == "add" else rewards[-1]
+            if final is not None:
+                self.mind.learn(seq, known.choice, known.record.at, final)
+            self._append_about(known, Kind.DUE, now, b"" if final is None else pack_reward(final))
+            known.over = True
+        self.decisions.done(known)
+        self.mind.due = seq
+
+    # ---- arms, holding still, going back
+
+    def change_arms(self, change: dict[str, Any], at: Any) -> Record:
+        """Arms come and go."""
+        self.mind.arms.changed(change)  # what cannot be is refused before anything is done
+        self.flush()
+        with self._step():
+            self.mind.change_arms(change, self.ledger, self.ledger.last, self.mind.slices)
+            return self._append(Kind.ARMS, self._stamp(at), body=json.dumps(change).encode())
+
+    def hold(self, kind: Kind) -> Record:
+        """Freeze or unfreeze."""
+        with self._step():
+            self.mind.frozen = kind is Kind.FREEZE
+            return self._append(kind, self._stamp(None))
+
+    def roll_back(self, to: Any) -> None:
+        """Take back what was learnt after a moment or a decision."""
+        self.flush()
+        after = self._last_before(to)
+        erased = self.erased()
+        usable = [s for s in self.ledger.snapshots() if s <= after and not _within(s, erased)]
+        if not usable and self.ledger.read("whole") == "no":
+            raise InputError("rollback: what was known then cannot be rebuilt; its records were archived")
+        with self._step():
+            self._append(Kind.ROLLBACK, self._stamp(None), body=json.dumps({"to": after}).encode())
+            self.flush()
+            self.ledger.drop_snapshots(after)
+            self.recall()
+
+    def _last_before(self, to: Any) -> int:
+        if isinstance(to, str) and self.decisions.number(to) is not None:
+            return self.decisions.find(to).record.seq
+        try:
+            moment = self.clock.read(to)
+        except InputError as error:
+            raise InputError(f"rollback: to is no decision of this agent and no moment ({error})") from None
+        return max((record.seq for record in self.ledger.tail(0) if record.at <= moment), default=0)
+
+    # ---- work
+
+    def slice(self) -> None:
+        """One slice of upkeep."""
+        with self._step():
+            self.mind.slice()
+
+    def take(self) -> tuple[Record, Callable[[], bytes]]:
+        """The record of having taken a snapshot, and the call that makes bytes of it: others may decide meanwhile."""
+        with self._step():
+            taken = self.mind.take()
+            record = self._append(Kind.SNAPSHOT, self._stamp(None))
+            self.saved = record.seq
+            return record, lambda: self._written(taken)
+
+    def _written(self, taken: Callable[[], Snapshot]) -> bytes:
+        with self._step():
+            return snapshots.dump(taken())
+
+    def drop_old_contexts(self) -> None:
+        """What `retain` says, as far as no restart needs it."""
+        saved = self.ledger.snapshots()
+        if self.settings.retain is not None and len(saved) >= 2:
+            self.ledger.drop_contexts(saved[1], self.mind.latest - self.settings.retain)
+
+    # ---- inside
+
+    def hash(self, text: str) -> bytes:
+        """A text that must not be stored, as something that only this agent can make of it."""
+        return blake2b(text.encode(), key=self._salt, digest_size=8).digest()
+
+    def _hidden(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+        """Private fields as salted hashes."""
+        schema = self.mind.learning.schema
+        for name in schema.private if schema is not None else ():
+            if name in cleaned:
+                value = cleaned[name]
+                several = isinstance(value, list)
+                hashes = sorted(self.hash(text).hex() for text in (value if several else [value]))
+                cleaned[name] = hashes if several else hashes[0]
+        return cleaned
+
+    def _stamp(self, at: Any) -> float:
+        return self._when(at).at
+
+    def _when(self, at: Any, caller: Caller = Caller.PROCESS) -> When:
+        if at is not None and caller is Caller.PROCESS:
+            moment = self.clock.read(at)
+            return When(moment, moment)
+        if at is not None and caller is Caller.CLIENT:
+            at = self.clock.read_near(at, self.settings.reward_within)
+        moment, now, jumps = self.clock.stamp(self.mind.latest)
+        if not self.read_only:
+            for jump in jumps:
+                self._note(moment, jump)
+        return When(moment if at is None else self.clock.read(at), now)
+
+    def _note(self, moment: float, jump: Jump) -> None:
+        with self._step():
+            record = self._append(Kind.NOTE, moment, body=jump.pack())
+            self.mind.latest = moment
+            if jump.state == "believed":
+                self._jumps.append((record.seq, jump.seconds))
+                self._next_due = -math.inf
+
+    def _append(
+        self,
+        kind: Kind,
+        at: float,
+        *,
+        ref: int | None = None,
+        body: bytes = b"",
+        context: bytes | None = None,
+        subject: bytes | None = None,
+        name: str | None = None,
+    ) -> Record:
+        slices, self.mind.slices = self.mind.slices, 0
+        record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
+        self.ledger.append(record)
+        self._latest = record.seq
+        return record
+
+    def _append_about(
+        self, known: Known, kind: Kind, at: float, body: bytes = b"", name: str | None = None
+    ) -> Record:
+        record = self._append(kind, at, ref=known.record.seq, body=body, name=name)
+        known.latest = record.seq
+        return record
+
+    def _step(self) -> _Step:
+        if self.read_only:
+            raise LedgerError(f"{self._where} was opened with read_only=True: nothing can be changed")
+        return self._around
+
+
+class _Step:
+    """Around everything that changes the state: what goes wrong inside makes the state unsure, unless it was the
+    caller's mistake, which changes nothing."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None and not issubclass(kind, InputError):
+            self._desk.break_off()
+
+
+def _within(seq: int, spans: list[tuple[int, int]]) -> bool:
+    return any(after < seq <= upto for after, upto in spans)

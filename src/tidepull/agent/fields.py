@@ -1,0 +1,366 @@
+"""The kinds of fields that a context may have: what each accepts, how many numbers it becomes, and which.
+
+A field keeps what it has seen in a small list of JSON values (`fresh`), so that numbers are standardised as they come
+and unseen values find a place; its width never changes. What is missing becomes zeros.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import date, datetime
+from hashlib import blake2b
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tidepull.agent.clock import Clock
+from tidepull.errors import ParameterError
+
+State: TypeAlias = list[Any]
+
+REMEMBERED = 4096
+"""Values after which a number's mean and spread follow the latest so many."""
+
+FARTHEST = 6.0
+"""A standardised number is cut off here."""
+
+_LARGEST = 1e15
+_LONGEST_TEXT = 1000
+_MOST_TAGS = 256
+
+__all__ = ["Boolean", "Category", "Cyclic", "Number", "Tags", "Timestamp"]
+
+
+class FieldError(ValueError):
+    """A value that a field does not take; the text ends the sentence "field 'age' ..."."""
+
+
+class Field:
+    """One entry of a context."""
+
+    private = False
+
+    @property
+    def width(self) -> int:
+        """How many numbers it becomes."""
+        raise NotImplementedError
+
+    def fresh(self) -> State:
+        """What it has seen before anything came."""
+        return []
+
+    def clean(self, value: Any, clock: Clock) -> Any:
+        """The value as JSON; `FieldError` if it is not of this kind."""
+        raise NotImplementedError
+
+    def encode(self, value: Any, at: float, state: State, clock: Clock) -> list[float]:
+        """`width` numbers of a clean value that is not missing; `state` moves on."""
+        raise NotImplementedError
+
+    def plain(self) -> dict[str, Any]:
+        """As JSON, the inverse of `field_of`."""
+        return {"kind": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
+
+
+@dataclass(frozen=True)
+class Number(Field):
+    """A number, standardised by the mean and spread of what came so far.
+
+    The latest 4,096 values count. With `flag=True` a second column says whether it was missing.
+    """
+
+    flag: bool = False
+
+    @property
+    def width(self) -> int:
+        """One, or two with a flag."""
+        return 2 if self.flag else 1
+
+    def fresh(self) -> State:
+        """Count, mean and mean square deviation; how many of late were cut off (a discounted share)."""
+        return [0, 0.0, 0.0, 0.0]
+
+    def clean(self, value: Any, clock: Clock) -> float | None:
+        """A float; NaN is missing."""
+        return finite_number(value)
+
+    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+        """Its distance from the mean in spreads."""
+        z = standardised(value, state)
+        return [z, -1.0] if self.flag else [z]
+
+
+@dataclass(frozen=True)
+class Category(Field):
+    """One of several texts (or whole numbers).
+
+    Known values have a column each (two of them share one: 1 and -1). Others take the `unseen` columns in the order in
+    which they appear, and when those are taken, the column that their hash says; without such columns they count
+    as missing. `private`: only a salted hash of the value is stored.
+    """
+
+    values: tuple[str, ...] = ()
+    unseen: int | None = None
+    private: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(text_of(value) for value in self.values))
+        if len(set(self.values)) != len(self.values):
+            raise ParameterError(f"context: a category has a value twice: {', '.join(self.values)}")
+        if self.private and self.values:
+            raise ParameterError(
+                "context: a private category cannot list its values; give tidepull.fields.Category(private=True)"
+            )
+        object.__setattr__(self, "unseen", buckets(self.unseen, 0 if self.values else 8))
+
+    @property
+    def width(self) -> int:
+        """A column for each known value and each place for unseen ones."""
+        assert self.unseen is not None
+        return 1 if len(self.values) == 2 and not self.unseen else len(self.values) + self.unseen
+
+    def fresh(self) -> State:
+        """The unseen values that have a place of their own, and how many came that have none."""
+        return [[], 0]
+
+    def clean(self, value: Any, clock: Clock) -> str:
+        """Text."""
+        return text_of(value)
+
+    def encode(self, value: str, at: float, state: State, clock: Clock) -> list[float]:
+        """1 in its column."""
+        if self.width == 1 and len(self.values) == 2:
+            state[1] += value not in self.values
+            return [1.0 if value == self.values[0] else -1.0 if value == self.values[1] else 0.0]
+        row = [0.0] * self.width
+        column = place(value, self.values, self.unseen or 0, state)
+        if column is not None:
+            row[column] = 1.0
+        return row
+
+
+@dataclass(frozen=True)
+class Boolean(Field):
+    """True or false: 1 or -1."""
+
+    @property
+    def width(self) -> int:
+        """One."""
+        return 1
+
+    def clean(self, value: Any, clock: Clock) -> bool:
+        """A plain boolean."""
+        if isinstance(value, bool | np.bool_) or (type(value) is int and value in (0, 1)):
+            return bool(value)
+        raise FieldError(f"must be true or false, got {value!r}")
+
+    def encode(self, value: bool, at: float, state: State, clock: Clock) -> list[float]:
+        """1 or -1."""
+        return [1.0 if value else -1.0]
+
+
+@dataclass(frozen=True)
+class Cyclic(Field):
+    """A number on a circle, such as an hour (period 24) or a direction (360): sine and cosine."""
+
+    period: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.period, bool) or not isinstance(self.period, int | float) or not self.period > 0:
+            raise ParameterError(
+                f"context: the period of a cyclic field must be positive, got {self.period!r}"
+            )
+
+    @property
+    def width(self) -> int:
+        """Two."""
+        return 2
+
+    def clean(self, value: Any, clock: Clock) -> float | None:
+        """A float; NaN is missing."""
+        return finite_number(value)
+
+    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+        """Sine and cosine of its angle."""
+        angle = math.tau * (value % self.period) / self.period
+        return [math.sin(angle), math.cos(angle)]
+
+
+@dataclass(frozen=True)
+class Timestamp(Field):
+    """A moment: how long before the decision it was (in doublings of a day), its time of day and its weekday."""
+
+    @property
+    def width(self) -> int:
+        """Five."""
+        return 5
+
+    def fresh(self) -> State:
+        """As for a number."""
+        return Number().fresh()
+
+    def clean(self, value: Any, clock: Clock) -> float:
+        """Seconds since 1970."""
+        if isinstance(value, date) and not isinstance(value, datetime):
+            value = datetime(value.year, value.month, value.day)
+        try:
+            return clock.read(value)
+        except Exception:
+            raise FieldError(f"must be a datetime, seconds since 1970 or ISO text, got {value!r}") from None
+
+    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+        """Age, day and week."""
+        days = (at - value) / 86_400.0
+        age = math.copysign(math.log2(1.0 + abs(days)), days)
+        day = clock.calendar(value)
+        return [standardised(age, state), day[0], day[1], day[4], day[5]]
+
+
+@dataclass(frozen=True)
+class Tags(Field):
+    """A list of texts, in any number and order; each has a place as in a `Category`, and all weigh 1 together."""
+
+    values: tuple[str, ...] = ()
+    unseen: int | None = None
+    private: bool = False
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "values", tuple(text_of(value) for value in self.values))
+        object.__setattr__(self, "unseen", buckets(self.unseen, 0 if self.values else 8))
+        if self.private and self.values:
+            raise ParameterError("context: private tags cannot list their values")
+
+    @property
+    def width(self) -> int:
+        """A column for each known tag and each place for unseen ones."""
+        return len(self.values) + (self.unseen or 0)
+
+    def fresh(self) -> State:
+        """As for a category."""
+        return [[], 0]
+
+    def clean(self, value: Any, clock: Clock) -> list[str]:
+        """Texts, each once, sorted."""
+        if isinstance(value, str) or not isinstance(value, Sequence | set | frozenset | np.ndarray):
+            raise FieldError(f"must be a list of texts, got {value!r}")
+        if len(value) > _MOST_TAGS:
+            raise FieldError(f"has {len(value)} tags; at most {_MOST_TAGS} are taken")
+        return sorted({text_of(item) for item in value})
+
+    def encode(self, value: list[str], at: float, state: State, clock: Clock) -> list[float]:
+        """Its tags' columns."""
+        row = [0.0] * self.width
+        for tag in value:
+            column = place(tag, self.values, self.unseen or 0, state)
+            if column is not None:
+                row[column] = 1.0
+        length = math.sqrt(sum(row))
+        return [x / length for x in row] if length else row
+
+
+KINDS: dict[str, type[Field]] = {
+    kind.__name__: kind for kind in (Number, Category, Boolean, Cyclic, Timestamp, Tags)
+}
+
+
+def field_of(given: Any, name: str) -> Field:
+    """A field from what a user may write: a type, a list of values, a field, or its JSON.
+
+    >>> field_of(float, "age"), field_of(["phone", "desktop"], "device").width
+    (Number(flag=False), 1)
+    """
+    if isinstance(given, Field):
+        return given
+    if isinstance(given, dict) and given.get("kind") in KINDS:
+        values = {key: value for key, value in given.items() if key != "kind"}
+        try:
+            return KINDS[given["kind"]](**values)
+        except (TypeError, FieldError) as error:
+            raise ParameterError(f"context: field '{name}' cannot be made of {given!r} ({error})") from None
+    by_type = {float: Number, int: Number, str: Category, bool: Boolean, datetime: Timestamp, date: Timestamp}
+    if isinstance(given, type) and given in by_type:
+        made: Field = by_type[given]()
+        return made
+    if given is list:
+        return Tags()
+    if isinstance(given, list | tuple | set | frozenset) and given:
+        try:
+            return Category(tuple(sorted(given) if isinstance(given, set | frozenset) else given))
+        except FieldError as error:
+            raise ParameterError(f"context: field '{name}' {error}") from None
+    raise ParameterError(
+        f"context: field '{name}' must be float, str, bool, list, datetime, a list of values "
+        f"or one of tidepull.fields ({', '.join(KINDS)}), got {given!r}"
+    )
+
+
+def finite_number(value: Any) -> float | None:
+    """A float of a sensible size, None for NaN."""
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+        raise FieldError(f"must be a number, got {value!r}")
+    try:
+        number = float(value)
+    except OverflowError:
+        number = math.inf
+    if math.isnan(number):
+        return None
+    if abs(number) > _LARGEST:
+        raise FieldError(f"must be at most {_LARGEST:g} in size, got {number:g}")
+    return number
+
+
+def text_of(value: Any) -> str:
+    """Text, or a number or boolean as text."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, bool | int | float):
+        value = str(value)
+    if not isinstance(value, str):
+        raise FieldError(f"must be text, got {value!r}")
+    if len(value) > _LONGEST_TEXT:
+        raise FieldError(f"is a text of {len(value):,} characters; at most {_LONGEST_TEXT:,} are taken")
+    return value
+
+
+def buckets(unseen: int | None, usual: int) -> int:
+    """How many columns unseen values get."""
+    if unseen is None:
+        return usual
+    if isinstance(unseen, bool) or not isinstance(unseen, int) or not 0 <= unseen <= 256:
+        raise ParameterError(f"context: unseen must be a whole number from 0 to 256, got {unseen!r}")
+    return unseen
+
+
+def place(value: str, known: tuple[str, ...], unseen: int, state: State) -> int | None:
+    """The column of a text: its own, a free one which it keeps, or the one that its hash says; None: nowhere."""
+    if value in known:
+        return known.index(value)
+    taken: list[str] = state[0]
+    if value in taken:
+        return len(known) + taken.index(value)
+    if len(taken) < unseen:
+        taken.append(value)
+        return len(known) + len(taken) - 1
+    state[1] += 1
+    if not unseen:
+        return None
+    return len(known) + int.from_bytes(blake2b(value.encode(), digest_size=8).digest(), "little") % unseen
+
+
+def standardised(value: float, state: State) -> float:
+    """(value - mean) / spread, the value itself counted in; `state` is as `Number.fresh` has it."""
+    count = min(state[0] + 1, REMEMBERED)
+    share = 1.0 / count
+    away = value - state[1]
+    state[0] = count
+    state[1] += share * away
+    state[2] += share * (away * (value - state[1]) - state[2])
+    spread = math.sqrt(max(state[2], 0.0))
+    if spread <= 1e-9 * abs(state[1]):
+        return 0.0
+    z = (value - state[1]) / spread
+    outside = abs(z) >= FARTHEST
+    state[3] += 0.01 * (outside - state[3])
+    return float(min(max(z, -FARTHEST), FARTHEST))

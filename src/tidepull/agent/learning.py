@@ -1,0 +1,232 @@
+"""What an agent has learnt: the policy, what its fields have seen, and the first decisions while a schema is guessed.
+
+It is the part that a rollback takes back, and that is built anew when more arms come than there is room for.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tidepull._internal.threads import one_blas_thread
+from tidepull.agent.arms import Arms
+from tidepull.agent.clock import CALENDAR, Clock
+from tidepull.agent.fields import State
+from tidepull.agent.guess import ENOUGH, guess
+from tidepull.agent.records import Choice, Group
+from tidepull.agent.schema import Schema, rounded
+from tidepull.agent.settings import Settings
+from tidepull.building import build_policy
+from tidepull.errors import SnapshotError
+from tidepull.policies.guard import Guarded
+from tidepull.protocols import Pick
+from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, Snapshot
+
+
+class Learning:
+    """A policy behind a schema. Every method is a deterministic step."""
+
+    def __init__(self, settings: Settings, clock: Clock, arms: Arms) -> None:
+        self._settings = settings
+        self._clock = clock
+        self._arms = arms
+        self.schema: Schema | None = None
+        self.seen: dict[str, State] = {}
+        self.policy: Guarded | None = None
+        self.early: list[dict[str, Any]] = []  # the first decisions, made while the schema is guessed
+        self._settled = settings.context is not None
+        self.first_round = 0  # the round, as ledgers count, that is the policy's round 0
+        self._unsure = False  # whether upkeep may have something to do, for policies that do not say
+        if settings.context is not None:
+            self._begin(Schema(settings.context, clock))
+
+    def _begin(self, schema: Schema) -> None:
+        self.schema, self.seen = schema, schema.fresh()
+        self.policy = self._built(schema)
+
+    def _built(self, schema: Schema) -> Guarded:
+        observed = schema.width + (len(CALENDAR) if self._settings.calendar else 0)
+        width = self._arms.row_width(observed)
+        shape = ProblemShape(self._arms.room, 0 if width else observed, width)
+        return build_policy(
+            (self._settings.policy, self._settings.parameters), shape, seed=self._settings.seed
+        )
+
+    def encode(self, cleaned: Mapping[str, Any], at: float) -> FloatArray:
+        """What the policy sees of a context; what fields have seen moves on."""
+        if self.schema is None:
+            return np.empty(0)
+        row = self.schema.encode(cleaned, at, self.seen)
+        return rounded(row + self._clock.calendar(at) if self._settings.calendar else row)
+
+    def decide(
+        self, cleaned: Mapping[str, Any], at: float, available: BoolArray, draws: int, pick: Pick
+    ) -> tuple[int, int, FloatArray]:
+        """A decision in a context: the arm that `pick` chose, the policy's round (while a schema is guessed: how many
+        decisions there were before), and what the policy saw."""
+        if not self._settled and not self.guessing:
+            self._guess()
+            self.settle()
+        if self.policy is None:
+            arm = pick(available / available.sum())
+            self.early.append(
+                {
+                    "context": dict(cleaned),
+                    "at": at,
+                    "arm": arm,
+                    "available": available.tolist(),
+                    "reward": None,
+                }
+            )
+            return arm, len(self.early) - 1, np.empty(0)
+        x = self.encode(cleaned, at)
+        arm = self.policy.choose_by(self._context(x, at, available), draws, pick)
+        return arm, self.policy.rounds - 1 + self.first_round, x
+
+    @property
+    def guessing(self) -> bool:
+        """Whether the coming decision is one of those from which the schema is guessed."""
+        return self.schema is None and len(self.early) < ENOUGH
+
+    def repeat(self, choice: Choice, at: float) -> None:
+        """A decision of the ledger once more, as it was; there may be more room now."""
+        assert self.policy is not None
+        context = self._context(choice.x, at, self._mask(choice))
+        self.policy.choose_by(context, self._settings.draws, lambda _: choice.arm)
+
+    def learn(self, choice: Choice, at: float, reward: float) -> None:
+        """The reward of a decision that was made at that time."""
+        if choice.group is Group.GUESSING:
+            early = self.early[choice.round]
+            early["reward"] = reward
+            if not self._settled:
+                return
+            choice = self._early_choice(choice.round)
+            at = early["at"]
+        assert self.policy is not None
+        number = choice.round - self.first_round
+        if number < 0:
+            return
+        context = self._context(choice.x, at, self._mask(choice))
+        self.policy.learn(Event(context, choice.arm, reward, number))
+        self._unsure = True
+
+    def _mask(self, choice: Choice) -> BoolArray:
+        if len(choice.available) == self._arms.room:
+            return choice.available
+        available: BoolArray = np.zeros(self._arms.room, bool)
+        available[: len(choice.available)] = choice.available
+        return available
+
+    def slice(self) -> bool:
+        """One slice of upkeep; True while more is pending."""
+        if self.policy is None:
+            return False
+        with one_blas_thread():
+            more = self.policy.upkeep()
+        self._unsure = more
+        return more
+
+    def catch_up(self) -> None:
+        """All upkeep that is pending."""
+        while self.pending:
+            self.slice()
+
+    @property
+    def pending(self) -> bool:
+        """Whether upkeep has something to do."""
+        if self.policy is None:
+            return False
+        said = getattr(self.policy.inner, "pending", None)
+        return self._unsure if said is None else bool(said)
+
+    def with_arms(self, arms: Arms) -> None:
+        """The arms have changed, but not their room."""
+        self._arms = arms
+
+    def _context(self, x: FloatArray, at: float, available: BoolArray) -> Context:
+        rows = self._arms.rows(x, available)
+        time = self._clock.local(at)
+        if rows is not None:
+            return Context(None, rows, available, time)
+        return Context(x if len(x) else None, None, available, time)
+
+    def coming_schema(self) -> Schema | None:
+        """What the next context must fit; None where it is one of those from which the schema is guessed."""
+        if self.schema is not None or self.guessing:
+            return self.schema
+        return Schema(guess([early["context"] for early in self.early]), self._clock, guessed=True)
+
+    def _guess(self) -> None:
+        """The first decisions say what the schema is."""
+        schema = self.coming_schema()
+        assert schema is not None
+        self._begin(schema)
+        for early in self.early:
+            early["x"] = self.encode(schema.clean(early["context"]), early["at"]).tolist()
+
+    def settle(self) -> None:
+        """The policy lives through the first decisions, with those rewards that have come."""
+        if self._settled:
+            return
+        self._settled = True
+        for number, early in enumerate(self.early):
+            choice = self._early_choice(number)
+            self.repeat(choice, early["at"])
+            early["context"] = {}
+            if early["reward"] is not None:
+                self.learn(choice, early["at"], early["reward"])
+
+    def _early_choice(self, number: int) -> Choice:
+        early = self.early[number]
+        available = np.array(early["available"])
+        return Choice(
+            early["arm"], Group.POLICY, 1.0, number, np.empty(0, np.int64), np.array(early["x"]), available
+        )
+
+    def grown(self, arms: Arms) -> Learning:
+        """A fresh policy with more room, which knows the schema and what fields have seen, and nothing else."""
+        fresh = Learning(self._settings, self._clock, arms)
+        fresh.schema, fresh.seen = self.schema, self.seen
+        if self.schema is None:
+            fresh.early = self.early
+            return fresh
+        fresh.early = [{**early, "reward": None} for early in self.early]
+        fresh.policy = fresh._built(self.schema)
+        return fresh
+
+    def take(self) -> Callable[[], Snapshot]:
+        """The whole state as it is now, made ready for saving by the call that is returned; work under way starts
+        anew, here too."""
+        schema = None if self.schema is None else self.schema.plain()
+        policy = None if self.policy is None else self.policy.take()
+        taken = {
+            "schema": schema,
+            "guessed": self.schema is not None and self.schema.guessed,
+            "seen": copy.deepcopy(self.seen),
+            "early": copy.deepcopy(self.early),
+            "first_round": self.first_round,
+            "unsure": self._unsure,
+        }
+        return lambda: {**taken, "policy": None if policy is None else policy()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self.early = [dict(early) for early in snapshot["early"]]
+        if snapshot["schema"] is not None:
+            self._begin(Schema(snapshot["schema"], self._clock, guessed=snapshot["guessed"]))
+            assert self.policy is not None
+            self.policy.restore(snapshot["policy"])
+        elif self.schema is not None:
+            raise SnapshotError("the snapshot has no schema, but the agent has one")
+        self._settled = self.schema is not None
+        self.seen = {name: list(state) for name, state in snapshot["seen"].items()}
+        self.first_round, self._unsure = int(snapshot["first_round"]), bool(snapshot["unsure"])
+
+
+def quantised(shares: Sequence[float] | FloatArray) -> Any:
+    """Shares in the coarse form in which a ledger has them."""
+    return np.rint(np.asarray(shares) * 65535).astype(np.int64)

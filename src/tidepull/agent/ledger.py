@@ -1,0 +1,237 @@
+"""The seam between an agent and where its records are kept, and a ledger in memory for tests and notebooks."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Mapping
+from typing import Protocol
+
+from tidepull.agent.records import Kind, Record
+
+
+class Ledger(Protocol):
+    """An append-only list of records, numbered from 1, with snapshots beside it.
+
+    `append` only hands a record over; it is safe once `flush` has returned for its own number. What was not flushed
+    when the process died may be gone, and nothing after a lost record is kept. One thread at a time appends; any may
+    flush.
+    """
+
+    def append(self, record: Record) -> None:
+        """Take a record, whose number must be `last` + 1."""
+
+    def flush(self, seq: int) -> None:
+        """Return when record `seq` is safe. If its write failed it is a `LedgerError`, now and later, whoever has
+        called `recover` since: the record may be there or not."""
+
+    @property
+    def last(self) -> int:
+        """The number of the last record that was appended; 0 if there is none."""
+
+    @property
+    def safe(self) -> int:
+        """The number of the last record that is safe."""
+
+    @property
+    def failed(self) -> bool:
+        """Whether a `flush` failed, and `recover` was not called since."""
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number."""
+
+    def named(self, name: str) -> Record | None:
+        """The decision that its caller named so."""
+
+    def about(self, seq: int) -> list[Record]:
+        """What is known of a decision: its rewards, and that its time is over, in order."""
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records from number `after` + 1 on, in order, as far as they are safe."""
+
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of one of the rare kinds, in order."""
+
+    def recover(self) -> None:
+        """After a failed `flush`: read from the store what is safe, and take records again."""
+
+    def save(self, seq: int, at: float, data: bytes) -> None:
+        """Keep a snapshot of the state after record `seq`; older ones are thinned out."""
+
+    def drop_snapshots(self, after: int) -> None:
+        """Snapshots of later states are of no use any more."""
+
+    def snapshots(self) -> list[int]:
+        """The numbers of the snapshots that are kept, newest first."""
+
+    def snapshot(self, seq: int) -> bytes:
+        """One of them."""
+
+    def read(self, key: str) -> str | None:
+        """A text that belongs to the ledger as a whole."""
+
+    def write(self, values: Mapping[str, str]) -> None:
+        """Keep such texts; safe on return."""
+
+    def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
+        """Delete decisions up to a number, or of a subject, with all that is about them, and snapshots of earlier
+        states but for the newest two; how many decisions. The ledger is not whole any more (text `whole`: "no")."""
+
+    def drop_contexts(self, upto: int, before: float) -> None:
+        """Forget the contexts of decisions up to a number that were made before a moment."""
+
+    def faults(self) -> list[str]:
+        """What is wrong with the store itself; none is good."""
+
+    def now(self) -> float:
+        """The present moment by the clock that all who write to the store share, in seconds since 1970."""
+
+    def close(self) -> None:
+        """Let go of everything; what was not flushed is flushed."""
+
+
+PAGES = (64, 512, 2000)
+"""Records of the first page that `tail` reads from a store, of the second, and of all further ones: most want few."""
+
+KEPT = 4
+"""Snapshots that are kept whatever their age; beyond them, one for each doubling of the distance from the newest."""
+
+
+def thinned(seqs: list[int]) -> list[int]:
+    """Which snapshots to drop.
+
+    >>> thinned([10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
+    [10, 20, 40, 50]
+    """
+    newest_first = sorted(seqs, reverse=True)
+    kept, seen = set(newest_first[:KEPT]), set()
+    for seq in newest_first[KEPT:]:
+        distance = (newest_first[0] - seq).bit_length()
+        if distance not in seen:
+            seen.add(distance)
+            kept.add(seq)
+    return sorted(set(seqs) - kept)
+
+
+class MemoryLedger:
+    """A ledger that dies with its process."""
+
+    def __init__(self) -> None:
+        self._records: list[Record] = []
+        self._last = 0
+        self._about: dict[int, list[Record]] = {}
+        self._named: dict[str, int] = {}
+        self._snapshots: dict[int, bytes] = {}
+        self._texts: dict[str, str] = {}
+
+    @property
+    def last(self) -> int:
+        """The number of the last record."""
+        return self._last
+
+    safe = last
+    failed = False
+
+    def append(self, record: Record) -> None:
+        """Take a record."""
+        self._records.append(record)
+        self._last = record.seq
+        if record.ref is not None:
+            self._about.setdefault(record.ref, []).append(record)
+        if record.name is not None:
+            self._named[record.name] = record.seq
+
+    def flush(self, seq: int) -> None:
+        """Memory needs none."""
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number."""
+        place = bisect_left(self._records, seq, key=lambda record: record.seq)
+        if place == len(self._records) or self._records[place].seq != seq:
+            return None
+        record = self._records[place]
+        return record if record.kind is Kind.DECISION else None
+
+    def named(self, name: str) -> Record | None:
+        """The decision that its caller named so."""
+        return self.decision(self._named.get(name, 0))
+
+    def about(self, seq: int) -> list[Record]:
+        """What is known of a decision."""
+        return list(self._about.get(seq, ()))
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records in order."""
+        start = bisect_right(self._records, after, key=lambda record: record.seq)
+        for record in self._records[start:]:
+            if upto is not None and record.seq > upto:
+                return
+            yield record
+
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of a kind."""
+        return [record for record in self._records if record.kind is kind]
+
+    def recover(self) -> None:
+        """Memory does not fail."""
+
+    def drop_snapshots(self, after: int) -> None:
+        """Without later ones."""
+        self._snapshots = {seq: data for seq, data in self._snapshots.items() if seq <= after}
+
+    def save(self, seq: int, at: float, data: bytes) -> None:
+        """Keep a snapshot."""
+        self._snapshots[seq] = data
+        for old in thinned(list(self._snapshots)):
+            del self._snapshots[old]
+
+    def snapshots(self) -> list[int]:
+        """Newest first."""
+        return sorted(self._snapshots, reverse=True)
+
+    def snapshot(self, seq: int) -> bytes:
+        """One of them."""
+        return self._snapshots[seq]
+
+    def read(self, key: str) -> str | None:
+        """A text."""
+        return self._texts.get(key)
+
+    def write(self, values: Mapping[str, str]) -> None:
+        """Keep texts."""
+        self._texts.update(values)
+
+    def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
+        """Delete decisions."""
+        gone = {
+            record.seq
+            for record in self._records
+            if record.kind is Kind.DECISION
+            and (record.seq <= upto or (subject is not None and record.subject == subject))
+        }
+        self._records = [r for r in self._records if r.seq not in gone and r.ref not in gone]
+        self._about = {ref: about for ref, about in self._about.items() if ref not in gone}
+        self._named = {name: seq for name, seq in self._named.items() if seq not in gone}
+        kept = self.snapshots()[:2]
+        self._snapshots = {seq: self._snapshots[seq] for seq in kept}
+        self._texts["whole"] = "no"
+        return len(gone)
+
+    def drop_contexts(self, upto: int, before: float) -> None:
+        """Forget contexts."""
+        self._texts["whole"] = "no"
+        self._records = [
+            record._replace(context=None) if record.seq <= upto and record.at < before else record
+            for record in self._records
+        ]
+
+    def faults(self) -> list[str]:
+        """Memory has none."""
+        return []
+
+    def now(self) -> float:
+        """By the machine's clock."""
+        return time.time()
+
+    def close(self) -> None:
+        """Nothing to let go of."""

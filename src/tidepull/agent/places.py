@@ -1,0 +1,54 @@
+"""From what a user calls the place of an agent to its ledger: nothing (memory), a file, or the URL of a database."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from tidepull.agent.ledger import Ledger, MemoryLedger
+from tidepull.agent.sqlite import SqliteLedger
+from tidepull.errors import MissingExtraError, ParameterError
+
+if TYPE_CHECKING:
+    from tidepull.agent.postgres import Place
+
+_SCHEMES = ("postgresql://", "postgres://")
+_OURS = ("agent", "lease")
+
+
+def ledger_at(path: str | os.PathLike[str] | Place | None, *, read_only: bool = False) -> tuple[Ledger, str]:
+    """The ledger of an agent, and what to call its place."""
+    if path is None:
+        return MemoryLedger(), "memory"
+    if isinstance(path, str) and path.startswith(_SCHEMES):
+        path = place_of(path)
+    if isinstance(path, str | os.PathLike):
+        return SqliteLedger(Path(path), read_only=read_only), str(path)
+    try:
+        from tidepull.agent.postgres import PostgresLedger
+    except ImportError:
+        raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
+    ledger = PostgresLedger(path, read_only=read_only)
+    return ledger, ledger.where
+
+
+def place_of(url: str) -> Place:
+    """An agent in a database: postgresql://user@host/database?agent=shop, and if wanted &lease=10 (seconds)."""
+    try:
+        from tidepull.agent.leases import LENGTH
+        from tidepull.agent.postgres import Place
+    except ImportError:
+        raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
+    parts = urlsplit(url)
+    told = parse_qsl(parts.query, keep_blank_values=True)
+    ours = {name: value for name, value in told if name in _OURS}
+    theirs = urlencode([(name, value) for name, value in told if name not in _OURS])
+    if "agent" not in ours:
+        raise ParameterError("the URL names no agent: end it with ?agent=NAME")
+    try:
+        length = float(ours.get("lease", LENGTH))
+    except ValueError:
+        raise ParameterError(f"lease must be a number of seconds, got {ours['lease']!r}") from None
+    return Place(urlunsplit(parts._replace(query=theirs)), ours["agent"], length)

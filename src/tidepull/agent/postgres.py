@@ -1,0 +1,329 @@
+"""A ledger in a PostgreSQL database that many agents share: one statement writes all that waits, if the lease holds."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import Any
+
+from tidepull.agent.database import Connection
+from tidepull.agent.leases import LENGTH, Leases
+from tidepull.agent.ledger import PAGES, thinned
+from tidepull.agent.records import Kind, Record
+from tidepull.agent.waiting import Waiting
+from tidepull.errors import HeldError, LedgerError, ParameterError, UnreachableError, WrongStoreError
+
+_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
+_HELD = (
+    "UPDATE tidepull_agents SET expires = clock_timestamp() + make_interval(secs => length) "
+    "WHERE id = %s AND epoch = %s RETURNING id"
+)
+_INSERT = f"""
+WITH held AS ({_HELD})
+INSERT INTO tidepull_records (agent, {_COLUMNS}) SELECT held.id, r.* FROM held,
+  unnest(%s::int2[], %s::float8[], %s::int8[], %s::int8[], %s::bytea[], %s::bytea[], %s::bytea[], %s::bytea[],
+         %s::int8[]) AS r ({_COLUMNS})
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """An agent in a database. `url` is where this process takes requests for it, told to others by the lease, which
+    is `lease` seconds long. `wait`: where an owner has crashed, wait for the moment when its lease can be taken."""
+
+    database: str
+    agent: str
+    lease: float = LENGTH
+    url: str = ""
+    wait: bool = True
+
+    def __post_init__(self) -> None:
+        if not 0 < len(self.agent) <= 200 or not self.agent.isprintable():
+            raise ParameterError(
+                f"the name of an agent must be 1 to 200 printable characters, got {self.agent!r}: "
+                "write postgresql://user@host/database?agent=NAME"
+            )
+        if not 0.1 <= self.lease <= 3600:
+            raise ParameterError(f"lease must be from 0.1 to 3600 seconds, got {self.lease:g}")
+
+
+class PostgresLedger:
+    """The ledger of one agent, made if there is none (unless it is only read)."""
+
+    def __init__(self, place: Place, *, read_only: bool = False) -> None:
+        self._leases = Leases.shared(place.database)
+        self._database = self._leases.database
+        self.where = f"{self._database.where}?agent={place.agent}"
+        self._lease = None
+        try:
+            self._database.prepare(write=not read_only)
+            if not read_only:
+                self._lease = self._leases.acquire(
+                    place.agent, length=place.lease, url=place.url, wait=place.wait
+                )
+            self._id = self._lease.id if self._lease is not None else self._known(place.agent)
+            self._waiting = Waiting(self._stored(), self._write, self.where)
+        except BaseException:
+            self.close()
+            raise
+        self._contexts_from = 0  # no decision before it has a context any more
+
+    def _known(self, agent: str) -> int:
+        rows = self._database.rows("SELECT id FROM tidepull_agents WHERE name = %s", agent)
+        if not rows:
+            raise WrongStoreError(f"there is no agent at {self.where}")
+        return int(rows[0][0])
+
+    def _stored(self) -> int:
+        query = "SELECT coalesce(max(seq), 0) FROM tidepull_records WHERE agent = %s"
+        return int(self._database.rows(query, self._id)[0][0])
+
+    @property
+    def last(self) -> int:
+        """The number of the last record that was appended."""
+        return self._waiting.last
+
+    @property
+    def safe(self) -> int:
+        """The number of the last record that is on the server's disk."""
+        return self._waiting.safe
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write failed since the last recovery."""
+        return self._waiting.failed
+
+    def append(self, record: Record) -> None:
+        """Take a record."""
+        self._waiting.append(record)
+
+    def flush(self, seq: int) -> None:
+        """Return when record `seq` is on the server's disk."""
+        self._waiting.flush(seq)
+
+    def _write(self, records: list[Record]) -> None:
+        """Where the connection dies, it is not known whether they were written: under a new epoch nothing that was sent
+        before can be any more, so looking settles it."""
+        try:
+            self._insert(records)
+        except UnreachableError:
+            assert self._lease is not None
+            if not self._leases.regain(self._lease):
+                raise self._taken_over() from None
+            if self._stored() < records[-1].seq:
+                self._insert(records)
+
+    def _insert(self, records: list[Record]) -> None:
+        assert self._lease is not None
+        columns: list[list[Any]] = [list(column) for column in zip(*map(_row, records), strict=True)]
+        with self._database.connection("write to") as connection:
+            values = (self._lease.id, self._lease.epoch, *columns)
+            written = connection.execute(_INSERT, values, binary=True).rowcount
+        if written != len(records):
+            raise self._taken_over()
+
+    def _taken_over(self) -> HeldError:
+        assert self._lease is not None
+        owner = self._leases.owner_of(self._lease.agent)
+        return HeldError(
+            f"{self.where} was taken over by {owner or 'another process'} while nothing was heard of this one; "
+            "what was not acknowledged is not kept"
+        )
+
+    def recover(self) -> None:
+        """Hold the lease again, which ends all that is still under way, and go on after what is stored."""
+        assert self._lease is not None
+        with self._waiting.lock:
+            self._leases.regain(self._lease)
+            self._contexts_from = 0
+        self._waiting.recover(self._stored())
+
+    # ---- reading
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number, if it is stored."""
+        return self._one("seq = %s AND kind = 1", seq)
+
+    def named(self, name: str) -> Record | None:
+        """The decision that its caller named so, if it is stored."""
+        return self._one("name = %s", name.encode())
+
+    def about(self, seq: int) -> list[Record]:
+        """What is known of a stored decision."""
+        return self._records("ref = %s ORDER BY seq", seq)
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records in order, as far as they are stored."""
+        upto = 2**62 if upto is None else upto
+        for page in chain(PAGES, repeat(PAGES[-1])):
+            records = self._records("seq > %s AND seq <= %s ORDER BY seq LIMIT %s", after, upto, page)
+            yield from records
+            if len(records) < page:
+                return
+            after = records[-1].seq
+
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of one of the rare kinds."""
+        return self._records("kind = %s AND kind > 3 ORDER BY seq", int(kind))
+
+    def _records(self, where: str, *values: Any) -> list[Record]:
+        query = f"SELECT {_COLUMNS} FROM tidepull_records WHERE agent = %s AND {where}"
+        return [_record(row) for row in self._database.rows(query.encode(), self._id, *values)]
+
+    def _one(self, where: str, value: Any) -> Record | None:
+        records = self._records(where, value)
+        return records[0] if records else None
+
+    # ---- snapshots and texts
+
+    def save(self, seq: int, at: float, data: bytes) -> None:
+        """Keep a snapshot, after everything before it is safe."""
+        self.flush(seq)
+        packed = zlib.compress(data, 1)
+        with self._holding() as connection:
+            connection.execute(
+                "INSERT INTO tidepull_snapshots VALUES (%s, %s, %s, %s, %s) ON CONFLICT (agent, seq) DO UPDATE "
+                "SET at = EXCLUDED.at, checksum = EXCLUDED.checksum, data = EXCLUDED.data",
+                (self._id, seq, at, zlib.crc32(packed), packed),
+            )
+            rows = connection.execute("SELECT seq FROM tidepull_snapshots WHERE agent = %s", (self._id,))
+            old = thinned([row[0] for row in rows])
+            connection.execute(
+                "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq = ANY(%s)", (self._id, old)
+            )
+
+    def drop_snapshots(self, after: int) -> None:
+        """Without later ones."""
+        with self._holding() as connection:
+            connection.execute(
+                "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq > %s", (self._id, after)
+            )
+
+    def snapshots(self) -> list[int]:
+        """Newest first."""
+        query = "SELECT seq FROM tidepull_snapshots WHERE agent = %s ORDER BY seq DESC"
+        return [row[0] for row in self._database.rows(query, self._id)]
+
+    def snapshot(self, seq: int) -> bytes:
+        """One of them; a `LedgerError` where it is damaged."""
+        query = "SELECT checksum, data FROM tidepull_snapshots WHERE agent = %s AND seq = %s"
+        checksum, packed = self._database.rows(query, self._id, seq)[0]
+        if zlib.crc32(packed) != checksum:
+            raise LedgerError(f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit")
+        return zlib.decompress(packed)
+
+    def read(self, key: str) -> str | None:
+        """A text."""
+        query = "SELECT value FROM tidepull_texts WHERE agent = %s AND key = %s"
+        rows = self._database.rows(query, self._id, key)
+        return rows[0][0] if rows else None
+
+    def write(self, values: Mapping[str, str]) -> None:
+        """Keep texts."""
+        with self._holding() as connection:
+            for key, value in values.items():
+                _keep(connection, self._id, key, value)
+
+    # ---- removing
+
+    def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
+        """Delete decisions; the server may use their space again."""
+        which = "agent = %s AND kind = 1 AND (seq <= %s OR subject = %s)"
+        told = (self._id, upto, subject)
+        with self._holding() as connection:
+            connection.execute(
+                f"DELETE FROM tidepull_records WHERE agent = %s AND ref IN "
+                f"(SELECT seq FROM tidepull_records WHERE {which})".encode(),
+                (self._id, *told),
+            )
+            count = connection.execute(f"DELETE FROM tidepull_records WHERE {which}".encode(), told).rowcount
+            connection.execute(
+                "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq NOT IN "
+                "(SELECT seq FROM tidepull_snapshots WHERE agent = %s ORDER BY seq DESC LIMIT 2)",
+                (self._id, self._id),
+            )
+            _keep(connection, self._id, "whole", "no")
+        with self._database.connection("write to") as connection:
+            connection.execute("VACUUM tidepull_records, tidepull_snapshots")
+        return count
+
+    def drop_contexts(self, upto: int, before: float) -> None:
+        """Forget contexts."""
+        with self._holding() as connection:
+            connection.execute(
+                "UPDATE tidepull_records SET context = NULL WHERE agent = %s AND kind = 1 AND seq >= %s "
+                "AND seq <= %s AND at < %s AND context IS NOT NULL",
+                (self._id, self._contexts_from, upto, before),
+            )
+            left = connection.execute(
+                "SELECT seq FROM tidepull_records WHERE agent = %s AND seq >= %s AND context IS NOT NULL "
+                "ORDER BY seq LIMIT 1",
+                (self._id, self._contexts_from),
+            ).fetchone()
+            self._contexts_from = left[0] if left else self._contexts_from
+            _keep(connection, self._id, "whole", "no")
+
+    def faults(self) -> list[str]:
+        """Settings of the server with which it can lose what it has acknowledged."""
+        rows = self._database.rows(
+            "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'"
+        )
+        return [
+            f"{row[0]} is off in the server: a crash of its machine can lose or damage data." for row in rows
+        ]
+
+    def now(self) -> float:
+        """By the server's clock, which all shards share."""
+        return self._leases.now() if self._lease is not None else time.time()
+
+    def close(self) -> None:
+        """Write what waits and let others have the agent."""
+        try:
+            waiting: Waiting | None = getattr(self, "_waiting", None)
+            if self._lease is not None and waiting is not None and not waiting.empty:
+                self.flush(waiting.last)
+        finally:
+            try:
+                if self._lease is not None:
+                    self._leases.release(self._lease)
+            finally:
+                self._leases.close()
+
+    @contextmanager
+    def _holding(self) -> Iterator[Connection]:
+        """A transaction that is only committed if the lease holds; nobody can take it before that."""
+        assert self._lease is not None
+        with (
+            self._waiting.lock,
+            self._database.connection("write to") as connection,
+            connection.transaction(),
+        ):
+            if connection.execute(_HELD, (self._lease.id, self._lease.epoch)).fetchone() is None:
+                raise self._taken_over()
+            yield connection
+
+
+def _keep(connection: Connection, agent: int, key: str, value: str) -> None:
+    connection.execute(
+        "INSERT INTO tidepull_texts VALUES (%s, %s, %s) ON CONFLICT (agent, key) DO UPDATE SET value = EXCLUDED.value",
+        (agent, key, value),
+    )
+
+
+def _row(record: Record) -> tuple[Any, ...]:
+    name = None if record.name is None else record.name.encode()
+    return (
+        int(record.kind), record.at, record.slices, record.ref, record.body, record.context, record.subject, name,
+        record.seq,
+    )  # fmt: skip
+
+
+def _record(row: tuple[Any, ...]) -> Record:
+    kind, at, slices, ref, body, context, subject, name, seq = row
+    return Record(
+        Kind(kind), at, slices, ref, body, context, subject, None if name is None else name.decode(), seq
+    )

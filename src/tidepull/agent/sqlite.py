@@ -1,0 +1,449 @@
+"""A ledger in one SQLite file: written ahead, synced in full, many threads in one commit, one writing process.
+
+Records wait in a list until a thread needs one of them to be safe (`waiting.py`).
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+import time
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import chain, repeat
+from pathlib import Path
+from typing import Any
+
+from tidepull._internal.files import temporary_name
+from tidepull.agent import release
+from tidepull.agent.holding import Hold
+from tidepull.agent.ledger import PAGES, thinned
+from tidepull.agent.records import Kind, Record
+from tidepull.agent.waiting import Waiting
+from tidepull.agent.watching import WATCH, identity
+from tidepull.errors import LedgerError, WrongStoreError
+
+VERSION = 1
+"""Version of the tables; raised with a step in `_MIGRATIONS` when they change."""
+
+_MIGRATIONS: dict[int, str] = {}
+"""From a version to SQL that leads to the next one."""
+
+CACHE = 256
+"""Kilobytes of pages that a connection keeps for itself."""
+
+_FILES = ("", "-wal", "-shm")
+
+PATIENCE = 10_000
+"""Milliseconds for which a connection waits for another program's lock."""
+
+_DISK_ERRORS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISUSE)
+_LOG = logging.getLogger("tidepull")
+_MARK = 0x7D1E  # SQLite's application_id: the file is an agent of tidepull
+_TABLES = """
+CREATE TABLE texts (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+CREATE TABLE records (seq INTEGER PRIMARY KEY, kind INTEGER NOT NULL, at REAL NOT NULL, slices INTEGER NOT NULL,
+  ref INTEGER, body BLOB NOT NULL, context BLOB, subject BLOB, name TEXT);
+CREATE INDEX by_ref ON records (ref) WHERE ref IS NOT NULL;
+CREATE INDEX by_subject ON records (subject) WHERE subject IS NOT NULL;
+CREATE INDEX by_kind ON records (kind) WHERE kind > 3;
+CREATE UNIQUE INDEX by_name ON records (name) WHERE name IS NOT NULL;
+CREATE TABLE snapshots (seq INTEGER PRIMARY KEY, at REAL NOT NULL, checksum INTEGER NOT NULL, data BLOB NOT NULL);
+"""
+_COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
+_INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+
+class SqliteLedger:
+    """The ledger at `path`, made if there is none (unless it is only read)."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        self.path = path
+        self._read_only = read_only
+        self._hold: Hold | None = None
+        self._reading = threading.Lock()
+        self._closed = False
+        if read_only and not path.is_file():
+            raise WrongStoreError(f"there is no agent at {path}")
+        if not read_only:
+            if not path.parent.is_dir():
+                raise WrongStoreError(
+                    f"the directory of {path} does not exist: make it or choose another path"
+                )
+            self._hold = Hold(path)
+        try:
+            with self._explained("open"):
+                self._open()
+        except BaseException:
+            self.close()
+            raise
+        self._contexts_from = 0  # no decision before it has a context any more
+        self._disk_failed = False
+        self._waiting = Waiting(self._stored(), self._write, str(path))
+        if not read_only:
+            WATCH.add(self)
+
+    def _stored(self) -> int:
+        return int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
+
+    @property
+    def last(self) -> int:
+        """The number of the last record that was appended."""
+        return self._waiting.last
+
+    @property
+    def safe(self) -> int:
+        """The number of the last record that is on disk."""
+        return self._waiting.safe
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write failed since the last recovery."""
+        return self._waiting.failed
+
+    def append(self, record: Record) -> None:
+        """Take a record."""
+        self._waiting.append(record)
+
+    def flush(self, seq: int) -> None:
+        """Return when record `seq` is on disk."""
+        self._waiting.flush(seq)
+
+    def _write(self, waiting: list[Record]) -> None:
+        with self._explained("write to"):
+            self._insert(waiting)
+
+    def _insert(self, waiting: list[Record]) -> None:
+        with self._transaction():
+            self._writer.executemany(_INSERT, [_row(record) for record in waiting])
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number, if it is on disk."""
+        return self._record("SELECT {} FROM records WHERE seq = ? AND kind = 1", seq)
+
+    def named(self, name: str) -> Record | None:
+        """The decision that its caller named so, if it is on disk."""
+        return self._record("SELECT {} FROM records WHERE name = ?", name)
+
+    def about(self, seq: int) -> list[Record]:
+        """What is known of a decision on disk."""
+        rows = self._all("SELECT {} FROM records WHERE ref = ? ORDER BY seq", seq)
+        return [_record(row) for row in rows]
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records in order, as far as they are on disk."""
+        upto = 2**62 if upto is None else upto
+        for page in chain(PAGES, repeat(PAGES[-1])):
+            rows = self._all(
+                "SELECT {} FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", after, upto, page
+            )
+            yield from map(_record, rows)
+            if len(rows) < page:
+                return
+            after = rows[-1][-1]
+
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of one of the rare kinds."""
+        rows = self._all("SELECT {} FROM records WHERE kind = ? AND kind > 3 ORDER BY seq", int(kind))
+        return [_record(row) for row in rows]
+
+    def recover(self) -> None:
+        """Take records again, after those that are in the file, which is opened anew if the disk has failed.
+
+        After a failed sync the system's cache may differ from the disk, and open connections trust the cache.
+        """
+        if self._disk_failed:
+            with self._waiting.lock, self._reading, self._explained("open"):
+                if identity(self.path) != self._files[0]:
+                    raise LedgerError(
+                        f"{self.path} is not the file that was opened: put it back, or close the agent"
+                    )
+                self._close_connections()
+                self._open()
+                self._contexts_from, self._disk_failed = 0, False
+        self._waiting.recover(self._stored())
+
+    def drop_snapshots(self, after: int) -> None:
+        """Without later ones."""
+        with self._waiting.lock, self._explained("write to"), self._transaction():
+            self._writer.execute("DELETE FROM snapshots WHERE seq > ?", (after,))
+
+    def save(self, seq: int, at: float, data: bytes) -> None:
+        """Keep a snapshot, after everything before it is safe."""
+        self.flush(seq)
+        packed = zlib.compress(data, 1)
+        with self._waiting.lock, self._explained("write to"), self._transaction():
+            self._writer.execute(
+                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (seq, at, zlib.crc32(packed), packed)
+            )
+            old = thinned([row[0] for row in self._writer.execute("SELECT seq FROM snapshots")])
+            self._writer.executemany("DELETE FROM snapshots WHERE seq = ?", [(number,) for number in old])
+
+    def snapshots(self) -> list[int]:
+        """Newest first."""
+        return [row[0] for row in self._all("SELECT seq FROM snapshots ORDER BY seq DESC")]
+
+    def snapshot(self, seq: int) -> bytes:
+        """One of them; a `LedgerError` where it is damaged."""
+        checksum, packed = self._one("SELECT checksum, data FROM snapshots WHERE seq = ?", seq)
+        if zlib.crc32(packed) != checksum:
+            raise LedgerError(f"the snapshot {seq} in {self.path} is damaged: its checksum does not fit")
+        return zlib.decompress(packed)
+
+    def read(self, key: str) -> str | None:
+        """A text."""
+        rows = self._all("SELECT value FROM texts WHERE key = ?", key)
+        return rows[0][0] if rows else None
+
+    def write(self, values: Mapping[str, str]) -> None:
+        """Keep texts."""
+        with self._waiting.lock, self._explained("write to"), self._transaction():
+            self._writer.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items()))
+
+    def now(self) -> float:
+        """By the machine's clock."""
+        return time.time()
+
+    def close(self) -> None:
+        """Write what waits, close the file and let others have it."""
+        try:
+            waiting: Waiting | None = getattr(self, "_waiting", None)
+            if self._hold is not None and waiting is not None and not waiting.empty:
+                self.flush(waiting.last)
+        finally:
+            self._closed = True
+            WATCH.remove(self)
+            self._close_connections()
+            if self._hold is not None:
+                self._hold.release()
+
+    def _close_connections(self) -> None:
+        for name in ("_reader", "_writer"):  # who closes last moves the log into the file
+            if hasattr(self, name):
+                with suppress(sqlite3.Error):
+                    getattr(self, name).close()
+
+    def _open(self) -> None:
+        if self._read_only:
+            _require_whole(self.path)
+            self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
+            self._check(self._reader)
+            return
+        if not self.path.exists():
+            self._create()
+        _require_whole(self.path)
+        self._writer = _connect(self.path.absolute().as_uri())
+        (mode,) = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise LedgerError(f"{self.path} cannot be written ahead here: choose a local disk")
+        self._writer.execute("PRAGMA synchronous = FULL")
+        self._writer.execute("PRAGMA wal_autocheckpoint = 4000")
+        self._check(self._writer)
+        self._empty_log()
+        self._migrate()
+        self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
+        self._reader.execute("SELECT 1 FROM records LIMIT 1").fetchall()  # now the log is there
+        self._files = self._identities()
+
+    def _identities(self) -> list[tuple[int, int] | None]:
+        """What the names of the file, its log and its index stand for now."""
+        return [identity(Path(f"{self.path}{ending}")) for ending in _FILES]
+
+    def inspect(self) -> None:
+        """Notice files that were deleted or replaced while they are open.
+
+        What is in a deleted log is still there for the open connection: it is moved into the file, and a new log is
+        begun. A file that is gone takes nothing more until it is back.
+        """
+        if self._waiting.failed or self._identities() == self._files:
+            return
+        with self._waiting.lock, self._reading:
+            there = self._identities()
+            if there == self._files or self._closed:
+                return
+            if there[0] != self._files[0]:
+                error = LedgerError(
+                    f"{self.path} was deleted or replaced while the agent is open: put it back, or close the agent; "
+                    "nothing is taken until then"
+                )
+                self._waiting.refuse(self._waiting.safe, error)
+                self._disk_failed = True
+                _LOG.error("%s", error)
+                return
+            (busy, *_) = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            if not busy:
+                self._close_connections()
+                self._open()
+                _LOG.error(
+                    "the log of %s (-wal or -shm) was deleted while the agent is open; all that was acknowledged was "
+                    "moved into the file, and nothing is lost: these files must never be deleted",
+                    self.path,
+                )
+
+    def _empty_log(self) -> None:
+        """Move all that is committed into the file and sync it.
+
+        A process whose sync failed may have left frames that are in the system's cache and not on the disk. Whatever
+        is written after them would be lost with them in a power cut.
+        """
+        self._writer.execute(
+            "PRAGMA busy_timeout = 1000"
+        )  # a program that reads the file keeps it from being emptied
+        self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        self._writer.execute(f"PRAGMA busy_timeout = {PATIENCE}")
+
+    def _create(self) -> None:
+        """All tables or no file: who is killed in between leaves nothing that could be taken for an agent."""
+        temporary = temporary_name(self.path)
+        connection = _connect(temporary.absolute().as_uri())
+        try:
+            for statement in _TABLES.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA application_id = {_MARK}")
+            connection.execute(f"PRAGMA user_version = {VERSION}")
+        finally:
+            connection.close()
+        temporary.replace(self.path)
+
+    def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
+        """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the log."""
+        which = "kind = 1 AND (seq <= ? OR subject = ?)"
+        with self._waiting.lock, self._explained("write to"):
+            self._writer.execute("PRAGMA secure_delete = ON")
+            with self._transaction():
+                write = self._writer.execute
+                write(
+                    f"DELETE FROM records WHERE ref IN (SELECT seq FROM records WHERE {which})",
+                    (upto, subject),
+                )
+                count = write(f"DELETE FROM records WHERE {which}", (upto, subject)).rowcount
+                newest = "SELECT seq FROM snapshots ORDER BY seq DESC LIMIT 2"
+                write(f"DELETE FROM snapshots WHERE seq NOT IN ({newest})")
+                write("INSERT OR REPLACE INTO texts VALUES ('whole', 'no')")
+            self._writer.execute("VACUUM")
+            self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        return int(count)
+
+    def drop_contexts(self, upto: int, before: float) -> None:
+        """Forget contexts."""
+        with self._waiting.lock, self._explained("write to"), self._transaction():
+            self._writer.execute(
+                "UPDATE records SET context = NULL "
+                "WHERE kind = 1 AND seq >= ? AND seq <= ? AND at < ? AND context IS NOT NULL",
+                (self._contexts_from, upto, before),
+            )
+            left = self._writer.execute(
+                "SELECT seq FROM records WHERE seq >= ? AND context IS NOT NULL ORDER BY seq LIMIT 1",
+                (self._contexts_from,),
+            ).fetchone()
+            self._contexts_from = left[0] if left else self._contexts_from
+            self._writer.execute("INSERT OR REPLACE INTO texts VALUES ('whole', 'no')")
+
+    def faults(self) -> list[str]:
+        """What SQLite finds wrong with the file."""
+        return [row[0] for row in self._all("PRAGMA integrity_check") if row[0] != "ok"]
+
+    def _check(self, connection: sqlite3.Connection) -> None:
+        (mark,) = connection.execute("PRAGMA application_id").fetchone()
+        if mark != _MARK:
+            raise WrongStoreError(f"{self.path} is a database, but not of an agent: choose another path")
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > VERSION:
+            named = None
+            with suppress(sqlite3.Error):
+                (named,) = connection.execute(
+                    "SELECT value FROM texts WHERE key = ?", (release.KEY,)
+                ).fetchone()
+            raise release.newer_store(str(self.path), named, f" (tables of version {version})")
+
+    def _migrate(self) -> None:
+        (version,) = self._writer.execute("PRAGMA user_version").fetchone()
+        for old in range(version, VERSION):
+            with self._transaction():
+                for statement in _MIGRATIONS[old].split(";"):
+                    self._writer.execute(statement)
+                self._writer.execute(f"PRAGMA user_version = {old + 1}")
+
+    @contextmanager
+    def _transaction(self) -> Iterator[None]:
+        try:
+            self._writer.execute("BEGIN IMMEDIATE")
+            yield
+            self._writer.execute("COMMIT")
+        except BaseException as error:
+            if isinstance(error, sqlite3.Error):
+                code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE)
+                self._disk_failed |= code & 0xFF in _DISK_ERRORS
+            with suppress(sqlite3.Error):
+                self._writer.execute("ROLLBACK")
+            raise
+
+    def _all(self, query: str, *values: Any) -> list[Any]:
+        with self._reading, self._explained("read"):
+            return self._reader.execute(query.format(_COLUMNS), values).fetchall()
+
+    def _one(self, query: str, *values: Any) -> Any:
+        return self._all(query, *values)[0]
+
+    def _record(self, query: str, value: Any) -> Record | None:
+        rows = self._all(query, value)
+        return _record(rows[0]) if rows else None
+
+    @contextmanager
+    def _explained(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except (sqlite3.Error, OSError) as error:
+            raise LedgerError(f"cannot {verb} {self.path}: {_fix(error)}") from error
+
+
+def _require_whole(path: Path) -> None:
+    """A file that is shorter than its own first page says was cut off, unless pages wait in the log to be moved."""
+    with path.open("rb") as handle:
+        head, size = handle.read(100), path.stat().st_size
+    if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
+        raise LedgerError(
+            f"{path} is not a database, or its beginning is damaged: restore a copy, or remove it to start anew"
+        )
+    page = int.from_bytes(head[16:18], "big")
+    pages = int.from_bytes(head[28:32], "big")
+    log = path.with_name(path.name + "-wal")
+    if size < (65536 if page == 1 else page) * pages and not (log.is_file() and log.stat().st_size):
+        raise LedgerError(f"{path} is damaged: its end is missing; restore a copy")
+
+
+def _connect(uri: str) -> sqlite3.Connection:
+    connection = sqlite3.connect(
+        uri, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE / 1000
+    )
+    # The system keeps the file's pages; a second copy would be 2 MB for each connection of every agent.
+    connection.execute(f"PRAGMA cache_size = -{CACHE}")
+    return connection
+
+
+def _row(record: Record) -> tuple[Any, ...]:
+    return (
+        int(record.kind), record.at, record.slices, record.ref, record.body, record.context, record.subject,
+        record.name, record.seq,
+    )  # fmt: skip
+
+
+def _record(row: Any) -> Record:
+    return Record(Kind(row[0]), *row[1:])
+
+
+def _fix(error: Exception) -> str:
+    text = str(error)
+    fixes = {
+        "database or disk is full": "the disk is full: free some space; nothing that was acknowledged is lost",
+        "attempt to write a readonly database": "it is read-only: change its permissions, or give read_only=True",
+        "unable to open database file": "it cannot be opened: check the path and its permissions",
+        "disk I/O error": "the disk reports an error: check the disk; nothing that was acknowledged is lost",
+        "file is not a database": "it is not a database, or its beginning is damaged: restore a copy",
+        "database disk image is malformed": "it is damaged: restore a copy, or try .recover of the sqlite3 shell",
+        "database is locked": "another program has locked it: close that program",
+        "Cannot operate on a closed database": "it could not be opened again after its disk failed: check the disk",
+    }
+    return next((fix for sign, fix in fixes.items() if sign in text), text)

@@ -1,0 +1,191 @@
+"""The log of an agent as a table, a file, and back: Parquet, JSON lines and CSV, with the chances of every choice."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tidepull._internal.files import replacing
+from tidepull.agent.insight import Insight
+from tidepull.agent.ledger import Ledger
+from tidepull.agent.records import Choice, Group, Kind
+from tidepull.errors import DataError, InputError, MissingExtraError
+
+COLUMNS = (
+    "id",
+    "at",
+    "arm",
+    "group",
+    "propensity",
+    "reward",
+    "rewarded_at",
+    "context",
+    "available",
+    "chances",
+)
+ENDINGS = (".parquet", ".jsonl", ".csv")
+
+
+def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]]:
+    """One dictionary for each decision; `name` makes an id of a number. `chances` has every available arm's share of
+    the policy's draws, `propensity` the exact chance of the arm that was played, given its group."""
+    log = insight.log()
+    worth = dict(
+        zip(log.seq.tolist(), zip(log.reward.tolist(), log.paid_at.tolist(), strict=True), strict=True)
+    )
+    labels = insight.labels
+    for record in ledger.tail(0, int(log.seq[-1]) if len(log) else 0):  # others may have come meanwhile
+        if record.kind is not Kind.DECISION:
+            continue
+        choice = Choice.unpack(record.body)
+        reward, paid_at = worth[record.seq]
+        open_arms = [place for place in range(len(choice.available)) if choice.available[place]]
+        yield {
+            "id": record.name or name(record.seq),
+            "at": insight.clock.datetime(record.at).isoformat(),
+            "arm": labels[choice.arm],
+            "group": Group(choice.group).name.lower(),
+            "propensity": choice.propensity,
+            "reward": None if reward != reward else reward,
+            "rewarded_at": None if paid_at != paid_at else insight.clock.datetime(paid_at).isoformat(),
+            "context": None if record.context is None else json.loads(record.context),
+            "available": [labels[place] for place in open_arms],
+            "chances": {labels[place]: round(int(choice.counts[place]) / 65535, 5) for place in open_arms},
+        }
+
+
+def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
+    """Write a table whole, in the format of the file's ending; how many rows."""
+    if path.suffix not in ENDINGS:
+        raise InputError(f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}")
+    if path.suffix == ".parquet":
+        return _write_parquet(path, list(table))
+    count = 0
+    with replacing(path) as handle:
+        if path.suffix == ".csv":
+            handle.write((",".join(COLUMNS) + "\n").encode())
+        for row in table:
+            handle.write((_csv_line(row) if path.suffix == ".csv" else json.dumps(row) + "\n").encode())
+            count += 1
+    return count
+
+
+def read(path: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file that `write` made, or of one with at least context, arm and reward."""
+    if path.suffix not in ENDINGS:
+        raise InputError(f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}")
+    if not path.is_file():
+        raise DataError(f"there is no file {path}")
+    if path.suffix == ".parquet":
+        yield from map(_loaded, _parquet().read_table(path).to_pylist())
+        return
+    with path.open(newline="") as handle:
+        lines: Any = csv.DictReader(handle) if path.suffix == ".csv" else handle
+        for number, line in enumerate(lines, 1):
+            try:
+                yield _loaded(line if path.suffix == ".csv" else json.loads(line))
+            except (ValueError, TypeError, AttributeError):
+                raise DataError(f"{path}: line {number} cannot be read") from None
+
+
+def frame(table: Iterator[dict[str, Any]], kind: str) -> Any:
+    """A pandas or polars data frame with a column for every field of the context, or plain rows."""
+    flat = [_flat(row) for row in table]
+    if kind == "rows":
+        return flat
+    if kind not in ("pandas", "polars"):
+        raise InputError(f"kind must be 'pandas', 'polars' or 'rows', got {kind!r}")
+    try:
+        module = __import__(kind)
+    except ModuleNotFoundError:
+        raise MissingExtraError(f"history as a {kind} table", "tables") from None
+    names = list(dict.fromkeys(name for row in flat for name in row))
+    columns = {name: [row.get(name) for row in flat] for name in names}
+    return _pandas(module, columns) if kind == "pandas" else _polars(module, columns)
+
+
+_MOMENTS = ("at", "rewarded_at")
+
+
+def _pandas(pandas: Any, columns: dict[str, list[Any]]) -> Any:
+    moments: dict[str, Any] = {
+        name: pandas.to_datetime(columns[name], utc=True, format="ISO8601")
+        for name in _MOMENTS
+        if name in columns
+    }
+    return pandas.DataFrame({**columns, **moments})
+
+
+def _polars(polars: Any, columns: dict[str, list[Any]]) -> Any:
+    """What is missing at first and a number later is a number: all rows say what a column is."""
+    moments: dict[str, Any] = {
+        name: polars.Series(name, columns[name], dtype=polars.String).str.to_datetime(time_zone="UTC")
+        for name in _MOMENTS
+        if name in columns
+    }
+    numbers: dict[str, Any] = {
+        name: polars.Series(name, columns[name], dtype=polars.Float64)
+        for name in ("propensity", "reward")
+        if name in columns
+    }
+    return polars.DataFrame({**columns, **numbers, **moments}, strict=False)
+
+
+def _flat(row: dict[str, Any]) -> dict[str, Any]:
+    kept = {name: row[name] for name in COLUMNS if name not in ("context", "available", "chances")}
+    return {**kept, **{f"context.{name}": value for name, value in (row["context"] or {}).items()}}
+
+
+def _csv_line(row: dict[str, Any]) -> str:
+    cells = [
+        json.dumps(row[name])
+        if isinstance(row[name], dict | list)
+        else ""
+        if row[name] is None
+        else row[name]
+        for name in COLUMNS
+    ]
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(cells)
+    return text.getvalue()
+
+
+def _write_parquet(path: Path, table: list[dict[str, Any]]) -> int:
+    parquet = _parquet()
+    import pyarrow
+
+    columns = {
+        name: [json.dumps(row[name]) if isinstance(row[name], dict | list) else row[name] for row in table]
+        for name in COLUMNS
+    }
+    kinds = {"propensity": pyarrow.float64(), "reward": pyarrow.float64()}
+    arrays = {
+        name: pyarrow.array(values, kinds.get(name, pyarrow.string())) for name, values in columns.items()
+    }
+    with replacing(path) as handle:
+        parquet.write_table(pyarrow.table(arrays), handle, compression="zstd")
+    return len(table)
+
+
+def _parquet() -> Any:
+    try:
+        import pyarrow.parquet
+    except ModuleNotFoundError:
+        raise MissingExtraError("Parquet files", "bench") from None
+    return pyarrow.parquet
+
+
+def _loaded(row: dict[str, Any]) -> dict[str, Any]:
+    """With context and arms as values again, and numbers as numbers."""
+    made = {name: value for name, value in row.items() if value not in (None, "")}
+    for name in ("context", "available", "chances"):
+        if isinstance(made.get(name), str):
+            made[name] = json.loads(made[name])
+    for name in ("reward", "propensity"):
+        if name in made:
+            made[name] = float(made[name])
+    return made

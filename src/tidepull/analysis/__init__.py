@@ -1,1 +1,0 @@
-"""From finished trials to tables and pictures; nothing here runs a trial."""

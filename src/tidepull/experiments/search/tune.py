@@ -1,0 +1,152 @@
+"""Searching hyperparameters beyond grids: Optuna proposes, short horizons weed out, the store remembers.
+
+A bracket asks for `BRACKET` settings and plays them on the shortest horizon; the best third goes on to a
+horizon three times as long, and so on (successive halving). Everything is a function of the search's seed and
+of trials in the store, so an interrupted search continues by starting over: what was run is not run again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tidepull.errors import InputError, MissingExtraError
+from tidepull.experiments.delay import AT_ONCE
+from tidepull.experiments.search.space import Range
+from tidepull.experiments.suites.grid import setting_text
+from tidepull.experiments.suites.spec import TrialSpec
+
+BRACKET = 9
+REDUCTION = 3
+SHORTEST = 64
+
+Run: TypeAlias = Callable[[Sequence[TrialSpec]], Mapping[str, tuple[float, float]]]
+"""Runs or remembers specs; from each hash to reward and seconds. A trial that failed is left out."""
+
+
+@dataclass(frozen=True, slots=True)
+class Search:
+    """What is searched: a policy's ranges on a problem, beside `fixed` parameters, judged on search seeds only."""
+
+    problem: str
+    policy: str
+    ranges: tuple[Range, ...]
+    horizon: int
+    seeds: tuple[int, ...]
+    seed: int = 0
+    problem_parameters: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+    modules: tuple[str, ...] = ()
+    delay: str = AT_ONCE
+
+    @property
+    def rungs(self) -> tuple[int, ...]:
+        """Horizons of a bracket, from short to full."""
+        full = [self.horizon // REDUCTION**k for k in (2, 1, 0)]
+        return tuple(horizon for horizon in full if horizon >= SHORTEST) or (self.horizon,)
+
+    def specs(self, parameters: Mapping[str, Any], horizon: int) -> list[TrialSpec]:
+        """The trials that judge a setting on a rung."""
+        return [
+            TrialSpec(
+                problem=self.problem,
+                problem_parameters=self.problem_parameters,
+                policy=self.policy,
+                policy_parameters=parameters,
+                name=f"{self.policy}-search-{horizon}",
+                setting=setting_text(parameters),
+                horizon=horizon,
+                seed=seed,
+                delay=self.delay,
+                modules=self.modules,
+            )
+            for seed in self.seeds
+        ]
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A setting with its mean reward per round on the longest horizon that it reached."""
+
+    parameters: Mapping[str, Any]
+    horizon: int
+    reward: float
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Where a search stands."""
+
+    judged: list[Judged] = field(default_factory=list)
+    seconds: float = 0.0
+    settings: int = 0
+    failed: int = 0
+
+    @property
+    def best(self) -> Judged | None:
+        """The highest mean reward among the settings that came furthest."""
+        return max(self.judged, key=lambda j: (j.horizon, j.reward), default=None)
+
+
+def search(space: Search, run: Run, *, seconds: float, on_bracket: Callable[[Outcome], None]) -> Outcome:
+    """Brackets until the trials have taken `seconds` in all; the last one is cut short."""
+    optuna = require_optuna()
+    if not space.ranges:
+        raise InputError(
+            f"no suite declares a grid for {space.policy}: give ranges with --range name=low,high"
+        )
+    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=space.seed))
+    outcome = Outcome()
+    while outcome.seconds < seconds:
+        before = outcome.seconds
+        _bracket(study, space, run, outcome, seconds)
+        on_bracket(outcome)
+        if outcome.seconds == before:
+            break
+    return outcome
+
+
+def _bracket(study: Any, space: Search, run: Run, outcome: Outcome, seconds: float) -> None:
+    asked = [study.ask() for _ in range(BRACKET)]
+    alive = [(trial, {**space.fixed, **{r.name: r.suggest(trial) for r in space.ranges}}) for trial in asked]
+    outcome.settings += len(alive)
+    for rung, horizon in enumerate(space.rungs):
+        specs = {id(trial): space.specs(parameters, horizon) for trial, parameters in alive}
+        known = run([spec for group in specs.values() for spec in group])
+        outcome.seconds += sum(taken for _, taken in known.values())
+        scored = []
+        for trial, parameters in alive:
+            rewards = [known[spec.hash][0] for spec in specs[id(trial)] if spec.hash in known]
+            if len(rewards) < len(space.seeds):
+                outcome.failed += 1
+                study.tell(trial, state=require_optuna().trial.TrialState.FAIL)
+                continue
+            reward = float(np.mean(rewards)) / horizon
+            trial.report(reward, step=horizon)
+            scored.append((reward, trial, parameters))
+        scored.sort(key=lambda entry: -entry[0])
+        last = rung + 1 == len(space.rungs) or outcome.seconds >= seconds
+        kept = 0 if last else max(1, len(scored) // REDUCTION)
+        for reward, trial, parameters in scored[kept:]:
+            outcome.judged.append(Judged(parameters, horizon, reward))
+            complete = horizon == space.horizon
+            states = require_optuna().trial.TrialState
+            study.tell(
+                trial, reward if complete else None, state=states.COMPLETE if complete else states.PRUNED
+            )
+        alive = [(trial, parameters) for _, trial, parameters in scored[:kept]]
+        if not alive:
+            return
+
+
+def require_optuna() -> Any:
+    """Optuna, or the sentence that says how to get it."""
+    try:
+        import optuna
+    except ImportError:
+        raise MissingExtraError("tuning", "tune") from None
+    optuna.logging.set_verbosity(optuna.logging.ERROR)
+    return optuna

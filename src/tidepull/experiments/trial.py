@@ -1,0 +1,211 @@
+"""THE loop: one policy plays one problem. It knows no algorithm; regret is computed here and only here."""
+
+from __future__ import annotations
+
+import heapq
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tidepull._internal.memory import require_memory
+from tidepull._internal.threads import one_blas_thread
+from tidepull.building import build_policy, build_problem, is_named, settled, shape_of
+from tidepull.errors import ArmError, ParameterError, ProblemError
+from tidepull.experiments.delay import Delay, LateBy, late_by
+from tidepull.policies.checks import mask
+from tidepull.problems import problems
+from tidepull.protocols import (
+    HasDiagnostics,
+    HasRemark,
+    HasRounds,
+    HasStructure,
+    HasUpkeep,
+    Learner,
+    Privileged,
+    Problem,
+    Told,
+)
+from tidepull.random import Streams
+from tidepull.registry import Named
+from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray
+
+OnRound: TypeAlias = Callable[[int], None]
+
+_BYTES_A_ROUND = 64
+"""What a trial keeps of a round, and the copies that are made of it at the end."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Trial:
+    """What happened in one trial, round by round.
+
+    `regret` is cumulative pseudo-regret: the best arm's expected reward minus the chosen arm's.
+    `optimal` is the expected reward of the best available arm in each round.
+    """
+
+    arms: IntArray
+    rewards: FloatArray
+    regret: FloatArray
+    optimal: FloatArray
+    seconds: float
+    remark: str = ""
+    diagnostics: Diagnostics = field(default_factory=dict)
+
+    @property
+    def cumulative_reward(self) -> FloatArray:
+        """Sum of the rewards so far, after each round."""
+        return np.cumsum(self.rewards)
+
+    @property
+    def realised_regret(self) -> FloatArray:
+        """Cumulative expected reward of the oracle minus realised reward (noisier than `regret`)."""
+        return np.cumsum(self.optimal - self.rewards)
+
+
+def run_trial(
+    problem: Named | Problem,
+    policy: Named | Learner,
+    *,
+    horizon: int | None = None,
+    seed: int = 0,
+    problem_seed: int | None = None,
+    delay: Delay = 0,
+    on_round: OnRound | None = None,
+) -> Trial:
+    """Play `policy` on `problem` for `horizon` rounds.
+
+    Each of the two is an id, an `(id, {parameters})` pair, or your own object with the methods of
+    `protocols.py`. One seed drives independent streams for problem and policy, so two policies under
+    one seed face the same world; `problem_seed` fixes the world while `seed` varies the policy.
+
+    `delay` says how many rounds rewards come late: a number, `"geometric:20:0.05"` (late by 20 rounds on
+    average, 5% never come), or a function of the round (None: never). A reward that is n rounds late is
+    learnt after n further choices.
+    """
+    seed = _whole("seed", seed, 0)
+    world_seed = seed if problem_seed is None else _whole("problem_seed", problem_seed, 0)
+    rounds = _default_horizon(problem) if horizon is None else _whole("horizon", horizon, 1)
+    require_memory(rounds * _BYTES_A_ROUND, f"a horizon of {rounds:,} rounds")
+    world = build_problem(problem, seed=world_seed)
+    if is_named(policy):
+        policy = settled(policy, world, horizon=rounds)
+    learner = build_policy(policy, shape_of(world), seed=seed)
+    with one_blas_thread():
+        late = late_by(delay, Streams(world_seed))
+        return play(world, learner, rounds, late=late, on_round=on_round)
+
+
+def play(
+    problem: Problem,
+    policy: Learner,
+    horizon: int,
+    *,
+    late: LateBy | None = None,
+    on_round: OnRound | None = None,
+) -> Trial:
+    """The loop itself, on two objects; `late` gives the delay of each round's reward (None: no delays)."""
+    arms = np.empty(horizon, np.int64)
+    rewards, gaps, optimal = np.empty(horizon), np.empty(horizon), np.empty(horizon)
+    choose = _chooser(problem, policy)
+    busy = policy if isinstance(policy, HasUpkeep) else None
+    first = policy.rounds if isinstance(policy, HasRounds) else 0
+    n_arms = problem.n_arms
+    on_the_way: list[tuple[int, int, Event]] = []  # (round after which it comes, round decided, event)
+    started = time.perf_counter()
+    for t in range(horizon):
+        context = _checked_context(problem.context(), n_arms, t)
+        means = _checked_means(problem.means(), n_arms, t)
+        arm = choose(context, means)
+        _check_arm(arm, context, n_arms, t)
+        reward = _checked_reward(problem.step(arm), arm, t)
+        wait = 0 if late is None else late(t)
+        if wait is not None:
+            event = Event(context, int(arm), reward, decided=first + t)
+            heapq.heappush(on_the_way, (t + wait, t, event))
+        while on_the_way and on_the_way[0][0] <= t:
+            policy.learn(heapq.heappop(on_the_way)[2])
+            while busy is not None and busy.upkeep():
+                pass
+        best = means.max() if context.available is None else means[context.available].max()
+        arms[t], rewards[t], gaps[t], optimal[t] = arm, reward, best - means[arm], best
+        if on_round is not None:
+            on_round(t + 1)
+    return Trial(
+        arms=arms,
+        rewards=rewards,
+        regret=np.cumsum(gaps),
+        optimal=optimal,
+        seconds=time.perf_counter() - started,
+        remark=problem.remark if isinstance(problem, HasRemark) else "",
+        diagnostics=policy.diagnostics() if isinstance(policy, HasDiagnostics) else {},
+    )
+
+
+def _chooser(problem: Problem, policy: Learner) -> Callable[[Context, FloatArray], int]:
+    """How the policy is asked; who is told the truth, or which rounds pay alike, is found out once."""
+    if isinstance(policy, Privileged):
+        return policy.choose_knowing
+    if isinstance(policy, Told):
+        if not isinstance(problem, HasStructure):
+            raise ProblemError(
+                f"{type(problem).__name__} does not tell its structure (structure()), which the specialist must know"
+            )
+        return lambda context, _: policy.choose_told(context, problem.structure())
+    return lambda context, _: policy.choose(context)
+
+
+def _default_horizon(problem: Named | Problem) -> int:
+    return problems.resolve(problem)[0].horizon if is_named(problem) else 4096
+
+
+def _whole(name: str, value: Any, least: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
+        raise ParameterError(f"{name} must be a whole number of at least {least}, got {value!r}")
+    return int(value)
+
+
+def _checked_context(context: Any, n_arms: int, t: int) -> Context:
+    if not isinstance(context, Context):
+        raise ProblemError(
+            f"the problem's context() must return a tidepull.Context, got {context!r} in round {t}"
+        )
+    if context.available is not None:
+        mask(context.available, n_arms)
+    return context
+
+
+def _checked_means(means: Any, n_arms: int, t: int) -> FloatArray:
+    try:
+        values: FloatArray = np.asarray(means, dtype=float)
+    except (TypeError, ValueError):
+        values = np.empty(0)
+    if values.shape != (n_arms,) or not np.isfinite(values).all():
+        raise ProblemError(
+            f"the problem's means() must be {n_arms} finite numbers, got {means!r} in round {t}"
+        )
+    return values
+
+
+def _checked_reward(reward: Any, arm: int, t: int) -> float:
+    try:
+        value = math.nan if isinstance(reward, str | bytes) else float(reward)
+    except (TypeError, ValueError, OverflowError):
+        value = math.nan
+    if not math.isfinite(value):
+        raise ProblemError(
+            f"the problem's step({arm}) returned {reward!r} in round {t}; rewards must be finite numbers"
+        )
+    return value
+
+
+def _check_arm(arm: int, context: Context, n_arms: int, t: int) -> None:
+    if isinstance(arm, bool) or not isinstance(arm, int | np.integer) or not 0 <= arm < n_arms:
+        raise ArmError(
+            f"the policy chose {arm!r} in round {t}; arms are whole numbers from 0 to {n_arms - 1}"
+        )
+    if context.available is not None and not context.available[arm]:
+        raise ArmError(f"the policy chose arm {arm} in round {t}, which is not available")

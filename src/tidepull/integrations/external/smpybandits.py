@@ -1,0 +1,228 @@
+"""SMPyBandits' policies for rewards that change: GLR-klUCB, CUSUM-UCB, M-UCB, discounted Thompson sampling, SW-UCB.
+
+SMPyBandits 0.9.7 draws from the global generators of Python and numpy: both are lent to it while it is at work, in a
+state of its own, and given back after. It also asks scipy for a function that is gone, prints, and changes numpy's
+warnings and matplotlib's style when all of it is imported; so only the modules that are needed are (`smpy_modules`).
+
+Rewards must lie between `lower` and `lower + amplitude`. Contexts reach none of them.
+
+Besson, Kaufmann, Maillard and Seznec (2022) for GLR-klUCB; Liu, Lee and Shroff (2018) for CUSUM-UCB; Cao, Wen, Kveton
+and Xie (2019) for M-UCB; Raj and Kalyani (2017); Garivier and Moulines (2011); Wei and Srivastava (2018) for SW-UCB#.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
+from io import StringIO
+from typing import Any, Self
+
+import numpy as np
+
+from tidepull._internal.extras import Package
+from tidepull.errors import ParameterError, RewardError
+from tidepull.integrations.external.guest import Guest, open_arms, seed_for
+from tidepull.integrations.external.smpy_modules import smpy_module
+from tidepull.parameters import Parameters, parameter
+from tidepull.random import Streams
+from tidepull.registry import Entry, policies
+from tidepull.types import Context, Event, ProblemShape
+
+PACKAGE = Package("SMPyBandits", "smpybandits")
+
+
+@dataclass(frozen=True, kw_only=True)
+class SmpyParameters(Parameters):
+    """What all of SMPyBandits' policies have."""
+
+    lower: float = parameter(0.0, "the smallest reward")
+    amplitude: float = parameter(1.0, "the largest reward minus the smallest", gt=0)
+
+    def make(self, n_arms: int) -> Any:
+        """The policy for so many arms."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class TimedParameters(SmpyParameters):
+    """Policies that want to know how long a trial is."""
+
+    horizon: int | None = parameter(None, "rounds of the trial; none: as many as it has", ge=1)
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """Names of the parameters that are left to the trial."""
+        return ("horizon",) if self.horizon is None else ()
+
+    def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
+        """The same with the trial's own length."""
+        return self if self.horizon is not None else replace(self, horizon=horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChangesParameters(TimedParameters):
+    """Policies that want to know how often the world changes as well."""
+
+    changes: int = parameter(
+        1, "how often the world changes; 1 is what its authors take when nobody knows", ge=1
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlrParameters(ChangesParameters):
+    """Parameters of `smpy-glr-klucb`."""
+
+    def make(self, n_arms: int) -> Any:
+        """Per-arm restarts and deterministic exploration, as in the paper's experiments."""
+        glr, klucb = smpy_module("GLR_UCB"), smpy_module("klUCB_forGLR")
+        return glr.BernoulliGLR_IndexPolicy_WithDeterministicExploration(
+            n_arms, horizon=self.horizon, max_nb_random_events=self.changes, policy=klucb.klUCB_forGLR
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class CusumParameters(ChangesParameters):
+    """Parameters of `smpy-cusum-ucb`."""
+
+    def make(self, n_arms: int) -> Any:
+        """A CUSUM test for each arm."""
+        return smpy_module("CUSUM_UCB").CUSUM_IndexPolicy(
+            n_arms, horizon=self.horizon, max_nb_random_events=self.changes
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitoredParameters(ChangesParameters):
+    """Parameters of `smpy-m-ucb`."""
+
+    def make(self, n_arms: int) -> Any:
+        """A test on two halves of a window for each arm."""
+        return smpy_module("Monitored_UCB").Monitored_IndexPolicy(
+            n_arms, horizon=self.horizon, max_nb_random_events=self.changes
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class DiscountedThompsonParameters(SmpyParameters):
+    """Parameters of `smpy-discounted-ts`."""
+
+    gamma: float = parameter(0.95, "weight of a round for each round that it lies back", gt=0, lt=1)
+
+    def make(self, n_arms: int) -> Any:
+        """Beta beliefs that fade."""
+        return smpy_module("DiscountedThompson").DiscountedThompson(n_arms, gamma=self.gamma)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlidingPlusParameters(TimedParameters):
+    """Parameters of `smpy-sw-ucb-plus`."""
+
+    alpha: float = parameter(1.0, "exploration", gt=0)
+
+    def make(self, n_arms: int) -> Any:
+        """A window of 4 sqrt(T log T) rounds."""
+        return smpy_module("SlidingWindowUCB").SWUCBPlus(n_arms, horizon=self.horizon, alpha=self.alpha)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SlidingHashParameters(SmpyParameters):
+    """Parameters of `smpy-sw-ucb-hash`."""
+
+    alpha: float = parameter(0.5, "the window is lmbda t^(1 + alpha): at 0 and above, the whole past", ge=-1)
+    lmbda: float = parameter(1.0, "factor on the window", gt=0)
+
+    def make(self, n_arms: int) -> Any:
+        """A window that grows."""
+        return smpy_module("SWHash_UCB").SWHash_IndexPolicy(n_arms, alpha=self.alpha, lmbda=self.lmbda)
+
+
+class Lent:
+    """The global generators, in a state of the library's own for as long as it is at work."""
+
+    def __init__(self, seed: int) -> None:
+        self._python = random.Random(seed).getstate()
+        self._numpy: Any = np.random.RandomState(seed).get_state()
+
+    @contextmanager
+    def out(self) -> Iterator[None]:
+        """Lend them, without numpy's warnings and what is printed meanwhile; take them back."""
+        python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+        random.setstate(self._python)
+        np.random.set_state(self._numpy)  # noqa: NPY002
+        try:
+            with np.errstate(divide="ignore", invalid="ignore"), redirect_stdout(StringIO()):
+                yield
+        finally:
+            self._python, self._numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
+            random.setstate(python)
+            np.random.set_state(numpy)  # noqa: NPY002
+
+
+class Smpy:
+    """One of SMPyBandits' policies."""
+
+    def __init__(self, id: str, given: SmpyParameters, shape: ProblemShape, streams: Streams) -> None:
+        if isinstance(given, TimedParameters) and given.asks:
+            raise ParameterError(
+                f"{id}: horizon is filled in where a trial is known (run, run_trial, suites); give one"
+            )
+        self._id = id
+        self._given = given
+        self._n_arms = shape.n_arms
+        self._lent = Lent(seed_for(streams))
+        with self._lent.out():
+            try:
+                self._policy = given.make(shape.n_arms)
+                self._policy.startGame()
+            except AssertionError as error:
+                raise ParameterError(f"{id}: SMPyBandits refuses these settings ({error})") from None
+
+    def choose(self, context: Context) -> tuple[int, None]:
+        """Its choice, or the best of those that are available."""
+        arms = open_arms(context, self._n_arms)
+        if len(arms) == 1:
+            return int(arms[0]), None
+        with self._lent.out():
+            if context.available is None:
+                return int(self._policy.choice()), None
+            ranked = getattr(self._policy, "policy", self._policy)
+            ranked.computeAllIndex()
+            scores = ranked.index[arms]
+            return int(np.random.choice(arms[scores == scores.max()])), None  # noqa: NPY002
+
+    def learn(self, event: Event, memo: None) -> None:
+        """Its reward, brought to the range from 0 to 1."""
+        scaled = (event.reward - self._given.lower) / self._given.amplitude
+        if not 0.0 <= scaled <= 1.0:
+            top = self._given.lower + self._given.amplitude
+            raise RewardError(
+                f"reward must be from {self._given.lower:g} to {top:g} for {self._id}, got {event.reward:g}; "
+                "set lower and amplitude"
+            )
+        with self._lent.out():
+            self._policy.getReward(event.arm, scaled)
+
+
+def _guest(id: str) -> Callable[[SmpyParameters, ProblemShape, Streams], Guest]:
+    return lambda given, shape, streams: Guest(id, PACKAGE, Smpy(id, given, shape, streams))
+
+
+for _id, _says, _parameters in (
+    ("smpy-glr-klucb", "SMPyBandits: kl-UCB, each arm restarted by a likelihood ratio", GlrParameters),
+    ("smpy-cusum-ucb", "SMPyBandits: UCB, each arm restarted by a CUSUM test", CusumParameters),
+    (
+        "smpy-m-ucb",
+        "SMPyBandits: monitored UCB, all arms restarted by a test on a window",
+        MonitoredParameters,
+    ),
+    (
+        "smpy-discounted-ts",
+        "SMPyBandits: Thompson sampling with beliefs that fade",
+        DiscountedThompsonParameters,
+    ),
+    ("smpy-sw-ucb-plus", "SMPyBandits: UCB on a window fit for the horizon", SlidingPlusParameters),
+    ("smpy-sw-ucb-hash", "SMPyBandits: SW-UCB#, a window that grows", SlidingHashParameters),
+):
+    policies.add(Entry(_id, _says, _parameters, _guest(_id), guest=PACKAGE))

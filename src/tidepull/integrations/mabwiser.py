@@ -1,0 +1,160 @@
+"""tidepull's policies behind mabwiser's interface: `fit`, `partial_fit`, `predict`, `predict_expectations`.
+
+    from tidepull.integrations.mabwiser import TidepullMAB
+
+    mab = TidepullMAB(["red", "blue"], "tide", seed=1)
+    mab.fit(decisions=["red", "blue", "red"], rewards=[1, 0, 1])
+    arm = mab.predict()
+    mab.partial_fit([arm], [1])
+
+It needs no other package; tables of pandas are taken as well. A prediction begins a round, and the fitted row that has
+its arm and context finishes it, up to 8,192 rounds later; rows that nobody predicted are rounds of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+
+from tidepull.building import build_policy
+from tidepull.errors import ArmError, ContextError, ParameterError
+from tidepull.policies import policies
+from tidepull.policies.checks import LARGEST
+from tidepull.policies.guard import Guarded
+from tidepull.policies.rounds import TRAIL
+from tidepull.types import Context, Event, FloatArray, ProblemShape
+
+__all__ = ["TidepullMAB"]
+
+DRAWS = 100
+"""Draws from which an arm's expectation follows, where the policy draws at all."""
+
+
+class TidepullMAB:
+    """A tidepull policy, by its id and parameters, with mabwiser's methods.
+
+    Expectations are the share of draws in which the policy would choose each arm: what they have in common with
+    mabwiser's is that the largest is the arm to recommend; they are no rewards. The same seed gives the same arms as in
+    `tidepull.run_trial`.
+    """
+
+    def __init__(
+        self,
+        arms: Sequence[Any],
+        learning_policy: str = "tide",
+        parameters: Mapping[str, Any] | None = None,
+        seed: int = 123456,
+    ) -> None:
+        if len(set(arms)) != len(arms) or not arms:
+            raise ParameterError("arms must be a list of different names, at least one")
+        entry, _ = policies.resolve((learning_policy, dict(parameters or {})))
+        if entry.guest is not None:
+            raise ParameterError(
+                f"learning_policy: {entry.id} is a guest here; use {entry.guest.name} itself"
+            )
+        self.arms = list(arms)
+        self.learning_policy = learning_policy
+        self.parameters = dict(parameters or {})
+        self.seed = seed
+        self._learner: Guarded | None = None
+        self._open: dict[int, tuple[int, bytes]] = {}
+
+    def fit(self, decisions: Any, rewards: Any, contexts: Any = None) -> None:
+        """Begin afresh, and learn these rows in order."""
+        rows = self._rows(decisions, rewards, contexts)
+        self._learner, self._open = None, {}
+        self._learn(rows)
+
+    def partial_fit(self, decisions: Any, rewards: Any, contexts: Any = None) -> None:
+        """Learn these rows in order."""
+        self._learn(self._rows(decisions, rewards, contexts))
+
+    def predict(self, contexts: Any = None) -> Any:
+        """The arm to play; a list of them for several contexts, each of which is a round."""
+        chosen = []
+        for observation in _table(contexts):
+            policy = self._policy(observation)
+            arm = policy.choose(Context(observation))
+            self._open[policy.rounds - 1] = (arm, _key(observation))
+            self._open.pop(policy.rounds - 1 - TRAIL, None)
+            chosen.append(self.arms[arm])
+        return chosen if len(chosen) > 1 else chosen[0]
+
+    def predict_expectations(self, contexts: Any = None) -> Any:
+        """Each arm's share of the choices; a list of such dictionaries for several contexts. No round begins."""
+        said = [self._shares(observation) for observation in _table(contexts)]
+        return said if len(said) > 1 else said[0]
+
+    def _shares(self, observation: FloatArray | None) -> dict[Any, float]:
+        shown: list[FloatArray] = []
+
+        def look(shares: FloatArray) -> int:
+            shown.append(shares)
+            return int(np.argmax(shares))
+
+        deepcopy(self._policy(observation)).choose_by(Context(observation), DRAWS, look)
+        return dict(zip(self.arms, shown[0].tolist(), strict=True))
+
+    def _learn(self, rows: list[tuple[int, float, FloatArray | None]]) -> None:
+        for arm, reward, observation in rows:
+            policy, context = self._policy(observation), Context(observation)
+            decided = self._round(arm, observation)
+            if decided is None and self._open:
+                policy.choose(context)
+                decided = policy.rounds - 1
+            policy.learn(Event(context, arm, reward, decided=decided))
+            while policy.upkeep():
+                pass
+
+    def _round(self, arm: int, observation: FloatArray | None) -> int | None:
+        """The oldest round that was predicted so and waits for its reward."""
+        wanted = (arm, _key(observation))
+        found = next((number for number, predicted in self._open.items() if predicted == wanted), None)
+        if found is not None:
+            del self._open[found]
+        return found
+
+    def _policy(self, observation: FloatArray | None) -> Guarded:
+        if self._learner is None:
+            shape = ProblemShape(len(self.arms), 0 if observation is None else len(observation))
+            named = (self.learning_policy, self.parameters)
+            self._learner = build_policy(named, shape, seed=self.seed)
+        return self._learner
+
+    def _rows(
+        self, decisions: Any, rewards: Any, contexts: Any
+    ) -> list[tuple[int, float, FloatArray | None]]:
+        names, values = list(decisions), np.asarray(rewards, dtype=float)
+        table = _table(contexts) if contexts is not None else [None] * len(names)
+        if not len(names) == len(values) == len(table):
+            lengths = f"{len(names)}, {len(values)} and {len(table)}"
+            raise ParameterError(f"decisions, rewards and contexts must be equally long, got {lengths}")
+        if unknown := [name for name in names if name not in self.arms]:
+            raise ArmError(f"there is no arm {unknown[0]!r}; arms: {', '.join(map(str, self.arms))}")
+        if not (np.abs(values) <= LARGEST).all():
+            raise ParameterError(f"rewards must be finite numbers of at most {LARGEST:g} in size")
+        return [
+            (self.arms.index(name), float(value), row)
+            for name, value, row in zip(names, values, table, strict=True)
+        ]
+
+
+def _table(contexts: Any) -> list[FloatArray | None]:
+    if contexts is None:
+        return [None]
+    try:
+        table = np.asarray(contexts, dtype=float)
+    except (TypeError, ValueError):
+        raise ContextError("contexts must be a table of numbers") from None
+    if table.ndim != 2 or not len(table):
+        raise ContextError(
+            f"contexts must be a table with a row for each decision, got the shape {table.shape}"
+        )
+    return [np.ascontiguousarray(row) for row in table]
+
+
+def _key(observation: FloatArray | None) -> bytes:
+    return b"" if observation is None else observation.tobytes()

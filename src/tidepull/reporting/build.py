@@ -1,0 +1,147 @@
+"""`tidepull report`: the page, the figures as files, the tables as files; from stores alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidepull._internal.files import write_whole
+from tidepull.experiments.store.export import export
+from tidepull.experiments.store.store import Store
+from tidepull.reporting import panel_plots, plots, result_tables
+from tidepull.reporting.belief_table import beliefs_table
+from tidepull.reporting.beliefs import belief_bands, believers
+from tidepull.reporting.examine import Examined, ExaminedSuite, examine
+from tidepull.reporting.frame import Frame, Study, load_frame
+from tidepull.reporting.page import render
+from tidepull.reporting.tables import Table, to_csv, to_latex, to_markdown
+
+FORMATS = ("svg", "pdf")
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was written, and what it was made of."""
+
+    page: Path
+    figures: tuple[Path, ...]
+    tables: tuple[Path, ...]
+    frame: Frame
+    suites: tuple[ExaminedSuite, ...]
+
+
+def build_report(
+    stores: Sequence[Store],
+    out: Path,
+    *,
+    formats: Sequence[str] = FORMATS,
+    on_study: Callable[[Study], None] | None = None,
+    front: Callable[[Frame], Iterable[str]] | None = None,
+) -> Report:
+    """Write everything into `out`; files of an earlier report are replaced. `front` makes the page's first parts."""
+    frame = load_frame(stores)
+    suites = examine(frame, on_study=on_study)
+    title = "tidepull: " + (", ".join(suite.name or "trials" for suite in suites) or "no results")
+    page = out / "index.html"
+    write_whole(page, render(frame, suites, title, front(frame) if front else ()).encode())
+    tables = [path for suite in suites for path in write_tables(suite, out / "tables")]
+    summary = out / "tables" / "summary.csv"
+    rows = [row for study in frame.studies for group in study.groups for row in group.rows]
+    if rows:
+        export(rows, summary, by_setting=True)
+        tables.append(summary)
+    figures = [path for suite in suites for path in draw_figures(suite, out / "figures", formats)]
+    return Report(page, tuple(figures), tuple(tables), frame, tuple(suites))
+
+
+def write_tables(suite: ExaminedSuite, folder: Path) -> list[Path]:
+    """Every table of a suite as Markdown, CSV and LaTeX."""
+    written = []
+    for table in suite_tables(suite):
+        for ending, text in ((".md", to_markdown), (".csv", to_csv), (".tex", to_latex)):
+            written.append(folder / f"{table.name}{ending}")
+            write_whole(written[-1], text(table).encode())
+    return written
+
+
+def suite_tables(suite: ExaminedSuite) -> Iterator[Table]:
+    """The tables of a suite, in the order of the page."""
+    yield result_tables.results_table(suite.name, [examined.study for examined in suite.studies])
+    if scores := result_tables.scores_table(suite.name, suite.panels):
+        yield scores
+    for examined in suite.studies:
+        yield result_tables.details_table(examined.study, examined.random, examined.traces)
+        yield result_tables.pairs_table(examined.study)
+        if recovery := result_tables.recovery_table(examined.study, examined.traces):
+            yield recovery
+        for group in believers(examined.study):
+            yield beliefs_table(examined.study, group)
+        if examined.sensitivities:
+            yield result_tables.sensitivity_table(examined.study, examined.sensitivities)
+
+
+def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> list[Path]:
+    """Every figure of a suite in every format."""
+    if not formats:
+        return []
+    name = suite.name or "other"
+    written: list[Path] = []
+
+    def files(kind: str, what: str = "") -> list[Path]:
+        stem = "-".join(part for part in (kind, name, what) if part)
+        written.extend(folder / f"{stem}.{ending}" for ending in formats)
+        return written[-len(formats) :]
+
+    curves = {_chart_title(e): e.bands("regret") for e in suite.studies}
+    if len(curves) > 1:
+        plots.band_grid(curves, xlabel="round", ylabel="cumulative regret", paths=files("curves"))
+    settings = {_chart_title(e): e.sensitivities for e in suite.studies if e.sensitivities}
+    if settings:
+        panel_plots.sensitivity_grid(settings, paths=files("sensitivity"))
+    for number, panel in enumerate(suite.panels, 1):
+        title = ", ".join(panel.problems) if len(panel.problems) <= 3 else f"{len(panel.problems)} problems"
+        panel_plots.profile_figure(panel, title=title, paths=files("profile", str(number)))
+    for examined in suite.studies:
+        _study_figures(examined, files)
+    return written
+
+
+def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) -> None:
+    study = examined.study
+    trials = plots.trials_text([len(group.rows) for group in study.groups])
+    plots.band_figure(
+        examined.bands("regret"),
+        title=f"{study.title}: {trials}",
+        xlabel="round",
+        ylabel="cumulative regret (lower is better)",
+        paths=files("regret", study.slug),
+    )
+    if regimes := examined.bands("regimes"):
+        plots.band_figure(
+            regimes,
+            title=f"{study.title}: regret in each regime",
+            xlabel="first round of the regime",
+            ylabel="regret per round",
+            paths=files("regimes", study.slug),
+        )
+    if phases := examined.bands("phases"):
+        plots.band_figure(
+            phases,
+            title=f"{study.title}: best arm by phase",
+            xlabel="phase of the period",
+            ylabel="share of rounds with the best arm",
+            paths=files("phases", study.slug),
+        )
+    for group in believers(study):
+        plots.band_figure(
+            belief_bands(group),
+            title=f"{study.title}: what {group.name} believed",
+            xlabel="round",
+            ylabel="weight of the family",
+            paths=files("beliefs", f"{study.slug}-{group.name}"),
+        )
+
+
+def _chart_title(examined: Examined) -> str:
+    return examined.study.title

@@ -1,0 +1,201 @@
+"""Who may ask what: tokens for agents, with scopes, kept as hashes in a file that is read again when it changes.
+
+A token is 256 random bits. Nobody can try that many, so one round of SHA-256 is as good as a slow hash would be, which
+are for passwords that people choose.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import logging
+import os
+import secrets
+import time
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from tidepull._internal.files import write_whole
+from tidepull.errors import DataError, InputError
+from tidepull.service.problems import HttpError
+
+_LOG = logging.getLogger("tidepull.serve")
+_PREFIX = "tp"
+_NOBODY = hashlib.sha256(b"nobody").hexdigest()
+EVERY = "*"
+LOOKED = 0.5
+"""Seconds between two looks at the file."""
+
+
+class Scope(StrEnum):
+    """What a token allows: looking, deciding and rewarding, or everything."""
+
+    READ = "read"
+    DECIDE = "decide"
+    ADMIN = "admin"
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """What is kept of a token. `agents` are names, or "*" for all; `expires` is in seconds since 1970."""
+
+    id: str
+    hash: str
+    agents: tuple[str, ...]
+    scopes: tuple[str, ...]
+    made: str = ""
+    expires: float | None = None
+    note: str = ""
+
+    def allows(self, scope: Scope) -> bool:
+        """Whether it has a scope; admin has all."""
+        return scope in self.scopes or Scope.ADMIN in self.scopes
+
+    def is_for(self, agent: str | None) -> bool:
+        """Whether it is for an agent (None: for all of them)."""
+        return EVERY in self.agents or (agent is not None and agent in self.agents)
+
+
+ANYBODY = Token("insecure", "", (EVERY,), (Scope.ADMIN,))
+"""Whoever asks a service that was started with `--insecure`."""
+
+
+def new_token(
+    agents: tuple[str, ...], scopes: tuple[str, ...], *, days: float | None = None, note: str = ""
+) -> tuple[str, Token]:
+    """A new token in clear, to be shown once, and what is kept of it."""
+    id = secrets.token_hex(4)
+    clear = f"{_PREFIX}_{id}_{secrets.token_urlsafe(32)}"
+    made = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+    expires = None if days is None else time.time() + days * 86_400
+    return clear, Token(id, _hash(clear), agents, scopes, made, expires, note)
+
+
+def _hash(clear: str) -> str:
+    return hashlib.sha256(clear.encode()).hexdigest()
+
+
+def read_tokens(path: Path) -> dict[str, Token]:
+    """The tokens of a file, by their ids."""
+    try:
+        tokens = [_token(entry) for entry in json.loads(path.read_text())["tokens"]]
+    except FileNotFoundError:
+        raise DataError(
+            f"there is no tokens file {path}: `tidepull token new --tokens {path}` makes one"
+        ) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise DataError(f"the tokens file {path} cannot be read ({error})") from None
+    return {token.id: token for token in tokens}
+
+
+def _token(entry: dict[str, Any]) -> Token:
+    token = Token(**{**entry, "agents": tuple(entry["agents"]), "scopes": tuple(entry["scopes"])})
+    if len(token.hash) != 64 or not set(token.scopes) <= set(Scope) or not token.scopes:
+        raise ValueError(
+            f"token {token.id}: a hash of 64 digits and scopes of read, decide, admin are needed"
+        )
+    return token
+
+
+def write_tokens(path: Path, tokens: dict[str, Token]) -> None:
+    """Keep tokens; only the owner may read the file."""
+    text = json.dumps({"tokens": [asdict(token) for token in tokens.values()]}, indent=1)
+    write_private(path, text + "\n")
+
+
+def write_private(path: Path, text: str) -> None:
+    """Write a file that only its owner may read."""
+    old = os.umask(0o077)
+    try:
+        write_whole(path, text.encode())
+    finally:
+        os.umask(old)
+
+
+class Tokens:
+    """The tokens that are valid now; None stands for a service that lets anybody in."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._known: dict[str, Token] = {}
+        self._stamp: tuple[int, ...] = ()
+        self._looked = 0.0
+        self.sound = True
+        if path is not None:
+            self._known = read_tokens(path)
+            self._stamp = self._stat()
+
+    @property
+    def insecure(self) -> bool:
+        """Whether anybody is let in."""
+        return self._path is None
+
+    def who(self, header: bytes | None) -> Token:
+        """The token of an `Authorization` header; a 401 if there is none or it is not valid."""
+        if self._path is None:
+            return ANYBODY
+        if header is None:
+            raise _unauthorised("A token is needed: send it as `Authorization: Bearer tp_...`.")
+        self.look()
+        kind, _, clear = header.decode("latin-1").partition(" ")
+        if kind.lower() != "bearer":
+            raise _unauthorised("The Authorization header must have the form `Bearer tp_...`.")
+        return self.named(clear.strip())
+
+    def named(self, clear: str) -> Token:
+        """The token that is written so; a 401 if it is not valid. Whether its id exists cannot be told from the time
+        that this takes."""
+        parts = clear.split("_", 2)
+        token = self._known.get(parts[1]) if len(parts) == 3 else None
+        same = hmac.compare_digest(_hash(clear), _NOBODY if token is None else token.hash)
+        if token is None or not same:
+            raise _unauthorised("This token is not valid.")
+        if token.expires is not None and time.time() > token.expires:
+            raise _unauthorised("This token has expired: make a new one.")
+        return token
+
+    def _stat(self) -> tuple[int, ...]:
+        assert self._path is not None
+        try:
+            stat = self._path.stat()
+        except OSError:
+            return ()
+        return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+    def look(self) -> None:
+        """Read the file again if it has changed, and nobody has looked just now."""
+        now = time.monotonic()
+        if self._path is None or now - self._looked < LOOKED:
+            return
+        self._looked = now
+        stamp = self._stat()
+        if stamp == self._stamp:
+            return
+        try:
+            self._known = read_tokens(self._path)
+        except InputError as error:
+            if self.sound:
+                _LOG.error("%s; the tokens that were valid before stay valid until it is mended", error)
+            self.sound = False
+            return
+        self._stamp, self.sound = stamp, True
+        _LOG.warning("%d tokens read from %s", len(self._known), self._path)
+
+
+def _unauthorised(detail: str) -> HttpError:
+    return HttpError(401, detail, {"www-authenticate": 'Bearer realm="tidepull"'})
+
+
+def require(token: Token, scope: Scope, agent: str | None) -> None:
+    """A 403 unless a token has a scope for an agent; whether there is such an agent is not told."""
+    if not token.is_for(agent):
+        raise HttpError(
+            403, f"This token is not for {'all agents' if agent is None else f'agent {agent!r}'}."
+        )
+    if not token.allows(scope):
+        raise HttpError(
+            403, f"This needs a token with the scope '{scope}'; this one has {', '.join(token.scopes)}."
+        )

@@ -1,0 +1,317 @@
+"""Running a service: sockets, signals, and a stop that finishes what was accepted."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import ipaddress
+import logging
+import re
+import signal
+import socket
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TextIO
+
+import msgspec
+import uvicorn
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+
+from tidepull._internal.files import explained
+from tidepull.errors import InputError, ParameterError
+from tidepull.service.app import Door, make_app
+from tidepull.service.auth import Tokens
+from tidepull.service.dashboard import pages
+from tidepull.service.journal import Journal
+from tidepull.service.limits import Limits
+from tidepull.service.messages import NAME
+from tidepull.service.personalizer import Personalizer
+from tidepull.service.problems import HttpError
+from tidepull.service.service import Service
+from tidepull.service.stores import Directory, SharedDatabase, Store
+
+TOKENS, AUDIT = "tokens.json", "audit.jsonl"
+PATIENCE = 10
+"""Seconds that a request may take to come."""
+
+LONGEST_HEAD = 65_536
+"""Bytes that the head of a request may have."""
+
+_HERE = re.compile(r"^http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$")
+_MMAP_THRESHOLD = -3  # of malloc.h
+GRACE = 30
+"""Seconds that a stop waits for requests that were accepted."""
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What can be chosen when a service is started."""
+
+    db: str
+    host: str = "127.0.0.1"
+    port: int = 8000
+    tokens: Path | None = None
+    insecure: bool = False
+    quiet: bool = False
+    log: Path | None = None
+    audit: Path | None = None
+    here: str = ""
+    personalizer: str | None = None
+    limits: Limits = field(default_factory=Limits)
+
+
+def prepare(choices: Choices) -> Door:
+    """The application; everything that can be wrong with the choices is said here."""
+    shared = "://" in choices.db
+    path = None if choices.insecure else choices.tokens
+    if not choices.insecure and path is None:
+        if shared:
+            raise ParameterError("--tokens is needed with a database: say where the tokens file is")
+        path = Path(choices.db) / TOKENS
+    if not shared and Path(choices.db).exists() and not Path(choices.db).is_dir():
+        raise ParameterError(f"--db must be a directory or a postgresql:// URL, {choices.db} is a file")
+    _require_safe(choices, path)
+    store: Store = SharedDatabase(choices.db, choices.here) if shared else Directory(Path(choices.db))
+    beside = path.parent if shared and path is not None else None if shared else Path(choices.db)
+    audit = choices.audit or (None if beside is None else beside / AUDIT)
+    journal = Journal(None if choices.quiet else _access(choices.log), audit)
+    service = Service(store, Tokens(path), choices.limits, journal)
+    if choices.personalizer is not None:
+        if not re.match(NAME, choices.personalizer):
+            raise ParameterError(
+                "--personalizer must name an agent: up to 63 of a-z, 0-9, - and _, beginning with a letter or number, "
+                f"got {choices.personalizer!r}"
+            )
+        service.personalizer = Personalizer(choices.personalizer)
+    return make_app(service, pages())
+
+
+def _require_safe(choices: Choices, path: Path | None) -> None:
+    if choices.here and not _HERE.match(choices.here):
+        raise ParameterError(
+            f"--here must be http://HOST:PORT, where other services reach this one, got {choices.here!r}"
+        )
+    if choices.insecure:
+        if choices.tokens is not None:
+            raise ParameterError("--insecure and --tokens contradict each other: give one of them")
+        if not is_loopback(choices.host):
+            raise ParameterError(
+                "--insecure lets anybody in, so it is for loopback only: use --host 127.0.0.1, or tokens"
+            )
+    elif path is not None and not path.is_file():
+        raise InputError(
+            f"there is no tokens file {path}: make a token with `tidepull token new --tokens {path} "
+            "--agent '*' --scope admin`, or try things out with --insecure"
+        )
+
+
+def _access(path: Path | None) -> TextIO:
+    if path is None:
+        return sys.stderr
+    with explained("write", path):
+        return path.open("a")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine can reach it."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def serve(app: Door, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
+    """Serve until SIGTERM or SIGINT; then finish what was accepted, take snapshots, and return."""
+    listening = listener(host, port)
+    server = make_server(app, host, port, ready)
+    server.run(sockets=[listening])
+    if not server.started:
+        raise InputError(f"the service could not start on {host}:{port}")
+
+
+def listener(host: str, port: int) -> socket.socket:
+    """A socket that listens; an `InputError` where it cannot."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise InputError(
+            f"cannot listen on {host}:{port} ({why}): choose another --port (0: any that is free) or --host"
+        ) from None
+
+
+def make_server(app: Door, host: str, port: int, ready: Callable[[str], None] | None) -> Server:
+    """A server that is not running yet."""
+    logging.basicConfig(level=logging.WARNING, format="%(message)s")
+    give_memory_back()
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        http=Impatient,
+        ws="none",
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        date_header=True,
+        proxy_headers=False,
+        timeout_keep_alive=75,
+        timeout_graceful_shutdown=GRACE,
+        h11_max_incomplete_event_size=65536,
+        lifespan="on",
+    )
+    return Server(config, ready, app.service)
+
+
+def give_memory_back(above: int = 1 << 20) -> None:
+    """Blocks of more than so many bytes go back to the system when they are freed. GNU's C library keeps them once a
+    few have been freed, so that every snapshot of an agent would leave some behind; others stay as they are."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        mallopt(_MMAP_THRESHOLD, above)
+
+
+class Server(uvicorn.Server):
+    """Uvicorn's server, but for signals: one that stops it is not raised again, so that the exit code is 0."""
+
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        ready: Callable[[str], None] | None,
+        service: Service | None = None,
+    ) -> None:
+        super().__init__(config)
+        self._ready = ready
+        self._service = service
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Stop at SIGTERM and SIGINT, where this is the process's own business."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+        handlers = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGTERM, signal.SIGINT)}
+        try:
+            yield
+        finally:
+            for sig, handler in handlers.items():
+                signal.signal(sig, handler)
+
+    async def startup(self, sockets: Any = None) -> None:
+        """Say where it listens."""
+        await super().startup(sockets)
+        if self.started:
+            host, port = self.servers[0].sockets[0].getsockname()[:2]
+            if self._service is not None:
+                await self._service.listen(url_of(reachable(host), port))
+            if self._ready is not None:
+                self._ready(url_of(host, port))
+
+
+def reachable(host: str) -> str:
+    """What others can call an address to listen on: where that is every address, the machine's name."""
+    return socket.gethostname() if ipaddress.ip_address(host).is_unspecified else host
+
+
+def url_of(host: str, port: int) -> str:
+    """An address and a port as a URL."""
+    return f"http://{f'[{host}]' if ':' in host else host}:{port}"
+
+
+class Joined:
+    """Head and body of an answer in one write: each is a call to the system, and a packet."""
+
+    def __init__(self, transport: Any) -> None:
+        self._transport = transport
+        self._head = b""
+
+    def write(self, data: bytes) -> None:
+        """Hold the head back until more comes."""
+        if not self._head and data.startswith(b"HTTP/") and data.endswith(b"\r\n\r\n"):
+            self._head = data
+            return
+        head, self._head = self._head, b""
+        self._transport.write(head + data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+
+class Impatient(HttpToolsProtocol):
+    """Ends connections on which a request was begun and does not come to its end in time."""
+
+    _deadline: Any = None
+    _head = 0  # bytes of a request's head that came so far; -1: it is complete
+    _ended = False  # whether a request came to its end in what was received last
+
+    def connection_made(self, transport: Any) -> None:
+        """Begin to wait."""
+        super().connection_made(transport)
+        self._wait()
+
+    def data_received(self, data: bytes) -> None:
+        """Something came; a request that it begins must come to its end."""
+        if self._deadline is None:
+            self._wait()
+        self._ended = False
+        super().data_received(data)
+        if self._ended:
+            self._head = 0
+        elif self._head >= 0 and self.parser is not None:
+            self._head += len(data)
+            if self._head > LONGEST_HEAD and not self.transport.is_closing():
+                self.transport.write(TOO_LONG)
+                self.transport.close()
+
+    def on_headers_complete(self) -> None:
+        """The head is there."""
+        self._head = -1
+        super().on_headers_complete()
+        if self.cycle is not None and self.scope["method"] != "HEAD":  # which has no second part to wait for
+            self.cycle.transport = Joined(self.cycle.transport)  # type: ignore[assignment]
+
+    def on_message_complete(self) -> None:
+        """All of a request is there."""
+        self._rest()
+        self._ended = True
+        super().on_message_complete()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nobody is there any more."""
+        self._rest()
+        super().connection_lost(exc)
+
+    def _wait(self) -> None:
+        self._deadline = self.loop.call_later(PATIENCE, self._give_up)
+
+    def _rest(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _give_up(self) -> None:
+        self._deadline = None
+        if not self.transport.is_closing():
+            if self.cycle is None or not self.cycle.response_started:
+                self.transport.write(TOO_SLOW)
+            self.transport.close()
+
+    def send_400_response(self, msg: str) -> None:
+        """What is not HTTP gets the same form of answer as everything else."""
+        self.transport.write(_plain(HttpError(400, "This is not a request as HTTP has them.")))
+        self.transport.close()
+
+
+def _plain(problem: HttpError) -> bytes:
+    """An answer without the application, after which the connection is closed."""
+    body = msgspec.json.encode(problem.body())
+    head = f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: application/problem+json\r\n"
+    return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
+
+
+TOO_SLOW = _plain(HttpError(408, f"The request did not come to its end within {PATIENCE} seconds."))
+TOO_LONG = _plain(HttpError(431, f"The head of the request is longer than {LONGEST_HEAD:,} bytes."))

@@ -1,0 +1,193 @@
+"""Where a service keeps its agents: files of a directory, or a database that several services share."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from tidepull._internal.files import explained
+from tidepull.agent.agent import Agent
+from tidepull.errors import MissingExtraError, ParameterError
+from tidepull.service.messages import NAME
+
+if TYPE_CHECKING:
+    from tidepull.agent.shards import Shard
+
+_NAME = re.compile(NAME)
+
+
+class Store(Protocol):
+    """Agents by name. `remote`: a commit waits for a network. `here`: where others reach this process, once it
+    listens."""
+
+    remote: bool
+    here: str
+
+    def names(self) -> list[str]:
+        """All agents, sorted."""
+
+    def exists(self, name: str) -> bool:
+        """Whether there is one of that name."""
+
+    def open(self, name: str) -> Agent:
+        """The agent of that name; a `HeldError` where another process has it."""
+
+    def make(self, name: str, given: dict[str, Any]) -> None:
+        """A new agent, whole or not at all."""
+
+    def remove(self, name: str) -> None:
+        """Delete one that is closed, for good."""
+
+    def owner(self, name: str) -> str | None:
+        """Where the process that holds an agent takes requests (empty: it takes none); None where nobody holds it."""
+
+    def shards(self) -> list[Shard]:
+        """The processes that share the store and live."""
+
+    def announce(self) -> None:
+        """Say that this one lives."""
+
+    def leave(self) -> None:
+        """Say that this one takes no requests any more."""
+
+    def lost(self) -> list[str]:
+        """Agents that another process has taken, and that are still open here."""
+
+    def close(self) -> None:
+        """Let go of everything."""
+
+
+class Directory:
+    """Agents as files of a directory."""
+
+    remote = False
+    here = ""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        with explained("make", root):
+            root.mkdir(parents=True, exist_ok=True)
+
+    def names(self) -> list[str]:
+        """All agents, sorted."""
+        with explained("read", self.root):
+            return sorted(path.stem for path in self.root.glob("*.db") if _NAME.match(path.stem))
+
+    def exists(self, name: str) -> bool:
+        """Whether there is one of that name."""
+        return self._path(name).is_file()
+
+    def open(self, name: str) -> Agent:
+        """The agent of that name."""
+        return Agent(self._path(name), upkeep="manual")
+
+    def make(self, name: str, given: dict[str, Any]) -> None:
+        """A new agent, whole or not at all: under another name until all is written."""
+        self.remove(f".{name}")
+        try:
+            Agent(self._path(f".{name}"), upkeep="manual", **given).close()
+            with explained("write", self.root):
+                self._path(f".{name}").replace(self._path(name))
+        finally:
+            self.remove(f".{name}")
+
+    def remove(self, name: str) -> None:
+        """Delete its files for good."""
+        for ending in ("", "-wal", "-shm", ".lock"):
+            with explained("delete", self.root), suppress(FileNotFoundError):
+                self._path(name).with_name(f"{name}.db{ending}").unlink()
+
+    def _path(self, name: str) -> Path:
+        return self.root / f"{name}.db"
+
+    def owner(self, name: str) -> str | None:
+        """A file does not say."""
+        return None
+
+    def shards(self) -> list[Shard]:
+        """A directory is one process's own."""
+        return []
+
+    def announce(self) -> None:
+        """Nobody is interested."""
+
+    def leave(self) -> None:
+        """Nobody is interested."""
+
+    def lost(self) -> list[str]:
+        """A file that is held cannot be taken."""
+        return []
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class SharedDatabase:
+    """Agents in one PostgreSQL database; each is held by one process, through a lease that says where it takes
+    requests (`here`)."""
+
+    remote = True
+
+    def __init__(self, url: str, here: str = "") -> None:
+        try:
+            from tidepull.agent.leases import Leases
+            from tidepull.agent.postgres import Place
+            from tidepull.agent.shards import Shards
+        except ImportError:
+            raise MissingExtraError("agents in PostgreSQL", "postgres") from None
+        if "agent=" in url:
+            raise ParameterError("--db names a database for all agents: leave agent= out of the URL")
+        self._url, self.here = url, here
+        self._place = Place
+        self._leases = Leases.shared(url)
+        self._shards = Shards(self._leases.database)
+        self._leases.database.prepare(write=True)
+
+    def names(self) -> list[str]:
+        """All agents, sorted."""
+        return [name for name in self._leases.agents() if _NAME.match(name)]
+
+    def exists(self, name: str) -> bool:
+        """Whether there is one of that name."""
+        return name in self._leases.agents()
+
+    def open(self, name: str) -> Agent:
+        """The agent of that name. Whether to wait for a lease is the caller's business."""
+        return Agent(self._place(self._url, name, url=self.here, wait=False), upkeep="manual")
+
+    def make(self, name: str, given: dict[str, Any]) -> None:
+        """A new agent; one that could not be made is not kept."""
+        place = self._place(self._url, name, url=self.here, wait=False)
+        Agent(place, upkeep="manual", **given).close()
+
+    def remove(self, name: str) -> None:
+        """Delete its rows for good."""
+        self._leases.delete(self._leases.acquire(name, url=self.here))
+
+    def owner(self, name: str) -> str | None:
+        """Where its owner takes requests."""
+        owner = self._leases.owner_of(name)
+        return None if owner is None else owner.url
+
+    def shards(self) -> list[Shard]:
+        """All that share the database and live."""
+        return self._shards.alive()
+
+    def announce(self) -> None:
+        """Say where this process is."""
+        if self.here:
+            self._shards.announce(self.here)
+
+    def leave(self) -> None:
+        """Be asked nothing more."""
+        self._shards.leave()
+
+    def lost(self) -> list[str]:
+        """Agents whose lease another process has."""
+        return self._leases.lost()
+
+    def close(self) -> None:
+        """Let go of the leases."""
+        self._leases.close()
