@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +14,7 @@ from tests.simulation.audit import audit
 from tests.simulation.callers import Call, Caller, Town
 from tests.simulation.clock import Clocks, Time
 from tests.simulation.disk import Disk
+from tests.simulation.image import Image
 from tests.simulation.installed import Installed, installed
 from tests.simulation.ledger import Shelf
 from tests.simulation.loop import Loop
@@ -68,7 +69,9 @@ def _app() -> Door:
 class History:
     """Plays one plan."""
 
-    def __init__(self, plan: Plan, parts: Installed, machine: vfs.Machine, say: Callable[[str], None]) -> None:
+    def __init__(
+        self, plan: Plan, parts: Installed, machine: vfs.Machine, say: Callable[[str], None]
+    ) -> None:
         self.plan, self._parts, self._machine, self._say = plan, parts, machine, say
         self._rng = plan.rng("schedule")
         self.disk = machine.disk
@@ -102,13 +105,17 @@ class History:
         Current.service = Service(self.store, Tokens(None), Limits(), Journal(None, None), _METRICS)
         self.loop.create_task(Current.service.start())
 
-    def _die(self, *, power: bool) -> None:
-        self._say(f"step {self._steps}: the {'power is cut' if power else 'process dies'}")
+    def drop(self) -> None:
+        """All that the process had in memory is gone."""
         self.process.alive = False
         self.threads.end()
         self.loop.end()
         self._machine.drop()
         paths.release_all()
+
+    def _die(self, *, power: bool) -> None:
+        self._say(f"step {self._steps}: the {'power is cut' if power else 'process dies'}")
+        self.drop()
         if power:
             self.disk.power_cut()
         for call in list(self._open.values()):
@@ -148,6 +155,8 @@ class History:
         self._waited = 0.0
         del self._open[call.number]
         call.finished, call.status, call.answer = self._steps, status, answer
+        if isinstance(answer, dict):
+            answer.pop("request", None)  # drawn anew each time
         self._say(f"step {call.started} to {call.finished}: {call}")
         self.counts["acknowledged" if call.told else "unanswered" if status is None else "refused"] += 1
         if call.caller >= 0:
@@ -193,9 +202,9 @@ class History:
             self.violations.append(f"never answered: {hung}")
             raise Killed
 
-    def play(self) -> None:
-        """All of it."""
-        self._make()
+    def play(self, image: Image) -> None:
+        """All of it, from the moment when the agent has been made."""
+        image.put_on(self.disk, self.shelf)
         self._begin_faults()
         while len(self.town.calls) < self.plan.calls or self._open:
             try:
@@ -208,15 +217,15 @@ class History:
                 self._boot(self._lifetime())
         self._end()
 
-    def _make(self) -> None:
-        """The agent is made before anything fails."""
+    def make(self) -> Image:
+        """Only the agent, before anything fails."""
         call = Call(-1, -1, "make", "POST", "/v1/agents", self.plan.given)
         self._send(call)
         while self._open:
             self._turn_quietly()
         assert call.told, call
-        self.counts.clear()
-        self.disk.sync_names()
+        self._die(power=False)
+        return Image.of(self.disk, self.shelf)
 
     def _turn_quietly(self) -> None:
         if self.loop.ready:
@@ -254,15 +263,15 @@ class History:
             return
         try:
             self.violations += audit(self.town.calls, agent, self.plan)
+        except TidepullError as error:
+            self.violations.append(f"cannot be audited: {error}")
         finally:
             agent.close()
-            self.threads.end()
-            self.loop.end()
 
 
-def play(seed: int, say: Callable[[str], None] | None = None) -> Outcome:
-    """The history of a seed."""
-    planned = plan(seed)
+@contextmanager
+def _ground(planned: Plan, say: Callable[[str], None] | None) -> Iterator[History]:
+    """Everything under a history."""
     with ExitStack() as stack:
         parts = stack.enter_context(installed(quiet=say is None))
         disk = Disk(planned.rng("disk"))
@@ -270,8 +279,29 @@ def play(seed: int, say: Callable[[str], None] | None = None) -> Outcome:
         paths.mount(disk)
         stack.callback(paths.mount, None)
         history = History(planned, parts, machine, say or (lambda _: None))
+        stack.callback(history.drop)
+        yield history
+
+
+_IMAGES: dict[str, Image] = {}
+
+
+def _image(planned: Plan) -> Image:
+    """The agent of a plan as it was made; many histories begin with the same one."""
+    key = f"{planned.ledger} {planned.given}"
+    if key not in _IMAGES:
+        with _ground(planned, None) as history:
+            _IMAGES[key] = history.make()
+    return _IMAGES[key]
+
+
+def play(seed: int, say: Callable[[str], None] | None = None) -> Outcome:
+    """The history of a seed."""
+    planned = plan(seed)
+    image = _image(planned)
+    with _ground(planned, say) as history:
         try:
-            history.play()
+            history.play(image)
         except DeadlockError as error:
             history.violations.append(f"deadlock: {error}")
         return Outcome(planned, history.violations, history.counts)

@@ -9,14 +9,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from typing import Any
 
 from tests.simulation import vfs
 from tests.simulation.paths import SimulatedHold, SimulatedPath
-from tidepull.online import agent as agents
-from tidepull.online import sqlite
 from tidepull.online.places import ledger_at as real_ledger_at
 from tidepull.online.sqlite import SqliteLedger
+
+agents: Any = import_module("tidepull.online.agent")
+sqlite: Any = import_module("tidepull.online.sqlite")
 
 
 class Sqlite3:
@@ -63,12 +65,12 @@ def installed(*, quiet: bool = True) -> Iterator[Installed]:
         if quiet:
             log.setLevel(logging.CRITICAL + 1)
         agents.ledger_at = ledger_at
-        sqlite.sqlite3 = Sqlite3()  # type: ignore[assignment]
-        sqlite.Hold = SimulatedHold  # type: ignore[assignment, misc]
+        sqlite.sqlite3 = Sqlite3()
+        sqlite.Hold = SimulatedHold
         yield parts
     finally:
         log.setLevel(level)
         agents.ledger_at = real_ledger_at
         sqlite.sqlite3 = sqlite3
-        sqlite.Hold = hold  # type: ignore[misc]
+        sqlite.Hold = hold
         parts.put(time, threading)

@@ -12,14 +12,17 @@ import heapq
 import itertools
 from collections import deque
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any
 
 from tests.simulation.clock import Clocks
 from tests.simulation.process import Killed, Process
 from tests.simulation.threads import Threads
 
+_Base: Any = asyncio.AbstractEventLoop  # most of it is about sockets and processes, of which there are none
 
-class Loop(asyncio.AbstractEventLoop):
+
+class Loop(_Base):  # type: ignore[misc]
     """The loop of one process; `step` runs one callback."""
 
     def __init__(self, process: Process, threads: Threads, clocks: Clocks) -> None:
@@ -70,12 +73,9 @@ class Loop(asyncio.AbstractEventLoop):
         for task in self._tasks:
             if not task.done():
                 task._log_destroy_pending = False  # type: ignore[attr-defined]
-                coroutine = task.get_coro()
-                assert coroutine is not None
-                try:
-                    coroutine.close()  # type: ignore[union-attr]
-                except (Killed, RuntimeError, ValueError):
-                    pass
+                coroutine: Any = task.get_coro()
+                with suppress(Killed, RuntimeError, ValueError):
+                    coroutine.close()
         self._ready.clear()
         self._timers.clear()
         self._tasks.clear()
@@ -121,12 +121,12 @@ class Loop(asyncio.AbstractEventLoop):
     def create_future(self) -> asyncio.Future[Any]:
         return asyncio.Future(loop=self)
 
-    def create_task(self, coro: Coroutine[Any, Any, Any], **given: Any) -> asyncio.Task[Any]:  # type: ignore[override]
+    def create_task(self, coro: Coroutine[Any, Any, Any], **given: Any) -> asyncio.Task[Any]:
         task = asyncio.Task(coro, loop=self, **given)
         self._tasks.append(task)
         return task
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:  # type: ignore[override]
+    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
         """A simulated thread does it, whatever the executor."""
         future = self.create_future()
 

@@ -49,7 +49,7 @@ class Plan:
             "arms": ["blue", "green", "red"],
             "context": {"visit": "number"},
             "policy": self.policy,
-            "seed": self.seed,
+            "seed": self.seed % 2,
             "again": self.again,
             "control": self.control,
         }
@@ -65,7 +65,7 @@ def plan(seed: int) -> Plan:
     every = fault == "all"
     high = rng.choice((0.02, 0.1, 0.3))
     again = rng.choices(("refuse", "add", "replace"), (7, 2, 1))[0]
-    policy = rng.choices(("bernoulli-ts", "lin-ts", "tide"), (95.0, 4.5, 0.5))[0]
+    policy = rng.choices(("bernoulli-ts", "lin-ts", "tide"), (95.0, 4.8, 0.2))[0]
     return Plan(
         seed=seed,
         ledger=LEDGERS[seed % len(LEDGERS)],

@@ -14,7 +14,6 @@ from tidepull.online.agent import Agent
 from tidepull.online.service.stores import Directory
 
 
-
 class SimulatedDirectory(Directory):
     """The real store; its agents see the simulated clock."""
 

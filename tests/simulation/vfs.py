@@ -37,7 +37,10 @@ _MESSAGES: list[tuple[type[Exception], type[sqlite3.Error], str]] = [
 
 
 class Machine:
-    """What SQLite stands on just now: a disk, the process that uses it, and its threads. One at a time."""
+    """What SQLite stands on just now: a disk, the process that uses it, and its threads. One at a time.
+    `synchronous` takes the place of what the ledger asks for, where less is planted."""
+
+    synchronous: str | None = None
 
     def __init__(self, disk: Disk, real: Path) -> None:
         self.disk = disk
@@ -46,7 +49,6 @@ class Machine:
         self.threads: Threads | None = None
         self.connections: list[apsw.Connection] = []
         self.checkpoint = 4000
-        self.synchronous = "FULL"
 
     def boot(self, process: Process, threads: Threads) -> None:
         """A new process; locks and shared memory of the last one are gone."""
@@ -91,7 +93,11 @@ def _now() -> Machine:
     return _machine
 
 
-class SimulatedVfs(apsw.VFS):
+_Vfs: Any = apsw.VFS
+_VfsFile: Any = apsw.VFSFile
+
+
+class SimulatedVfs(_Vfs):  # type: ignore[misc]
     """Names and files on the simulated disk."""
 
     def __init__(self) -> None:
@@ -184,15 +190,18 @@ class PlainFile:
         """What SQLite swallows is no news."""
 
 
-class MainFile(apsw.VFSFile):
+class MainFile(_VfsFile):  # type: ignore[misc]
     """A database: its bytes are simulated, its locks and shared memory are SQLite's own."""
 
     def __init__(self, here: Machine, path: str, file: File, flags: list[int]) -> None:
-        real = [(flags[0] & ~apsw.SQLITE_OPEN_READONLY) | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE, 0]
+        real = [
+            (flags[0] & ~apsw.SQLITE_OPEN_READONLY) | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE,
+            0,
+        ]
         super().__init__("unix", here.real_name(path), real)
         plain = PlainFile(here, file, syncs_names=False)
-        self.xRead, self.xWrite, self.xTruncate = plain.xRead, plain.xWrite, plain.xTruncate  # type: ignore[method-assign]
-        self.xSync, self.xFileSize = plain.xSync, plain.xFileSize  # type: ignore[method-assign]
+        self.xRead, self.xWrite, self.xTruncate = plain.xRead, plain.xWrite, plain.xTruncate
+        self.xSync, self.xFileSize = plain.xSync, plain.xFileSize
 
     def excepthook(self, *_: object) -> None:
         """What SQLite swallows is no news."""
@@ -222,7 +231,9 @@ class Connection:
         self._here = _now()
         parts = urlsplit(uri)
         read_only = parse_qs(parts.query).get("mode") == ["ro"]
-        flags = apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        flags = (
+            apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+        )
         with self._explained():
             self._apsw = apsw.Connection(unquote(parts.path), flags=flags, vfs=NAME)
         self._here.connections.append(self._apsw)
@@ -253,7 +264,7 @@ class Connection:
         """Short histories need a short log, so that it is moved into the file too; planted faults sync less."""
         if sql.startswith("PRAGMA wal_autocheckpoint"):
             return f"PRAGMA wal_autocheckpoint = {self._here.checkpoint}"
-        if sql.startswith("PRAGMA synchronous"):
+        if sql.startswith("PRAGMA synchronous") and self._here.synchronous is not None:
             return f"PRAGMA synchronous = {self._here.synchronous}"
         return sql
 
