@@ -43,7 +43,7 @@ def audit(calls: list[Call], agent: Agent, plan: Plan) -> list[str]:
     try:
         return [*found, *book.condition(), *twin(records, agent)]
     except TidepullError as error:
-        return [*found, f"cannot be repeated: {error}"]
+        return [*found, f"cannot be repeated: {error!r}"]
 
 
 class Book:

@@ -110,12 +110,12 @@ class Caller:
         if chance < 0.35:
             return self._choice(town.visit())
         if chance < 0.50:
-            visits = [town.visit() for _ in range(rng.randrange(2, 7))]
+            visits = [town.visit() for _ in range(rng.randrange(2, 5))]
             return self._call("batch", "POST", "/choose/batch", {"decisions": visits})
         if chance < 0.70:
             return self._call("reward", "POST", "/reward", town.worth())
         if chance < 0.90:
-            rewards = [town.worth() for _ in range(rng.choice((2, 5, 20)))]
+            rewards = [town.worth() for _ in range(rng.choice((2, 4, 12)))]
             return self._call("rewards", "POST", "/rewards", {"rewards": rewards})
         if chance < 0.94:
             return self._call("state", "GET", "", None)

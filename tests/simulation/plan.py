@@ -52,6 +52,7 @@ class Plan:
             "seed": self.seed % 2,
             "again": self.again,
             "control": self.control,
+            "draws": 8,
         }
         if self.reward_within is not None:
             given |= {"reward_within": self.reward_within, "default_reward": 0.0}
@@ -75,10 +76,10 @@ def plan(seed: int) -> Plan:
         reward_within=40.0 if again != "refuse" else rng.choice((None, None, 40.0)),
         control=rng.choice((0.0, 0.2)),
         callers=rng.randrange(1, 6),
-        calls=rng.randrange(20, 50) if policy != "tide" else 12,
+        calls=rng.randrange(20, 36) if policy != "tide" else 12,
         snapshot_every=rng.choice((5, 17, 60)),
         checkpoint=rng.choice((2, 10, 60)),
-        dies=rng.choice((60, 400, 1500)) if fault in ("kill", "power") or every else 0,
+        dies=rng.choice((120, 400, 1500)) if fault in ("kill", "power") or every else 0,
         power=fault in ("power", "sync", "write", "full") or every,
         jumps=fault == "clock" or every,
         faults=Faults(
