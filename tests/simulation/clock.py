@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Callable
 from typing import Any
 
 START = 1_782_907_200.0  # 1 July 2026
-JUMPS = (-86_400.0, -3_600.0, -90.0, -30.0, -1.0, 1.0, 30.0, 90.0, 3_600.0, 86_400.0, 31_536_000.0)
-"""Seconds by which the wall clock may be set; 60 is where the agent stops to hold it."""
+JUMPS = (-86_400.0, -3_600.0, -400.0, -90.0, -1.0, 1.0, 90.0, 400.0, 3_600.0, 86_400.0, 31_536_000.0)
+"""Seconds by which the wall clock may be set; 300 is where the agent stops to follow it."""
 
 
 class Clocks:
@@ -45,19 +44,20 @@ class Clocks:
         self.elapsed += self._rng.choice((0.0, 0.0, 0.0, 0.0001, 0.0005, 0.003))
         return self.monotonic()
 
-    def given(self) -> dict[str, Callable[[], float]]:
-        """What an agent is made or opened with, so that it sees these clocks: the one place for that seam."""
-        return {"now": self.wall}
-
 
 class Time:
-    """The module `time` as simulated code sees it."""
+    """The module `time` as simulated code sees it: the one seam through which the clocks enter."""
 
     def __init__(self, clocks: Clocks) -> None:
+        self._clocks = clocks
         self.time = clocks.wall
         self.monotonic = clocks.monotonic
         self.perf_counter = clocks.measured
         self.sleep = clocks.pass_by
+
+    def clock_gettime(self, _: int) -> float:
+        """Of all clocks that the system has, only those that do not jump are asked for."""
+        return self._clocks.monotonic()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(time, name)

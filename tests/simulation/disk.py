@@ -11,8 +11,10 @@ import errno
 import random
 from collections import Counter
 from dataclasses import dataclass, field
+from itertools import count
 
 SECTOR = 512
+_NUMBERS = count(1)
 
 
 @dataclass
@@ -27,11 +29,13 @@ class Faults:
 
 @dataclass
 class File:
-    """What is seen of a file, what is on disk, and what was done since: bytes at a place, or a size."""
+    """What is seen of a file, what is on disk, and what was done since: bytes at a place, or a size. No other file has
+    its number."""
 
     seen: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
     dirty: list[tuple[int, bytes | None]] = field(default_factory=list)
+    number: int = field(default_factory=_NUMBERS.__next__)
 
 
 class Disk:

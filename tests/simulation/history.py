@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,6 +23,7 @@ from tests.simulation.plan import Plan, plan
 from tests.simulation.process import Killed, Process
 from tests.simulation.stores import SimulatedDirectory, SimulatedShelf
 from tests.simulation.threads import DeadlockError, Threading, Threads
+from tidepull.errors import TidepullError
 from tidepull.online.service.app import Door, make_app
 from tidepull.online.service.auth import Tokens
 from tidepull.online.service.journal import Journal
@@ -97,7 +99,7 @@ class History:
         self._machine.boot(self.process, self.threads)
         self._parts.put(Time(self.clocks), Threading(self.threads))
         self.store: Store = (
-            SimulatedDirectory(self.plan, self.clocks)
+            SimulatedDirectory(self.plan)
             if self.plan.ledger == "sqlite"
             else SimulatedShelf(self.shelf, self.plan, self.clocks, self.process, self.threads)
         )
@@ -110,6 +112,7 @@ class History:
         self.threads.end()
         self.loop.end()
         self._machine.drop()
+        self._parts.watch.opened.clear()
         paths.release_all()
 
     def _die(self, *, power: bool) -> None:
@@ -191,8 +194,16 @@ class History:
         """Between two calls: time passes, and the clock may be set."""
         if self._rng.random() < 0.2:
             self.clocks.pass_by(self._rng.choice((0.01, 0.5, 1.5, 25.0)))
+        if self._rng.random() < 0.1:
+            self.threads.start(self._inspect)
         if self.plan.jumps and self._rng.random() < 0.1:
             self._say(f"step {self._steps}: the wall clock jumps by {self.clocks.jump():g} seconds")
+
+    def _inspect(self) -> None:
+        """What a thread of its own does twice a second."""
+        for one in list(self._parts.watch.opened):
+            with suppress(TidepullError, sqlite3.Error, OSError, Killed):
+                one.inspect()
 
     def _let_time_pass(self) -> None:
         self._waited += self.loop.wait()

@@ -11,9 +11,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any
+from unittest.mock import patch
 
 from tests.simulation import vfs
-from tests.simulation.paths import SimulatedHold, SimulatedPath
+from tests.simulation.paths import SimulatedHold, SimulatedPath, SimulatedWatch
 from tidepull.online.places import ledger_at as real_ledger_at
 from tidepull.online.sqlite import SqliteLedger
 
@@ -43,6 +44,7 @@ class Installed:
     """Simulated modules in the place of `time` and `threading`, in all of `tidepull.online`."""
 
     def __init__(self) -> None:
+        self.watch = SimulatedWatch()
         modules = [module for name, module in sys.modules.items() if name.startswith("tidepull.online")]
         self._time = [module for module in modules if getattr(module, "time", None) is time]
         self._threading = [module for module in modules if getattr(module, "threading", None) is threading]
@@ -59,18 +61,18 @@ class Installed:
 def installed(*, quiet: bool = True) -> Iterator[Installed]:
     """The simulation's parts are in place until the end of the block."""
     log = logging.getLogger("tidepull")
-    level, hold = log.level, sqlite.Hold
-    parts = Installed()
-    try:
-        if quiet:
-            log.setLevel(logging.CRITICAL + 1)
-        agents.ledger_at = ledger_at
-        sqlite.sqlite3 = Sqlite3()
-        sqlite.Hold = SimulatedHold
-        yield parts
-    finally:
-        log.setLevel(level)
-        agents.ledger_at = real_ledger_at
-        sqlite.sqlite3 = sqlite3
-        sqlite.Hold = hold
-        parts.put(time, threading)
+    level, parts = log.level, Installed()
+    with (
+        patch.object(agents, "ledger_at", ledger_at),
+        patch.object(sqlite, "sqlite3", Sqlite3()),
+        patch.object(sqlite, "Path", SimulatedPath),
+        patch.object(sqlite, "Hold", SimulatedHold),
+        patch.object(sqlite, "WATCH", parts.watch),
+    ):
+        try:
+            if quiet:
+                log.setLevel(logging.CRITICAL + 1)
+            yield parts
+        finally:
+            log.setLevel(level)
+            parts.put(time, threading)

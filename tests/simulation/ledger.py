@@ -7,7 +7,7 @@ process.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from tests.simulation.process import Process
@@ -56,8 +56,9 @@ class Shelf(MemoryLedger):
 class ShelfLedger:
     """A process's ledger on a shelf."""
 
-    def __init__(self, shelf: Shelf, process: Process, threads: Threads) -> None:
+    def __init__(self, shelf: Shelf, process: Process, threads: Threads, now: Callable[[], float]) -> None:
         self._shelf, self._process, self._threads = shelf, process, threads
+        self.now = now
         self._point()
         self._shelf.look_fails()
         self._waiting = Waiting(shelf.last, self._write, "the simulated store")
@@ -72,7 +73,7 @@ class ShelfLedger:
 
     @property
     def failed(self) -> bool:
-        return bool(getattr(self._waiting, "failed", False))
+        return self._waiting.failed
 
     def append(self, record: Record) -> None:
         self._waiting.append(record)

@@ -55,7 +55,8 @@ class SimulatedPath(type(Path())):  # type: ignore[misc]
         return io.BytesIO(disk.read(self._file(), 1 << 40, 0))
 
     def stat(self, **_: Any) -> os.stat_result:
-        return os.stat_result((0, 0, 0, 0, 0, 0, len(self._file().seen), 0, 0, 0))
+        file = self._file()
+        return os.stat_result((0, file.number, 0, 0, 0, 0, len(file.seen), 0, 0, 0))
 
     def replace(self, target: Any) -> Any:
         self._file()
@@ -87,3 +88,17 @@ class SimulatedHold:
 
     def release(self) -> None:
         _held.discard(self._name)
+
+
+class SimulatedWatch:
+    """Who wants to be inspected from time to time; the history does it."""
+
+    def __init__(self) -> None:
+        self.opened: list[Any] = []
+
+    def add(self, one: Any) -> None:
+        self.opened.append(one)
+
+    def remove(self, one: Any) -> None:
+        if one in self.opened:
+            self.opened.remove(one)

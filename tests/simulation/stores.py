@@ -15,11 +15,11 @@ from tidepull.online.service.stores import Directory
 
 
 class SimulatedDirectory(Directory):
-    """The real store; its agents see the simulated clock."""
+    """The real store; its agents take snapshots more often."""
 
-    def __init__(self, plan: Plan, clocks: Clocks) -> None:
+    def __init__(self, plan: Plan) -> None:
         super().__init__(SimulatedPath(ROOT))
-        self._given: dict[str, Any] = {**clocks.given(), "snapshot_every": plan.snapshot_every}
+        self._given: dict[str, Any] = {"snapshot_every": plan.snapshot_every}
 
     def open(self, name: str) -> Agent:
         return Agent(self._path(name), upkeep="manual", **self._given)
@@ -35,7 +35,8 @@ class SimulatedShelf(Directory):
         self.remote = plan.ledger == "remote"
         self.here = ""
         self._shelf, self._process, self._threads = shelf, process, threads
-        self._given: dict[str, Any] = {**clocks.given(), "snapshot_every": plan.snapshot_every}
+        self._given: dict[str, Any] = {"snapshot_every": plan.snapshot_every}
+        self._clocks = clocks
 
     def names(self) -> list[str]:
         return ["shop"] if self._shelf.read("settings") else []
@@ -44,11 +45,11 @@ class SimulatedShelf(Directory):
         return name in self.names()
 
     def open(self, name: str) -> Agent:
-        ledger: Any = ShelfLedger(self._shelf, self._process, self._threads)
+        ledger: Any = ShelfLedger(self._shelf, self._process, self._threads, self._clocks.wall)
         return Agent(ledger, upkeep="manual", **self._given)
 
     def make(self, name: str, given: dict[str, Any]) -> None:
-        ledger: Any = ShelfLedger(self._shelf, self._process, self._threads)
+        ledger: Any = ShelfLedger(self._shelf, self._process, self._threads, self._clocks.wall)
         Agent(ledger, upkeep="manual", **given, **self._given).close()
 
     def owner(self, name: str) -> str | None:
