@@ -28,8 +28,8 @@ EXPECTED = {
 }  # fmt: skip
 
 
-def audit(calls: list[Call], agent: Agent, plan: Plan) -> list[str]:
-    """Everything that is not as callers were told."""
+def audit(calls: list[Call], agent: Agent, plan: Plan, *, slack: float) -> list[str]:
+    """Everything that is not as callers were told. Decisions may expire by `slack` seconds too early."""
     records = list(agent._desk.ledger.tail(0))
     book = Book(calls, records, agent, plan)
     found = [
@@ -39,6 +39,7 @@ def audit(calls: list[Call], agent: Agent, plan: Plan) -> list[str]:
         *book.rewards(),
         *book.order(),
         *book.rest(),
+        *book.expired(slack),
     ]
     try:
         return [*found, *book.condition(), *twin(records, agent)]
@@ -100,7 +101,7 @@ class Book:
                 yield f"another answer: visit {visit} was told {answers}"
 
     def _as_told(self, visit: int, name: str | None, answer: Any, call: Call) -> Iterator[str]:
-        record = self._by_seq.get(int(answer["id"].partition("-")[0]))
+        record = self._by_seq.get(_number(answer["id"]))
         if record is None or record not in self._visits[visit]:
             yield f"lost decision: visit {visit} was told {answer} in {call}"
             return
@@ -118,7 +119,7 @@ class Book:
             for body, answer in _rewards(call):
                 if body["id"] == UNKNOWN:
                     continue
-                counts = asked[int(body["id"].partition("-")[0]), body.get("key")]
+                counts = asked[_number(body["id"]), body.get("key")]
                 status = None if answer is None else answer["status"]
                 counts["asked"] += status is None or status == 200 or status >= 500
                 counts["told"] += status == 200
@@ -126,9 +127,14 @@ class Book:
         for (seq, key), counts in asked.items():
             yield from self._paid(seq, key, counts)
 
-    def _paid(self, seq: int, key: str | None, counts: Counter[str]) -> Iterator[str]:
+    def _rows(self, body: Any) -> list[Record]:
+        """The records of a reward."""
+        seq, key = _number(body["id"]), body.get("key")
         name = None if key is None else f"{OURS}{seq}/{key}"
-        rows = [record for record in self._about[seq] if record.kind is Kind.REWARD and record.name == name]
+        return [record for record in self._about[seq] if record.kind is Kind.REWARD and record.name == name]
+
+    def _paid(self, seq: int, key: str | None, counts: Counter[str]) -> Iterator[str]:
+        rows = self._rows({"id": f"{seq}-", "key": key})
         several = self._plan.again == "add" and key is None
         what = f"decision {seq}, key {key}: {dict(counts)}, and the ledger has {len(rows)}"
         if len(rows) < (counts["told"] if several else min(1, counts["told"])):
@@ -148,25 +154,39 @@ class Book:
 
     def order(self) -> Iterator[str]:
         """What was acknowledged before something else was begun comes before it, and batches are in order."""
-        begun: dict[tuple[str, int], int] = {}
+        begun: dict[object, int] = {}
         steps: list[tuple[int, int, int]] = []  # when it was begun, when it was acknowledged, its number
         for call in self._calls:
             last = 0
             for body, answer in _choices(call):
-                name = call.key or body.get("id")
-                visit = body["context"]["visit"]
-                first = begun.setdefault(("visit", visit), call.started)
-                if answer is not None:
-                    seq = int(answer["id"].partition("-")[0])
-                    if name is not None or first == call.started:
-                        steps.append((first, call.finished, seq))
-                    if name is None and seq <= last:
-                        yield f"order: in {call}"
-                    last = max(last, seq)
+                first = begun.setdefault(body["context"]["visit"], call.started)
+                if answer is None:
+                    continue
+                seq, named = _number(answer["id"]), bool(call.key or body.get("id"))
+                if named or first == call.started:
+                    steps.append((first, call.finished, seq))
+                if not named and seq <= last:
+                    yield f"order: in {call}"
+                last = max(last, seq)
+            for body, answer in _rewards(call):
+                first = begun.setdefault((body["id"], body.get("key")), call.started)
+                rows = self._rows(body) if answer is not None and answer["news"] else []
+                if len(rows) == 1:
+                    steps.append((first, call.finished, rows[0].seq))
         for _, finished, seq in steps:
             for other_first, _, other in steps:
                 if finished < other_first and seq >= other:
                     yield f"order: {seq} was acknowledged at {finished}, {other} was begun at {other_first}"
+
+    def expired(self, slack: float) -> Iterator[str]:
+        """No reward is refused before its time is over, whatever the wall clock says."""
+        begun = {answer["id"]: call.begun for call in self._calls for _, answer in _choices(call) if answer}
+        for call in self._calls:
+            for body, answer in _rewards(call):
+                if answer is not None and answer["status"] == 410:
+                    waited = call.ended - begun[body["id"]]
+                    if waited + slack + 1.0 < (self._plan.reward_within or 0.0):
+                        yield f"expired: {body} after {waited:.1f} seconds in {call}"
 
     def rest(self) -> Iterator[str]:
         """Arms, freezes and rollbacks."""
@@ -211,6 +231,10 @@ def twin(records: list[Record], agent: Agent) -> Iterator[str]:
 def _state(agent: Agent) -> bytes:
     """All that an agent knows. How far it has looked for decisions that are due is no knowledge: it looks again."""
     return snapshots.dump({**agent._desk.mind.take()(), "due": 0})
+
+
+def _number(id: str) -> int:
+    return int(id.partition("-")[0])
 
 
 def _choices(call: Call) -> list[tuple[Any, Any]]:

@@ -16,7 +16,8 @@ UNKNOWN = "never made"
 
 @dataclass(slots=True)
 class Call:
-    """One request. `status` None: no answer came, for the process died."""
+    """One request. `status` None: no answer came, for the process died. `started` and `finished` count steps of the
+    history, `begun` and `ended` are true moments."""
 
     number: int
     caller: int
@@ -27,6 +28,8 @@ class Call:
     key: str | None = None
     started: int = 0
     finished: int = 0
+    begun: float = 0.0
+    ended: float = 0.0
     status: int | None = None
     answer: Any = None
 

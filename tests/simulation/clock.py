@@ -6,19 +6,23 @@ import random
 import time
 from typing import Any
 
+from tidepull.online.clock import HELD
+
 START = 1_782_907_200.0  # 1 July 2026
 JUMPS = (-86_400.0, -3_600.0, -400.0, -90.0, -1.0, 1.0, 90.0, 400.0, 3_600.0, 86_400.0, 31_536_000.0)
 """Seconds by which the wall clock may be set; 300 is where the agent stops to follow it."""
 
 
 class Clocks:
-    """Both clocks. `elapsed` is the truth that nobody in the simulation but its audit may rely on."""
+    """Both clocks. `elapsed` is the truth, which only the audit may look at; `followed` is by how much the wall clock
+    went ahead in jumps so small that agents follow them."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self.elapsed = 0.0
         self._set = 0.0
         self.jumps = 0
+        self.followed = 0.0
 
     def pass_by(self, seconds: float) -> None:
         """Time passes."""
@@ -29,6 +33,7 @@ class Clocks:
         by = self._rng.choice(JUMPS)
         self._set += by
         self.jumps += 1
+        self.followed += max(0.0, by) if abs(by) <= HELD else 0.0
         return by
 
     def wall(self) -> float:

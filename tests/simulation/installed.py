@@ -13,7 +13,7 @@ from importlib import import_module
 from typing import Any
 from unittest.mock import patch
 
-from tests.simulation import vfs
+from tests.simulation.connections import connect
 from tests.simulation.paths import SimulatedHold, SimulatedPath, SimulatedWatch
 from tidepull.online.places import ledger_at as real_ledger_at
 from tidepull.online.sqlite import SqliteLedger
@@ -25,7 +25,7 @@ sqlite: Any = import_module("tidepull.online.sqlite")
 class Sqlite3:
     """The module `sqlite3` as the ledger sees it."""
 
-    connect = staticmethod(vfs.connect)
+    connect = staticmethod(connect)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(sqlite3, name)

@@ -73,7 +73,7 @@ def plan(seed: int) -> Plan:
         fault=fault,
         policy=policy,
         again=again,
-        reward_within=40.0 if again != "refuse" else rng.choice((None, None, 40.0)),
+        reward_within=rng.choice((40.0, 1000.0) if again != "refuse" else (None, None, 40.0, 1000.0)),
         control=rng.choice((0.0, 0.2)),
         callers=rng.randrange(1, 6),
         calls=rng.randrange(20, 36) if policy != "tide" else 12,

@@ -1,4 +1,4 @@
-"""SQLite on the simulated disk: a VFS of `apsw`, and connections that look like those of `sqlite3`.
+"""SQLite on the simulated disk: a VFS of `apsw`.
 
 All bytes, sizes, names and syncs go to the disk of the simulation. Locks and the shared memory of the write-ahead log
 die with a process anyway; SQLite's own unix VFS has them, on an empty file of the same name in a real directory.
@@ -7,33 +7,20 @@ die with a process anyway; SQLite's own unix VFS has them, on an empty file of t
 from __future__ import annotations
 
 import errno
-import sqlite3
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qs, unquote, urlsplit
 
 import apsw
 
 from tests.simulation.disk import Disk, File
-from tests.simulation.process import Killed, Process
+from tests.simulation.process import Process
 from tests.simulation.threads import Threads
 
 NAME = "tidepull-simulation"
 _LOGS = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
-_MESSAGES: list[tuple[type[Exception], type[sqlite3.Error], str]] = [
-    (apsw.FullError, sqlite3.OperationalError, "database or disk is full"),
-    (apsw.IOError, sqlite3.OperationalError, "disk I/O error"),
-    (apsw.BusyError, sqlite3.OperationalError, "database is locked"),
-    (apsw.LockedError, sqlite3.OperationalError, "database table is locked"),
-    (apsw.CantOpenError, sqlite3.OperationalError, "unable to open database file"),
-    (apsw.ReadOnlyError, sqlite3.OperationalError, "attempt to write a readonly database"),
-    (apsw.ConstraintError, sqlite3.IntegrityError, "constraint failed"),
-    (apsw.NotADBError, sqlite3.DatabaseError, "file is not a database"),
-    (apsw.CorruptError, sqlite3.DatabaseError, "database disk image is malformed"),
-]
 
 
 class Machine:
@@ -88,7 +75,7 @@ def _quick() -> str | None:
     return "/dev/shm" if Path("/dev/shm").is_dir() else None
 
 
-def _now() -> Machine:
+def current() -> Machine:
     assert _machine is not None, "SQLite's simulated disk is used outside of a simulation"
     return _machine
 
@@ -105,19 +92,19 @@ class SimulatedVfs(_Vfs):  # type: ignore[misc]
 
     def xOpen(self, name: Any, flags: list[int]) -> Any:  # noqa: N802
         path = name.filename() if isinstance(name, apsw.URIFilename) else name
-        here = _now()
+        here = current()
         _alive(here.process)
-        new = path not in here.disk.names
-        if new and not flags[0] & apsw.SQLITE_OPEN_CREATE:
+        if path not in here.disk.names and not flags[0] & apsw.SQLITE_OPEN_CREATE:
             raise apsw.CantOpenError(path)
         file = here.disk.names.setdefault(path, File())
         flags[1] = flags[0]
         if flags[0] & apsw.SQLITE_OPEN_MAIN_DB:
             return MainFile(here, path, file, flags)
-        return PlainFile(here, file, syncs_names=new and bool(flags[0] & _LOGS))
+        created = bool(flags[0] & apsw.SQLITE_OPEN_CREATE and flags[0] & _LOGS)
+        return PlainFile(here, file, syncs_names=created)
 
     def xDelete(self, name: str, sync: bool) -> None:  # noqa: N802
-        here = _now()
+        here = current()
         _alive(here.process)
         if here.disk.names.pop(name, None) is None:
             raise _extended(apsw.IOError(name), apsw.SQLITE_IOERR_DELETE_NOENT)
@@ -125,7 +112,7 @@ class SimulatedVfs(_Vfs):  # type: ignore[misc]
             here.disk.sync_names()
 
     def xAccess(self, name: str, flags: int) -> bool:  # noqa: N802
-        return name in _now().disk.names
+        return name in current().disk.names
 
     def xFullPathname(self, name: str) -> str:  # noqa: N802
         return name
@@ -135,7 +122,7 @@ class SimulatedVfs(_Vfs):  # type: ignore[misc]
 
 
 class PlainFile:
-    """A log or a journal. The directory is synced with the first sync of one that is new, as SQLite does on unix."""
+    """A log or a journal. The directory is synced with its first sync by whoever may create it, as on unix."""
 
     def __init__(self, here: Machine, file: File, *, syncs_names: bool) -> None:
         self._disk, self._process, self._file = here.disk, here.process, file
@@ -205,93 +192,6 @@ class MainFile(_VfsFile):  # type: ignore[misc]
 
     def excepthook(self, *_: object) -> None:
         """What SQLite swallows is no news."""
-
-
-class Cursor:
-    """Rows of a statement, all fetched."""
-
-    def __init__(self, rows: list[Any], rowcount: int) -> None:
-        self._rows, self.rowcount = rows, rowcount
-
-    def fetchone(self) -> Any:
-        return self._rows.pop(0) if self._rows else None
-
-    def fetchall(self) -> list[Any]:
-        rows, self._rows = self._rows, []
-        return rows
-
-    def __iter__(self) -> Iterator[Any]:
-        return iter(self.fetchall())
-
-
-class Connection:
-    """The part of `sqlite3.Connection` that the ledger uses."""
-
-    def __init__(self, uri: str) -> None:
-        self._here = _now()
-        parts = urlsplit(uri)
-        read_only = parse_qs(parts.query).get("mode") == ["ro"]
-        flags = (
-            apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
-        )
-        with self._explained():
-            self._apsw = apsw.Connection(unquote(parts.path), flags=flags, vfs=NAME)
-        self._here.connections.append(self._apsw)
-
-    def execute(self, sql: str, values: Sequence[Any] = ()) -> Cursor:
-        self._point()
-        with self._explained():
-            rows = self._apsw.execute(self._adapted(sql), tuple(values)).fetchall()
-            return Cursor(rows, self._apsw.changes())
-
-    def executemany(self, sql: str, rows: Sequence[Sequence[Any]]) -> Cursor:
-        self._point()
-        with self._explained():
-            self._apsw.executemany(sql, [tuple(row) for row in rows])
-            return Cursor([], self._apsw.changes())
-
-    @property
-    def in_transaction(self) -> bool:
-        return bool(self._apsw.in_transaction)
-
-    def close(self) -> None:
-        with self._explained():
-            self._apsw.close()
-        if self._apsw in self._here.connections:
-            self._here.connections.remove(self._apsw)
-
-    def _adapted(self, sql: str) -> str:
-        """Short histories need a short log, so that it is moved into the file too; planted faults sync less."""
-        if sql.startswith("PRAGMA wal_autocheckpoint"):
-            return f"PRAGMA wal_autocheckpoint = {self._here.checkpoint}"
-        if sql.startswith("PRAGMA busy_timeout"):
-            return "PRAGMA busy_timeout = 0"  # nobody sleeps here
-        if sql.startswith("PRAGMA synchronous") and self._here.synchronous is not None:
-            return f"PRAGMA synchronous = {self._here.synchronous}"
-        return sql
-
-    def _point(self) -> None:
-        if self._here.threads is not None:
-            self._here.threads.point()
-
-    @contextmanager
-    def _explained(self) -> Iterator[None]:
-        try:
-            yield
-        except apsw.Error as error:
-            if not self._here.process.alive:
-                raise Killed from None
-            for kind, as_kind, message in _MESSAGES:
-                if isinstance(error, kind):
-                    raise as_kind(message) from error
-            raise sqlite3.DatabaseError(str(error)) from error
-        if not self._here.process.alive:
-            raise Killed
-
-
-def connect(place: str, **_: Any) -> Connection:
-    """In the place of `sqlite3.connect`."""
-    return Connection(place)
 
 
 def _alive(process: Process) -> None:
