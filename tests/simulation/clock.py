@@ -14,8 +14,8 @@ JUMPS = (-86_400.0, -3_600.0, -400.0, -90.0, -1.0, 1.0, 90.0, 400.0, 3_600.0, 86
 
 
 class Clocks:
-    """Both clocks. `elapsed` is the truth, which only the audit may look at; `followed` is by how much the wall clock
-    went ahead in jumps so small that agents follow them."""
+    """Both clocks. `elapsed` is the truth, which only the audit may look at; `followed` is by how much
+    agents may have followed the wall clock ahead: small jumps, and what two large ones have left together."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
@@ -33,7 +33,7 @@ class Clocks:
         by = self._rng.choice(JUMPS)
         self._set += by
         self.jumps += 1
-        self.followed += max(0.0, by) if abs(by) <= HELD else 0.0
+        self.followed += max(0.0, by) if abs(by) <= HELD else HELD
         return by
 
     def wall(self) -> float:
