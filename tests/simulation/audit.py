@@ -180,7 +180,13 @@ class Book:
 
     def expired(self, slack: float) -> Iterator[str]:
         """No reward is refused before its time is over, whatever the wall clock says."""
-        begun = {answer["id"]: call.begun for call in self._calls for _, answer in _choices(call) if answer}
+        first: dict[int, float] = {}
+        begun: dict[str, float] = {}
+        for call in self._calls:
+            for body, answer in _choices(call):
+                moment = first.setdefault(body["context"]["visit"], call.begun)
+                if answer is not None:
+                    begun[answer["id"]] = moment
         for call in self._calls:
             for body, answer in _rewards(call):
                 if answer is not None and answer["status"] == 410:
