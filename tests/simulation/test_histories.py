@@ -9,7 +9,7 @@ import pytest
 from tests.simulation.history import play
 from tests.simulation.plan import FAULTS, LEDGERS, plan
 
-HISTORIES, AT_ONCE = 240, 24
+HISTORIES, AT_ONCE = 312, 24
 """How many there are, and how many of them are one test."""
 
 REPLAY = "python -m benchmarks.simulation --replay"
