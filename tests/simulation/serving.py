@@ -1,0 +1,32 @@
+"""The application of whatever service lives: it takes long to make, keeps nothing, and outlives them all."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tidepull.online.service.app import Door, make_app
+from tidepull.online.service.metrics import Metrics
+from tidepull.online.service.service import Service
+
+
+class Current:
+    """The service of the process that lives; the application, which takes long to make, outlives it."""
+
+    service: Service
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(Current.service, name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(Current.service, name, value)
+
+
+METRICS = Metrics()
+_APP: list[Door] = []
+
+
+def app() -> Door:
+    """The application; it asks whatever service lives."""
+    if not _APP:
+        _APP.append(make_app(Current()))  # type: ignore[arg-type]
+    return _APP[0]
