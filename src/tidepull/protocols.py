@@ -127,6 +127,14 @@ class Policy(Learner, Protocol):
 
 
 @runtime_checkable
+class HasRewardCheck(Protocol):
+    """A policy that does not learn from every reward, and says so before it is asked to."""
+
+    def require_reward(self, reward: float) -> None:
+        """A `RewardError` where it does not learn from such a reward."""
+
+
+@runtime_checkable
 class HasUpkeep(Protocol):
     """A policy whose heavy work (training, births, new context maps) is paid in instalments.
 

@@ -14,12 +14,12 @@ from typing import Any
 
 from tests.simulation.callers import UNKNOWN, Call, worth
 from tests.simulation.plan import Plan
-from tidepull import snapshots
+from tidepull import state as snapshots
+from tidepull.agent.agent import Agent
+from tidepull.agent.decisions import OURS
+from tidepull.agent.ledger import MemoryLedger
+from tidepull.agent.records import Choice, Kind, Record, unpack_reward
 from tidepull.errors import TidepullError
-from tidepull.online.agent import Agent
-from tidepull.online.decisions import OURS
-from tidepull.online.ledger import MemoryLedger
-from tidepull.online.records import Choice, Kind, Record, unpack_reward
 
 EXPECTED = {
     "choose": (200, 503), "batch": (200, 503), "reward": (200, 404, 410, 503), "rewards": (200, 503),

@@ -6,7 +6,7 @@ import random
 import time
 from typing import Any
 
-from tidepull.online.clock import HELD
+from tidepull.agent.clock import HELD
 
 START = 1_782_907_200.0  # 1 July 2026
 JUMPS = (-86_400.0, -3_600.0, -400.0, -90.0, -1.0, 1.0, 90.0, 400.0, 3_600.0, 86_400.0, 31_536_000.0)

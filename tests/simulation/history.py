@@ -25,13 +25,13 @@ from tests.simulation.process import Killed, Process
 from tests.simulation.serving import METRICS, Current, app
 from tests.simulation.stores import SimulatedDirectory, SimulatedShelf
 from tests.simulation.threads import DeadlockError, Threading, Threads
+from tidepull.agent.clock import PROVED
 from tidepull.errors import TidepullError
-from tidepull.online.clock import PROVED
-from tidepull.online.service.auth import Tokens
-from tidepull.online.service.journal import Journal
-from tidepull.online.service.limits import Limits
-from tidepull.online.service.service import Service
-from tidepull.online.service.stores import Store
+from tidepull.service.auth import Tokens
+from tidepull.service.journal import Journal
+from tidepull.service.limits import Limits
+from tidepull.service.service import Service
+from tidepull.service.stores import Store
 
 HUNG = 120.0
 """Simulated seconds without an answer, after which a call counts as one that never gets one."""

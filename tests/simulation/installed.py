@@ -15,11 +15,12 @@ from unittest.mock import patch
 
 from tests.simulation.connections import connect
 from tests.simulation.paths import SimulatedHold, SimulatedPath, SimulatedWatch
-from tidepull.online.places import ledger_at as real_ledger_at
-from tidepull.online.sqlite import SqliteLedger
+from tidepull.agent.places import ledger_at as real_ledger_at
+from tidepull.agent.sqlite import SqliteLedger
 
-agents: Any = import_module("tidepull.online.agent")
-sqlite: Any = import_module("tidepull.online.sqlite")
+PACKAGES = ("tidepull.agent", "tidepull.service")
+agents: Any = import_module("tidepull.agent.agent")
+sqlite: Any = import_module("tidepull.agent.sqlite")
 
 
 class Sqlite3:
@@ -41,11 +42,11 @@ def ledger_at(path: Any, *, read_only: bool = False) -> Any:
 
 
 class Installed:
-    """Simulated modules in the place of `time` and `threading`, in all of `tidepull.online`."""
+    """Simulated modules in the place of `time` and `threading`, in all of the agent and the service."""
 
     def __init__(self) -> None:
         self.watch = SimulatedWatch()
-        modules = [module for name, module in sys.modules.items() if name.startswith("tidepull.online")]
+        modules = [module for name, module in sys.modules.items() if name.startswith(PACKAGES)]
         self._time = [module for module in modules if getattr(module, "time", None) is time]
         self._threading = [module for module in modules if getattr(module, "threading", None) is threading]
 

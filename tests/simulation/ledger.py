@@ -12,10 +12,10 @@ from typing import Any
 
 from tests.simulation.process import Process
 from tests.simulation.threads import Threads
+from tidepull.agent.ledger import MemoryLedger
+from tidepull.agent.records import Kind, Record
+from tidepull.agent.waiting import Waiting
 from tidepull.errors import LedgerError
-from tidepull.online.ledger import MemoryLedger
-from tidepull.online.records import Kind, Record
-from tidepull.online.waiting import Waiting
 
 
 class Shelf(MemoryLedger):

@@ -10,8 +10,8 @@ from unittest.mock import patch
 
 from tests.simulation.plan import Plan
 from tests.simulation.vfs import Machine
-from tidepull.online.decisions import Decisions
-from tidepull.online.waiting import Waiting
+from tidepull.agent.decisions import Decisions
+from tidepull.agent.waiting import Waiting
 
 
 @dataclass(frozen=True, slots=True)

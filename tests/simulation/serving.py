@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidepull.online.service.app import Door, make_app
-from tidepull.online.service.metrics import Metrics
-from tidepull.online.service.service import Service
+from tidepull.service.app import Door, make_app
+from tidepull.service.metrics import Metrics
+from tidepull.service.service import Service
 
 
 class Current:

@@ -10,8 +10,8 @@ from tests.simulation.paths import ROOT, SimulatedPath
 from tests.simulation.plan import Plan
 from tests.simulation.process import Process
 from tests.simulation.threads import Threads
-from tidepull.online.agent import Agent
-from tidepull.online.service.stores import Directory
+from tidepull.agent.agent import Agent
+from tidepull.service.stores import Directory
 
 
 class SimulatedDirectory(Directory):

@@ -7,6 +7,7 @@ to be read from the ledger again.
 from __future__ import annotations
 
 import json
+import logging
 import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
@@ -63,6 +64,10 @@ class Request:
 SETTLED_AT_ONCE = 2
 """Overdue decisions that a call settles at most. A call makes at most one, so that a backlog always ebbs away."""
 
+LOOKED_AT = 8
+"""Decisions that were paid in time and are passed over, for each one that may be settled."""
+
+_LOG = logging.getLogger("tidepull")
 _AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
 
 
@@ -89,9 +94,8 @@ class Desk:
         self.decisions = Decisions(self.ledger, self._salt)
         self._overdue: deque[Record] = deque()  # the next decisions to settle, oldest first
         self._next_due = -math.inf
-        self._settling: float | None = (
-            None  # by which moment more decisions are overdue than a call has settled
-        )
+        self._settling: float | None = None  # by this moment more is overdue than calls have settled
+        self._arms_changed = max((record.seq for record in self.ledger.of_kind(Kind.ARMS)), default=0)
         notes = ((record.seq, Jump.unpack(record.body)) for record in self.ledger.of_kind(Kind.NOTE))
         self._jumps = [(seq, jump.seconds) for seq, jump in notes if jump.state == "believed"]
         saved = self.ledger.snapshots()
@@ -106,7 +110,11 @@ class Desk:
     def sit_down(self) -> None:
         """Before anything else: be sure of the state."""
         if self.unsure:
-            self.ledger.recover()
+            self._broken = True  # until the state has been read
+            if self.ledger.failed:
+                self.ledger.recover()
+            else:
+                self.flush()  # steps before the one that broke count, and must not be written after the state is read
             self.recall()
 
     def erased(self) -> list[tuple[int, int]]:
@@ -242,7 +250,7 @@ class Desk:
     def _same_arms(self, arms: Any, known: Known) -> bool:
         then = known.choice.available
         if arms is None:
-            changed = any(record.seq > known.record.seq for record in self.ledger.of_kind(Kind.ARMS))
+            changed = self._arms_changed > known.record.seq
             return changed or bool((self.mind.arms.available()[: len(then)] == then).all())
         places = {self.mind.arms.place(label) for label in arms}
         return places == {place for place in range(len(then)) if then[place]}
@@ -263,6 +271,9 @@ class Desk:
         if earlier is not None:
             return earlier, False
         self._require_in_time(id, known, when.at)
+        if self.settings.learns_when_due:
+            worth = self._worth([*(unpack_reward(record.body) for record in known.paid), value])
+            self.mind.learning.require_reward(worth)
         return self.pay(known, value, when, key), True
 
     def pay(self, known: Known, value: float, when: When, key: str | None = None) -> Record:
@@ -276,6 +287,12 @@ class Desk:
             if self.settings.again == "refuse":
                 self.decisions.done(known)
             return record
+
+    def _worth(self, rewards: list[float], deferred: bool = False) -> float | None:
+        """What a decision was worth when its time is over, given the rewards that came."""
+        if not rewards:
+            return None if deferred else self.settings.default_reward
+        return sum(rewards) if self.settings.again == "add" else rewards[-1]
 
     def _held(self, id: str, known: Known, value: float, moment: float) -> tuple[Record, bool]:
         """A reward waits until its decision is activated; where one may not change, the first one counts."""
@@ -333,12 +350,14 @@ class Desk:
         if self.settings.reward_within is None or not self.settings.counts_missing or now < self._next_due:
             return
         self._settling = None
-        for _ in range(most):
+        settled = looked = 0
+        while settled < most and looked < LOOKED_AT * most:
             record = self._oldest_waiting()
             self._next_due = math.inf if record is None else self._due(record)
             if record is None or self._next_due >= now:
                 return
-            self._settle(self.decisions.loaded(self._overdue.popleft()), now)
+            settled += self._settle(self.decisions.loaded(self._overdue.popleft()), now)
+            looked += 1
         self._settling = now
 
     def _oldest_waiting(self) -> Record | None:
@@ -359,19 +378,23 @@ class Desk:
             with self._step():
                 self._settle_overdue(self._settling, most)
 
-    def _settle(self, known: Known, now: float) -> None:
+    def _settle(self, known: Known, now: float) -> bool:
+        """Whether there was something to settle: a decision that was paid in time needs nothing."""
         seq = known.record.seq
-        if not known.over and (self.settings.learns_when_due or not known.paid):
-            rewards = [unpack_reward(record.body) for record in known.paid]
-            final = None if known.deferred else self.settings.default_reward
-            if rewards:
-                final = sum(rewards) if self.settings.again == "add" else rewards[-1]
+        waits = not known.over and (self.settings.learns_when_due or not known.paid)
+        if waits:
+            final = self._worth([unpack_reward(record.body) for record in known.paid], known.deferred)
             if final is not None:
-                self.mind.learn(seq, known.choice, known.record.at, final)
+                try:
+                    self.mind.learn(seq, known.choice, known.record.at, final)
+                except InputError as error:  # others must not wait for ever behind it
+                    _LOG.warning("the reward of decision %d is not learnt: %s", seq, error)
+                    final = None
             self._append_about(known, Kind.DUE, now, b"" if final is None else pack_reward(final))
             known.over = True
         self.decisions.done(known)
         self.mind.due = seq
+        return waits
 
     # ---- arms, holding still, going back
 
@@ -381,7 +404,9 @@ class Desk:
         self.flush()
         with self._step():
             self.mind.change_arms(change, self.ledger, self.ledger.last, self.mind.slices)
-            return self._append(Kind.ARMS, self._stamp(at), body=json.dumps(change).encode())
+            record = self._append(Kind.ARMS, self._stamp(at), body=json.dumps(change).encode())
+            self._arms_changed = record.seq
+            return record
 
     def hold(self, kind: Kind) -> Record:
         """Freeze or unfreeze."""
@@ -422,8 +447,9 @@ class Desk:
     def take(self) -> tuple[Record, Callable[[], bytes]]:
         """The record of having taken a snapshot, and the call that makes bytes of it: others may decide meanwhile."""
         with self._step():
+            moment = self._stamp(None)  # a note of the clock belongs to the state that is taken
             taken = self.mind.take()
-            record = self._append(Kind.SNAPSHOT, self._stamp(None))
+            record = self._append(Kind.SNAPSHOT, moment)
             self.saved = record.seq
             return record, lambda: self._written(taken)
 

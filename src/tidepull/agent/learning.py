@@ -22,7 +22,7 @@ from tidepull.agent.settings import Settings
 from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
 from tidepull.policies.guard import Guarded
-from tidepull.protocols import Pick
+from tidepull.protocols import HasRewardCheck, Pick
 from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, Snapshot
 
 
@@ -113,6 +113,11 @@ class Learning:
         context = self._context(choice.x, at, self._mask(choice))
         self.policy.learn(Event(context, choice.arm, reward, number))
         self._unsure = True
+
+    def require_reward(self, reward: float | None) -> None:
+        """A `RewardError` where the policy does not take such a reward, as far as it says so before it learns."""
+        if reward is not None and self.policy is not None and isinstance(self.policy.inner, HasRewardCheck):
+            self.policy.inner.require_reward(reward)
 
     def _mask(self, choice: Choice) -> BoolArray:
         if len(choice.available) == self._arms.room:

@@ -104,7 +104,7 @@ class Mind:
 
     def learn(self, seq: int, choice: Choice, decided_at: float, reward: float) -> bool:
         """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was taken back."""
-        learns = not self.frozen and not any(after < seq <= upto for after, upto in self.erased)
+        learns = not self.frozen and not self._is_erased(seq)
         if learns:
             self.learning.learn(choice, decided_at, reward)
         self.rewards += 1
@@ -136,7 +136,7 @@ class Mind:
             return grown
         frozen, first = False, True
         for record in ledger.tail(0, upto):
-            if any(after < record.seq <= end for after, end in self.erased):
+            if self._is_erased(record.seq):
                 continue
             if record.slices:
                 grown.catch_up()
@@ -155,9 +155,13 @@ class Mind:
                 frozen = record.kind is Kind.FREEZE
             elif record.kind in (Kind.REWARD, Kind.DUE) and not frozen and self._teaches(record):
                 decision = ledger.decision(record.ref or 0)
-                if decision is not None:
+                if decision is not None and not self._is_erased(decision.seq):
                     grown.learn(Choice.unpack(decision.body), decision.at, unpack_reward(record.body))
         return grown
+
+    def _is_erased(self, seq: int) -> bool:
+        """Whether a rollback took a record back."""
+        return any(after < seq <= upto for after, upto in self.erased)
 
     def _teaches(self, record: Record) -> bool:
         """Whether the policy learns from such a record."""
@@ -167,7 +171,7 @@ class Mind:
 
     def apply(self, record: Record, ledger: Ledger) -> None:
         """Make the step that a record is of, and compare with what it says."""
-        if any(after < record.seq <= upto for after, upto in self.erased):
+        if self._is_erased(record.seq):
             self._apply_erased(record, ledger)
             return
         for _ in range(record.slices):

@@ -13,7 +13,7 @@ from typing import Any
 from tidepull.agent.database import Connection
 from tidepull.agent.leases import LENGTH, Leases
 from tidepull.agent.ledger import PAGES, thinned
-from tidepull.agent.records import Kind, Record
+from tidepull.agent.records import Kind, Record, record_of
 from tidepull.agent.waiting import Waiting
 from tidepull.errors import HeldError, LedgerError, ParameterError, UnreachableError, WrongStoreError
 
@@ -323,7 +323,5 @@ def _row(record: Record) -> tuple[Any, ...]:
 
 
 def _record(row: tuple[Any, ...]) -> Record:
-    kind, at, slices, ref, body, context, subject, name, seq = row
-    return Record(
-        Kind(kind), at, slices, ref, body, context, subject, None if name is None else name.decode(), seq
-    )
+    *first, name, seq = row
+    return record_of((*first, None if name is None else name.decode(), seq))

@@ -6,9 +6,10 @@ A record says what happened, when, and how many slices of upkeep had been done s
 from __future__ import annotations
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -57,6 +58,16 @@ class Record(NamedTuple):
     subject: bytes | None = None
     name: str | None = None
     seq: int = 0
+
+
+def record_of(row: Sequence[Any]) -> Record:
+    """A record from a row of a store, in the order of its fields."""
+    try:
+        return Record(Kind(row[0]), *row[1:])
+    except (ValueError, TypeError):
+        raise LedgerError(
+            f"a record in the ledger is damaged: it is of kind {row[0]!r}; restore a copy"
+        ) from None
 
 
 _HEAD = struct.Struct("<HBdqHH")

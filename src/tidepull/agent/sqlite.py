@@ -20,7 +20,7 @@ from tidepull._internal.files import temporary_name
 from tidepull.agent import release
 from tidepull.agent.holding import Hold
 from tidepull.agent.ledger import PAGES, thinned
-from tidepull.agent.records import Kind, Record
+from tidepull.agent.records import Kind, Record, record_of
 from tidepull.agent.waiting import Waiting
 from tidepull.agent.watching import WATCH, identity
 from tidepull.errors import LedgerError, WrongStoreError
@@ -130,7 +130,7 @@ class SqliteLedger:
     def about(self, seq: int) -> list[Record]:
         """What is known of a decision on disk."""
         rows = self._all("SELECT {} FROM records WHERE ref = ? ORDER BY seq", seq)
-        return [_record(row) for row in rows]
+        return [record_of(row) for row in rows]
 
     def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
         """Records in order, as far as they are on disk."""
@@ -139,7 +139,7 @@ class SqliteLedger:
             rows = self._all(
                 "SELECT {} FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", after, upto, page
             )
-            yield from map(_record, rows)
+            yield from map(record_of, rows)
             if len(rows) < page:
                 return
             after = rows[-1][-1]
@@ -147,7 +147,7 @@ class SqliteLedger:
     def of_kind(self, kind: Kind) -> list[Record]:
         """All records of one of the rare kinds."""
         rows = self._all("SELECT {} FROM records WHERE kind = ? AND kind > 3 ORDER BY seq", int(kind))
-        return [_record(row) for row in rows]
+        return [record_of(row) for row in rows]
 
     def recover(self) -> None:
         """Take records again, after those that are in the file, which is opened anew if the disk has failed.
@@ -389,7 +389,7 @@ class SqliteLedger:
 
     def _record(self, query: str, value: Any) -> Record | None:
         rows = self._all(query, value)
-        return _record(rows[0]) if rows else None
+        return record_of(rows[0]) if rows else None
 
     @contextmanager
     def _explained(self, verb: str) -> Iterator[None]:
@@ -428,10 +428,6 @@ def _row(record: Record) -> tuple[Any, ...]:
         int(record.kind), record.at, record.slices, record.ref, record.body, record.context, record.subject,
         record.name, record.seq,
     )  # fmt: skip
-
-
-def _record(row: Any) -> Record:
-    return Record(Kind(row[0]), *row[1:])
 
 
 def _fix(error: Exception) -> str:

@@ -52,11 +52,15 @@ class BernoulliThompson:
 
     def learn(self, event: Event) -> None:
         """Count a success or a failure."""
-        if event.reward not in (0.0, 1.0):
-            raise RewardError(
-                f"reward must be 0 or 1 for bernoulli-ts, got {event.reward:g}; use ucb or lin-ts instead"
-            )
+        self.require_reward(event.reward)
         self._beliefs.update(event.arm, event.reward == 1.0)
+
+    def require_reward(self, reward: float) -> None:
+        """Only successes and failures can be counted."""
+        if reward not in (0.0, 1.0):
+            raise RewardError(
+                f"reward must be 0 or 1 for bernoulli-ts, got {reward:g}; use ucb or lin-ts instead"
+            )
 
     def snapshot(self) -> Snapshot:
         """The counts and the generator's position."""
