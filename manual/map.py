@@ -11,17 +11,17 @@ ROOT = Path(__file__).parents[1]
 FIGURE = ROOT / "docs" / "figures" / "map.svg"
 WIDTH, ROW, BOX = 880, 58, 36
 SAYS = {
-    "cli": "commands", "paper": "its claims and tables", "report": "pages, pictures", "analysis": "numbers only",
-    "bench": "loop, suites, store, runs", "online": "agent, ledger, service", "theory": "the bound",
-    "logs": "read, diagnose, backtest", "neighbours": "other libraries", "warming": "compiles ahead",
+    "cli": "commands", "paper": "claims, tables, the bound", "reporting": "numbers, pages, pictures",
+    "experiments": "loop, suites, store, runs", "agent": "decides and remembers", "service": "agents over HTTP",
+    "logs": "read, diagnose, backtest", "integrations": "other libraries", "_internal": "threads, files, extras",
     "building": "ids become objects", "policies": "learners", "problems": "worlds", "hypotheses": "what tide believes",
     "posteriors": "exact beliefs", "encoders": "networks", "registry": "ids", "protocols": "the seams",
     "types": "nouns", "errors": "sentences",
 }  # fmt: skip
 WALKS = {
-    "#1f6fb2": {"cli": "1", "bench": "2 6", "building": "3", "problems": "4", "policies": "5",
-                "analysis": "7", "report": "8"},
-    "#b3541e": {"online": "a b d", "policies": "c", "hypotheses": "c", "posteriors": "c"},
+    "#1f6fb2": {"cli": "1", "experiments": "2 6", "building": "3", "problems": "4", "policies": "5",
+                "reporting": "7 8"},
+    "#b3541e": {"agent": "a b d", "policies": "c", "hypotheses": "c", "posteriors": "c"},
 }  # fmt: skip
 """A trial's steps in blue, a decision's in orange, as docs/architecture.md tells them."""
 
@@ -32,7 +32,8 @@ def layers() -> list[list[str]]:
     contract = next(
         c for c in project["tool"]["importlinter"]["contracts"] if c["name"] == "Rooms point one way"
     )
-    return [re.findall(r"tidepull\.(\w+)", layer) for layer in contract["layers"]]
+    rows = [re.findall(r"tidepull\.(\w+)", layer) for layer in contract["layers"]]
+    return [list(dict.fromkeys(row)) for row in rows if row != ["_internal"]]
 
 
 def drawn(rows: list[list[str]]) -> str:

@@ -13,10 +13,10 @@ from tests.touched import touched
 def tree(tmp_path: Path) -> Path:
     for name, text in {
         "tests/test_top.py": "import tidepull._internal.files\n",
-        "tests/bench/test_trial.py": "",
-        "tests/bench/test_store.py": "from tidepull.experiments import trial\n",
-        "tests/bench/test_other.py": "from tidepull.experiments.trial import run_trial\n",
-        "tests/bench/test_else.py": "from tidepull import seeds\n",
+        "tests/experiments/test_trial.py": "",
+        "tests/experiments/test_store.py": "from tidepull.experiments import trial\n",
+        "tests/experiments/test_other.py": "from tidepull.experiments.trial import run_trial\n",
+        "tests/experiments/test_else.py": "from tidepull import random\n",
     }.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
@@ -24,9 +24,9 @@ def tree(tmp_path: Path) -> Path:
 
 
 def test_touched_finds_mirrors_importers_and_the_tests_themselves(tree: Path) -> None:
-    found = touched([Path("src/tidepull/experiments/trial.py"), Path("tests/bench/test_else.py")], tree)
+    found = touched([Path("src/tidepull/experiments/trial.py"), Path("tests/experiments/test_else.py")], tree)
     names = ["test_else", "test_other", "test_store", "test_trial"]
-    assert found == [Path("tests/bench") / f"{name}.py" for name in names]
+    assert found == [Path("tests/experiments") / f"{name}.py" for name in names]
 
 
 def test_touched_is_empty_when_only_pages_change(tree: Path) -> None:

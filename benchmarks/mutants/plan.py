@@ -121,19 +121,19 @@ TARGETS = (
     ),
     Target(
         (
-            "bench/store/care.py",
-            "bench/store/export.py",
-            "bench/store/index.py",
-            "bench/store/manifest.py",
-            "bench/store/plan.py",
-            "bench/store/rows.py",
-            "bench/store/store.py",
-            "bench/store/trial_file.py",
+            "experiments/store/care.py",
+            "experiments/store/export.py",
+            "experiments/store/index.py",
+            "experiments/store/manifest.py",
+            "experiments/store/plan.py",
+            "experiments/store/rows.py",
+            "experiments/store/store.py",
+            "experiments/store/trial_file.py",
         ),
         ("tests/bench/store", "tests/properties/test_store.py"),
         ("two_processes", "4096_rounds"),
     ),
-    Target(("analysis/normalise.py",), ("tests/analysis/test_normalise.py",)),
+    Target(("reporting/normalise.py",), ("tests/analysis/test_normalise.py",)),
     Target(
         ("policies/guard.py", "policies/checks.py", "policies/rounds.py", "policies/seal.py", "snapshots.py"),
         (
