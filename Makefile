@@ -6,7 +6,7 @@ export OPENBLAS_NUM_THREADS := 1
 export OMP_NUM_THREADS := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev demo serve-demo test check lint types mutants bench docs clean torch
+.PHONY: help setup setup-dev demo serve-demo test check coverage lint types mutants bench docs clean torch
 
 help: ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  \033[36mmake %-8s\033[0m %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -79,6 +79,9 @@ check: .venv/installed-dev lint types ## seconds: style, layers, types, and the 
 	@touched=$$($(BIN)/python -m tests.touched $(BASE)) && if [ -n "$$touched" ]; then \
 	  $(BIN)/python -m pytest -q -n 2 --dist worksteal $$touched; \
 	else echo "no test is touched"; fi
+
+coverage: .venv/installed-dev .venv/postgres ## which lines no quick test reaches, into out/coverage
+	@$(BIN)/python -m pytest -q -n 2 --dist worksteal --cov --cov-report=term --cov-report=html:out/coverage
 
 lint: .venv/installed-dev ## style and layers
 	@$(BIN)/ruff check . && $(BIN)/ruff format --check --quiet . && $(BIN)/lint-imports --no-logo
