@@ -61,8 +61,9 @@ class Request:
     caller: Caller = Caller.PROCESS
 
 
-SETTLED_AT_ONCE = 2
-"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog always ebbs away."""
+SETTLED_AT_ONCE = 1
+"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog does not grow; the rest is
+settled in the background."""
 
 LOOKED_AT = 8
 """Decisions that were paid in time and are passed over, for each one that may be settled."""
@@ -370,7 +371,7 @@ class Desk:
         """The oldest decision that is not settled."""
         if not self._overdue:
             decisions = (r for r in self.ledger.tail(self.mind.due) if r.kind is Kind.DECISION)
-            self._overdue.extend(islice(decisions, PAGES[1]))
+            self._overdue.extend(islice(decisions, PAGES[0]))
         return self._overdue[0] if self._overdue else None
 
     @property
