@@ -83,9 +83,7 @@ class Connection:
             self._here.connections.remove(self._apsw)
 
     def _adapted(self, sql: str) -> str:
-        """Short histories need a short log, so that it is moved into the file too; planted faults sync less."""
-        if sql.startswith("PRAGMA wal_autocheckpoint"):
-            return f"PRAGMA wal_autocheckpoint = {self._here.checkpoint}"
+        """Planted faults sync less."""
         if sql.startswith("PRAGMA busy_timeout"):
             return "PRAGMA busy_timeout = 0"  # nobody sleeps here
         if sql.startswith("PRAGMA synchronous") and self._here.synchronous is not None:

@@ -65,7 +65,7 @@ class History:
         self._waited = 0.0
         self._open: dict[int, Call] = {}
         self._lives = 0
-        machine.checkpoint = plan.checkpoint
+        parts.shorten_log(plan.checkpoint)
         self._boot(None)
 
     # ---- lives

@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.connections import connect
-from tests.simulation.paths import SimulatedHold, SimulatedPath, SimulatedWatch
+from tests.simulation.paths import SimulatedHold, SimulatedPath, SimulatedWatch, simulated_sync
 from tidepull.agent.places import ledger_at as real_ledger_at
 from tidepull.agent.sqlite import SqliteLedger
 
@@ -50,6 +50,10 @@ class Installed:
         self._time = [module for module in modules if getattr(module, "time", None) is time]
         self._threading = [module for module in modules if getattr(module, "threading", None) is threading]
 
+    def shorten_log(self, pages: int) -> None:
+        """Short histories need a short log, so that it is moved into the file too."""
+        sqlite.LOG_PAGES = pages
+
     def put(self, simulated_time: Any, simulated_threading: Any) -> None:
         """From now on they see these."""
         for module in self._time:
@@ -67,6 +71,8 @@ def installed(*, quiet: bool = True) -> Iterator[Installed]:
         patch.object(agents, "ledger_at", ledger_at),
         patch.object(sqlite, "sqlite3", Sqlite3()),
         patch.object(sqlite, "Path", SimulatedPath),
+        patch.object(sqlite, "sync", simulated_sync),
+        patch.object(sqlite, "LOG_PAGES", sqlite.LOG_PAGES),
         patch.object(sqlite, "Hold", SimulatedHold),
         patch.object(sqlite, "WATCH", parts.watch),
     ):

@@ -77,6 +77,14 @@ class SimulatedPath(type(Path())):  # type: ignore[misc]
             raise FileNotFoundError(str(self)) from None
 
 
+def simulated_sync(path: Any) -> None:
+    """A file, or the names in the one directory."""
+    if str(path) == ROOT:
+        _on().sync_names()
+    else:
+        _on().sync(SimulatedPath(path)._file())
+
+
 class SimulatedHold:
     """The right to write to an agent's file; it dies with the process."""
 

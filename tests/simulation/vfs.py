@@ -35,7 +35,6 @@ class Machine:
         self.process = Process(0, None)
         self.threads: Threads | None = None
         self.connections: list[apsw.Connection] = []
-        self.checkpoint = 4000
 
     def boot(self, process: Process, threads: Threads) -> None:
         """A new process; locks and shared memory of the last one are gone."""

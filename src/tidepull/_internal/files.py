@@ -28,6 +28,15 @@ _FIXES = {
 }
 
 
+def sync(path: Path) -> None:
+    """Return when a file, or the names in a directory, are on disk."""
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """All of the data or nothing under that name."""
     with replacing(path) as handle:

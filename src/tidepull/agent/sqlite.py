@@ -16,7 +16,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from tidepull._internal.files import temporary_name
+from tidepull._internal.files import sync, temporary_name
 from tidepull.agent import release
 from tidepull.agent.holding import Hold
 from tidepull.agent.ledger import PAGES, thinned
@@ -35,6 +35,14 @@ CACHE = 256
 """Kilobytes of pages that a connection keeps for itself."""
 
 _FILES = ("", "-wal", "-shm")
+
+LOG_PAGES = 4000
+"""Pages in the log (16 MB) after which it is moved into the file."""
+
+PAGES_OF_A_COMMIT = 4
+"""Pages that a commit of one record writes to the log, about."""
+
+_PAGE = 4096
 
 PATIENCE = 10_000
 """Milliseconds for which a connection waits for another program's lock."""
@@ -114,6 +122,20 @@ class SqliteLedger:
     def _write(self, waiting: list[Record]) -> None:
         with self._explained("write to"):
             self._insert(waiting)
+            size = sum(len(record.body) + len(record.context or b"") for record in waiting)
+            self._count_pages(PAGES_OF_A_COMMIT + size // _PAGE)
+
+    def _count_pages(self, pages: int) -> None:
+        """Move the log into the file when it has become long.
+
+        SQLite would do so by itself and say nothing of a sync that fails. A reader would keep it from moving all:
+        what it moves in part is not synced, and a failed sync later would lose it.
+        """
+        self._log_pages += pages
+        if self._log_pages >= LOG_PAGES:
+            with self._reading:
+                self._writer.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            self._log_pages = 0
 
     def _insert(self, waiting: list[Record]) -> None:
         with self._transaction():
@@ -160,7 +182,9 @@ class SqliteLedger:
                     raise LedgerError(
                         f"{self.path} is not the file that was opened: put it back, or close the agent"
                     )
-                self._close_connections()
+                self._close_connections(
+                    ("_writer", "_reader")
+                )  # a reader moves nothing: all of the log stays
                 self._open()
                 self._contexts_from, self._disk_failed = 0, False
         self._waiting.recover(self._stored())
@@ -180,6 +204,7 @@ class SqliteLedger:
             )
             old = thinned([row[0] for row in self._writer.execute("SELECT seq FROM snapshots")])
             self._writer.executemany("DELETE FROM snapshots WHERE seq = ?", [(number,) for number in old])
+            self._log_pages += len(packed) // _PAGE  # the next commit moves them
 
     def snapshots(self) -> list[int]:
         """Newest first."""
@@ -219,8 +244,9 @@ class SqliteLedger:
             if self._hold is not None:
                 self._hold.release()
 
-    def _close_connections(self) -> None:
-        for name in ("_reader", "_writer"):  # who closes last moves the log into the file
+    def _close_connections(self, names: tuple[str, str] = ("_reader", "_writer")) -> None:
+        """The last one moves the log into the file, if it may write."""
+        for name in names:
             if hasattr(self, name):
                 with suppress(sqlite3.Error):
                     getattr(self, name).close()
@@ -239,7 +265,7 @@ class SqliteLedger:
         if mode != "wal":
             raise LedgerError(f"{self.path} cannot be written ahead here: choose a local disk")
         self._writer.execute("PRAGMA synchronous = FULL")
-        self._writer.execute("PRAGMA wal_autocheckpoint = 4000")
+        self._writer.execute("PRAGMA wal_autocheckpoint = 0")
         self._check(self._writer)
         self._empty_log()
         self._migrate()
@@ -285,14 +311,18 @@ class SqliteLedger:
     def _empty_log(self) -> None:
         """Move all that is committed into the file and sync it.
 
-        A process whose sync failed may have left frames that are in the system's cache and not on the disk. Whatever
-        is written after them would be lost with them in a power cut.
+        A process whose sync failed may have left frames in the log, or pages in the file, that are in the system's
+        cache and not on the disk. Here they are written again, from the log, which is then empty.
         """
         self._writer.execute(
             "PRAGMA busy_timeout = 1000"
         )  # a program that reads the file keeps it from being emptied
         self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.execute(f"PRAGMA busy_timeout = {PATIENCE}")
+        self._log_pages = 0
+        # An older log whose deletion or end is not on disk would be written over newer pages after a power cut.
+        sync(Path(f"{self.path}-wal"))
+        sync(self.path.parent)
 
     def _create(self) -> None:
         """All tables or no file: who is killed in between leaves nothing that could be taken for an agent."""
@@ -306,6 +336,7 @@ class SqliteLedger:
         finally:
             connection.close()
         temporary.replace(self.path)
+        sync(self.path.parent)
 
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the log."""
