@@ -73,6 +73,7 @@ class SqliteLedger:
         self._hold: Hold | None = None
         self._reading = threading.Lock()
         self._closed = False
+        self._log_pages = 0
         if read_only and not path.is_file():
             raise WrongStoreError(f"there is no agent at {path}")
         if not read_only:
