@@ -91,6 +91,12 @@ class Disk:
             _write(file.durable, place, data)
         file.dirty.clear()
 
+    def drop_cache(self, file: File) -> None:
+        """What is clean is read from the disk from now on."""
+        file.seen = bytearray(file.durable)
+        for place, data in file.dirty:
+            _write(file.seen, place, data)
+
     # ---- names
 
     def rename(self, old: str, new: str) -> None:

@@ -14,7 +14,13 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.connections import connect
-from tests.simulation.paths import SimulatedHold, SimulatedPath, SimulatedWatch, simulated_sync
+from tests.simulation.paths import (
+    SimulatedHold,
+    SimulatedPath,
+    SimulatedWatch,
+    simulated_drop_cache,
+    simulated_sync,
+)
 from tidepull.agent.places import ledger_at as real_ledger_at
 from tidepull.agent.sqlite import SqliteLedger
 
@@ -72,6 +78,7 @@ def installed(*, quiet: bool = True) -> Iterator[Installed]:
         patch.object(sqlite, "sqlite3", Sqlite3()),
         patch.object(sqlite, "Path", SimulatedPath),
         patch.object(sqlite, "sync", simulated_sync),
+        patch.object(sqlite, "drop_cache", simulated_drop_cache),
         patch.object(sqlite, "LOG_PAGES", sqlite.LOG_PAGES),
         patch.object(sqlite, "Hold", SimulatedHold),
         patch.object(sqlite, "WATCH", parts.watch),

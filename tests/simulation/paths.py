@@ -85,6 +85,12 @@ def simulated_sync(path: Any) -> None:
         _on().sync(SimulatedPath(path)._file())
 
 
+def simulated_drop_cache(path: Any) -> None:
+    """What is clean is read from the disk from now on."""
+    if str(path) in _on().names:
+        _on().drop_cache(SimulatedPath(path)._file())
+
+
 class SimulatedHold:
     """The right to write to an agent's file; it dies with the process."""
 

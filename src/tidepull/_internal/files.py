@@ -37,6 +37,20 @@ def sync(path: Path) -> None:
         os.close(handle)
 
 
+def drop_cache(path: Path) -> None:
+    """Let the next reading of a file come from the disk, where the system can do so; no file is as good.
+
+    After a failed sync the system may keep pages that are not on disk, and may drop them at any later moment.
+    """
+    with suppress(FileNotFoundError):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            if hasattr(os, "posix_fadvise"):
+                os.posix_fadvise(handle, 0, 0, os.POSIX_FADV_DONTNEED)
+        finally:
+            os.close(handle)
+
+
 def write_whole(path: Path, data: bytes) -> None:
     """All of the data or nothing under that name."""
     with replacing(path) as handle:

@@ -16,7 +16,7 @@ from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
-from tidepull._internal.files import sync, temporary_name
+from tidepull._internal.files import drop_cache, sync, temporary_name
 from tidepull.agent import release
 from tidepull.agent.holding import Hold
 from tidepull.agent.ledger import PAGES, thinned
@@ -261,6 +261,7 @@ class SqliteLedger:
         if not self.path.exists():
             self._create()
         _require_whole(self.path)
+        drop_cache(Path(f"{self.path}-wal"))  # only what is on disk is moved into the file
         self._writer = _connect(self.path.absolute().as_uri())
         (mode,) = self._writer.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
@@ -268,10 +269,10 @@ class SqliteLedger:
         self._writer.execute("PRAGMA synchronous = FULL")
         self._writer.execute("PRAGMA wal_autocheckpoint = 0")
         self._check(self._writer)
-        self._empty_log()
-        self._migrate()
         self._reader = _connect(f"{self.path.absolute().as_uri()}?mode=ro")
         self._reader.execute("SELECT 1 FROM records LIMIT 1").fetchall()  # now the log is there
+        self._empty_log()
+        self._migrate()
         self._files = self._identities()
 
     def _identities(self) -> list[tuple[int, int] | None]:
