@@ -8,6 +8,7 @@ from datetime import timedelta
 from hashlib import blake2b
 from typing import Any
 
+from tidepull import __version__
 from tidepull.errors import ParameterError, WrongStoreError
 from tidepull.online.arms import arms_of
 from tidepull.online.clock import Clock
@@ -25,9 +26,12 @@ def settings_in(ledger: Ledger, given: Mapping[str, Any], where: str) -> tuple[S
     if text is None or salt is None:
         settings = made(given, where)
         salt = _salt(settings.seed, given).hex()
-        ledger.write({"settings": settings.text(), "salt": salt})
+        ledger.write({"settings": settings.text(), "salt": salt, "release": __version__})
     else:
-        settings = Settings.read(text)
+        try:
+            settings = Settings.read(text, earlier=ledger.read("release") is None)
+        except ParameterError as error:
+            raise WrongStoreError(f"{where} cannot be opened: {error}") from None
         _require_same(settings, given, where)
     return settings, bytes.fromhex(salt)
 
@@ -41,8 +45,6 @@ def made(given: Mapping[str, Any], where: str) -> Settings:
         chosen["seed"] = int.from_bytes(os.urandom(7), "little")
     chosen.setdefault("context", None)
     chosen.setdefault("policy", "tide")
-    _, parameters = policies.resolve((chosen["policy"], chosen.get("parameters", {})))
-    chosen["parameters"] = {**parameters.pinned(), **chosen.get("parameters", {})}
     if "calendar" not in chosen:
         # The one switch for policies that read `Context.time` well enough to do without the calendar's features.
         chosen["calendar"] = not getattr(policies.entry(chosen["policy"]).build, "reads_time", False)
@@ -73,8 +75,7 @@ def _policy(named: Named) -> dict[str, Any]:
     entry, parameters = policies.resolve(named)
     given = {} if isinstance(named, str) else dict(named[1])
     values = {name: value for name, value in parameters.to_mapping().items() if name in given}
-    pinned = {name: value for name, value in parameters.pinned().items() if name in given}
-    return {"policy": entry.id, "parameters": {**values, **pinned}}
+    return {"policy": entry.id, "parameters": values}
 
 
 def seconds(given: Any) -> Any:
@@ -92,9 +93,6 @@ def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
 def _require_same(settings: Settings, given: Mapping[str, Any], where: str) -> None:
     for name, value in _plain(given).items():
         stored = getattr(settings, name)
-        if name == "parameters":  # an agent keeps the version that was the default when it was made
-            pins = policies.entry(settings.policy).parameters.before_pins()
-            stored = {key: kept for key, kept in stored.items() if key in value or key not in pins}
         if name == "context":
             stored = None if stored is None else Schema(stored, Clock()).plain()
         if _tuples(value) != _tuples(stored):

@@ -34,7 +34,7 @@ KINDS = {
 """Every kind of time structure, in words."""
 
 _KIND_OF = {
-    "stationary": "nothing", "discounted": "drift", "trend": "drift", "changes": "changes", "fourier": "rounds",
+    "stationary": "nothing", "discounted": "drift", "changes": "changes", "fourier": "rounds",
     "square": "rounds", "seasons": "rounds", "calendar": "clock", "clock": "clock", "regimes": "regimes",
     "turns": "last", "last event": "last", "last success": "last",
 }  # fmt: skip
