@@ -56,8 +56,7 @@ def test_judged_does_not_say_pays_when_the_rule_is_not_met(cells: list[Gain], wo
 
 def test_taking_part_leaves_families_out_when_a_layout_has_no_room_for_them() -> None:
     arms, clock, vectors, labels = (
-        set(taking_part(kind, 5, {}))
-        for kind in ("arms-flip", "arms-clock", "vectors-flip", "labels-flip")
+        set(taking_part(kind, 5, {})) for kind in ("arms-flip", "arms-clock", "vectors-flip", "labels-flip")
     )
     assert clock - arms == {"calendar", "clock"}
     assert {"changes", "regimes", "network"} <= arms & vectors
