@@ -57,7 +57,8 @@ class TideParameters(Parameters):
         version = kept.pop("version", 4)  # the first default was left out
         if version != 13:
             raise ParameterError(
-                f"made with tide version {version}, which is gone: export it and learn from the export in a new agent"
+                f"made with tide version {version}, which is gone: export it with the release that made it, and learn "
+                "from the export in a new agent"
             )
         for name, off in (("uniform_weights", False), ("earnings", False)):
             if kept.get(name) == off:
