@@ -25,11 +25,8 @@ FIRST = 5000
 VISITS = 3000
 COLUMNS = ["world", "shop", "variant", "share", "earned", "seconds"]
 VARIANTS: dict[str, tuple[dict[str, Any], bool]] = {
-    "calendar numbers": ({"version": 5}, True),
-    "also=calendar": ({"version": 5, "also": ("calendar",)}, False),
-    "also=calendar,clock": ({"version": 5, "also": ("calendar", "clock")}, False),
-    "calendar numbers, also=calendar": ({"version": 5, "also": ("calendar",)}, True),
-    "calendar numbers, version 4": ({}, True),
+    "calendar numbers": ({}, True),
+    "time": ({}, False),
 }
 
 
@@ -78,7 +75,7 @@ def main() -> None:
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--shops", type=int, default=7)
-    parser.add_argument("--variants", default="calendar numbers|also=calendar", help="some, between |")
+    parser.add_argument("--variants", default="calendar numbers|time", help="some, between |")
     given = parser.parse_args()
     done = {(row["world"], int(row["shop"]), row["variant"]) for row in known()}
     with OUT.open("a", newline="") as handle:

@@ -1,6 +1,6 @@
 """A million events through one agent on disk: memory, cost and bytes for each, and how long a restart takes.
 
-    python -m benchmarks.agent_million [--events 1000000] [--policy tide-5] [--from-nothing]
+    python -m benchmarks.agent_million [--events 1000000] [--policy tide] [--from-nothing]
     python -m benchmarks.agent_million draw
 
 Half are decisions, half their rewards, a hundred of each to a commit, as a server with many callers has them; upkeep is
@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.agent_speed import CONTEXT, named, visits
+from benchmarks.agent_speed import CONTEXT, visits
 from tidepull.agent.agent import Agent
 from tidepull.agent.desk import Request
 
@@ -70,9 +70,7 @@ def run(path: Path, events: int, policy: str) -> Iterator[dict[str, Any]]:
     """A row for each twentieth."""
     given, rng = visits(1000), np.random.default_rng(0)
     part = max(1, events // 40)
-    with Agent(
-        path, arms=["a", "b", "c"], context=CONTEXT, policy=named(policy), seed=0, upkeep="manual"
-    ) as agent:
+    with Agent(path, arms=["a", "b", "c"], context=CONTEXT, policy=policy, seed=0, upkeep="manual") as agent:
         for twentieth in range(20):
             started = time.thread_time()
             for first in range(0, part, BATCH):
@@ -160,7 +158,7 @@ def main() -> None:
     )
     parser.add_argument("what", choices=["run", "draw"], nargs="?", default="run")
     parser.add_argument("--events", type=int, default=1_000_000)
-    parser.add_argument("--policy", default="tide-5")
+    parser.add_argument("--policy", default="tide")
     parser.add_argument("--from-nothing", action="store_true", help="also restart without any snapshot")
     given = parser.parse_args()
     if given.what == "draw":

@@ -154,14 +154,14 @@ def calendar() -> str:
     for row in rows:
         share.setdefault(row["variant"], {})[row["world"], row["shop"]] = float(row["share"])
         spent.setdefault(row["variant"], []).append(float(row["seconds"]))
-    first, second = "calendar numbers", "also=calendar"
+    first, second = "calendar numbers", "time"
     shops = share[first].keys() & share[second].keys()
     gaps = np.array([share[first][shop] - share[second][shop] for shop in shops])
     means = [np.mean([share[name][shop] for shop in shops]) for name in (first, second)]
     return (
-        f"**How `tide` is told the hour** was decided on {len(shops)} development shops (version 5): with the "
+        f"**How `tide` is told the hour** was decided on {len(shops)} development shops (earlier `tide`): with the "
         f"calendar's seven numbers in its context it went {means[0]:.0%} of the way from an A/B test to knowing all, "
-        f"with `also=calendar` and `Context.time` instead {means[1]:.0%} (difference {gaps.mean():+.1%} ± "
+        f"with `Context.time` instead {means[1]:.0%} (difference {gaps.mean():+.1%} ± "
         f"{1.96 * gaps.std(ddof=1) / np.sqrt(len(gaps)):.1%}), in {np.mean(spent[first]):.1f} and "
         f"{np.mean(spent[second]):.1f} seconds a shop.\n"
     )

@@ -1,7 +1,7 @@
 """Simulated shops: what an agent earns beside an A/B test, Thompson sampling, the best window in hindsight and one who
 knows all; and how often the interval of `lift()` covers the true lift.
 
-    python -m benchmarks.agent_shops gain [--first 0] [--shops 30] [--policy tide-5]
+    python -m benchmarks.agent_shops gain [--first 0] [--shops 30] [--policy tide]
     python -m benchmarks.agent_shops lift [--first 0] [--shops 200] [--policy lin-ts]
 
 In every shop the click rate of each arm has its own daily and weekly swing and differs by device; traffic follows the
@@ -21,7 +21,6 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.agent_speed import named
 from tidepull.agent.agent import Agent
 from tidepull.types import FloatArray
 
@@ -115,7 +114,7 @@ def gain(seed: int, visits: int, policy: str) -> dict[str, Any]:
         "shop": seed,
         "policy": policy,
         "visits": len(shop),
-        "agent": float(serve(shop, named(policy), seed)[1].mean()),
+        "agent": float(serve(shop, policy, seed)[1].mean()),
         "A/B test": float(np.mean([rate.mean() for rate in rates])),
         "Thompson sampling": float(serve(shop, "bernoulli-ts", seed, control=0.0)[1].mean()),
         "best window": float(max(windows)),
@@ -126,7 +125,7 @@ def gain(seed: int, visits: int, policy: str) -> dict[str, Any]:
 def lift(seed: int, visits: int, policy: str) -> dict[str, Any]:
     """One shop: the true gain over even shares in the policy's decisions, and what `lift()` says of it."""
     shop = Shop(1000 + seed, visits)
-    agent, earned, groups = serve(shop, named(policy), seed, control=0.2)
+    agent, earned, groups = serve(shop, policy, seed, control=0.2)
     even = np.array([shop.rates(n)[shop.open(n)].mean() for n in range(len(shop))])
     truth = float((earned - even)[np.array(groups) == "policy"].mean())
     found = agent.lift()
@@ -164,7 +163,7 @@ def main() -> None:
     parser.add_argument("--visits", type=int, default=3000)
     parser.add_argument("--policy", default=None)
     given = parser.parse_args()
-    play, shops, policy = (gain, 30, "tide-5") if given.what == "gain" else (lift, 200, "lin-ts")
+    play, shops, policy = (gain, 30, "tide") if given.what == "gain" else (lift, 200, "lin-ts")
     for seed in range(given.first, given.first + (given.shops or shops)):
         row = play(seed, given.visits, given.policy or policy)
         print(row, flush=True)

@@ -22,21 +22,14 @@ import numpy as np
 
 from benchmarks.machine import describe
 from tidepull.agent.agent import Agent
-from tidepull.registry import Named
 
 OUT = Path(__file__).parents[1] / "results" / "agent_speed.csv"
 CONTEXT: dict[str, Any] = {
     "device": ["phone", "desktop"], "age": float, "basket": float, "member": bool, "country": ["de", "fr", "us"],
 }  # fmt: skip
 KINDS = [
-    ("random", 3), ("bernoulli-ts", 3), ("lin-ts", 3), ("tide", 3), ("tide", 10), ("tide-4", 3), ("tide-4", 10),
+    ("random", 3), ("bernoulli-ts", 3), ("lin-ts", 3), ("tide", 3), ("tide", 10),
 ]  # fmt: skip
-
-
-def named(policy: str) -> Named:
-    """A policy by its name in these tables: `tide-5` is tide of version 5, `tide` that of today."""
-    id, _, version = policy.rpartition("-")
-    return ("tide", {"version": int(version)}) if id == "tide" else policy
 
 
 def visits(count: int) -> list[dict[str, Any]]:
@@ -58,7 +51,7 @@ def calls(policy: str, n_arms: int, rounds: int) -> dict[str, Any]:
     agent = Agent.memory(
         arms=[f"arm {k}" for k in range(n_arms)],
         context=CONTEXT,
-        policy=named(policy),
+        policy=policy,
         seed=0,
         upkeep="manual",
     )

@@ -61,7 +61,7 @@ def follow(
 def played(world: str, rounds: int) -> tuple[HypothesisBank, Window, bool]:
     """The bank after so many rounds, and what it saw in `_REWARDS` more."""
     shape, see = WORLDS[world]
-    learner, rng = build_policy(("tide", {"version": 8}), shape, seed=0), np.random.default_rng(0)
+    learner, rng = build_policy("tide", shape, seed=0), np.random.default_rng(0)
     tide = learner.inner
     assert isinstance(tide, Tide)
     bank = tide._bank

@@ -32,7 +32,7 @@ def measure(give_back: bool) -> None:
     if give_back:
         give_memory_back()
     rng = random.Random(0)
-    chosen: dict[str, Any] = {"arms": ["a", "b", "c"], "context": FIELDS, "policy": ("tide", {"version": 5})}
+    chosen: dict[str, Any] = {"arms": ["a", "b", "c"], "context": FIELDS, "policy": "tide"}
     with tempfile.TemporaryDirectory() as folder:
         agents = [
             Agent(Path(folder) / f"{n}.db", **chosen, seed=n, upkeep="manual", snapshot_every=10**9)

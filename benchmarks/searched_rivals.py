@@ -22,7 +22,7 @@ from tidepull.reporting.summary import summarise
 
 ROOT = Path(__file__).parents[1]
 TRIALS, SEARCH = ROOT / "results" / "rivals.csv", ROOT / "results" / "search_rivals.csv"
-ROWS = ROOT / "results" / "tide_rows_version13.csv"
+ROWS = ROOT / "results" / "tide_rows.csv"
 PAGE, LAB = ROOT / "docs" / "policies.md", ROOT / "docs" / "lab" / "tide.md"
 PUBLISHED, SEARCHED = "-published", "-best"
 REPORT, FRESH = range(10), range(20140, 20150)

@@ -228,10 +228,7 @@ async def load(
 
 async def make_agent(port: int, policy: str) -> None:
     connection = await Connection.to(port)
-    id, _, version = policy.partition(" ")
-    parameters = {"version": int(version)} if version else {}
-    chosen = {"id": id, "parameters": parameters}
-    body = {"name": "shop", "arms": ARMS, "context": FIELDS, "policy": chosen, "seed": 0}
+    body = {"name": "shop", "arms": ARMS, "context": FIELDS, "policy": policy, "seed": 0}
     status, answer = await connection.ask(request("/v1/agents", body))
     assert status == 201, answer
     connection.close()

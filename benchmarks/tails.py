@@ -38,8 +38,6 @@ FIELDS = (
 World = Callable[[int, np.random.Generator], tuple[Context, np.ndarray[Any, Any]]]
 POLICIES: dict[str, tuple[str, dict[str, Any]]] = {
     "tide": ("tide", {}),
-    "tide, version 5": ("tide", {"version": 5}),
-    "tide, version 4": ("tide", {"version": 4}),
     "bernoulli-ts": ("bernoulli-ts", {}),
     "lin-ts": ("lin-ts", {}),
     "rnlps": ("rnlps", {}),
@@ -106,8 +104,6 @@ WORLDS: dict[str, tuple[ProblemShape, World]] = {
 }
 CASES = [
     *((world, "tide") for world in ("arms", "vectors", "labels", "hours", "shop", "many", "many vectors")),
-    *((world, "tide, version 5") for world in ("arms", "vectors", "labels", "hours", "shop")),
-    *((world, "tide, version 4") for world in ("arms", "vectors", "labels")),
     ("arms", "bernoulli-ts"),
     ("many", "bernoulli-ts"),
     ("many vectors", "lin-ts"),

@@ -15,7 +15,6 @@ from pathlib import Path
 import numpy as np
 
 from tidepull.experiments.trial import run_trial
-from tidepull.policies.tide import TideParameters
 
 RECORD = Path(__file__).parents[1] / "tests" / "golden" / "thresholds.json"
 SEEDS = range(1000, 1032)
@@ -50,7 +49,6 @@ def main() -> int:
         print(world, measured[world], flush=True)
     content = {
         "policy": "tide",
-        "version": TideParameters().version,
         "seeds": f"{SEEDS[0]}-{SEEDS[-1]}",
         "worlds": measured,
     }

@@ -1,7 +1,7 @@
 """Published and drawn change-point worlds, each played many times: `tide` beside GLR-klUCB, world by world.
 
-    python -m benchmarks.tide_changes run --out results/tide_changes.csv --tide '{"version": 9}' --label "tide 9"
-    python -m benchmarks.tide_changes table results/tide_changes.csv --of "tide 9" [--write]
+    python -m benchmarks.tide_changes run --out results/tide_changes.csv
+    python -m benchmarks.tide_changes table results/tide_changes.csv [--write]
 
 A world is what its means are in every round: the two published ones, and of each kind that is drawn (one arm changes at
 a time, or all at once; 3 to 6 arms, 3 to 9 changes in 5,000 rounds) as many as `--worlds` says. Ten trials of a world
@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.glr import GLRklUCB
 from benchmarks.regret_rows import write_between
 from benchmarks.specialists import KnowsStretches
-from benchmarks.world_trials import LAB, Book, Row, read_rows, same_settings, versioned
+from benchmarks.world_trials import LAB, Book, Row, read_rows, same_settings
 from tidepull.experiments.trial import run_trial
 from tidepull.problems.arms import DriftingArms
 from tidepull.problems.rewards import BernoulliReward
@@ -137,7 +137,7 @@ def main() -> None:
     given = parser.parse_args()
     if given.what == "run":
         policies = given.policies.split(",")
-        run(given.out, given.first, given.worlds, policies, given.label, versioned(given.tide))
+        run(given.out, given.first, given.worlds, policies, given.label, given.tide)
         return
     made = table(read_rows(given.file), given.of)
     print(made)

@@ -46,7 +46,6 @@ from benchmarks.world_trials import (
     seeds_of,
     show,
     trial_of,
-    versioned,
 )
 from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.hypotheses.families import FAMILIES
@@ -141,12 +140,12 @@ def missing(given: argparse.Namespace, rows: Iterable[Row]) -> Iterator[Job]:
     """The trials of a campaign that are not in the file."""
     done = {Job(row["kind"], *trial_of(row), row["policy"], row["without"]) for row in rows}
     for kind, world in places(given):
-        yield from (job for job in jobs(kind, world, versioned(given.tide)) if job not in done)
+        yield from (job for job in jobs(kind, world, given.tide) if job not in done)
 
 
 def run(given: argparse.Namespace) -> None:
     """Whatever is not in the file yet."""
-    book, settings = opened(given, FIELDS, is_whole), versioned(given.tide)
+    book, settings = opened(given, FIELDS, is_whole), given.tide
     todo = list(missing(given, book.rows))
     if given.dry_run:
         seconds = sum(seconds_of(j.kind, j.policy, horizon_of(j.kind, given.rounds)) for j in todo)

@@ -76,21 +76,9 @@ GROUPS: dict[str, dict[str, World]] = {
         "flipping, 1%, scale 1": _wild(half_period=10),
     },
 }
-_RHYTHMS = ("network", "fourier", "square", "seasons", "turns", "last event", "last success")
 POLICIES: dict[str, dict[str, Any]] = {
-    "4": {},
-    "bold": {"boldest": 2.0},
-    "wild": {"wild": 0.01},
-    "5": {"boldest": 2.0, "wild": 0.01},
-    "5, lean": {"boldest": 2.0, "wild": 0.01, "without": _RHYTHMS},
-    "version 5": {"version": 5},
-    "version 8": {"version": 8},
-    "version 9": {"version": 9},
-    "version 10": {"version": 10},
-    "version 11": {"version": 11},
-    "version 12": {"version": 12},
-    "version 13": {"version": 13},
-    "earnings": {"boldest": 2.0, "wild": 0.01, "earnings": True},
+    "tide": {},
+    "all rewards": {"wild": 0.0},
 }
 FIELDS = (
     "group",

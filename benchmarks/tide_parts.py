@@ -1,6 +1,6 @@
 """Where the microseconds of a decision and its reward go in `tide`, in the layout of an agent with five fields.
 
-    python -m benchmarks.tide_parts [--version 8] [--rounds 2500]
+    python -m benchmarks.tide_parts [--rounds 2500]
 
 Plays the world `shop` of `benchmarks/tails.py` as an agent does: shares by 32 draws, then the reward. Every part is
 timed in processor time, the median of the second half of the rounds is told. Timing a part costs about half a
@@ -54,10 +54,10 @@ class Watch:
         return timed
 
 
-def played(version: int, rounds: int) -> list[dict[str, float]]:
+def played(rounds: int) -> list[dict[str, float]]:
     """Seconds of every part in every round."""
     shape, see = WORLDS["shop"]
-    policy = build_policy(("tide", {"version": version}), shape, seed=0)
+    policy = build_policy("tide", shape, seed=0)
     tide, watch, rng = policy.inner, Watch(), np.random.default_rng(0)
     assert isinstance(tide, Tide)
     for owner, name, words in PARTS:
@@ -77,12 +77,11 @@ def played(version: int, rounds: int) -> list[dict[str, float]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--version", type=int, default=8)
     parser.add_argument("--rounds", type=int, default=2500)
     given = parser.parse_args()
     with one_blas_thread():
-        rounds = played(given.version, given.rounds)[given.rounds // 2 :]
-    print(f"`python -m benchmarks.tide_parts`, version {given.version}: {describe()}.\n")
+        rounds = played(given.rounds)[given.rounds // 2 :]
+    print(f"`python -m benchmarks.tide_parts`: {describe()}.\n")
     print("| part | median, µs |\n|---|---:|")
     for name in ("choose", "learn", *(words for _, _, words in PARTS)):
         spent = [one.get(name, 0.0) for one in rounds]

@@ -3,7 +3,7 @@
     python benchmarks/tide_rows.py --out results/tide_rows.csv [--rows ...] [--seeds 20000:20010]
 
 Resumes: trials that are in the file already are not run again. The design of `tide` was frozen before the
-first run; every version that was ever run on these rows is listed in docs/lab/tide.md.
+first run.
 """
 
 from __future__ import annotations

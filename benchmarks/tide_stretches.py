@@ -3,9 +3,9 @@
     python -m benchmarks.tide_stretches run --out results/tide_stretches.csv
     python -m benchmarks.tide_stretches table results/tide_stretches.csv
 
-Worlds from 60,000 on were development worlds of versions 5 (60,000 and 60,001) and 8 (61,000 and 63,000 on); no version
-was made on those from `--first 62000` on. One row for each trial; those in the file already are not run again.
-Five worlds of a kind, two seeds each; all kinds of one world come before the next. Beside `tide` with neither, one or
+Worlds from 60,000 to 61,999 and from 63,000 on were development worlds; nothing was decided on those from
+`--first 62000` or 68000 on. One row for each trial; those in the file already are not run again.
+Five worlds of a kind, two seeds each; all kinds of one world come before the next. Beside `tide` without one or
 both of the families: the specialist who is told which rounds pay alike (`specialists.py`), and for rewards of 0 and 1
 under change points GLR-klUCB with per-arm restarts, told the horizon and the number of changes (`glr.py`).
 """
@@ -32,15 +32,9 @@ FIELDS = ("kind", "world", "seed", "horizon", "policy", "regret", "milliseconds"
 FIRST = 60_000
 TIDES: dict[str, dict[str, Any]] = {
     "tide": {},
-    "tide + changes": {"also": ["changes"]},
-    "tide + regimes": {"also": ["regimes"]},
-    "tide + both": {"also": ["changes", "regimes"]},
-    "tide 5": {"version": 5},
-    "tide 8": {"version": 8},
-    "tide 9": {"version": 9},
-    "tide 10": {"version": 10},
-    "tide 11": {"version": 11},
-    "tide 13": {"version": 13},
+    "without changes": {"without": ["changes"]},
+    "without regimes": {"without": ["regimes"]},
+    "without both": {"without": ["changes", "regimes"]},
 }
 POLICIES = ("specialist", "glr", "random", *TIDES)
 RIGHT = ("published-local", "published-global", "one-arm", "all-arms", "returning", "wall-clock")

@@ -1,10 +1,8 @@
 """Markdown tables of docs/lab/tide.md from the CSV files of the other scripts.
 
 python benchmarks/tide_summary.py rows results/tide_rows.csv
-python benchmarks/tide_summary.py two results/tide_rows.csv results/tide_rows_version5.csv
 python benchmarks/tide_summary.py dev results/tide_dev.csv
 python benchmarks/tide_summary.py walk results/tide_dev.csv
-python benchmarks/tide_summary.py versions results/tide_dev_version3.csv results/tide_dev.csv
 python benchmarks/tide_summary.py parts results/tide_rows_ablation.csv results/tide_rows.csv
 """
 
@@ -19,7 +17,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from scipy.stats import t as student
 
 PAPER_BEST = {
     "flipping-gaussian": 254.6,
@@ -55,36 +52,6 @@ def rows(path: Path) -> None:
                 f"| {max(ours.values()):.1f} | {len(ours)} | {rival} "
                 f"| {_spread([theirs[seed] for seed in both])} | {won} of {len(both)} |"
             )
-
-
-def two(before: Path, after: Path) -> None:
-    """Two versions on the rows that both have, each on seeds of its own: is the second worse by more than chance
-    (Welch)?"""
-    found: list[dict[str, list[tuple[float, float]]]] = []
-    for path in (before, after):
-        found.append(defaultdict(list))
-        with path.open() as file:
-            for row in csv.DictReader(file):
-                if row["policy"] == "tide":
-                    found[-1][row["problem"]].append((float(row["regret"]), float(row["seconds"])))
-    print(
-        "| row | paper's best | before | after | worst | trials | after has more by, 95% interval | seconds |"
-    )
-    print("|---|---|---|---|---|---|---|---|")
-    for problem in (problem for problem in found[1] if problem in found[0]):
-        old, new = (np.array(table[problem]) for table in found)
-        errors = [side[:, 0].var(ddof=1) / len(side) for side in (old, new)]
-        more, error = new[:, 0].mean() - old[:, 0].mean(), math.sqrt(sum(errors))
-        freedom = sum(errors) ** 2 / sum(
-            e**2 / (len(side) - 1) for e, side in zip(errors, (old, new), strict=True)
-        )
-        reach = error * float(student.ppf(0.975, freedom))
-        print(
-            f"| {problem} | {PAPER_BEST.get(problem, '')} | {_spread(old[:, 0].tolist())} "
-            f"| {_spread(new[:, 0].tolist())} | {new[:, 0].max():.1f} | {len(old)}, {len(new)} "
-            f"| {more:.1f} ({more - reach:.1f} to {more + reach:.1f}) "
-            f"| {np.median(old[:, 1]):.1f}, {np.median(new[:, 1]):.1f} |"
-        )
 
 
 def dev(path: Path) -> None:
@@ -136,29 +103,6 @@ def walk(path: Path) -> None:
         )
 
 
-def versions(before: Path, after: Path) -> None:
-    """Two versions of `tide` on the worlds that both played."""
-    both: list[dict[tuple[str, str], float]] = []
-    for path in (before, after):
-        with path.open() as file:
-            both.append(
-                {
-                    (row["kind"], row["world"]): float(row["normalised"])
-                    for row in csv.DictReader(file)
-                    if row["policy"] == "tide" and set(json.loads(row["parameters"])) <= {"version"}
-                }
-            )
-    common = [key for key in both[0] if key in both[1]]
-    print("| kind | worlds | before | after |")
-    print("|---|---|---|---|")
-    for kind in dict.fromkeys(kind for kind, _ in common):
-        keys = [key for key in common if key[0] == kind]
-        means = [np.mean([table[key] for key in keys]) for table in both]
-        print(f"| {kind} | {len(keys)} | {means[0]:.3f} | {means[1]:.3f} |")
-    means = [np.mean([table[key] for key in common]) for table in both]
-    print(f"| **mean** | {len(common)} | {means[0]:.3f} | {means[1]:.3f} |")
-
-
 def parts(taken_apart: Path, whole: Path) -> None:
     """`tide` taken apart on the paper's rows: a line for each part, a column for each row, on common seeds."""
     regrets: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
@@ -185,8 +129,6 @@ def _name(row: dict[str, str]) -> str:
     if row["policy"] != "tide" or row["parameters"] == "{}":
         return row["policy"]
     setting = json.loads(row["parameters"])
-    if setting.get("uniform_weights"):
-        return "uniform weights"
     left_out = setting["without"]
     return "network and stationary only" if len(left_out) > 2 else "without " + " and ".join(left_out)
 
@@ -200,10 +142,8 @@ def _spread(values: list[float]) -> str:
 if __name__ == "__main__":
     tables: dict[str, Callable[..., None]] = {
         "rows": rows,
-        "two": two,
         "dev": dev,
         "walk": walk,
-        "versions": versions,
         "parts": parts,
     }
     tables[sys.argv[1]](*map(Path, sys.argv[2:]))

@@ -48,7 +48,6 @@ from benchmarks.world_trials import (
     seeds_of,
     show,
     trial_of,
-    versioned,
 )
 from tidepull._internal.extras import Package
 from tidepull.building import build_problem
@@ -166,7 +165,7 @@ def missing(given: argparse.Namespace, rows: Iterable[Row]) -> Iterator[Job]:
     asked = wanted(given.columns.split(","), given.label)
     done = {(row["kind"], int(row["world"]), row["column"], row["policy"]) for row in rows if _is_second(row)}
     for kind, world in places(given):
-        for job in jobs(kind, world, versioned(given.tide), given.label):
+        for job in jobs(kind, world, given.tide, given.label):
             last = job.columns[-1]
             if last in asked and (kind, world, last, job.policy) not in done:
                 yield job

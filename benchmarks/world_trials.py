@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.regret_rows import ROOT, write_between
-from tidepull.policies.tide.parameters import TideParameters
 from tidepull.problems.random_worlds import KINDS
 
 Settings = dict[str, Any]
@@ -104,11 +103,6 @@ def seconds_of(kind: str, policy: str, rounds: int) -> float:
     return 1e-6 * rounds * mine.get(kind, mine.get(layout, mine[""]))
 
 
-def versioned(given: Settings) -> Settings:
-    """Settings of `tide` that say which version they belong to, also when that is the default."""
-    return {"version": TideParameters().version, **given}
-
-
 def same_settings(rows: Iterable[Row], settings: Settings) -> None:
     """Rows of one name must be of one `tide`."""
     others = {row["parameters"] for row in rows} - {json.dumps(settings)}
@@ -130,7 +124,7 @@ def same_rounds(rows: Iterable[Row], rounds: int) -> None:
 def opened(given: argparse.Namespace, fields: Sequence[str], is_whole: Callable[[Row], bool]) -> Book:
     """The file of a campaign; `is_whole` knows the trials of `tide` with the parameters that were given."""
     book = Book(given.out, fields)
-    same_settings(filter(is_whole, book.rows), versioned(given.tide))
+    same_settings(filter(is_whole, book.rows), given.tide)
     same_rounds(book.rows, given.rounds)
     return book
 

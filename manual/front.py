@@ -17,7 +17,6 @@ import numpy as np
 import tidepull
 from benchmarks.machine import describe
 from manual.writing import between
-from tidepull.policies.tide import TideParameters
 
 ROOT = Path(__file__).parents[1]
 CSV = ROOT / "results" / "front.csv"
@@ -76,8 +75,7 @@ def write() -> None:
         lines.append("| " + " | ".join([name, *cells]) + " |")
     seeds = sorted({int(row["seed"]) for row in rows})
     packages = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
-    version = TideParameters().version
-    played = f"{HORIZON:,} rounds, seeds {seeds[0]} to {seeds[-1]} ({len(seeds)}), `tide` version {version}"
+    played = f"{HORIZON:,} rounds, seeds {seeds[0]} to {seeds[-1]} ({len(seeds)})"
     said = f"{played}; {describe()}, {packages}."
     between(ROOT / "README.md", "front", "\n".join([*lines, "", said]))
 

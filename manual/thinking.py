@@ -14,7 +14,6 @@ import numpy as np
 import tidepull
 from benchmarks.machine import describe
 from manual.writing import between
-from tidepull.policies.tide import TideParameters
 from tidepull.reporting.colours import colour
 
 matplotlib.use("Agg")
@@ -67,8 +66,7 @@ def _table(said: dict[int, Any], lost: np.ndarray) -> str:
         first, second = (f"{belief.words} ({belief.weight:.0%})" for belief in beliefs[:2])
         lines.append(f"| {n:,} | {first} | {second} | {lost[before:n].mean():.3f} |")
         before = n
-    version = TideParameters().version
-    end = f"`python -m manual.thinking`: `{WORLD}`, seed {SEED:,}, `tide` version {version}; {describe()}."
+    end = f"`python -m manual.thinking`: `{WORLD}`, seed {SEED:,}; {describe()}."
     return "\n".join([*lines, "", end])
 
 

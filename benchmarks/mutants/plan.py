@@ -57,7 +57,6 @@ TARGETS = (
             "hypotheses/turns.py",
             "hypotheses/last_event.py",
             "hypotheses/last_success.py",
-            "hypotheses/trend.py",
             "hypotheses/notes.py",
             "hypotheses/slices.py",
         ),

@@ -37,13 +37,12 @@ def parameter(
     lt: float | None = None,
     stored_as: Mapping[str, str] | None = None,
     added: bool = False,
-    before: Any = MISSING,
 ) -> Any:
     """A field of `Parameters` with a description and the range of its numbers.
 
     `stored_as` is for choices that were renamed: from their name to the earlier one, which stays valid and is what
     `to_mapping` says, so that stored trials and snapshots keep their identity. `added` is for parameters that came
-    later: `to_mapping` leaves them out while they have their default, or the default that they had `before`.
+    later: `to_mapping` leaves them out while they have their default.
     """
     bounds = {"≥": ge, ">": gt, "≤": le, "<": lt}
     metadata = {
@@ -51,8 +50,6 @@ def parameter(
         "bounds": {k: v for k, v in bounds.items() if v is not None},
         "stored_as": dict(stored_as or {}),
         "added": added,
-        "before": default if before is MISSING else before,
-        "moved": before is not MISSING,
     }
     if default is MISSING:
         return field(metadata=metadata)
@@ -95,24 +92,19 @@ class Parameters:
     def to_mapping(self) -> dict[str, Any]:
         """Plain JSON values, by which stored trials and snapshots are known.
 
-        A renamed choice has its earlier name, and what was added later is left out while it stands for what was done
-        before.
+        A renamed choice has its earlier name, and what was added later is left out while it has its default.
         """
         values = {f.name: (f, getattr(self, f.name)) for f in fields(self)}
         return {
             name: _plain(_stored(f, value))
             for name, (f, value) in values.items()
-            if not (f.metadata.get("added") and value == f.metadata["before"])
+            if not (f.metadata.get("added") and value == f.default)
         }
 
-    def pinned(self) -> dict[str, Any]:
-        """Parameters whose default has moved, so that whoever is made now keeps them when it moves again."""
-        return {f.name: _plain(getattr(self, f.name)) for f in fields(self) if f.metadata.get("moved")}
-
     @classmethod
-    def before_pins(cls) -> dict[str, Any]:
-        """What those parameters were before they could be pinned."""
-        return {f.name: f.metadata["before"] for f in fields(cls) if f.metadata.get("moved")}
+    def from_earlier(cls, values: Mapping[str, Any]) -> dict[str, Any]:
+        """What values that an earlier release stored mean now."""
+        return dict(values)
 
 
 @dataclass(frozen=True, kw_only=True)

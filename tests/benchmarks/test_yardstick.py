@@ -139,7 +139,7 @@ def test_missing_leaves_out_what_is_in_the_file_when_a_campaign_goes_on() -> Non
 def test_files_refuse_trials_of_other_settings_or_lengths_when_they_are_continued() -> None:
     same_settings([_row("tide", 1.0)], {})
     with pytest.raises(SystemExit, match="trials of {}"):
-        same_settings([_row("tide", 1.0)], {"version": 8})
+        same_settings([_row("tide", 1.0)], {"births": False})
     same_rounds([_row("tide", 1.0)], 2048)
     with pytest.raises(SystemExit, match="2048 rounds"):
         same_rounds([_row("tide", 1.0)], 1024)

@@ -88,7 +88,7 @@ def test_prediction_put_right_costs_little_where_the_model_is_right() -> None:
 def test_bank_puts_predictions_right_and_begins_anew_when_reset() -> None:
     layout, hypothesis = Layout(2, 2, False), Stationary(contextual=True)
     banks = [
-        HypothesisBank(layout, [[hypothesis.spec()]], NoisePrior(), inverse=True, calibrated=calibrated)
+        HypothesisBank(layout, [[hypothesis.spec()]], NoisePrior(), calibrated=calibrated)
         for calibrated in (False, True)
     ]
     rng, totals = np.random.default_rng(4), np.zeros(2)

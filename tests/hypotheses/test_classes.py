@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
-from tidepull.hypotheses import centres, classes
+from tidepull.hypotheses import centres
 from tidepull.hypotheses.calibration import BINS, KEPT, put_right
 from tidepull.hypotheses.classes import ClassFilter
 from tidepull.hypotheses.families import FAMILIES
@@ -271,7 +271,6 @@ def test_classes_sit_where_arms_have_their_own_weights_on_an_observation_that_is
     maker = FAMILIES["classes"].filters
     assert maker is not None
     assert len(maker(layout, NoisePrior(), 0)) == count
-    assert classes.FAMILY.optional
 
 
 def test_classes_of_one_number_decide_as_those_of_many() -> None:

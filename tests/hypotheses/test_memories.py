@@ -13,7 +13,6 @@ from tidepull.hypotheses.last_success import LAST_SUCCESS, LastSuccess, LastSucc
 from tidepull.hypotheses.notes import Memory, Past, blank, columns, standardised
 from tidepull.hypotheses.slices import STEPS, Pieces, finished, ranges
 from tidepull.hypotheses.spec import Hypothesis
-from tidepull.hypotheses.trend import PASSED, Trend, TrendMemory
 from tidepull.hypotheses.turns import BELIEF, SCALE, TurnFilter, Turns, TurnsMemory
 from tidepull.types import FloatArray
 
@@ -78,16 +77,6 @@ def test_last_success_begins_with_what_the_oldest_round_knew() -> None:
     notes[0, LAST_SUCCESS.index] = math.nan
     finished(memory.rewrite(past([False, False, False], [0, 2, 1], [-1, 1, 2], False), notes))
     np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [math.nan, math.nan, 0])
-
-
-def test_trend_notes_how_many_thousand_rounds_have_passed() -> None:
-    memory = TrendMemory(3)
-    assert noted(memory, t=2500)[0][PASSED.index] == 2.5
-    memory.add(0, 0, 1.0, True)
-    notes = np.ones((1, len(columns())))
-    finished(memory.rewrite(past([True], [0], [0], True), notes))
-    assert (notes == 1).all()
-    memory.restore(memory.snapshot())
 
 
 def test_turns_are_noted_for_every_arm_in_their_own_scale() -> None:
@@ -178,8 +167,6 @@ def test_turn_filter_of_one_arm_has_nothing_to_say() -> None:
         (LastSuccess(True), "the arm that paid last decides, with the context"),
         (Turns(), "arms take turns, each for a while"),
         (Turns(True), "arms take turns, each for a while, with the context"),
-        (Trend(), "rises or falls steadily"),
-        (Trend(True), "rises or falls steadily, with the context"),
     ],
 )
 def test_hypotheses_say_what_they_remember(hypothesis: Hypothesis, words: str) -> None:

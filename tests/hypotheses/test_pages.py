@@ -72,6 +72,6 @@ def test_forked_process_does_not_write_into_large_zeros_of_its_parent() -> None:
 @on_linux
 def test_bank_has_its_blocks_on_small_pages_also_when_it_is_made_anew() -> None:
     layout = Layout(10_000, 1, False)
-    bank = HypothesisBank(layout, [[Fourier(9.0).spec()]] * 8, NoisePrior(), inverse=True)
+    bank = HypothesisBank(layout, [[Fourier(9.0).spec()]] * 8, NoisePrior())
     assert "nh" in flags(bank.arrays.mat)
     assert "nh" in flags(bank.fresh(None).arrays.mat)

@@ -29,7 +29,7 @@ def means(t: IntArray | int) -> FloatArray:
 def lived(period: float, rounds: int, noise: float = 0.3) -> tuple[HypothesisBank, Window]:
     """A bank whose slot 0 has learnt so many rounds with that period, and the last 1,000 of them."""
     specs = [Fourier(period).spec(), Fourier(period).spec()]
-    bank = HypothesisBank(Layout(ARMS, 1, False), [[spec] for spec in specs], NoisePrior(), inverse=True)
+    bank = HypothesisBank(Layout(ARMS, 1, False), [[spec] for spec in specs], NoisePrior())
     bank.assign(0, specs[0])
     rng = np.random.default_rng(0)
     t, arm = np.arange(rounds), rng.integers(ARMS, size=rounds)

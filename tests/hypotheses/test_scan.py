@@ -10,7 +10,7 @@ import pytest
 from tidepull.hypotheses import seek
 from tidepull.hypotheses.family import Layout, Rounds, Window
 from tidepull.hypotheses.moments import Moments
-from tidepull.hypotheses.scan import contextual_square_evidence, sine_evidence, square_evidence
+from tidepull.hypotheses.scan import sine_evidence, square_evidence
 from tidepull.hypotheses.slices import finished
 from tidepull.hypotheses.spectrum import left_over, sine_spectrum, square_table
 from tidepull.types import FloatArray, IntArray
@@ -82,17 +82,6 @@ def test_evidence_is_finite_where_a_season_explains_everything() -> None:
     silent = Rounds(0, np.full(5, -1), np.zeros(5))
     assert sine_evidence(np.array([0.1]), silent, 2)[0] == pytest.approx(-math.log(0.1))
     assert square_evidence(np.array([2.0]), np.zeros(1), silent, 2)[0] == pytest.approx(-math.log(0.1))
-
-
-def test_evidence_with_contexts_says_what_each_wave_cost() -> None:
-    rng = np.random.default_rng(0)
-    x, y, t = rng.normal(size=(12, 2)), rng.normal(size=12), np.arange(12)
-    work = contextual_square_evidence(np.array([3.0, 4.0]), np.zeros(2), t, np.zeros(12, np.int64), x, y, 0.5)
-    spent = [next(work), next(work)]
-    assert min(spent) > 0
-    with pytest.raises(StopIteration) as end:
-        next(work)
-    assert np.isfinite(end.value.value).all()
 
 
 @pytest.mark.parametrize(("t0", "n"), [(0, 25), (17, 26)])

@@ -7,7 +7,7 @@ import pytest
 
 from tidepull.hypotheses import seek
 from tidepull.hypotheses.family import Rounds
-from tidepull.hypotheses.scan import contextual_square_evidence, sine_evidence, square_evidence
+from tidepull.hypotheses.scan import sine_evidence, square_evidence
 from tidepull.hypotheses.slices import finished
 from tidepull.types import FloatArray, IntArray
 
@@ -86,21 +86,3 @@ def test_rhythm_of_weights_is_seen_through_contexts(half: int, offset: int, dim:
     found = np.floor((t + found_offset) / (0.5 * period)).astype(int) % 2
     agreement = np.mean(found == phase)
     assert max(agreement, 1 - agreement) > 0.85
-
-
-def test_evidence_of_square_waves_with_contexts_is_that_of_the_whole_matrix() -> None:
-    rng = np.random.default_rng(5)
-    n, ridge = 60, 0.4
-    x = np.column_stack([np.ones(n), rng.standard_normal((n, 2))])
-    y, arm, t = rng.standard_normal(n), rng.integers(2, size=n), np.arange(7, 7 + n)
-    found = finished(
-        contextual_square_evidence(np.array([9.0, 4.5]), np.array([2.0, 0.0]), t, arm, x, y, ridge)
-    )
-    dense = []
-    for half, offset in ((9.0, 2.0), (4.5, 0.0)):
-        cell = 2 * arm + (t + offset) // half % 2
-        same = cell[:, None] == cell[None, :]
-        cov = np.eye(n) + same * (x @ x.T) / ridge
-        b = 0.1 + y @ np.linalg.solve(cov, y) / 2
-        dense.append(-(1.0 + n / 2) * np.log(b) - np.linalg.slogdet(cov)[1] / 2)
-    assert np.allclose(found, dense)

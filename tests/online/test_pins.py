@@ -1,54 +1,95 @@
-"""An agent keeps the version of its policy that was the default when it was made."""
+"""Agents that were made while `tide` had versions: the last one opens, the others are refused with a way out."""
 
 from __future__ import annotations
 
 import json
-from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tidepull import Agent
 from tidepull.agent.ledger import MemoryLedger
-from tidepull.agent.making import made, settings_in
-from tidepull.agent.settings import Settings
-from tidepull.errors import ParameterError
+from tidepull.agent.making import settings_in
+from tidepull.errors import SnapshotError, WrongStoreError
+from tidepull.policies import policies
+from tidepull.policies.seal import Seal
 from tidepull.policies.tide import TideParameters
+from tidepull.types import ProblemShape
 
-NOW = TideParameters().version
+BEFORE = {
+    "without": [],
+    "also": [],
+    "uniform_weights": False,
+    "births": True,
+    "share": 1e-5,
+    "exploration": 0.5,
+    "boldest": 0.5,
+    "earnings": False,
+    "wild": 0.0,
+    "window": 2048,
+}
+"""What a snapshot says of parameters that were not set; `version` beside them, unless it was 4."""
 
 
-def test_settings_have_the_version_of_tide_when_none_was_given() -> None:
-    assert made({"arms": ["a", "b"]}, "here").parameters == {"version": NOW}
-    assert made({"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here").parameters == {"version": 4}
-    assert made({"arms": ["a", "b"], "policy": "ucb"}, "here").parameters == {}
-
-
-def test_settings_from_before_versions_were_kept_are_read_as_version_4() -> None:
-    text = json.loads(made({"arms": ["a", "b"]}, "here").text())
-    old = json.dumps({**text, "parameters": {"window": 512}})
-    assert Settings.read(old).parameters == {"version": 4, "window": 512}
-
-
-@pytest.mark.parametrize("again", ["tide", ("tide", {}), ("tide", {"version": 4}), None])
-def test_agent_of_an_earlier_default_opens_again_when_no_other_version_is_asked_for(again: object) -> None:
+def made_before(parameters: dict[str, Any], policy: str = "tide") -> MemoryLedger:
+    """A ledger as it was written when its release was not noted."""
     ledger = MemoryLedger()
-    settings_in(ledger, {"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here")
-    settings, _ = settings_in(ledger, {"policy": again}, "here")
-    assert settings.parameters == {"version": 4}
+    settings, _ = settings_in(ledger, {"arms": ["a", "b"], "policy": policy}, "here")
+    ledger.write({"settings": json.dumps({**json.loads(settings.text()), "parameters": parameters})})
+    del ledger._texts["release"]
+    return ledger
 
 
-def test_agent_refuses_another_version_when_it_is_asked_for() -> None:
+@pytest.mark.parametrize("given", [None, "tide", ("tide", {})])
+def test_agent_of_the_last_version_opens_again(given: object) -> None:
+    settings, _ = settings_in(made_before({"version": 13}), {"policy": given}, "here")
+    assert settings.parameters == {}
+
+
+def test_parameters_of_the_last_version_keep_what_was_in_force() -> None:
+    stored = {"version": 13, "wild": 0.0, "boldest": 1.0, "window": 512, "earnings": False}
+    settings, _ = settings_in(made_before(stored), {}, "here")
+    assert settings.parameters == {"wild": 0.01, "window": 512}
+
+
+@pytest.mark.parametrize(("stored", "version"), [({}, 4), ({"version": 4}, 4), ({"version": 12}, 12)])
+def test_agent_of_another_version_is_refused_with_a_way_out(stored: dict[str, Any], version: int) -> None:
+    with pytest.raises(
+        WrongStoreError, match=f"here cannot be opened: made with tide version {version}, which is gone"
+    ):
+        settings_in(made_before(stored), {}, "here")
+
+
+@pytest.mark.parametrize("stored", [{"earnings": True}, {"uniform_weights": True}, {"boldest": 3.0}])
+def test_agent_with_an_option_that_is_gone_is_refused(stored: dict[str, Any]) -> None:
+    with pytest.raises(WrongStoreError, match="there is no parameter"):
+        settings_in(made_before({"version": 13, **stored}), {}, "here")
+
+
+def test_agent_of_another_policy_opens_whenever_it_was_made() -> None:
+    settings, _ = settings_in(made_before({"discount": 0.9}, "d-ucb"), {}, "here")
+    assert settings.parameters == {"discount": 0.9}
+
+
+def test_new_agent_opens_again_without_any_version() -> None:
     ledger = MemoryLedger()
-    settings_in(ledger, {"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here")
-    with pytest.raises(ParameterError, match="was made with other parameters"):
-        settings_in(ledger, {"policy": ("tide", {"version": 5})}, "here")
+    first, _ = settings_in(ledger, {"arms": ["a", "b"], "policy": ("tide", {"wild": 0.0})}, "here")
+    assert first.parameters == {"wild": 0.0}
+    assert settings_in(ledger, {}, "here")[0] == first
 
 
-def test_agent_of_version_4_decides_by_it_after_a_restart(tmp_path: Path) -> None:
+def test_snapshot_of_the_last_version_fits_and_those_of_others_are_refused() -> None:
+    shape, entry = ProblemShape(2), policies.entry("tide")
+    seal = Seal("tide", entry.version, TideParameters(), shape)
+    seal._compare("parameters", seal._as_now({**BEFORE, "version": 13}))
+    for version, parameters in ((4, BEFORE), (8, {**BEFORE, "version": 8})):
+        with pytest.raises(SnapshotError, match=f"made with tide version {version}, which is gone"):
+            seal._as_now(parameters)
+
+
+def test_agent_of_tide_decides_after_a_restart(tmp_path: Any) -> None:
     path = tmp_path / "shop.db"
-    with Agent(
-        path, arms=["a", "b"], policy=("tide", {"version": 4, "without": ["network"]}), seed=1
-    ) as agent:
+    with Agent(path, arms=["a", "b"], policy=("tide", {"without": ["network"]}), seed=1) as agent:
         agent.reward(agent.choose().id, 1.0)
     with Agent(path) as agent:
         agent.reward(agent.choose().id, 0.0)

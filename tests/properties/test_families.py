@@ -26,7 +26,6 @@ from tidepull.hypotheses.seasons import Seasons
 from tidepull.hypotheses.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Hypothesis, Spec
 from tidepull.hypotheses.square import Square
 from tidepull.hypotheses.stationary import Stationary
-from tidepull.hypotheses.trend import Trend
 from tidepull.hypotheses.turns import Turns
 from tidepull.hypotheses.wall_clock import WallClock
 from tidepull.state import difference
@@ -52,7 +51,6 @@ hypotheses: st.SearchStrategy[Hypothesis] = st.one_of(
     st.builds(LastEvent, flags),
     st.builds(LastSuccess, flags),
     st.builds(Turns, flags),
-    st.builds(Trend, flags),
     st.builds(Calendar, st.integers(0, 4), st.integers(0, 3), cells, flags),
     st.builds(Swing, periods, st.integers(1, 4), flags),
     st.builds(Switch, periods, offsets, flags),

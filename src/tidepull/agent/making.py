@@ -34,7 +34,10 @@ def settings_in(
         salt = _salt(settings.seed, given).hex()
         ledger.write({"settings": settings.text(), "salt": salt, release.KEY: __version__})
     else:
-        settings = Settings.read(text)
+        try:
+            settings = Settings.read(text, earlier=written_by is None)
+        except ParameterError as error:
+            raise WrongStoreError(f"{where} cannot be opened: {error}") from None
         _require_same(settings, given, where)
         if written_by != __version__ and not read_only:
             ledger.write({release.KEY: __version__})
@@ -50,8 +53,6 @@ def made(given: Mapping[str, Any], where: str) -> Settings:
         chosen["seed"] = int.from_bytes(os.urandom(7), "little")
     chosen.setdefault("context", None)
     chosen.setdefault("policy", "tide")
-    _, parameters = policies.resolve((chosen["policy"], chosen.get("parameters", {})))
-    chosen["parameters"] = {**parameters.pinned(), **chosen.get("parameters", {})}
     if "calendar" not in chosen:
         # The one switch for policies that read `Context.time` well enough to do without the calendar's features.
         chosen["calendar"] = not getattr(policies.entry(chosen["policy"]).build, "reads_time", False)
@@ -82,8 +83,7 @@ def _policy(named: Named) -> dict[str, Any]:
     entry, parameters = policies.resolve(named)
     given = {} if isinstance(named, str) else dict(named[1])
     values = {name: value for name, value in parameters.to_mapping().items() if name in given}
-    pinned = {name: value for name, value in parameters.pinned().items() if name in given}
-    return {"policy": entry.id, "parameters": {**values, **pinned}}
+    return {"policy": entry.id, "parameters": values}
 
 
 def seconds(given: Any) -> Any:
@@ -101,9 +101,6 @@ def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
 def _require_same(settings: Settings, given: Mapping[str, Any], where: str) -> None:
     for name, value in _plain(given).items():
         stored = getattr(settings, name)
-        if name == "parameters":  # an agent keeps the version that was the default when it was made
-            pins = policies.entry(settings.policy).parameters.before_pins()
-            stored = {key: kept for key, kept in stored.items() if key in value or key not in pins}
         if name == "context":
             stored = None if stored is None else Schema(stored, Clock()).plain()
         if _tuples(value) != _tuples(stored):

@@ -85,11 +85,13 @@ class Settings:
         return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, text: str) -> Settings:
-        """From JSON; parameters that were not pinned yet are what they were then."""
+    def read(cls, text: str, *, earlier: bool = False) -> Settings:
+        """From JSON; `earlier`: as a release wrote it that left no note of itself."""
         values = json.loads(text)
-        pins = policies.entry(values["policy"]).parameters.before_pins()
-        return cls(**{**values, "parameters": {**pins, **values.get("parameters", {})}})
+        if earlier:
+            known = policies.entry(values["policy"]).parameters
+            values["parameters"] = known.from_earlier(values.get("parameters", {}))
+        return cls(**values)
 
     def _check_shares(self) -> None:
         labels = [arm[0] for arm in self.arms]

@@ -49,33 +49,6 @@ def whiten(U: FloatArray, v: FloatArray, d: int) -> None:
 
 
 @inlined
-def whiten_flat(U: FloatArray, v: FloatArray, d: int) -> None:
-    """The same for a factor that is stored as one row of numbers."""
-    for k in range(d):
-        v[k] /= U[k * d + k]
-        u = v[k]
-        for j in range(k + 1, d):
-            v[j] -= u * U[k * d + j]
-
-
-@inlined
-def add_row(U: FloatArray, z: FloatArray, x: FloatArray, y: float, d: int) -> None:
-    """U'U += x x' and U'z += y x by Givens rotations; x is used up."""
-    for k in range(d):
-        if x[k] == 0.0:
-            continue
-        r = math.hypot(U[k * d + k], x[k])
-        c, s = U[k * d + k] / r, x[k] / r
-        for j in range(k, d):
-            u = U[k * d + j]
-            U[k * d + j] = c * u + s * x[j]
-            x[j] = c * x[j] - s * u
-        u = z[k]
-        z[k] = c * u + s * y
-        y = c * y - s * u
-
-
-@inlined
 def log_student(e: float, a: float, scale2: float) -> float:
     """Log density of Student's t with 2a degrees of freedom."""
     # log Gamma(a + 1/2) - log Gamma(a), for large a by its asymptotic series (error below 1e-9)

@@ -46,12 +46,10 @@ class HypothesisBank:
         slots: Sequence[Sequence[Spec]],
         prior: NoisePrior,
         *,
-        inverse: bool = False,
         calibrated: bool = False,
     ) -> None:
         self.layout = layout
         self._learnt = (*_LEARNT, "bins", "odds") if calibrated else _LEARNT
-        self._inverse = inverse  # what large blocks are kept as: inverses, or roots as in version 4
         self.prior, self._widths = prior, prior.widths
         self.size = len(slots)
         blocks = [max(layout.blocks(s) for s in room) for room in slots]
@@ -76,7 +74,6 @@ class HypothesisBank:
             contextual=np.zeros(n, bool),
             reads=np.full(n, NO_NOTE),
             dim=np.ones(n, np.int64),
-            root=np.zeros(n, bool),
             inverse=np.zeros(n, bool),
             block_at=_starts(blocks),
             vec_at=_starts(vectors),
@@ -124,8 +121,7 @@ class HypothesisBank:
         bank.times[m], bank.beside[m] = spec.times, spec.beside
         bank.discount[m], bank.contextual[m], bank.reads[m] = spec.discount, spec.contextual, spec.reads
         bank.dim[m] = dim
-        large = dim > LARGEST and spec.discount == 1
-        bank.root[m], bank.inverse[m] = large and not self._inverse, large and self._inverse
+        bank.inverse[m] = dim > LARGEST and spec.discount == 1
 
     def reset(self, m: int) -> None:
         """Slot m forgets all it learnt; its hypothesis and its ridge stay."""
@@ -139,13 +135,13 @@ class HypothesisBank:
         bank.stamp[bank.block_at[m] : bank.block_at[m] + blocks] = 0
         bank.vec[bank.vec_at[m] : bank.vec_at[m] + vectors] = 0.0
         mat = bank.mat[bank.mat_at[m] : bank.mat_at[m] + matrices].reshape(-1, d * d)
-        size = max(1, _FILLED_AT_ONCE // (d * d)) if self._inverse else blocks
+        size = max(1, _FILLED_AT_ONCE // (d * d))
         for first in range(0, blocks, size):
             part = mat[first : first + size]
             part[:] = 0.0
-            if bank.root[m] or bank.inverse[m]:
-                part[:, :: d + 1] = 1 / bank.ridge[m] if bank.inverse[m] else np.sqrt(bank.ridge[m])
-            yield _STEPS_OF_A_NUMBER * (2 * part.size if self._inverse else sum(self._room[m]))
+            if bank.inverse[m]:
+                part[:, :: d + 1] = 1 / bank.ridge[m]
+            yield _STEPS_OF_A_NUMBER * 2 * part.size
 
     def spec(self, m: int) -> Spec:
         """The hypothesis in slot m."""
@@ -172,8 +168,7 @@ class HypothesisBank:
     def refresh_ridges(self) -> None:
         """The same for all slots that are kept as moments, which need not live through anything again."""
         bank = self.arrays
-        kept = bank.root | bank.inverse
-        bank.ridge[:] = np.where(kept, bank.ridge, self._ridges(bank.b / bank.a))
+        bank.ridge[:] = np.where(bank.inverse, bank.ridge, self._ridges(bank.b / bank.a))
 
     def noise(self, m: int) -> float:
         """s2 = b / a, as slot m sees it."""
@@ -323,13 +318,11 @@ class HypothesisBank:
         learnt = {name: getattr(self.arrays, name).copy() for name in self._learnt if name not in _LONG}
         for name in _LONG:
             array = getattr(self.arrays, name)
-            if self._inverse:
-                array = np.concatenate([array[:0], *(array[part] for part in self._parts(name, active))])
-            learnt[name] = array.copy()
+            learnt[name] = np.concatenate([array[:0], *(array[part] for part in self._parts(name, active))])
         return {"seats": seats, "active": active.copy(), **learnt}
 
     def _parts(self, name: str, active: BoolArray) -> list[slice]:
-        """What active slots use of a long array: version 5 saves nothing else."""
+        """What active slots use of a long array: nothing else is saved."""
         at, i = getattr(self.arrays, _LONG[name]), list(_LONG).index(name)
         return [slice(int(at[m]), int(at[m]) + self._need[m][i]) for m in np.flatnonzero(active)]
 
@@ -344,7 +337,7 @@ class HypothesisBank:
         for name in ("active", *self._learnt):
             saved, array = snapshot[name], getattr(self.arrays, name)
             fits = isinstance(saved, np.ndarray) and saved.dtype == array.dtype and saved.ndim == array.ndim
-            if not fits or (saved.shape != array.shape and not (self._inverse and name in _LONG)):
+            if not fits or (saved.shape != array.shape and name not in _LONG):
                 raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
         if not ((snapshot["ridge"] > 0) & (snapshot["a"] > 0) & (snapshot["b"] > 0)).all():
             raise SnapshotError("the snapshot's ridge and noise must be positive")
@@ -352,7 +345,7 @@ class HypothesisBank:
             if spec is not None:
                 self._seat(m, spec)
         for name in ("active", *self._learnt):
-            if self._inverse and name in _LONG:
+            if name in _LONG:
                 self._fill(name, snapshot[name], snapshot["active"])
             else:
                 getattr(self.arrays, name)[...] = snapshot[name]

@@ -132,7 +132,6 @@ FAMILY = Family(
     words="follows the hour and the weekday",
     prior=0.04,
     colour="#b15928",
-    optional=True,
     timed=True,
     pools=_pools,
     named=_named,

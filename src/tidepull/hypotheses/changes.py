@@ -235,12 +235,7 @@ def _filters(layout: Layout, prior: NoisePrior, _: int) -> list[Filter]:
 FAMILY = Family(
     name="changes",
     words="changes now and then",
-    prior=0.04,
-    # In version 5 twice that of "nothing changes": where hypotheses predict alike, those that forget must not win by
-    # default, because they never stop asking after other arms. Version 8 has "drifts" smaller instead.
-    priors={5: 1.6, 8: 0.16},
+    prior=0.16,
     colour="#1b7837",
-    version=2,
-    optional=True,
     filters=_filters,
 )

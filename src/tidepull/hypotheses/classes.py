@@ -168,6 +168,5 @@ FAMILY = Family(
     words="one arm is right at a time, the context tells which",
     prior=0.04,
     colour="#8c6d31",
-    optional=True,
     filters=_filters,
 )

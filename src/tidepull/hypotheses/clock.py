@@ -155,7 +155,6 @@ FAMILY = Family(
     words="repeats every P of the clock",
     prior=0.02,
     colour="#f0e442",
-    optional=True,
     timed=True,
     pools=_pools,
     named=_named,

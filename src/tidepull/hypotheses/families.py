@@ -17,7 +17,6 @@ from tidepull.hypotheses import (
     seasons,
     square,
     stationary,
-    trend,
     turns,
 )
 from tidepull.hypotheses.family import Family
@@ -31,7 +30,6 @@ FAMILIES: dict[str, Family] = {
         last_event.FAMILY,
         last_success.FAMILY,
         turns.FAMILY,
-        trend.FAMILY,
         fourier.FAMILY,
         square.FAMILY,
         seasons.FAMILY,

@@ -6,8 +6,8 @@ born, how newborns are looked for, what it remembers of the past, and how all th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
@@ -97,14 +97,6 @@ class Search(Protocol):
     def rounds(self) -> Rounds:
         """The same for scans."""
 
-    @property
-    def thrifty(self) -> bool:
-        """Whether to look in the cheaper ways of version 5, which find the same but for rounding."""
-
-    @property
-    def joint(self) -> bool:
-        """Whether pairs of seasons are climbed to the top together, as from version 9 on."""
-
     def heaviest(self) -> list[Hypothesis]:
         """The two heaviest of the pool, however light they are."""
 
@@ -119,9 +111,6 @@ class Search(Protocol):
 
     def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
         """The heaviest of these families that sees no context; None when there is none."""
-
-    def likelihood(self, hypothesis: Hypothesis) -> Pieces[float]:
-        """What a hypothesis makes of the window, tried out in a spare slot."""
 
     def ridge(self, hypothesis: Hypothesis) -> float:
         """lam0 of a hypothesis in a spare slot."""
@@ -186,31 +175,20 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """A way in which rewards may depend on time. `version` is raised whenever the family comes to say
-    something else; `optional` families take part only when asked for, `timed` ones only where the user's time
-    is given. `on_trial` makes filters that must first show what their own decisions earn (from version 9 of `tide` on).
-    `quick_memory` rounds otherwise than `memory`, and is that of version 5 on; `priors` has those of later
-    versions of `tide`, from the one named on."""
+    """A way in which rewards may depend on time. `timed` families take part only where the user's time is given.
+    `on_trial` makes filters that must first show what their own decisions earn."""
 
     name: str
     words: str
     prior: float
     colour: str
-    priors: Mapping[int, float] = field(default_factory=dict)
-    version: int = 1
-    optional: bool = False
     timed: bool = False
     pools: Callable[[Layout, bool], list[Pool]] = lambda *_: []
     named: Callable[[Spec], Hypothesis] | None = None
     newborns: Callable[[Search], Newborns] | None = None
     memory: Callable[[int], Memory] | None = None
-    quick_memory: Callable[[int], Memory] | None = None
     filters: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
     on_trial: Callable[[Layout, NoisePrior, int], list[Filter]] | None = None
-
-    def prior_in(self, version: int) -> float:
-        """Its prior in a version of `tide`, before all priors are divided by their sum."""
-        return self.priors.get(max((v for v in self.priors if v <= version), default=0), self.prior)
 
 
 def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:

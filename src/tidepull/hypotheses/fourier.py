@@ -11,14 +11,12 @@ from tidepull.hypotheses import seek
 from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
 from tidepull.hypotheses.moments import Moments
 from tidepull.hypotheses.notes import Moment
-from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import ADDED_SINE, SINE, Hypothesis, Spec
 from tidepull.types import FloatArray
 
 DRIFTING = 0.99
 LONGEST_PERIOD = 2048
 _LARGEST_DRIFTING = 27
-_PRODUCTS_PER_SEARCH = 40_000_000
 
 
 @dataclass(frozen=True)
@@ -70,9 +68,7 @@ def _pools(layout: Layout, contextual: bool) -> list[Pool]:
 
 
 def _newborns(search: Search) -> Newborns:
-    if not search.contextual:
-        return _without_context(search)
-    return _quick_with_context(search) if search.thrifty else _with_context(search)
+    return _with_context(search) if search.contextual else _without_context(search)
 
 
 def _without_context(search: Search) -> Newborns:
@@ -84,22 +80,7 @@ def _without_context(search: Search) -> Newborns:
 
 
 def _with_context(search: Search) -> Newborns:
-    """Rhythms, and the heaviest of the pool with its period climbed to the top."""
-    n, layout = len(search.window.t), search.layout
-    for period, _ in (yield from search.rhythms(3)):
-        yield Newborn(Fourier(period, 1.0, contextual=True), n / 3)
-    dim = layout.dim(Fourier(3.0, contextual=True).spec())
-    tries = max(2, _PRODUCTS_PER_SEARCH // (n * dim * dim))
-    for hypothesis in search.heaviest():
-        assert isinstance(hypothesis, Fourier)
-        best = yield from _climb(hypothesis, search, tries)
-        yield Newborn(best, float(n))
-        if dim <= _LARGEST_DRIFTING:
-            yield Newborn(Fourier(best.period, DRIFTING, contextual=True), float(n))
-
-
-def _quick_with_context(search: Search) -> Newborns:
-    """The same proposals; the two of most evidence are climbed to the top, and those worth a try are born."""
+    """Rhythms and the heaviest of the pool; the two of most evidence climbed to the top, if they are worth a try."""
     moments = Moments(search.window, search.layout, search.ridge(Fourier(3.0, contextual=True)))
     n, proposed = moments.n, [period for period, _ in (yield from search.rhythms(3))]
     proposed += [h.period for h in search.heaviest() if isinstance(h, Fourier)]
@@ -116,24 +97,6 @@ def _quick_with_context(search: Search) -> Newborns:
             yield Newborn(Fourier(period, 1.0, contextual=True), float(n))
             if search.layout.dim(Fourier(3.0, contextual=True).spec()) <= _LARGEST_DRIFTING:
                 yield Newborn(Fourier(period, DRIFTING, contextual=True), float(n))
-
-
-def _climb(sine: Fourier, search: Search, tries: int) -> Pieces[Fourier]:
-    """Move the frequency uphill in likelihood, by steps from a third of 1/n down to a thousandth."""
-    n = len(search.window.t)
-    f, step = 1 / sine.period, 0.3 / n
-    best = yield from search.likelihood(Fourier(1 / f, 1.0, contextual=True))
-    for _ in range(min(8, tries // 2)):
-        for g in (f - step, f + step):
-            found = -math.inf
-            if g > 0.25 / n:
-                found = yield from search.likelihood(Fourier(1 / g, 1.0, contextual=True))
-            if found > best:
-                f, best = g, found
-                break
-        else:
-            step /= 2.5
-    return Fourier(1 / f, 1.0, contextual=True)
 
 
 def named(spec: Spec, clock: int = 0) -> Hypothesis:

@@ -13,11 +13,10 @@ cancellation, so b > 0 for ever. h is the same for all hypotheses: whoever forgo
 seem to predict better wherever the noise shrinks as choices improve. A block at rest for n rounds decays
 by g^n when it is next touched; a reward that comes late counts from the round of its decision.
 
-A block is kept in one of three forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
-so that discounts are exact; for small blocks (`small.py`) and for g < 1. *Root* (U, z) with U'U = Lam and U'z = eta: a
-Givens rotation adds a row; rounding cannot make U'U indefinite; for large blocks with g = 1. *Inverse* (P, mu) with
-P = Lam^-1 and mu = P eta: adding a row takes a product and an outer product, P <- P - v v' / (1 + phi.v), v = P phi,
-which run at the width of the processor; in place of roots in version 5.
+A block is kept in one of two forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
+so that discounts are exact; for small blocks (`small.py`) and for g < 1. *Inverse* (P, mu) with P = Lam^-1 and
+mu = P eta, for large blocks with g = 1: adding a row takes a product and an outer product,
+P <- P - v v' / (1 + phi.v), v = P phi, which run at the width of the processor.
 """
 
 from __future__ import annotations
@@ -29,7 +28,6 @@ import numpy as np
 
 from tidepull.hypotheses.algebra import (
     TWO_PI,
-    add_row,
     compiled,
     factor,
     inlined,
@@ -37,7 +35,6 @@ from tidepull.hypotheses.algebra import (
     log_kind,
     log_student,
     whiten,
-    whiten_flat,
 )
 from tidepull.hypotheses.calibration import put_right
 from tidepull.hypotheses.family import Window
@@ -68,8 +65,7 @@ class Bank(NamedTuple):
     contextual: BoolArray  # x whole, or its leading 1 alone
     reads: IntArray  # the column that the clocks show, or -1: the round
     dim: IntArray  # length of phi
-    root: BoolArray  # form of the blocks: root,
-    inverse: BoolArray  # or inverse, or (neither) moments
+    inverse: BoolArray  # form of the blocks: inverse, or moments
     block_at: IntArray  # index of the slot's first block in `stamp`
     vec_at: IntArray  # ... of its first number in `vec`
     mat_at: IntArray  # ... and in `mat`
@@ -77,8 +73,8 @@ class Bank(NamedTuple):
     a: FloatArray
     b: FloatArray
     stamp: IntArray  # (blocks) the round to which a block's discount has been applied
-    vec: FloatArray  # eta, z or mu of every block
-    mat: FloatArray  # A, U or P of every block, by rows
+    vec: FloatArray  # eta or mu of every block
+    mat: FloatArray  # A or P of every block, by rows
     bins: FloatArray  # (m, bins, 3) what came of predictions (`calibration.py`); of nobody where they stay as they are
     odds: FloatArray  # (m, 1)
     settings: FloatArray  # see `A0` and its neighbours
@@ -164,21 +160,17 @@ def _decay(bank: Bank, m: int, block: int, t: int) -> float:
 def _open(
     bank: Bank, m: int, block: int, t: int, U: FloatArray, z: FloatArray, v: FloatArray
 ) -> tuple[float, float]:
-    """v <- U'^-1 phi and z = U'^-1 eta of a block in round t: the mean v.z and the leverage v.v of phi."""
+    """v <- U'^-1 phi and z = U'^-1 eta, U'U = Lam, of a block of moments in round t: the mean v.z and the leverage v.v
+    of phi."""
     d = bank.dim[m]
     vec = bank.vec[bank.vec_at[m] + block * d : bank.vec_at[m] + (block + 1) * d]
     mat = bank.mat[bank.mat_at[m] + block * d * d : bank.mat_at[m] + (block + 1) * d * d]
-    if bank.root[m]:
-        whiten_flat(mat, v, d)
-        for i in range(d):
-            z[i] = vec[i]
-    else:
-        decay = _decay(bank, m, block, t)
-        factor(mat, bank.ridge[m], decay, d, U)
-        for i in range(d):
-            z[i] = decay * vec[i]
-        whiten(U, v, d)
-        whiten(U, z, d)
+    decay = _decay(bank, m, block, t)
+    factor(mat, bank.ridge[m], decay, d, U)
+    for i in range(d):
+        z[i] = decay * vec[i]
+    whiten(U, v, d)
+    whiten(U, z, d)
     mean, leverage = 0.0, 0.0
     for i in range(d):
         mean += v[i] * z[i]
@@ -279,9 +271,7 @@ def observe_one(
     if bank.odds.shape[0] > 0:
         noise = bank.b[m] / bank.a[m]
         score = put_right(bank.bins[m], bank.odds[m], mean, leverage, y, score, noise, binary, h)
-    if bank.root[m]:
-        add_row(bank.mat[at : at + d * d], bank.vec[vat : vat + d], phi, y, d)
-    elif bank.inverse[m]:
+    if bank.inverse[m]:
         _learn_inverse(bank, m, block, v, e, leverage)
     else:
         _add_moments(bank, m, block, t, decay, phi, y)
@@ -542,7 +532,7 @@ def shared_draw(
         return
     for k in range(draws.shape[0]):
         _spread(bank, m, tau, width, X[k], phi)
-        if k == 0 or bank.root[m]:
+        if k == 0:
             _open(bank, m, cell, t, U, z, phi)
         else:
             whiten(U, phi, d)
@@ -581,7 +571,7 @@ def shared_outlook(
         return
     for k in range(means.shape[0]):
         _spread(bank, m, tau, width, X[k], phi)
-        if k == 0 or bank.root[m]:
+        if k == 0:
             _open(bank, m, cell, t, U, z, phi)
         else:
             whiten(U, phi, d)

@@ -1,4 +1,4 @@
-"""The evidence of seasons of weights on a context, as `scan.contextual_square_evidence` has it, by a compiled kernel.
+"""The evidence of seasons of weights on a context, by a compiled kernel.
 
 For each candidate the moments of every block are summed over the window, block by block and four rounds at a time, and
 factored: n d^2 / 2 products, a thirtieth of what living through the window costs.

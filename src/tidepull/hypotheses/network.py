@@ -59,9 +59,7 @@ class NetworkHypothesis:
     """Encoder and head. Rewards come standardised, contexts as (1, z) for each arm; rounds are numbered from 0
     without gaps."""
 
-    def __init__(
-        self, layout: Layout, window: int, rng: np.random.Generator, *, inverse: bool = False
-    ) -> None:
+    def __init__(self, layout: Layout, window: int, rng: np.random.Generator) -> None:
         self._window = window
         z, n_arms = layout.context_dim - 1, layout.n_arms
         self._shared, self._n_arms, self._z = layout.shared, n_arms, z
@@ -72,7 +70,6 @@ class NetworkHypothesis:
             Layout(n_arms, self._encoder.dim + beside, shared=True),
             [[Stationary(contextual=True).spec()]],
             NoisePrior(most_noise=2.0, boldness=1.0),
-            inverse=inverse,
         )
         self._head.assign(0, Stationary(contextual=True).spec())
         self._nothing = blank(0, n_arms)

@@ -195,11 +195,8 @@ def _made(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
 FAMILY = Family(
     name="regimes",
     words="regimes return",
-    prior=0.04,
-    priors={8: 0.01},
+    prior=0.01,
     colour="#b2182b",
-    optional=True,
-    version=2,
     filters=_filters,
     on_trial=_on_trial,
 )

@@ -15,15 +15,12 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg import solve_triangular
 
 from tidepull.hypotheses.algebra import compiled
 from tidepull.hypotheses.family import Rounds
-from tidepull.hypotheses.slices import Pieces
 from tidepull.types import FloatArray, IntArray
 
 RIDGE, A0, B0 = 0.1, 1.0, 0.1
-_STEPS_OF_A_CELL = 12_000
 
 
 def sine_evidence(frequencies: FloatArray, rounds: Rounds, n_arms: int) -> FloatArray:
@@ -37,32 +34,6 @@ def square_evidence(halves: FloatArray, offsets: FloatArray, rounds: Rounds, n_a
     """Evidence of two phases x arm for every pair of half period and offset."""
     evidence = np.empty(len(halves))
     _scan_squares(halves, offsets, rounds.t0, rounds.arm, rounds.y, n_arms, evidence)
-    return evidence
-
-
-def contextual_square_evidence(
-    halves: FloatArray,
-    offsets: FloatArray,
-    t: IntArray,
-    block: IntArray,
-    x: FloatArray,
-    y: FloatArray,
-    ridge: float,
-) -> Pieces[FloatArray]:
-    """Evidence of two phases x block x context for every pair of half period and offset."""
-    evidence = np.empty(len(halves))
-    for i, (half, offset) in enumerate(zip(halves, offsets, strict=True)):
-        cell = 2 * block + np.floor((t + offset) / half).astype(np.int64) % 2
-        explained, volume = 0.0, 0.0
-        cells = np.unique(cell)
-        for c in cells:
-            X, target = x[cell == c], y[cell == c]
-            factor = np.linalg.cholesky(X.T @ X + ridge * np.eye(X.shape[1]))
-            z = solve_triangular(factor, X.T @ target, lower=True, check_finite=False)
-            explained += float(z @ z)
-            volume += 2 * float(np.log(np.diag(factor)).sum()) - X.shape[1] * math.log(ridge)
-        evidence[i] = log_evidence(y, len(y), explained, volume)
-        yield _STEPS_OF_A_CELL * len(cells) + x.size * x.shape[1] // 20
     return evidence
 
 

@@ -9,15 +9,14 @@ import numpy as np
 from tidepull.hypotheses import fourier, seek, square
 from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Rounds, Search, growing
 from tidepull.hypotheses.fourier import Fourier
-from tidepull.hypotheses.notes import Moment, blank
+from tidepull.hypotheses.notes import Moment
 from tidepull.hypotheses.pairs import climb_pair
-from tidepull.hypotheses.slices import Pieces, ranges
+from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import ADDED_SINE, SQUARE, Hypothesis, Spec
 from tidepull.hypotheses.spectrum import left_over
 from tidepull.hypotheses.square import Square
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import FloatArray
 
-_STEPS_OF_LOCATE = 1500
 _TRIED = 2
 """Pairs of sines that are tried."""
 _FAR_BEHIND = 12.0
@@ -72,8 +71,7 @@ def _pools(layout: Layout, contextual: bool) -> list[Pool]:
 def _newborns(search: Search) -> Newborns:
     """The heaviest season, and a second one in what it leaves unexplained; then pairs of sines climbed together."""
     yield from _on_top_of_the_heaviest(search)
-    if search.joint:
-        yield from _together(search)
+    yield from _together(search)
 
 
 def _together(search: Search) -> Newborns:
@@ -85,9 +83,9 @@ def _together(search: Search) -> Newborns:
         if isinstance(h, Seasons) and isinstance(h.first, Fourier) and isinstance(h.second, Fourier)
     ]
     for period in (yield from search.sines()):
-        rest = yield from _quick_residuals(Fourier(period), rounds, n_arms)
+        rest = yield from _residuals(Fourier(period), rounds, n_arms)
         left = rounds._replace(y=rest)
-        others = yield from seek.best_sines(left, n_arms, 1, quick=search.thrifty)
+        others = yield from seek.best_sines(left, n_arms, 1)
         pairs += [(period, other) for other in others]
     climbed: list[tuple[float, float, float]] = []
     for pair in pairs:
@@ -106,14 +104,11 @@ def _on_top_of_the_heaviest(search: Search) -> Newborns:
     assert isinstance(first, Fourier | Square)
     first = Fourier(first.period) if isinstance(first, Fourier) else Square(first.half_period, first.offset)
     n, n_arms = len(search.window.t), search.layout.n_arms
-    residuals = _quick_residuals if search.thrifty else _residuals
-    rest = yield from residuals(first, search.rounds, n_arms)
+    rest = yield from _residuals(first, search.rounds, n_arms)
     left = search.rounds._replace(y=rest)
     others: list[Fourier | Square] = []
-    others += [
-        Fourier(period) for period in (yield from seek.best_sines(left, n_arms, 2, quick=search.thrifty))
-    ]
-    found = yield from seek.best_squares(left, n_arms, 2, quick=search.thrifty)
+    others += [Fourier(period) for period in (yield from seek.best_sines(left, n_arms, 2))]
+    found = yield from seek.best_squares(left, n_arms, 2)
     others += [Square(half, offset) for half, offset in found]
     for second in others:
         if isinstance(first, Fourier) and isinstance(second, Fourier):
@@ -121,8 +116,8 @@ def _on_top_of_the_heaviest(search: Search) -> Newborns:
         yield Newborn(Seasons(first, second), 0.25 * n**2)  # both were looked for
 
 
-def _quick_residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pieces[FloatArray]:
-    """`_residuals` with all rounds located at once."""
+def _residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pieces[FloatArray]:
+    """What a season leaves of the rewards, by least squares with a little ridge."""
     t = rounds.t0 + np.arange(len(rounds.y))
     if isinstance(first, Square):
         cell = np.floor((t + first.offset) / first.half_period).astype(np.int64) % 2
@@ -134,27 +129,6 @@ def _quick_residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pi
         tau = np.stack([np.ones(len(t)), np.cos(angle), np.sin(angle)], axis=1)
         rest = left_over(tau, rounds.arm, rounds.arm, rounds.y, n_arms)
     yield 100 * len(t)
-    return rest
-
-
-def _residuals(first: Fourier | Square, rounds: Rounds, n_arms: int) -> Pieces[FloatArray]:
-    """What a season leaves of the rewards, by least squares with a little ridge."""
-    nothing = blank(0, 1)
-    located = []
-    for start, stop, spent in ranges(len(rounds.y), _STEPS_OF_LOCATE):
-        located += [first.locate(nothing._replace(t=rounds.t0 + i), n_arms) for i in range(start, stop)]
-        yield spent
-    tau = np.array([features for _, features in located])
-    return _left_over(tau, np.array([cell for cell, _ in located]), rounds, n_arms)
-
-
-def _left_over(tau: FloatArray, cell: IntArray, rounds: Rounds, n_arms: int) -> FloatArray:
-    block = cell * n_arms + rounds.arm
-    rest = rounds.y.copy()
-    for b in np.unique(block[rounds.arm >= 0]):
-        rows = (block == b) & (rounds.arm >= 0)
-        A = tau[rows].T @ tau[rows] + 0.1 * np.eye(tau.shape[1])
-        rest[rows] -= tau[rows] @ np.linalg.solve(A, tau[rows].T @ rounds.y[rows])
     return rest
 
 

@@ -52,24 +52,17 @@ def _half_periods(n: int) -> list[int]:
     return whole + [round(h) for h in longer if n / 2 > 97]
 
 
-def best_sines(rounds: Rounds, n_arms: int, count: int, *, quick: bool = False) -> Pieces[list[float]]:
+def best_sines(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[float]]:
     """Periods at the highest peaks of the evidence over all frequencies, each climbed to its top."""
-    grid: FloatArray = frequencies(len(rounds.y))
-    if len(grid) < 3:
+    if len(frequencies(len(rounds.y))) < 3:
         return []
-    evidence: FloatArray = np.empty(len(grid))
-    if quick:
-        grid, evidence = yield from sine_spectrum(rounds, _OVERSAMPLING)
-    else:
-        for start, stop, spent in ranges(len(grid), len(rounds.y)):
-            evidence[start:stop] = sine_evidence(grid[start:stop], rounds, n_arms)
-            yield spent
-    worth = worth_a_try(plain_evidence(rounds) if quick else -math.inf)
+    grid, evidence = yield from sine_spectrum(rounds, _OVERSAMPLING)
+    worth = worth_a_try(plain_evidence(rounds))
     padded = np.concatenate([[-np.inf], evidence, [-np.inf]])
     peaks = np.flatnonzero((evidence >= padded[:-2]) & (evidence > padded[2:]))
     peaks = peaks[np.argsort(-evidence[peaks], kind="stable")][:count]
-    if quick:
-        peaks = peaks[[worth(evidence[peak], evidence[peaks[0]]) for peak in peaks]] if len(peaks) else peaks
+    if len(peaks):
+        peaks = peaks[[worth(evidence[peak], evidence[peaks[0]]) for peak in peaks]]
     found = []
     for peak in peaks:
         centre, width = grid[peak], grid[1] - grid[0]
@@ -83,22 +76,14 @@ def best_sines(rounds: Rounds, n_arms: int, count: int, *, quick: bool = False) 
     return found
 
 
-def best_squares(
-    rounds: Rounds, n_arms: int, count: int, *, quick: bool = False
-) -> Pieces[list[tuple[float, float]]]:
+def best_squares(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[tuple[float, float]]]:
     """The best pairs of half period and offset with distinct half periods, each improved by small moves."""
     halves, offsets = squares(len(rounds.y))
-    evidence: FloatArray = np.empty(len(halves))
-    if quick:
-        evidence = yield from square_table(halves, offsets, rounds)
-    else:
-        for start, stop, spent in ranges(len(halves), len(rounds.y)):
-            evidence[start:stop] = square_evidence(halves[start:stop], offsets[start:stop], rounds, n_arms)
-            yield spent
+    evidence = yield from square_table(halves, offsets, rounds)
     chosen: list[tuple[float, float]] = []
-    worth = worth_a_try(plain_evidence(rounds) if quick else -math.inf)
+    worth = worth_a_try(plain_evidence(rounds))
     for i in np.argsort(-evidence, kind="stable"):
-        if quick and not worth(evidence[i], evidence.max()):
+        if not worth(evidence[i], evidence.max()):
             break
         if any(abs(math.log(half / halves[i])) < 0.05 for half, _ in chosen):
             continue
@@ -182,9 +167,7 @@ def climb_sine(
     return 1 / f, best
 
 
-def rhythms(
-    window: Window, rounds: Rounds, layout: Layout, count: int, *, quick: bool = False
-) -> Pieces[list[tuple[float, float]]]:
+def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Pieces[list[tuple[float, float]]]:
     """What swings in the products of reward and context (of each arm apart, unless arms share)."""
     span = len(rounds.y)
     row = window.t - rounds.t0
@@ -194,12 +177,10 @@ def rhythms(
     moments = np.zeros((span, (1 if layout.shared else layout.n_arms) * width))
     first = np.zeros(len(row), np.int64) if layout.shared else window.arm[kept] * width
     moments[row[:, None], first[:, None] + np.arange(width)] = products
-    return (yield from spectral(moments, rounds.t0, count, quick=quick))
+    return (yield from spectral(moments, rounds.t0, count))
 
 
-def spectral(
-    moments: FloatArray, t0: int, count: int, *, quick: bool = False
-) -> Pieces[list[tuple[float, float]]]:
+def spectral(moments: FloatArray, t0: int, count: int) -> Pieces[list[tuple[float, float]]]:
     """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates): periods, and the offsets of square
     waves of these periods.
 
@@ -211,12 +192,9 @@ def spectral(
     frequency = np.arange(2 * n + 1) / (4 * n)
     power = np.zeros(len(frequency))
     for start, stop, spent in ranges(moments.shape[1], n * _STEPS_OF_FFT):
-        if quick:  # in single precision, which is enough to find a peak
-            spectrum = scipy.fft.rfft(centred[:, start:stop].T.astype(np.float32), n=4 * n, axis=1)
-            power += np.sum(spectrum.real**2 + spectrum.imag**2, axis=0)
-        else:
-            spectrum = np.fft.rfft(centred[:, start:stop], n=4 * n, axis=0)
-            power += np.sum(np.abs(spectrum) ** 2, axis=1)
+        # Single precision is enough to find a peak.
+        spectrum = scipy.fft.rfft(centred[:, start:stop].T.astype(np.float32), n=4 * n, axis=1)
+        power += np.sum(spectrum.real**2 + spectrum.imag**2, axis=0)
         yield spent
     power[(frequency < 1 / n) | (frequency > 1 / _SHORTEST)] = 0.0
     found: list[tuple[float, float]] = []
@@ -227,11 +205,9 @@ def spectral(
         shift = 0.5 * (left - right) / bend if bend < -1e-12 and left > -600 and right > -600 else 0.0
         f = (top + float(np.clip(shift, -0.5, 0.5))) / (4 * n)
         turn = np.exp(-2j * np.pi * f * np.arange(n))
-        if quick:  # real and imaginary parts apart: nothing large is made complex
-            real, imaginary = np.stack([turn.real, turn.imag]) @ centred
-            angle = float(np.angle(np.sum((real + 1j * imaginary) ** 2)))
-        else:
-            angle = float(np.angle(np.sum((turn @ centred) ** 2)))
+        # Real and imaginary parts apart: nothing large is made complex.
+        real, imaginary = np.stack([turn.real, turn.imag]) @ centred
+        angle = float(np.angle(np.sum((real + 1j * imaginary) ** 2)))
         offset = (angle + np.pi) / (4 * np.pi * f) - t0
         found.append((1 / f, float(offset % (1 / f))))
         power[np.abs(frequency - f) < 1.5 / n] = 0.0

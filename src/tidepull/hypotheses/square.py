@@ -11,8 +11,6 @@ from tidepull.hypotheses import seek
 from tidepull.hypotheses.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
 from tidepull.hypotheses.moments import Moments
 from tidepull.hypotheses.notes import Moment
-from tidepull.hypotheses.scan import contextual_square_evidence
-from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import SQUARE, Hypothesis, Spec
 from tidepull.types import FloatArray
 
@@ -74,7 +72,7 @@ def _newborns(search: Search) -> Newborns:
 def _without_context(search: Search) -> Newborns:
     """The best of about a thousand square waves, each improved by small moves."""
     looked_at = float(len(seek.squares(len(search.rounds.y))[0]))
-    found = yield from seek.best_squares(search.rounds, search.layout.n_arms, 3, quick=search.thrifty)
+    found = yield from seek.best_squares(search.rounds, search.layout.n_arms, 3)
     for half, offset in found:
         yield Newborn(Square(half, offset), looked_at)
 
@@ -83,33 +81,25 @@ def _with_context(search: Search) -> Newborns:
     """Rhythms and the heaviest of the pool; those of the most evidence climbed to the top."""
     window, layout = search.window, search.layout
     n, centre = len(window.t), float(window.t[len(window.t) // 2])
-    block = np.zeros(n, np.int64) if layout.shared else window.arm
-    ridge = search.ridge(Square(2.0, contextual=True))
-    moments = Moments(window, layout, ridge)
-
-    def score(halves: FloatArray, offsets: FloatArray) -> Pieces[FloatArray]:
-        if search.thrifty:
-            return moments.squares(halves, offsets)
-        return contextual_square_evidence(halves, offsets, window.t, block, window.x, window.y, ridge)
-
-    plain = (yield from moments.plain()) if search.thrifty else -math.inf
+    moments = Moments(window, layout, search.ridge(Square(2.0, contextual=True)))
+    plain = yield from moments.plain()
     worth = seek.worth_a_try(plain)
     rhythms = yield from search.rhythms(seek.MOST_RHYTHMS)
     proposed = [(0.5 * period, offset) for period, offset in rhythms]
     proposed += [(h.half_period, h.offset) for h in search.heaviest() if isinstance(h, Square)]
-    evidence = yield from score(np.array([h for h, _ in proposed]), np.array([o for _, o in proposed]))
+    halves, offsets = np.array([h for h, _ in proposed]), np.array([o for _, o in proposed])
+    evidence = yield from moments.squares(halves, offsets)
     top = -math.inf
     for best in np.argsort(-evidence, kind="stable")[:2]:
         start, shift = proposed[best]
         if not seek.worth_climbing(evidence[best], plain):
             break
-        climbed = search.thrifty and best >= len(rhythms)
-        half, offset = yield from seek.climb(start, shift, centre, score, 1.0 if climbed else None)
-        if search.thrifty:
-            reached = float((yield from score(np.array([half]), np.array([offset])))[0])
-            top = max(top, reached)
-            if not worth(reached, top):
-                continue
+        step = 1.0 if best >= len(rhythms) else None  # one of the pool was climbed before
+        half, offset = yield from seek.climb(start, shift, centre, moments.squares, step)
+        reached = float((yield from moments.squares(np.array([half]), np.array([offset])))[0])
+        top = max(top, reached)
+        if not worth(reached, top):
+            continue
         yield Newborn(Square(half, offset, contextual=True), 8.0 * n)
         # Whole half periods are likelier than others; the boundary at the centre is kept.
         whole = max(1, round(half))

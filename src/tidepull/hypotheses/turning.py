@@ -1,4 +1,4 @@
-"""One step of the filter of turns as a compiled kernel; the plain reference is `turns.TurnFilter`."""
+"""One step of the filter of turns as a compiled kernel."""
 
 from __future__ import annotations
 

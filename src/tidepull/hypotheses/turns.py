@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,8 @@ from tidepull.hypotheses.slices import Pieces
 from tidepull.hypotheses.spec import Spec
 from tidepull.types import FloatArray, Snapshot
 
+column("unused")
+"""Agents' snapshots name columns by their place, and one stood here."""
 BELIEF = column("belief in the arm's turn", each_arm=True)
 SCALE = 3.0
 """The prior standard deviation of a belief's weight is so many times that of another weight."""
@@ -72,8 +73,7 @@ class TurnFilter:
     explain everything: there is a chain for each of three answers, weighed by how well they predicted.
     """
 
-    def __init__(self, n_arms: int, *, compiled: bool = False) -> None:
-        self._compiled = compiled
+    def __init__(self, n_arms: int) -> None:
         self._moves0 = np.full((n_arms, n_arms), _LEAVES / max(n_arms - 1, 1))
         np.fill_diagonal(self._moves0, _STAYS)
         self._right = np.array(_RIGHT)
@@ -113,28 +113,11 @@ class TurnFilter:
         for _ in range(min(moves, _FARTHEST) - 1):  # rounds of which no reward has come
             self._now = np.einsum("ci,cij->cj", self._now, self._chances())
         told = self._right if success else 1 - self._right
-        if self._compiled:
-            self.beliefs = np.empty_like(self.beliefs)
-            turning.take_in(
-                arm, told, self._now, self._moves, self._moves0, self._evidence, self._clear, _MEMORY, _CLEAR,
-                self.beliefs,
-            )  # fmt: skip
-            return
-        likelihood = np.repeat(1 - told[:, None], self._now.shape[1], axis=1)
-        likelihood[:, arm] = told
-        joint = self._now[:, :, None] * self._chances() * likelihood[:, None, :]
-        total = joint.sum(axis=(1, 2))
-        joint /= total[:, None, None]
-        self._evidence = _MEMORY * self._evidence + np.log(total)
-        self._now = joint.sum(axis=1)
-        self._moves += (1 - _MEMORY) * (self._moves0 - self._moves)
-        for c, chain in enumerate(self._now):
-            turn = int(np.argmax(chain))
-            if chain[turn] > _CLEAR:
-                if self._clear[c] >= 0:
-                    self._moves[c, self._clear[c], turn] += 1
-                self._clear[c] = turn
-        self.beliefs = self._mixed(np.einsum("ci,cij->cj", self._now, self._chances()))
+        self.beliefs = np.empty_like(self.beliefs)
+        turning.take_in(
+            arm, told, self._now, self._moves, self._moves0, self._evidence, self._clear, _MEMORY, _CLEAR,
+            self.beliefs,
+        )  # fmt: skip
 
     def snapshot(self) -> Snapshot:
         """Counts of moves, evidence of the chains, and where each believes to be."""
@@ -166,8 +149,8 @@ class TurnsMemory:
     """The filter in the order of decisions: a reward that comes after that of a later round tells the filter
     nothing (it speaks of a turn that may be over), and rounds without a reward yet are moves without news."""
 
-    def __init__(self, n_arms: int, *, compiled: bool = False) -> None:
-        self._filter = TurnFilter(n_arms, compiled=compiled)
+    def __init__(self, n_arms: int) -> None:
+        self._filter = TurnFilter(n_arms)
         self._latest = -1
 
     def look(self, moment: Moment) -> None:
@@ -222,5 +205,4 @@ FAMILY = Family(
     pools=_pools,
     named=lambda spec: Turns(spec.contextual),
     memory=TurnsMemory,
-    quick_memory=partial(TurnsMemory, compiled=True),
 )

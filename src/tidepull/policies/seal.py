@@ -12,7 +12,7 @@ from dataclasses import asdict
 from typing import Any
 
 from tidepull import state as snapshots
-from tidepull.errors import SnapshotError
+from tidepull.errors import ParameterError, SnapshotError
 from tidepull.parameters import Parameters
 from tidepull.policies.checks import shown
 from tidepull.policies.rounds import Rounds
@@ -27,6 +27,7 @@ class Seal:
 
     def __init__(self, id: str, version: int, parameters: Parameters, shape: ProblemShape) -> None:
         self.id = id
+        self._parameters = type(parameters)
         self._marks: dict[str, Any] = {
             "format": snapshots.FORMAT,
             "policy": id,
@@ -72,8 +73,8 @@ class Seal:
             )
         self._require("policy", content["policy"], self.id, "restore it into that policy")
         self._require("version", content["version"], self._marks["version"], "start the policy afresh")
-        for name in ("parameters", "shape"):
-            self._compare(name, content[name])
+        self._compare("parameters", self._as_now(content["parameters"]))
+        self._compare("shape", content["shape"])
         return content["state"], Rounds.restored(content["rounds"], content["unfinished"])
 
     def fill(self, fresh: Policy, state: Snapshot) -> None:
@@ -99,6 +100,15 @@ class Seal:
             raise SnapshotError(
                 f"the snapshot has the {name} {shown(found)}, this policy has {expected!r}; {advice}"
             )
+
+    def _as_now(self, parameters: Any) -> Any:
+        """Parameters of a snapshot; with other names they are those of an earlier release."""
+        if not isinstance(parameters, dict) or set(parameters) == set(self._marks["parameters"]):
+            return parameters
+        try:
+            return self._parameters.from_earlier(parameters)
+        except ParameterError as error:
+            raise SnapshotError(f"the snapshot was {error}") from None
 
     def _compare(self, part: str, found: Any) -> None:
         expected = self._marks[part]

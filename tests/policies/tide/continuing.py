@@ -14,16 +14,16 @@ Round = Callable[[np.random.Generator], tuple[Context, Callable[[int], float]]]
 
 
 def arms_after_restoring(
-    version: int, shape: ProblemShape, see: Round, rounds: int, at: int
+    shape: ProblemShape, see: Round, rounds: int, at: int
 ) -> tuple[list[int], list[int]]:
     """What `tide` plays from round `at` on, and what its twin plays that was restored then."""
-    named, rng = ("tide", {"version": version}), np.random.default_rng(7)
-    first = build_policy(named, shape, seed=5)
+    rng = np.random.default_rng(7)
+    first = build_policy("tide", shape, seed=5)
     policies, played = [first], [list[int](), list[int]()]
     for i in range(rounds):
         context, paid = see(rng)
         if i == at:
-            policies.append(build_policy(named, shape, seed=9))
+            policies.append(build_policy("tide", shape, seed=9))
             policies[1].restore(first.snapshot())
         for policy, arms in zip(policies, played, strict=False):
             arms.append(policy.choose(context))

@@ -37,9 +37,7 @@ class World:
         rooms = [list(p.room) for p in self.pools for _ in range(len(p.initial) + p.spare)]
         self.bank = HypothesisBank(LAYOUT, rooms, NoisePrior())
         self.slots = Slots(self.bank, self.pools, [])
-        self.mixture = Mixture(
-            self.slots.initial_prior(), self.slots.family_of, self.slots.families, 1e-12, uniform=False
-        )
+        self.mixture = Mixture(self.slots.initial_prior(), self.slots.family_of, self.slots.families, 1e-12)
         self.recent = RecentRounds(256, 256, 1, 0)
         self.births = Births(self.bank, self.slots, self.mixture, self.recent)
         self.rng = np.random.default_rng(0)
@@ -164,7 +162,7 @@ def test_waves_are_kin_when_period_and_phase_are_alike(monkeypatch: pytest.Monke
     rooms = [list(p.room) for p in made for _ in range(len(p.initial) + p.spare)]
     bank = HypothesisBank(LAYOUT, rooms, NoisePrior())
     slots = Slots(bank, made, [])
-    mixture = Mixture(slots.initial_prior(), slots.family_of, slots.families, 1e-9, uniform=False)
+    mixture = Mixture(slots.initial_prior(), slots.family_of, slots.families, 1e-9)
     recent = RecentRounds(256, 256, 1, 0)
     births = Births(bank, slots, mixture, recent)
     for t in range(60):

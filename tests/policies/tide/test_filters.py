@@ -25,8 +25,6 @@ from tidepull.policies.tide.window import RecentRounds
 from tidepull.types import Context, Event, ProblemShape
 
 FEW: dict[str, Any] = {
-    "version": 4,
-    "also": ["changes", "regimes"],
     "without": [name for name in FAMILIES if name not in ("stationary", "changes", "regimes")],
 }
 
@@ -61,7 +59,8 @@ def test_change_is_believed_in_and_dated_while_stationary_alone_keeps_losing() -
     assert abs(dated.facts["round"] - 400) <= 25
     assert dated.words in str(told)
     assert told.plain()["told"]["changes"][-1]["round"] == dated.facts["round"]
-    plain = build_policy(("tide", {**FEW, "also": []}), ProblemShape(3), seed=1)
+    alone = [name for name in FAMILIES if name != "stationary"]
+    plain = build_policy(("tide", {"without": alone}), ProblemShape(3), seed=1)
     assert play(plain, changing()) > 2 * regret
     assert "told" not in plain.explain().plain()
 
@@ -148,7 +147,7 @@ def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -
     bank = HypothesisBank(layout, [[spec]], NoisePrior())
     bank.assign(0, spec)
     filter = RunFilter(Blocks(layout, False), together=True)
-    mixture = Mixture(np.array([0.6, 0.4]), np.array([0, 1]), ("a", "b"), 1e-12, uniform=False)
+    mixture = Mixture(np.array([0.6, 0.4]), np.array([0, 1]), ("a", "b"), 1e-12)
     scale, recent = RewardScale(1), RecentRounds(64, 64, 1, 0)
     rng = np.random.default_rng(0)
     for t, reward in enumerate(np.concatenate([rng.normal(5, 1, 15), rng.normal(8, 1, 15)])):

@@ -34,7 +34,7 @@ class World:
         self.bank = HypothesisBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
         for m, spec in enumerate(SPECS):
             self.bank.assign(m, spec)
-        self.mixture = Mixture(PRIOR.copy(), np.array([0, 1, 2]), ("a", "b", "c"), 1e-12, uniform=False)
+        self.mixture = Mixture(PRIOR.copy(), np.array([0, 1, 2]), ("a", "b", "c"), 1e-12)
         self.scale = RewardScale(2)
         self.scale.units = units
         self.recent = RecentRounds(capacity, raw, 1, 0)
@@ -75,7 +75,7 @@ class World:
             scores[:, m] = finished(bank.live(m, window, units.binary))
         told = self.recent.network()
         scores[:, 2] = told + (0.0 if units.binary else math.log(units.spread))
-        mixture = Mixture(PRIOR.copy(), np.array([0, 1, 2]), ("a", "b", "c"), 1e-12, uniform=False)
+        mixture = Mixture(PRIOR.copy(), np.array([0, 1, 2]), ("a", "b", "c"), 1e-12)
         gains = [mixture.reweigh(row) for row in scores]
         return notes, mixture.log_weights, np.array(gains)
 
@@ -167,7 +167,7 @@ def test_new_map_is_made_of_all_that_was_seen() -> None:
         scale.add(0, float(i))
     bank = HypothesisBank(Layout(2, 2, True), [[Discounted(0.9, True).spec()]], NoisePrior())
     bank.assign(0, Discounted(0.9, True).spec())
-    mixture = Mixture(np.ones(1), np.array([0]), ("a",), 1e-9, uniform=False)
+    mixture = Mixture(np.ones(1), np.array([0]), ("a",), 1e-9)
     latest = np.array([[2.0], [4.0]])
     new = finished(
         rebuilding(recent, scale, ContextMap(shape), {}, bank, mixture, latest=latest, network=False)

@@ -13,9 +13,9 @@ from tidepull.hypotheses import kernels
 from tidepull.types import Context, Event, ProblemShape
 
 
-def grown(observed: int, binary: bool, version: int = 8) -> Any:
+def grown(observed: int, binary: bool) -> Any:
     """The bank after 70 rounds, the moment after them, rows of the context, and a generator."""
-    guard = build_policy(("tide", {"version": version}), ProblemShape(3, observed), seed=1)
+    guard = build_policy("tide", ProblemShape(3, observed), seed=1)
     rng = np.random.default_rng(0)
     for n in range(70):
         context = Context(rng.normal(size=observed) if observed else None)
@@ -27,13 +27,10 @@ def grown(observed: int, binary: bool, version: int = 8) -> Any:
     return tide._bank, tide._standard(noted), X, rng
 
 
-@pytest.mark.parametrize("version", [4, 5, 8])
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("observed", [0, 2])
-def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(
-    observed: int, binary: bool, version: int
-) -> None:
-    bank, now, X, _ = grown(observed, binary, version)
+def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(observed: int, binary: bool) -> None:
+    bank, now, X, _ = grown(observed, binary)
     arrays, prior = bank.arrays, bank.prior
     slots = np.flatnonzero(arrays.active)
     first, second = np.empty((len(slots), 3)), np.empty((len(slots), 3))

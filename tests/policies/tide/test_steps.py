@@ -96,17 +96,10 @@ def test_work_is_due_after_certain_numbers_of_rewards() -> None:
 
 
 def test_births_are_due_ever_more_rarely() -> None:
-    due = [count for count in range(1, 2400) if birth_is_due(count)]
+    due = [count for count in range(1, 6000) if birth_is_due(count)]
     assert due[:4] == [24, 32, 64, 96]
     assert [count for count in due if 448 < count <= 1300] == [480, 512, 640, 768, 896, 1024, 1280]
-    assert due[-1] == 2304
-
-
-def test_births_are_due_half_as_often_after_4096_rewards_when_they_may_be_rare() -> None:
-    often, rarely = ([c for c in range(1, 6000) if birth_is_due(c, rarely=rare)] for rare in (False, True))
-    assert [c for c in often if c <= 4096] == [c for c in rarely if c <= 4096]
-    assert [c for c in rarely if c > 4096] == [4608, 5120, 5632]
-    assert [c for c in often if 4096 < c <= 4800] == [4352, 4608]
+    assert due[-5:] == [3840, 4096, 4608, 5120, 5632]
 
 
 def test_rebuilds_stop_when_scale_and_contexts_are_settled() -> None:
@@ -122,14 +115,13 @@ def test_rebuilds_stop_when_scale_and_contexts_are_settled() -> None:
         return found
 
     quick: dict[str, Any] = {
-        "version": 4,
         "without": ("network", "square", "fourier", "seasons"),
         "births": False,
     }
     assert rebuilt(tide(2, **quick), Context(), lambda t: t % 2) == [1, 2, 4, 8, 16]
-    assert rebuilt(tide(2, **quick), Context(), lambda t: 0.5 + t % 2) == [1, 2, 4, 8, 16]
+    assert rebuilt(tide(2, **quick), Context(), lambda t: 0.5 + t % 2) == [1, 2, 4, 8, 16, 32]
     jumped = rebuilt(tide(2, **quick), Context(), lambda t: 0.5 + t % 2 + 100 * (t > 100))
-    assert jumped == [1, 2, 4, 8, 16, 128, 256]
+    assert jumped == [1, 2, 4, 8, 16, 32, 130, 258], "two rewards were set aside"
     turned = rebuilt(tide(2, **quick), Context(), lambda t: 0.5 if t == 20 else t % 2)
     assert turned[:6] == [1, 2, 4, 8, 16, 21], "rewards of 0 and 1 turn out to be others"
     seen = Context(observation=np.array([1.0, 2.0]))
@@ -152,8 +144,6 @@ def test_work_under_way_is_not_put_off_by_more_of_its_kind() -> None:
 def test_unknown_families_are_refused_wherever_they_are_named(field: str) -> None:
     with pytest.raises(ParameterError, match=f"{field}: there is no family 'tides'"):
         TideParameters(**{field: ("tides",)}).families()  # type: ignore[arg-type]
-    assert "trend" not in TideParameters().families()
-    assert "trend" in TideParameters(also=("trend",)).families()
     assert "turns" not in TideParameters(without=("turns",)).families()
 
 
@@ -173,16 +163,18 @@ def test_pools_suit_the_problem() -> None:
 
 
 def test_priors_are_those_of_the_families_and_add_up() -> None:
-    policy = tide(4, version=4)
+    policy = tide(4)
     weights = dict(zip(policy.explain().families, policy.family_weights(), strict=True))
     assert sum(weights.values()) == pytest.approx(1.0)
-    unit = 0.80 + 0.06 + 0.015 + 0.015 + 0.02 + 0.04 + 0.04 + 0.02
+    unit = 0.80 + 0.006 + 0.015 + 0.015 + 0.02 + 0.04 + 0.04 + 0.02 + 0.16 + 0.01
     assert weights["stationary"] == pytest.approx(0.80 / unit)
     assert weights["network"] == pytest.approx(0.02 / unit)
     assert weights["seasons"] == 0.0
-    both = tide(shape=ProblemShape(4, observation_dim=2), version=4)
+    both = tide(shape=ProblemShape(4, observation_dim=2))
     again = dict(zip(both.explain().families, both.family_weights(), strict=True))
-    assert again["stationary"] == pytest.approx(0.80 / (unit + 0.005), rel=0.02)
+    # Classes instead of changes and what is discounted; regimes stand beside all others, on trial.
+    others = unit - 0.16 - 0.006 - 0.01 + 0.04
+    assert again["stationary"] / (1 - again["regimes"]) == pytest.approx(0.80 / others)
 
 
 def test_network_sees_rewards_and_contexts_in_their_new_units() -> None:

@@ -31,8 +31,8 @@ def trial(prior: float = 0.01) -> Trial:
     return Trial(regimes(), prior, 1e-5)
 
 
-def tide(version: int = 9, seed: int = 0) -> Tide:
-    return Tide(TideParameters(version=version), SHAPE, Streams(seed))
+def tide(seed: int = 0) -> Tide:
+    return Tide(TideParameters(), SHAPE, Streams(seed))
 
 
 def test_weight_follows_bayes_rule_with_a_little_given_back() -> None:
@@ -98,10 +98,9 @@ def test_share_is_how_often_it_decides() -> None:
     assert one.share == pytest.approx(np.mean([one.votes(40, rng) for _ in range(500)]) / 40, abs=0.015)
 
 
-def test_regimes_are_on_trial_with_observations_alone_and_from_version_9_on() -> None:
+def test_regimes_are_on_trial_with_observations_alone() -> None:
     assert tide().families[-1] == "regimes"
-    assert "regimes" not in tide(8).families
-    plain = Tide(TideParameters(version=9), ProblemShape(3), Streams(0))
+    plain = Tide(TideParameters(), ProblemShape(3), Streams(0))
     assert plain._trial is None
     assert "regimes" in plain.families
 
@@ -181,8 +180,8 @@ def test_odds_that_are_not_finite_are_refused() -> None:
         one.restore({**one.snapshot(), "odds": math.inf})
 
 
-def test_registered_tide_of_version_9_takes_late_rewards() -> None:
-    policy = build_policy(("tide", {"version": 9}), SHAPE, seed=0)
+def test_registered_tide_takes_late_rewards() -> None:
+    policy = build_policy("tide", SHAPE, seed=0)
     waiting: list[Event] = []
     for t in range(200):
         context = Context(observation=np.random.default_rng([9, t]).normal(size=2))

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 _SURE, _LIKELY = 0.95, 0.7
 _DO = {
     "drift": "Let the policy forget: tide does by itself, d-ucb and sw-ucb with the memory named here.",
-    "changes": "Let the policy notice changes: tide with also=changes; what lies before the last change misleads.",
+    "changes": "Let the policy notice changes: tide does by itself; what lies before the last change misleads.",
     "rounds": "Let the policy remember the season: tide finds it by itself; forgetting alone comes too late each time.",
-    "clock": "Give the policy the time: tide with also=calendar,clock, or an agent with its calendar on.",
-    "regimes": "Let the policy remember regimes and recognise them when they come back: tide with also=regimes.",
+    "clock": "Give the policy the time: tide reads it, and so does an agent with its calendar on.",
+    "regimes": "Let the policy remember regimes and recognise them when they come back: tide does by itself.",
     "last": "Let the policy look at what was played last: tide does, rnlps too.",
 }
 

@@ -34,7 +34,7 @@ KINDS = {
 """Every kind of time structure, in words."""
 
 _KIND_OF = {
-    "stationary": "nothing", "discounted": "drift", "trend": "drift", "changes": "changes", "fourier": "rounds",
+    "stationary": "nothing", "discounted": "drift", "changes": "changes", "fourier": "rounds",
     "square": "rounds", "seasons": "rounds", "calendar": "clock", "clock": "clock", "regimes": "regimes",
     "turns": "last", "last event": "last", "last success": "last",
 }  # fmt: skip
@@ -80,12 +80,8 @@ def structure_of(
     log: Log, events: Events, *, seed: int = 0, tick: Callable[[int], None] = lambda _: None
 ) -> Structure:
     """Let the hypotheses learn the events; `tick` is told after each how many are done."""
-    also = ["changes", "regimes"]
-    if events.time is not None:
-        also += ["calendar", "clock"] if events.dated else ["clock"]
-    policy: Any = build_policy(
-        ("tide", {"version": 4, "also": also, "without": ["network"]}), ProblemShape(log.n_arms), seed=seed
-    )
+    without = ["network"] if events.dated else ["network", "calendar"]
+    policy: Any = build_policy(("tide", {"without": without}), ProblemShape(log.n_arms), seed=seed)
     times = [None] * len(events) if events.time is None else events.time.tolist()
     with one_blas_thread():
         for n, (time, arm, reward) in enumerate(

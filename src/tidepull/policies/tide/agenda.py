@@ -58,10 +58,9 @@ class Agenda:
         self._work = None
 
 
-def birth_is_due(count: int, *, rarely: bool = False) -> bool:
-    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 for ever after; `rarely`: to 4096, and
-    every 512 after that."""
-    interval = 32 if count <= 512 else 128 if count <= 1024 else 512 if rarely and count > 4096 else 256
+def birth_is_due(count: int) -> bool:
+    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 to 4096, every 512 for ever after."""
+    interval = 32 if count <= 512 else 128 if count <= 1024 else 256 if count <= 4096 else 512
     return count == 24 or (count >= 32 and count % interval == 0)
 
 

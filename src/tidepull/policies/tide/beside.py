@@ -21,9 +21,9 @@ def filters_of(layout: Layout, families: list[str], prior: NoisePrior, streams: 
 
 
 def trial_of(layout: Layout, parameters: TideParameters, prior: NoisePrior, streams: Streams) -> Trial | None:
-    """The hypothesis that sits beside the mixture until its own decisions earn as much (from version 9 on)."""
-    for name in parameters.families() if parameters.version >= 9 else ():
-        maker, share = FAMILIES[name].on_trial, FAMILIES[name].prior_in(parameters.version)
+    """The hypothesis that sits beside the mixture until its own decisions earn as much."""
+    for name in parameters.families():
+        maker, share = FAMILIES[name].on_trial, FAMILIES[name].prior
         for filter in maker(layout, prior, int(streams.generator(name).integers(2**62))) if maker else ():
-            return Trial(filter, share / (1 + share), parameters.share, righted=parameters.version >= 12)
+            return Trial(filter, share / (1 + share), parameters.share)
     return None

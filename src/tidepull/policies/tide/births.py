@@ -50,12 +50,10 @@ def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
 
 class Slots:
     """Who sits in which slot of the bank, and how likely each pool is beforehand. `alone` names the
-    families of hypotheses that sit one by one behind the bank's slots; `version`: whose priors."""
+    families of hypotheses that sit one by one behind the bank's slots."""
 
-    def __init__(
-        self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str], *, version: int = 4
-    ) -> None:
-        self.pools, self._version = pools, version
+    def __init__(self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str]) -> None:
+        self.pools = pools
         self.families = tuple(dict.fromkeys([*(pool.family for pool in pools), *alone]))
         sizes = [len(pool.initial) + pool.spare for pool in pools]
         stops = np.cumsum(sizes)
@@ -85,13 +83,10 @@ class Slots:
         return prior / self._unit
 
     def _share_alone(self, name: str) -> float:
-        return self._prior(name) / self._alone.count(name)
+        return FAMILIES[name].prior / self._alone.count(name)
 
     def _share(self, pool: Pool) -> float:
-        return self._prior(pool.family) / sum(other.family == pool.family for other in self.pools)
-
-    def _prior(self, name: str) -> float:
-        return FAMILIES[name].prior_in(self._version)
+        return FAMILIES[pool.family].prior / sum(other.family == pool.family for other in self.pools)
 
 
 @dataclass(frozen=True)
@@ -102,7 +97,6 @@ class _Hunt:
     pool: int
     window: Window
     rounds: Rounds
-    binary: bool
 
     @property
     def layout(self) -> Layout:
@@ -112,14 +106,6 @@ class _Hunt:
     def contextual(self) -> bool:
         return self.births.slots.pools[self.pool].contextual
 
-    @property
-    def thrifty(self) -> bool:
-        return self.births.thrifty
-
-    @property
-    def joint(self) -> bool:
-        return self.births.joint
-
     def heaviest(self) -> list[Hypothesis]:
         slots, log_weights = self.births.slots.of[self.pool], self.births.mixture.log_weights
         order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
@@ -127,17 +113,13 @@ class _Hunt:
 
     def sines(self) -> Pieces[list[float]]:
         if self.births.sines is None:  # whoever asks first looks for all
-            self.births.sines = yield from seek.best_sines(
-                self.rounds, self.layout.n_arms, _SINES, quick=self.thrifty
-            )
+            self.births.sines = yield from seek.best_sines(self.rounds, self.layout.n_arms, _SINES)
         return self.births.sines
 
     def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
-        if not self.thrifty:
-            return (yield from seek.rhythms(self.window, self.rounds, self.layout, count))
         if not self.births.heard:  # whoever asks first listens for all
             self.births.heard = yield from seek.rhythms(
-                self.window, self.rounds, self.layout, seek.MOST_RHYTHMS, quick=True
+                self.window, self.rounds, self.layout, seek.MOST_RHYTHMS
             )
         return self.births.heard[:count]
 
@@ -157,10 +139,6 @@ class _Hunt:
         log_weights = births.mixture.log_weights
         return self._named(max(found, key=lambda m: float(log_weights[m]))) if found else None
 
-    def likelihood(self, hypothesis: Hypothesis) -> Pieces[float]:
-        cradle = self.births.settle(self.pool, hypothesis.spec())
-        return float((yield from self.births.bank.live(cradle, self.window, self.binary)).sum())
-
     def ridge(self, hypothesis: Hypothesis) -> float:
         return float(self.births.bank.arrays.ridge[self.births.settle(self.pool, hypothesis.spec())])
 
@@ -171,19 +149,8 @@ class _Hunt:
 class Births:
     """Looks for newborns in every pool that has room, and lets those live that deserve it."""
 
-    def __init__(
-        self,
-        bank: HypothesisBank,
-        slots: Slots,
-        mixture: Mixture,
-        recent: RecentRounds,
-        *,
-        thrifty: bool = False,
-        joint: bool = False,
-        punctual: bool = False,
-    ) -> None:
+    def __init__(self, bank: HypothesisBank, slots: Slots, mixture: Mixture, recent: RecentRounds) -> None:
         self.bank, self.slots, self.mixture = bank, slots, mixture
-        self.thrifty, self.joint, self._punctual = thrifty, joint, punctual
         self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
         self.sines: list[float] | None = None  # its strongest sines, once somebody asked
         self._recent = recent
@@ -211,12 +178,12 @@ class Births:
             newborns = FAMILIES[pool.family].newborns
             if not pool.spare or newborns is None:
                 continue
-            for newborn in newborns(_Hunt(self, i, window, rounds, units.binary)):
+            for newborn in newborns(_Hunt(self, i, window, rounds)):
                 if isinstance(newborn, int):
                     yield newborn
                 else:
                     yield from self._try(i, newborn, window, begins + len(window.t), units)
-        if self._punctual:
+        if self.bank.layout.context_dim == 1:
             self._keep_time(window)
 
     def _keep_time(self, window: Window) -> None:
@@ -298,11 +265,10 @@ class Births:
         """Live through the window and what came since; then take a place, if the weight deserves one."""
         bank, slots = self.bank, self.slots.of[i]
         spec = newborn.hypothesis.spec()
-        if self.thrifty and self._is_known(i, spec, len(window.t)):
+        if self._is_known(i, spec, len(window.t)):
             return
-        cradle = self.settle(i, spec, blank=not self.thrifty)
-        if self.thrifty:
-            yield from bank.resetting(cradle)
+        cradle = self.settle(i, spec, blank=False)
+        yield from bank.resetting(cradle)
         scores = yield from bank.live(cradle, window, units.binary)
         likelihood = self._total(scores, upto - len(scores))
         while upto < self._recent.count:

@@ -15,7 +15,7 @@ import numpy as np
 from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 LONGEST_OBSERVATION, LONGEST_PLAIN = 32, 64
-"""Observations of more numbers than the second (in version 4: the first) keep as many directions as the first says."""
+"""Observations of more numbers than the second keep as many directions as the first says."""
 LONGEST_ARM_VECTOR = 64
 _LONGEST_WHOLE, _MOST_ARMS, _MOST_PRODUCTS = 256, 128, 4_000_000
 """Longer arm vectors are kept whole, too, up to so many numbers, arms, and products for a decision."""
@@ -25,17 +25,17 @@ _NOTHING = np.empty((1, 0))
 
 
 class ContextMap:
-    """From a context to one row (1, z) for each arm; before the first fit contexts are ignored. With `whole`, arm
-    vectors of more numbers than directions are kept stand behind z, too: (1, z, 1, all numbers, scaled as z is)."""
+    """From a context to one row (1, z) for each arm; before the first fit contexts are ignored. Arm vectors
+    of more numbers than directions are kept stand behind z, too: (1, z, 1, all numbers, scaled as z is)."""
 
-    def __init__(self, shape: ProblemShape, *, wide: bool = False, whole: bool = False) -> None:
+    def __init__(self, shape: ProblemShape) -> None:
         self._shape = shape
         self.shared = shape.arm_dim > 0
         self.raw_dim = shape.arm_dim + shape.observation_dim
-        plain = LONGEST_PLAIN if wide and self.raw_dim <= LONGEST_PLAIN else LONGEST_OBSERVATION
+        plain = LONGEST_PLAIN if self.raw_dim <= LONGEST_PLAIN else LONGEST_OBSERVATION
         longest = LONGEST_ARM_VECTOR if self.shared else plain
         self.narrow = 1 + min(self.raw_dim, longest)
-        whole &= self.shared and longest < self.raw_dim <= _LONGEST_WHOLE
+        whole = self.shared and longest < self.raw_dim <= _LONGEST_WHOLE
         whole &= shape.n_arms <= _MOST_ARMS and shape.n_arms * self.raw_dim**2 <= _MOST_PRODUCTS
         self.whole_dim = 1 + self.raw_dim if whole else 0
         self.dim = self.narrow + self.whole_dim

@@ -10,7 +10,6 @@ import copy
 import numpy as np
 
 from tidepull.hypotheses import weights
-from tidepull.policies.tide.earnings import Earnings
 from tidepull.types import FloatArray, IntArray, Snapshot
 
 
@@ -19,14 +18,7 @@ class Mixture:
     been there from the start."""
 
     def __init__(
-        self,
-        prior: FloatArray,
-        family_of: IntArray,
-        families: tuple[str, ...],
-        share: float,
-        *,
-        uniform: bool,
-        quick: bool = False,
+        self, prior: FloatArray, family_of: IntArray, families: tuple[str, ...], share: float
     ) -> None:
         self.families = families
         self.prior = prior
@@ -35,26 +27,13 @@ class Mixture:
         self.learnt = 0.0  # what rewards have added, births apart
         self._family_of = family_of
         self._share = share
-        self._uniform = uniform
-        self._quick = quick
 
     def reweigh(self, scores: FloatArray, count: int = 0) -> float:
         """Take in how well everybody predicted a reward, after `count` others; returns the mixture's own log likelihood
-        of it. Version 5 gives back no more than 1 / count: then the cost of giving back falls for ever, and that of
-        a change of hypothesis grows like log count only."""
-        if self._quick:
-            weights.fill_in(self.log_weights, scores)
-        elif weights.any_nan(
-            scores
-        ):  # who said nothing is taken to have predicted as the others did together
-            asleep = np.isnan(scores)
-            awake = self.log_weights[~asleep]
-            scores[asleep] = np.logaddexp.reduce(awake + scores[~asleep]) - np.logaddexp.reduce(awake)
-        if self._uniform:
-            scores = np.where(np.isfinite(scores), 0.0, -np.inf)
-        share = self._share
-        if self._quick and share * count > 1.0:
-            share = 1.0 / count
+        of it. Who said nothing is taken to have predicted as the others did together. No more than 1 / count is given
+        back: then the cost of giving back falls for ever, and that of a change of hypothesis grows like log count."""
+        weights.fill_in(self.log_weights, scores)
+        share = 1.0 / count if self._share * count > 1.0 else self._share
         gain = float(weights.reweigh(self.log_weights, scores, self.prior, share))
         self.evidence += gain
         self.learnt += gain
@@ -85,41 +64,24 @@ class Mixture:
         self.log_weights = _log(self.prior)
         self.evidence = 0.0
 
-    def pick(
-        self,
-        rng: np.random.Generator,
-        explore: float,
-        resting: IntArray,
-        earnings: Earnings | None = None,
-    ) -> int:
-        """A hypothesis by its weight, within the camp that `earnings` choose; with the chance `explore` by its weight
-        within a family drawn uniformly. Slots that are `resting` cannot be asked now."""
-        exploring = rng.random() < explore
-        if not exploring and earnings is None:
+    def pick(self, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
+        """A hypothesis by its weight; with the chance `explore` by its weight within a family drawn uniformly. Slots
+        that are `resting` cannot be asked now."""
+        if rng.random() >= explore:
             return int(weights.pick(self.log_weights, resting, rng.random()))
-        chances = self._within_random_family(rng) if exploring else np.exp(self.log_weights)
+        chances = self._within_random_family(rng)
         if len(resting):
             chances[resting] = 0.0
             if not chances.any():
                 chances = np.exp(self.log_weights)
                 chances[resting] = 0.0
-        if earnings is not None and not exploring:
-            chances = earnings.chances(chances, rng)
         m = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
         return min(m, int(np.flatnonzero(chances)[-1]))
 
     def picks(
-        self,
-        rng: np.random.Generator,
-        explore: float,
-        resting: IntArray,
-        count: int,
-        earnings: Earnings | None = None,
+        self, rng: np.random.Generator, explore: float, resting: IntArray, count: int
     ) -> dict[int, int]:
         """`pick` so many times: how often each hypothesis came out."""
-        if earnings is not None:
-            drawn_one_by_one = [self.pick(rng, explore, resting, earnings) for _ in range(count)]
-            return {m: drawn_one_by_one.count(m) for m in sorted(set(drawn_one_by_one))}
         explored = int(rng.binomial(count, explore))
         found = [self.pick(rng, 1.0, resting) for _ in range(explored)]
         chances = np.exp(self.log_weights)

@@ -17,7 +17,6 @@ certain numbers of rewards, and are paid in slices (`upkeep`).
 from __future__ import annotations
 
 import math
-from dataclasses import replace
 from typing import NamedTuple, Protocol
 
 import numpy as np
@@ -35,7 +34,6 @@ from tidepull.policies.tide.agenda import Agenda, birth_is_due, is_power_of_two
 from tidepull.policies.tide.beside import filters_of, trial_of
 from tidepull.policies.tide.births import Births, Slots, pools
 from tidepull.policies.tide.context import ContextMap
-from tidepull.policies.tide.earnings import Earnings, camps
 from tidepull.policies.tide.explain import Explanation, WeightHistory
 from tidepull.policies.tide.kinds import LATELY, OFTEN
 from tidepull.policies.tide.mixture import Mixture
@@ -55,20 +53,28 @@ from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Pr
 _NONE = np.empty(0, np.int64)
 
 _PRODUCTS = 75_000
-"""Multiplications that the hypotheses of one family may cost in a round of version 5."""
+"""Multiplications that the hypotheses of one family may cost in a round, beyond the first few."""
 _BLOCKS = 100_000
-"""Weight vectors that a hypothesis of version 5 may have: "the arm that paid last" among 1,000 would have a million."""
+"""Weight vectors that a hypothesis may have: "the arm that paid last" among 1,000 would have a million."""
 
 _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
-"""Steps that a piece of upkeep takes beside its kernels, in version 5."""
+"""Steps that a piece of upkeep takes beside its kernels."""
 
 _VOICES = 16
-"""Hypotheses, drawn by weight, whose means are averaged where there are observations, from version 10 on."""
+"""Hypotheses, drawn by weight, whose means are averaged where there are observations."""
 
 _EXPECTED, _ODD, _USUAL, _LEADS = 256, 2.0, 4.0, math.log(0.5)
 """Rewards among which one is nothing like what was expected: how many times as far off as nearly all others (fewer than
 of rewards themselves, since one that is taken looks like a change), at least so many standard deviations of what was
 expected; and the log weight from which on a hypothesis leads."""
+
+_BOLDNESS, _BOLDEST, _PLAYS, _NARROWEST = 0.25, 2.0, 0.5, 0.5
+"""The least and the largest factor on the width of draws with contexts, c of `hypotheses/boldness.py` there (1 where
+every arm has weights of its own on an observation), and the least factor without contexts."""
+
+_WILD, _WILD_OBSERVED = 3.0, 30.0
+"""How many times as far out as nearly all rewards a wild one lies. Where an observation decides whether an arm is
+right, who chooses well sees few rewards of wrong arms: they are rare, and what there is to learn from."""
 
 _SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970 when it is put into words."""
@@ -106,58 +112,39 @@ class Tide:
 
     def __init__(self, parameters: TideParameters, shape: ProblemShape, streams: Streams) -> None:
         self.parameters = parameters
-        self._thrifty = parameters.version >= 5
         self._n_arms = shape.n_arms
         self._rng = streams.generator("choices")
-        self._contexts = ContextMap(shape, wide=self._thrifty, whole=parameters.version >= 12)
+        self._contexts = ContextMap(shape)
         layout = Layout(
-            shape.n_arms, self._contexts.narrow, self._contexts.shared, wide_dim=self._contexts.whole_dim
-        )
-        if self._thrifty:
-            layout = replace(layout, products=_PRODUCTS, most_blocks=_BLOCKS)
+            shape.n_arms, self._contexts.narrow, self._contexts.shared,
+            products=_PRODUCTS, most_blocks=_BLOCKS, wide_dim=self._contexts.whole_dim,
+        )  # fmt: skip
         own = layout.context_dim > 1 and not layout.shared
         families = parameters.families(observed=own, n_arms=shape.n_arms)
         kept = pools(layout, families)
         rooms = [list(pool.room) for pool in kept for _ in range(len(pool.initial) + pool.spare)]
         prior = NoisePrior(
-            boldness=parameters.boldness(), boldest=parameters.width(), plays=parameters.plays(observed=own),
-            narrowest=parameters.narrowest(), by_density=own and parameters.version >= 12,
+            boldness=_BOLDNESS, boldest=_BOLDEST, plays=1.0 if own else _PLAYS, narrowest=_NARROWEST, by_density=own
         )  # fmt: skip
-        self._averages = own and parameters.version >= 10
-        self._bank = HypothesisBank(
-            layout, rooms, prior, inverse=self._thrifty, calibrated=own and parameters.version >= 9
-        )
+        self._averages = self._of_kinds = own
+        self._bank = HypothesisBank(layout, rooms, prior, calibrated=own)
         self._network: NetworkHypothesis | None = None
-        if "network" in families and not (self._thrifty and too_many_arms(layout)):
+        if "network" in families and not too_many_arms(layout):
             half = min(1024, parameters.window // 2)
-            stream = streams.generator("network")
-            self._network = NetworkHypothesis(layout, half, stream, inverse=self._thrifty)
+            self._network = NetworkHypothesis(layout, half, streams.generator("network"))
         self._filters = filters_of(layout, families, self._bank.prior, streams)
         self._trial = trial_of(layout, parameters, self._bank.prior, streams)
         beside = [filter.family for filter in self._filters]
         alone = beside + ["network"] * (self._network is not None)
-        slots = Slots(self._bank, kept, alone, version=parameters.version)
-        self._mixture = Mixture(
-            slots.initial_prior(), slots.family_of, slots.families, parameters.share,
-            uniform=parameters.uniform_weights, quick=self._thrifty,
-        )  # fmt: skip
+        slots = Slots(self._bank, kept, alone)
+        self._mixture = Mixture(slots.initial_prior(), slots.family_of, slots.families, parameters.share)
         self._prior_of_network = float(self._mixture.prior[-1])
-        self._of_kinds = own and parameters.version >= 12
         self._scale = RewardScale(1 if self._contexts.shared else shape.n_arms, kinds=self._of_kinds)
-        self._earnings: Earnings | None = None
-        if parameters.earnings and self._contexts.dim > 1 and not self._contexts.shared:
-            self._earnings = Earnings(
-                camps(kept, [len(of) for of in slots.of], len(self._filters), self._network is not None)
-            )
-        careful = parameters.version >= 13 and layout.context_dim == 1
-        self._wild = WildRewards(
-            parameters.wildness(),
-            shape.n_arms,
-            beyond=parameters.wild_beyond(observed=own),
-            careful=careful,
-        )
+        careful = layout.context_dim == 1
+        beyond = _WILD_OBSERVED if own else _WILD
+        self._wild = WildRewards(parameters.wild, shape.n_arms, beyond=beyond, careful=careful)
         self._odd = WildRewards(
-            parameters.wildness() if careful else 0.0,
+            parameters.wild if careful else 0.0,
             shape.n_arms,
             beyond=_ODD,
             careful=True,
@@ -167,16 +154,10 @@ class Tide:
         self._recent = RecentRounds(
             parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
         )
-        self._births = Births(
-            self._bank, slots, self._mixture, self._recent,
-            thrifty=self._thrifty, joint=parameters.version >= 9,
-            punctual=parameters.version >= 10 and layout.context_dim == 1,
-        )  # fmt: skip
+        self._births = Births(self._bank, slots, self._mixture, self._recent)
         self._memories: dict[str, Memory] = {}
         for name in dict.fromkeys(pool.family for pool in kept):
             memory = FAMILIES[name].memory
-            if self._thrifty:
-                memory = FAMILIES[name].quick_memory or memory
             if memory is not None:
                 self._memories[name] = memory(shape.n_arms)
         timed = [i for i, name in enumerate(slots.families) if FAMILIES[name].timed]
@@ -195,8 +176,7 @@ class Tide:
         self._too_late = 0
         self._seen: FloatArray = np.empty((1, 0))
         self._looked: _Looked | None = None
-        piece = _PIECE + _PIECE_OF_AN_ARM * shape.n_arms if self._thrifty else 0
-        self._agenda = Agenda(self._begun, piece)
+        self._agenda = Agenda(self._begun, _PIECE + _PIECE_OF_AN_ARM * shape.n_arms)
 
     def choose(self, context: Context) -> int:
         """Draw a hypothesis, draw its weights, play the best available arm."""
@@ -205,9 +185,7 @@ class Tide:
             draws = self._trial.filter.draw(noted.t, X, self._scale.units.binary, self._rng)
             self._trial.decided(noted.t, ITSELF)
         else:
-            m, draws = self._mixed(noted, X)
-            if self._earnings is not None:
-                self._earnings.decided(noted.t, m)
+            draws = self._mixed(noted, X)
             if self._trial is not None:
                 self._trial.decided(noted.t, OTHERS)
         if context.available is not None:
@@ -219,7 +197,7 @@ class Tide:
         raw, X, noted = self._opened(context)
         resting, trial = self._resting(noted.time), self._trial
         own = 0 if trial is None else trial.votes(draws, self._rng)
-        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own, self._camps())
+        found = self._mixture.picks(self._rng, self._explore(noted), resting, draws - own)
         scores = self._draws(found, self._standard(noted), X)
         if trial is not None and own:
             binary = self._scale.units.binary
@@ -228,22 +206,11 @@ class Tide:
         if context.available is not None:
             scores[:, ~context.available] = -np.inf
         arm = pick(best_shares(scores, None))
-        if self._earnings is not None or trial is not None:
-            self._credit(noted.t, found, np.flatnonzero(np.argmax(scores, axis=1) == arm))
-        return self._decided(noted, raw, arm)
-
-    def _credit(self, t: int, found: dict[int, int], voters: IntArray) -> None:
-        """One of those who voted for the arm of round t decided it: draws of the mixture come first, then others."""
-        if not len(voters):
-            return
-        asked = [m for m, count in found.items() for _ in range(count)]
-        if self._earnings is not None:
-            who = int(self._rng.choice(voters))
-            if who < len(asked):
-                self._earnings.decided(t, asked[who])
-        if self._trial is not None:
+        voters = np.flatnonzero(np.argmax(scores, axis=1) == arm)
+        if trial is not None and len(voters):  # one of them decided; draws of the mixture come first
             who = int(voters[self._rng.integers(len(voters))])
-            self._trial.decided(t, OTHERS if who < len(asked) else ITSELF)
+            trial.decided(noted.t, OTHERS if who < draws - own else ITSELF)
+        return self._decided(noted, raw, arm)
 
     def _opened(self, context: Context) -> tuple[FloatArray, FloatArray, Moment]:
         """What is seen, its rows, and the moment of a round that begins."""
@@ -265,16 +232,12 @@ class Tide:
             return raw, looked.X
         return raw, self._contexts.rows(raw)
 
-    def _camps(self) -> Earnings | None:
-        """What camps earned, where that counts: predictions say most of it where rewards are more than 0 and 1."""
-        return self._earnings if self._scale.units.binary else None
-
     def _explore(self, noted: Moment) -> float:
         return min(0.05, self.parameters.exploration / (noted.t + 1))
 
-    def _mixed(self, noted: Moment, X: FloatArray) -> tuple[int, FloatArray]:
-        """The slot that decides, and its draw; from version 10 on, with observations, around the average of `_VOICES`
-        slots drawn by weight, of which it is one."""
+    def _mixed(self, noted: Moment, X: FloatArray) -> FloatArray:
+        """A draw of the slot that decides; with observations around the average of `_VOICES` slots drawn by weight, of
+        which it is one."""
         rng, explore, resting, now = (
             self._rng,
             self._explore(noted),
@@ -282,15 +245,15 @@ class Tide:
             self._standard(noted),
         )
         if not self._averages or rng.random() < explore:
-            m = self._mixture.pick(rng, 1.0 if self._averages else explore, resting, self._camps())
-            return m, self._draw(m, now, X)
-        found = self._mixture.picks(rng, 0.0, resting, _VOICES, self._camps())
+            return self._draw(self._mixture.pick(rng, 1.0 if self._averages else explore, resting), now, X)
+        found = self._mixture.picks(rng, 0.0, resting, _VOICES)
         asked = [m for m, count in found.items() for _ in range(count)]
         m = asked[int(rng.integers(_VOICES))]
         if m >= self._bank.size:
-            return m, self._draw(m, now, X)
+            return self._draw(m, now, X)
         inside = {slot: count for slot, count in found.items() if slot < self._bank.size}
-        return m, self._bank.draws({m: 1}, now, X, self._scale.units.binary, rng, about=inside)[0]
+        drawn: FloatArray = self._bank.draws({m: 1}, now, X, self._scale.units.binary, rng, about=inside)[0]
+        return drawn
 
     def _draw(self, m: int, now: Moment, X: FloatArray) -> FloatArray:
         """One draw of every arm's expected reward under slot m; rewards in `now` are standardised."""
@@ -326,7 +289,7 @@ class Tide:
         if not self._wild.takes(arm, reward) or not self._is_expected(known.moment, arm, X, reward):
             return
         units, stale = self._scale.units, not self._scale.fits(reward)
-        # A reward that is neither 0 nor 1, or of neither kind: from version 12 on it is a success, or none, meanwhile.
+        # With observations a reward that is neither 0 nor 1, or of neither kind, is a success, or none, meanwhile.
         y, binary = self._scale.standardise(reward), units.binary and (self._of_kinds or not stale)
         notes, x, scores = known.moment.row(arm), X[arm], np.empty(len(self._mixture.prior))
         self._bank.score(t, in_units(notes, units.centre, units.spread), arm, x, y, binary, scores)
@@ -340,8 +303,6 @@ class Tide:
         gain = self._mixture.reweigh(scores, self._recent.count)
         if self._trial is not None:
             self._trial.learn(t, arm, x, y, binary, others=gain, count=self._recent.count)
-        if self._earnings is not None:
-            self._earnings.add(t, y)
         self._recent.append(
             t=t, notes=notes, came=known.came, arm=arm, x=x, reward=reward,
             raw=raw[arm if self._contexts.shared else 0], evidence=before, network=by_network,
@@ -465,7 +426,6 @@ class Tide:
             "trail": self._trail,
             **({"wild": self._wild} if self._wild.share else {}),
             **({"odd": self._odd} if self._odd.share else {}),
-            **({"earnings": self._earnings} if self._earnings is not None else {}),
             **({"trial": self._trial} if self._trial is not None else {}),
         }
 
@@ -523,11 +483,10 @@ class Tide:
             for filter in self._filters:
                 filter.refresh_ridge()
         if self._network is not None and count % 32 == 0:
-            if self._thrifty:
-                self._look_around(self._network, count)
+            self._look_around(self._network, count)
             if not self._network.dozing:
                 self._agenda.put("train", count)
-        if self.parameters.births and birth_is_due(count, rarely=self.parameters.version >= 11):
+        if self.parameters.births and birth_is_due(count):
             self._agenda.put("births", count)
         if self._history.due(count):
             if self._agenda:

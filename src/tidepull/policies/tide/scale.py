@@ -130,10 +130,10 @@ class RewardScale:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        centre, spread, threshold, binary, *kinds = snapshot["units"]  # before version 12 without kinds
+        centre, spread, threshold, binary, kinds = snapshot["units"]
         if np.shape(snapshot["totals"]) != self._totals.shape or not (0 < spread < math.inf):
             raise ValueError("a scale of rewards that does not fit")
-        self.units = Units(float(centre), float(spread), float(threshold), bool(binary), any(kinds))
+        self.units = Units(float(centre), float(spread), float(threshold), bool(binary), bool(kinds))
         self._first = float(snapshot["first"])
         self._totals[...] = snapshot["totals"]
 

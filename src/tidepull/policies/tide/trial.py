@@ -6,7 +6,7 @@ others, which goes on as if it were not there, and is weighed against that mixtu
 
     v ~ w p(r), 1 - v ~ (1 - w) p_mixture(r);   w <- (1 - alpha) v + alpha prior
 
-where from version 12 on its chances of rewards of 0 and 1 are put right by what came of earlier ones, as those of all
+where its chances of rewards of 0 and 1 are put right by what came of earlier ones, as those of all
 others are (`hypotheses/calibration.py`). A round is offered to it with the chance w. It decides if a draw of what its
 decisions earn beats a draw of what those of the others earn (`earnings.py`).
 """
@@ -32,12 +32,12 @@ _MEMORY = NoisePrior().memory
 class Trial:
     """One filter, its log odds against all others together, and what both earned when they decided."""
 
-    def __init__(self, filter: Filter, prior: float, share: float, *, righted: bool = False) -> None:
+    def __init__(self, filter: Filter, prior: float, share: float) -> None:
         self.filter = filter
         self._prior, self._alpha = prior, share
-        self._bins, self._bin_odds = np.zeros((BINS, KEPT)) if righted else None, np.zeros(1)
+        self._bins, self._bin_odds = np.zeros((BINS, KEPT)), np.zeros(1)
         self._odds = math.log(prior / (1 - prior))
-        self._earnings = Earnings(np.array([OTHERS, ITSELF]))
+        self._earnings = Earnings(2)
 
     @property
     def weight(self) -> float:
@@ -72,7 +72,7 @@ class Trial:
 
     def put_right(self, score: float, y: float, binary: bool) -> float:
         """The log likelihood that counts; what came of the prediction is noted."""
-        if self._bins is None or not binary or math.isnan(score):
+        if not binary or math.isnan(score):
             return score
         chance = math.exp(score) if y > 0 else 1 - math.exp(score)
         bins, odds = self._bins, self._bin_odds
@@ -90,7 +90,7 @@ class Trial:
 
     def fresh(self, units: float | None) -> Trial:
         """The same before it has seen anything, to live through the past again; what was earned stays."""
-        made = Trial(self.filter.fresh(units), self._prior, self._alpha, righted=self._bins is not None)
+        made = Trial(self.filter.fresh(units), self._prior, self._alpha)
         made._earnings = self._earnings
         return made
 
@@ -100,7 +100,8 @@ class Trial:
             "filter": self.filter.snapshot(),
             "odds": self._odds,
             "earnings": self._earnings.snapshot(),
-            **({} if self._bins is None else {"bins": self._bins.copy(), "bin_odds": self._bin_odds.copy()}),
+            "bins": self._bins.copy(),
+            "bin_odds": self._bin_odds.copy(),
         }
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -108,11 +109,10 @@ class Trial:
         odds = float(snapshot["odds"])
         if not math.isfinite(odds):
             raise ValueError("the odds of a hypothesis on trial must be finite")
-        if self._bins is not None:
-            bins, bin_odds = np.array(snapshot["bins"], float), np.array(snapshot["bin_odds"], float)
-            if bins.shape != self._bins.shape or bin_odds.shape != self._bin_odds.shape:
-                raise ValueError("bins of a hypothesis on trial that do not fit")
-            self._bins, self._bin_odds = bins, bin_odds
+        bins, bin_odds = np.array(snapshot["bins"], float), np.array(snapshot["bin_odds"], float)
+        if bins.shape != self._bins.shape or bin_odds.shape != self._bin_odds.shape:
+            raise ValueError("bins of a hypothesis on trial that do not fit")
+        self._bins, self._bin_odds = bins, bin_odds
         self.filter.restore(snapshot["filter"])
         self._earnings.restore(snapshot["earnings"])
         self._odds = odds

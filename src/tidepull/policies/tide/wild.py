@@ -2,12 +2,12 @@
 
 Let m be the median of recent rewards and q the distance from it that all but a share of them keep. By exchangeability
 a new reward lies farther out with no more chance than that share, whatever the distribution. One that lies more than
-3 q from m is set aside, as if it had never come (30 q with observations from version 11 on: there the mistakes of who
+3 q from m is set aside, as if it had never come (30 q with observations: there the mistakes of who
 chooses well are rare, too, and lie that far out). If the next one of its arm lies beyond the bounds, too, that is no
 accident but a change: it is taken, and all that follow until one lies within. So an absurd reward costs one round, and
 a change that goes beyond all that was seen lately costs one round an arm.
 
-`careful` (without contexts, from version 13 on): by chance there may be more of them than their share n in a
+`careful` (without contexts): by chance there may be more of them than their share n in a
 window, so two standard deviations 2 sqrt(n) are added to it; and one that lies beyond is taken only if it is *like* the
 latest of any arm that did, whenever that came: no farther from it than q, or a fifth of how far that lies out. Two
 absurd rewards in a row are no change, and what is rare but always the same (a sale, a success) is learnt.

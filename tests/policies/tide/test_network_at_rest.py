@@ -1,4 +1,4 @@
-"""Version 5 is cheaper: a network that nobody expects anything of dozes, and knows all when it wakes."""
+"""A network that nobody expects anything of dozes, and knows all when it wakes; what else keeps work small."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_rounds_that_are_only_noted_are_read_at_the_next_training() -> None:
 
 
 def test_weight_of_who_rests_stays_and_its_prior_returns() -> None:
-    mixture = Mixture(np.array([0.7, 0.2, 0.1]), np.arange(3), ("a", "b", "c"), 0.1, uniform=False)
+    mixture = Mixture(np.array([0.7, 0.2, 0.1]), np.arange(3), ("a", "b", "c"), 0.1)
     mixture.rest(2)
     np.testing.assert_allclose(mixture.prior, [7 / 9, 2 / 9, 0.0])
     for _ in range(50):
@@ -48,19 +48,6 @@ def test_weight_of_who_rests_stays_and_its_prior_returns() -> None:
     np.testing.assert_allclose(mixture.prior, [0.7, 0.2, 0.1])
 
 
-def test_weights_are_the_same_whoever_fills_in_for_those_who_say_nothing() -> None:
-    prior, rng = np.array([0.5, 0.3, 0.2, 0.0]), np.random.default_rng(0)
-    usual, quick = (
-        Mixture(prior.copy(), np.arange(4), ("a", "b", "c", "d"), 1e-5, uniform=False, quick=quick)
-        for quick in (False, True)
-    )
-    for t in range(30):
-        scores = np.append(rng.normal(size=3), -np.inf)
-        scores[t % 3 : (t % 3) + t % 2] = np.nan
-        assert quick.reweigh(scores.copy()) == pytest.approx(usual.reweigh(scores))
-        np.testing.assert_allclose(quick.log_weights, usual.log_weights, rtol=1e-9)
-
-
 @pytest.fixture
 def drowsy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(network, "_ALWAYS_AWAKE", 32)
@@ -69,7 +56,7 @@ def drowsy(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def tide() -> Any:
-    return build_policy(("tide", {"version": 5}), ProblemShape(2), seed=0)
+    return build_policy("tide", ProblemShape(2), seed=0)
 
 
 def play(policy: Any, first: int, stop: int) -> list[tuple[int, bool]]:
@@ -105,12 +92,10 @@ def test_snapshot_of_a_policy_whose_network_dozes_changes_no_later_bit() -> None
     np.testing.assert_array_equal(other.inner._mixture.log_weights, policy.inner._mixture.log_weights)
 
 
-@pytest.mark.parametrize(("quick", "count", "share"), [(True, 4, 0.1), (True, 100, 0.01), (False, 100, 0.1)])
-def test_no_more_than_one_in_so_many_is_given_back_in_version_five(
-    quick: bool, count: int, share: float
-) -> None:
+@pytest.mark.parametrize(("count", "share"), [(4, 0.1), (100, 0.01)])
+def test_no_more_than_one_in_so_many_is_given_back(count: int, share: float) -> None:
     prior, scores = np.array([0.7, 0.2, 0.1]), np.array([-1.0, -2.0, -9.0])
-    mixture = Mixture(prior.copy(), np.arange(3), ("a", "b", "c"), 0.1, uniform=False, quick=quick)
+    mixture = Mixture(prior.copy(), np.arange(3), ("a", "b", "c"), 0.1)
     mixture.reweigh(scores.copy(), count)
     learnt = prior * np.exp(scores) / (prior @ np.exp(scores))
     np.testing.assert_allclose(np.exp(mixture.log_weights), (1 - share) * learnt + share * prior)
@@ -118,7 +103,7 @@ def test_no_more_than_one_in_so_many_is_given_back_in_version_five(
 
 def test_snapshot_holds_only_what_hypotheses_in_play_have_learnt() -> None:
     shape = ProblemShape(3, observation_dim=4)
-    policy = build_policy(("tide", {"version": 5}), shape, seed=0)
+    policy = build_policy("tide", shape, seed=0)
     rng = np.random.default_rng(0)
     for t in range(40):  # times are given, so that hypotheses of the calendar are born
         context = Context(observation=rng.normal(size=4), time=1.7e9 + 3600.0 * t)

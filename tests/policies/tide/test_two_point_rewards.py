@@ -1,4 +1,4 @@
-"""What version 12 does otherwise than version 11, where arms have weights of their own on an observation."""
+"""Rewards of two kinds where arms have weights of their own on an observation: found, judged by density, put right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.building import build_policy
 from tidepull.experiments.trial import run_trial
 from tidepull.hypotheses import kernels, particles
 from tidepull.hypotheses.algebra import log_kind
@@ -161,12 +160,10 @@ def test_scale_becomes_stale_when_two_kinds_show_only_later() -> None:
         assert scale.is_stale(seen(noisy(100))) is kinds
 
 
-def test_scale_comes_back_from_a_snapshot_with_kinds_or_from_one_that_knew_none() -> None:
+def test_scale_comes_back_from_a_snapshot_with_kinds() -> None:
     scale, other = in_kinds(noisy(100)), RewardScale(1, kinds=True)
     other.restore(scale.snapshot())
     assert other.units == scale.units
-    other.restore({**scale.snapshot(), "units": [0.5, 0.5, 0.5, True]})
-    assert other.units == Units()
 
 
 # ---- chances from densities
@@ -243,7 +240,7 @@ def test_regimes_score_kinds_by_density_when_told_so() -> None:
 
 
 def test_chances_on_trial_are_put_right_by_what_came_of_earlier_ones() -> None:
-    one, rng = Trial(regimes(BY_DENSITY), 0.01, 1e-5, righted=True), np.random.default_rng(5)
+    one, rng = Trial(regimes(BY_DENSITY), 0.01, 1e-5), np.random.default_rng(5)
     bins, odds = np.zeros((BINS, KEPT)), np.zeros(1)
     for _ in range(200):
         p, y = float(rng.uniform(0.01, 0.99)), float(rng.choice([-1.0, 1.0]))
@@ -255,16 +252,13 @@ def test_chances_on_trial_are_put_right_by_what_came_of_earlier_ones() -> None:
 
 
 def test_densities_and_silence_on_trial_stay_as_they_are() -> None:
-    one = Trial(regimes(BY_DENSITY), 0.01, 1e-5, righted=True)
-    plain = Trial(regimes(BY_DENSITY), 0.01, 1e-5)
+    one = Trial(regimes(BY_DENSITY), 0.01, 1e-5)
     assert one.put_right(-3.0, 0.4, False) == -3.0
     assert math.isnan(one.put_right(math.nan, 1.0, True))
-    for _ in range(50):
-        assert plain.put_right(math.log(0.6), 1.0, True) == math.log(0.6)
 
 
 def test_trial_continues_from_a_snapshot_with_its_bins_and_begins_anew_without() -> None:
-    one, other = (Trial(regimes(BY_DENSITY), 0.01, 1e-5, righted=True) for _ in range(2))
+    one, other = (Trial(regimes(BY_DENSITY), 0.01, 1e-5) for _ in range(2))
     for _ in range(80):
         one.put_right(math.log(0.6), 1.0, True)
     other.restore(one.snapshot())
@@ -282,9 +276,9 @@ def test_trial_continues_from_a_snapshot_with_its_bins_and_begins_anew_without()
 # ---- the whole policy
 
 
-def taught(version: int, noise: float, rounds: int = 80) -> Tide:
+def taught(noise: float, rounds: int = 80) -> Tide:
     """Two arms, of which the sign of the observation says which one pays 1."""
-    tide = Tide(TideParameters(version=version, without=("network",)), ProblemShape(2, 3), Streams(1))
+    tide = Tide(TideParameters(without=("network",)), ProblemShape(2, 3), Streams(1))
     rng = np.random.default_rng(2)
     for t in range(rounds):
         context, paid = Context(observation=rng.normal(size=3)), noise * rng.normal()
@@ -296,30 +290,25 @@ def taught(version: int, noise: float, rounds: int = 80) -> Tide:
     return tide
 
 
-def test_two_kinds_are_told_apart_in_version_12_alone_and_not_when_noise_blurs_them() -> None:
-    assert taught(12, 0.1)._scale.units.kinds
-    assert not taught(11, 0.1)._scale.units.kinds
-    assert not taught(12, 0.5)._scale.units.kinds
+def test_two_kinds_are_told_apart_unless_noise_blurs_them() -> None:
+    assert taught(0.1)._scale.units.kinds
+    assert not taught(0.5)._scale.units.kinds
 
 
-def test_version_12_is_wired_where_something_is_observed_alone() -> None:
-    seen_by, unseen, before = (
-        Tide(TideParameters(version=version), shape, Streams(1))
-        for version, shape in ((12, ProblemShape(2, 3)), (12, ProblemShape(2)), (11, ProblemShape(2, 3)))
+def test_chances_come_from_densities_where_something_is_observed_alone() -> None:
+    observed, unseen = (
+        Tide(TideParameters(), shape, Streams(1)) for shape in (ProblemShape(2, 3), ProblemShape(2))
     )
-    assert [tide._bank.arrays.settings[kernels.BY_DENSITY] for tide in (seen_by, unseen, before)] == [1, 0, 0]
-    assert seen_by._trial is not None
-    assert before._trial is not None
-    assert [tide._trial._bins is not None for tide in (seen_by, before) if tide._trial] == [True, False]
-    on_trial = [tide._trial.filter for tide in (seen_by, before) if tide._trial]
-    assert [filter.particles.settings[particles.BY_DENSITY] for filter in on_trial] == [1, 0]  # type: ignore[attr-defined]
+    assert [tide._bank.arrays.settings[kernels.BY_DENSITY] for tide in (observed, unseen)] == [1, 0]
+    assert unseen._trial is None
+    assert observed._trial is not None
+    assert observed._trial.filter.particles.settings[particles.BY_DENSITY] == 1  # type: ignore[attr-defined]
 
 
 def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_one_on_trial() -> None:
-    tide = taught(12, 0.1)
+    tide = taught(0.1)
     assert set(tide._recent.window(tide._scale.units).y) == {-1.0, 1.0}
     assert tide._trial is not None
-    assert tide._trial._bins is not None
     assert tide._trial._bins[:, 0].sum() > 60  # it lived through the first sixteen again
 
 
@@ -336,7 +325,7 @@ def taught_on(tide: Tide, rewards: list[tuple[int, float]], upkeep: int = 10**6)
 
 
 def test_kinds_that_move_within_their_range_are_noticed_before_the_next_power_of_two() -> None:
-    tide, rng = taught(12, 0.02, 80), np.random.default_rng(8)
+    tide, rng = taught(0.02, 80), np.random.default_rng(8)
     known = tide._scale.units
     assert known.kinds
     moved = [(int(arm), 0.65 + 0.65 * arm + 0.02 * rng.normal()) for arm in rng.integers(2, size=120)]
@@ -347,7 +336,7 @@ def test_kinds_that_move_within_their_range_are_noticed_before_the_next_power_of
 
 
 def test_reward_of_neither_kind_that_comes_while_kinds_are_worked_in_undoes_them() -> None:
-    tide = taught(12, 0.05, 15)
+    tide = taught(0.05, 15)
     taught_on(tide, [(0, 0.98)], upkeep=1)
     assert tide.pending
     taught_on(tide, [(1, 5.0), (1, 0.03)], upkeep=1)
@@ -357,7 +346,7 @@ def test_reward_of_neither_kind_that_comes_while_kinds_are_worked_in_undoes_them
 
 
 def test_rebuilding_ends_when_many_rewards_followed_one_of_neither_kind() -> None:
-    tide, rng = taught(12, 0.02, 80), np.random.default_rng(8)
+    tide, rng = taught(0.02, 80), np.random.default_rng(8)
     usual = [(int(arm), arm + 0.02 * rng.normal()) for arm in rng.integers(2, size=70)]
     taught_on(tide, [(1, 3.0), *usual], upkeep=0)
     for _ in range(20_000):
@@ -368,10 +357,8 @@ def test_rebuilding_ends_when_many_rewards_followed_one_of_neither_kind() -> Non
 
 
 def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_kinds_are_found() -> None:
-    others = [
-        name for name in FAMILIES if name not in ("stationary", "network") and not FAMILIES[name].optional
-    ]
-    tide = Tide(TideParameters(version=12, without=tuple(others)), ProblemShape(2, 3), Streams(1))
+    others = [name for name in FAMILIES if name not in ("stationary", "network")]
+    tide = Tide(TideParameters(without=tuple(others)), ProblemShape(2, 3), Streams(1))
     rng = np.random.default_rng(2)
     paid = [(int(arm), float(arm) + 0.02 * rng.normal()) for arm in rng.integers(2, size=1024)]
     paid[:140] = [(arm, rng.random()) for arm, _ in paid[:140]]
@@ -386,7 +373,7 @@ def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_ki
 def regret_of(paid: FloatArray, rounds: int = 700, seed: int = 1) -> float:
     """Over the second half, where the arm that an observation names pays its own amount, and others nothing."""
     n = len(paid)
-    tide = Tide(TideParameters(version=12, without=("network",)), ProblemShape(n, 4), Streams(seed))
+    tide = Tide(TideParameters(without=("network",)), ProblemShape(n, 4), Streams(seed))
     rng, lost = np.random.default_rng(seed), 0.0
     for t in range(rounds):
         context, noise = Context(observation=rng.normal(size=4)), 0.02 * rng.normal()
@@ -403,7 +390,7 @@ def test_better_of_two_good_arms_is_found_when_both_pay_what_counts_as_one_kind(
 
 
 def test_reward_of_neither_kind_leaves_everything_finite_while_it_is_worked_in() -> None:
-    tide, rng = taught(12, 0.05), np.random.default_rng(9)
+    tide, rng = taught(0.05), np.random.default_rng(9)
     assert tide._scale.units.kinds
     for i, reward in enumerate([4.0, 1.0, 0.02, 0.97, 1.03, -0.01]):
         context = Context(observation=rng.normal(size=3))
@@ -419,43 +406,17 @@ def test_reward_of_neither_kind_leaves_everything_finite_while_it_is_worked_in()
     assert not tide._scale.units.kinds
 
 
-@pytest.mark.parametrize("problem", ["flipping-bernoulli", "flipping-gaussian", "flipping-vector"])
-def test_version_12_plays_as_version_11_where_nothing_is_observed(problem: str) -> None:
-    eleven, twelve = (
-        run_trial(problem, ("tide", {"version": version}), horizon=200, seed=3).arms for version in (11, 12)
-    )
-    np.testing.assert_array_equal(eleven, twelve)
-
-
-def test_version_12_plays_otherwise_than_version_11_where_rewards_are_0_and_1() -> None:
-    played = []
-    for version in (11, 12):
-        named, rng = ("tide", {"version": version}), np.random.default_rng(4)
-        policy, arms = build_policy(named, ProblemShape(3, 2), seed=1), []
-        for x in rng.normal(size=(120, 2)):
-            context = Context(observation=x)
-            arms.append(policy.choose(context))
-            policy.learn(Event(context, arms[-1], float(arms[-1] == (x[0] > 0) + (x[1] > 0))))
-            while policy.upkeep():
-                pass
-        played.append(arms)
-    assert played[0] != played[1]
-
-
-def test_seasons_that_are_none_cost_hardly_anything_in_version_12() -> None:
-    """They led one after the other in version 11, each until its first mistake."""
+def test_seasons_that_are_none_cost_hardly_anything() -> None:
+    """By bells, which fit no rewards of two kinds, they lead one after the other, each until its first mistake."""
     world = ("random-world", {"world": 71004, "kind": "labels-stationary"})
-    late = {}
-    for version in (11, 12):
-        regret = run_trial(world, ("tide", {"version": version}), horizon=1536, seed=71004).regret
-        late[version] = regret[-1] - regret[127]
-    assert late[12] <= 3 < 6 < late[11]
+    regret = run_trial(world, "tide", horizon=1536, seed=71004).regret
+    assert regret[-1] - regret[127] <= 3
 
 
-def test_version_12_continues_bit_by_bit_when_restored() -> None:
+def test_policy_that_knows_two_kinds_continues_bit_by_bit_when_restored() -> None:
     def see(rng: np.random.Generator) -> tuple[Context, Callable[[int], float]]:
         x, noise = rng.normal(size=4), 0.05 * rng.normal(size=3)
         return Context(observation=x), lambda arm: float(arm == int(np.argmax(x[:3]))) + float(noise[arm])
 
-    went_on, restored = arms_after_restoring(12, ProblemShape(3, 4), see, 150, 90)
+    went_on, restored = arms_after_restoring(ProblemShape(3, 4), see, 150, 90)
     assert went_on == restored

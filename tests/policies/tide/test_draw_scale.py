@@ -1,4 +1,4 @@
-"""What version 10 does otherwise than version 9: averages of hypotheses, narrower draws, less discounted."""
+"""How widely arms are drawn, and around what: known arms narrowly, with observations around an average."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ import pytest
 
 from tests.policies.tide.test_shares import grown
 from tidepull.building import build_policy
-from tidepull.experiments.trial import run_trial
+from tidepull.hypotheses.families import FAMILIES
+from tidepull.hypotheses.family import Layout
+from tidepull.hypotheses.noise import NoisePrior
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
@@ -24,7 +26,7 @@ def means_of(bank: Any, slots: Mapping[int, int], now: Any, X: FloatArray, binar
 
 @pytest.mark.parametrize("binary", [True, False])
 def test_draw_about_others_has_the_average_of_their_means_and_its_own_width(binary: bool) -> None:
-    bank, now, X, rng = grown(2, binary, 10)
+    bank, now, X, rng = grown(2, binary)
     active = np.flatnonzero(bank.arrays.active)
     asked = {int(active[0]): 2, int(active[5]): 1, int(active[9]): 5}
     m = int(active[5])
@@ -37,7 +39,7 @@ def test_draw_about_others_has_the_average_of_their_means_and_its_own_width(bina
 
 
 def test_draws_of_all_about_all_come_in_the_order_of_slots() -> None:
-    bank, now, X, _ = grown(2, False, 10)
+    bank, now, X, _ = grown(2, False)
     slots = [int(m) for m in np.flatnonzero(bank.arrays.active)[:3]]
     found = {slots[0]: 1, slots[1]: 2, slots[2]: 1}
     plain = bank.draws(found, now, X, False, np.random.default_rng(3))
@@ -46,8 +48,8 @@ def test_draws_of_all_about_all_come_in_the_order_of_slots() -> None:
     np.testing.assert_allclose(about, plain - means + means.mean(axis=0), atol=1e-12)
 
 
-def test_only_one_hypothesis_is_drawn_as_before() -> None:
-    bank, now, X, _ = grown(2, False, 10)
+def test_hypothesis_that_is_alone_is_drawn_about_itself() -> None:
+    bank, now, X, _ = grown(2, False)
     m = int(np.flatnonzero(bank.arrays.active)[4])
     plain = bank.draws({m: 3}, now, X, False, np.random.default_rng(3))
     np.testing.assert_array_equal(
@@ -55,36 +57,17 @@ def test_only_one_hypothesis_is_drawn_as_before() -> None:
     )
 
 
-@pytest.mark.parametrize("problem", ["flipping-bernoulli", "flipping-gaussian"])
-def test_version_10_plays_as_version_9_where_there_is_no_context(problem: str) -> None:
-    nine, ten = (
-        run_trial(problem, ("tide", {"version": version}), horizon=200, seed=3).arms for version in (9, 10)
-    )
-    np.testing.assert_array_equal(nine, ten)
-
-
-def test_discounted_hypotheses_have_left_where_there_are_observations_and_come_back_when_asked_for() -> None:
-    def there(version: int, shape: ProblemShape, **more: Any) -> bool:
-        return "discounted" in Tide(TideParameters(version=version, **more), shape, Streams(0)).families
-
-    seen, vectors, arms = ProblemShape(3, 2), ProblemShape(3, 0, 2), ProblemShape(3)
-    assert [there(10, shape) for shape in (seen, vectors, arms)] == [False, True, True]
-    assert there(9, seen)
-    assert there(10, seen, also=("discounted",))
-
-
 @pytest.mark.parametrize(
-    ("version", "shape", "punctual"),
-    [(10, ProblemShape(3), True), (9, ProblemShape(3), False), (10, ProblemShape(3, 2), False)],
+    ("shape", "plays"), [(ProblemShape(3), 0.5), (ProblemShape(3, 0, 2), 0.5), (ProblemShape(3, 2), 1.0)]
 )
-def test_old_seasons_keep_time_in_version_10_where_there_is_no_context(
-    version: int, shape: ProblemShape, punctual: bool
+def test_arms_count_as_known_later_where_each_has_weights_of_its_own(
+    shape: ProblemShape, plays: float
 ) -> None:
-    assert Tide(TideParameters(version=version), shape, Streams(0))._births._punctual is punctual
+    prior = Tide(TideParameters(), shape, Streams(0))._bank.prior
+    assert (prior.plays, prior.narrowest, prior.boldest) == (plays, 0.5, 2.0)
 
 
 def test_known_arms_are_drawn_with_a_quarter_of_the_width_with_contexts() -> None:
-    assert [TideParameters(version=version).boldness() for version in (9, 10)] == [0.5, 0.25]
     tide = Tide(TideParameters(), ProblemShape(3, 2), Streams(0))
     assert float(tide._bank._widths[0]) == tide._bank.prior.boldness == 0.25
 
@@ -112,3 +95,16 @@ def test_decision_asks_sixteen_hypotheses_and_credits_one_of_them(monkeypatch: p
         assert list(found.values()) == [1]
         assert set(found) <= set(about)
     assert any(len(about) > 1 for _, about in by_average)
+
+
+def test_regimes_draw_with_the_width_of_their_posterior_when_others_draw_narrowly() -> None:
+    """A regime in which no arm pays must go on asking after arms that paid nothing in it."""
+    maker = FAMILIES["regimes"].filters
+    assert maker is not None
+    drawn = []
+    for narrowest in (0.5, 1.0):
+        (made,) = maker(Layout(3, 1, False), NoisePrior(narrowest=narrowest), 1)
+        for t in range(300):
+            made.observe(t, t % 3, np.ones(1), 1.0 if t % 2 else -1.0, True)
+        drawn.append(made.draw(300, np.ones((3, 1)), True, np.random.default_rng(0)))
+    np.testing.assert_array_equal(drawn[0], drawn[1])
