@@ -24,7 +24,7 @@ import numpy as np
 from tidepull.building import build_policy
 from tidepull.logs import Log, Target, backtest
 from tidepull.logs.estimators import ESTIMATORS
-from tidepull.logs.log import Reading
+from tidepull.logs.log import ReadSummary
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 WORLDS = ("stationary", "daily", "change")
@@ -66,7 +66,7 @@ def make_log(
             np.savez(kept, arm=arm, reward=reward, chance=chance)
     time = 1.7e9 + STEP * np.arange(rows)
     labels = tuple(str(n) for n in range(arms))
-    log = Log(labels, arm, reward, time, chance, None, None, {}, True, "UTC", Reading("made", "made", {}))
+    log = Log(labels, arm, reward, time, chance, None, None, {}, True, "UTC", ReadSummary("made", "made", {}))
     shares = rng.dirichlet(np.ones(arms))
     return log, shares, float((means @ shares).mean())
 
