@@ -45,7 +45,7 @@ def test_events_stand_for_equally_many_neighbours_of_one_arm_when_a_log_is_long(
     first = np.flatnonzero(events.arm == 1)[0]
     assert events.reward[first] == pytest.approx(log.reward[mine[:9]].mean())
     assert events.row[first] == mine[4]
-    assert "9 neighbouring decisions of an arm are averaged" in events.said()
+    assert "9 neighbouring decisions of an arm are averaged" in events.description()
 
 
 def test_events_leave_hours_apart_and_are_drawn_when_traffic_is_thin() -> None:
@@ -53,7 +53,7 @@ def test_events_leave_hours_apart_and_are_drawn_when_traffic_is_thin() -> None:
     events = events_of(log, most=600)
     assert events.each <= 4
     assert len(events) == 600
-    assert "drawn at random" in events.said()
+    assert "drawn at random" in events.description()
 
 
 def test_every_event_is_a_decision_with_a_reward_when_a_log_is_short() -> None:
