@@ -8,7 +8,7 @@ ten minutes. Logging: uniform; epsilon-greedy (0.2) on running means; `tide` wit
 uniform). The policy that is judged has fixed shares, drawn for each log. The first command resumes: cells that are in
 the file already (`--out results/log_estimators.csv`) are not run again; `--keep` is a folder for logs made by `tide`,
 which cost most. Intervals were settled on greedy logs of seeds 0 to 199, so seeds here are 1000 to 1199, but for
-`tide`: 0 to 199. An interval is claimed to hold unless the estimate says what to mind (`Estimate.mind`).
+`tide`: 0 to 199. An interval is claimed to hold unless the estimate has a warning (`Estimate.warning`).
 """
 
 from __future__ import annotations
@@ -127,7 +127,7 @@ def cell(
             errors[name].append(one.value - truth)
             inside[name].append(one.low <= truth <= one.high)
             width[name].append(one.high - one.low)
-            claimed[name].append(not one.mind)
+            claimed[name].append(not one.warning)
     return [
         {
             "world": world, "logging": logging, "arms": arms, "rows": rows, "logs": logs, "first": first,

@@ -211,17 +211,17 @@ def test_rows_without_reward_or_constant_rewards_are_told() -> None:
     assert np.isnan(found.of("logged", "mean").low)
 
 
-def test_estimates_say_what_to_mind_and_claim_the_rest() -> None:
+def test_estimates_carry_a_warning_or_claim_their_interval() -> None:
     log = drawn(4, 1500, MEANS, np.array([0.03, 0.47, 0.5]))
     assert log.propensity is not None
     found = logs.backtest(log, ["random", "arm:0"], by=["hour"])
-    assert found.of("random", "dr").mind == ""
-    assert found.of("random", "dm").mind == "rests on the model"
+    assert found.of("random", "dr").warning == ""
+    assert found.of("random", "dm").warning == "rests on the model"
     rare, total = (log.arm == 0).sum() / 0.09, (1 / 3 / log.propensity).sum()
-    assert found.of("random", "clipped").mind == f"{0.1 * rare / total:.0%} of the weight clipped"
-    assert found.of("random", "switch-dr").mind == f"{rare / total:.0%} rests on the model"
-    assert found.of("arm:0", "snips").mind == f"{(log.arm == 0).sum()} effective rows"
-    assert all(one.mind for one in found.estimates if one.by == "hour" and one.policy == "random")
+    assert found.of("random", "clipped").warning == f"{0.1 * rare / total:.0%} of the weight clipped"
+    assert found.of("random", "switch-dr").warning == f"{rare / total:.0%} rests on the model"
+    assert found.of("arm:0", "snips").warning == f"{(log.arm == 0).sum()} effective rows"
+    assert all(one.warning for one in found.estimates if one.by == "hour" and one.policy == "random")
     assert f"<td>{rare / total:.0%} rests on the model</td>" in found._repr_html_()
     steady = logs.backtest(replace(log, reward=np.ones(len(log))), ["random"])
     assert all(np.isnan(one.low) for one in steady.estimates)

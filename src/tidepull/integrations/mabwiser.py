@@ -75,7 +75,7 @@ class TidepullMAB:
         entry, _ = policies.resolve((learning_policy, dict(parameters or {})))
         if entry.guest is not None:
             raise ParameterError(
-                f"learning_policy: {entry.id} is a guest here; use {entry.guest.name} itself"
+                f"learning_policy: {entry.id} is an external policy; use {entry.guest.name} itself"
             )
         self.arms = list(arms)
         self.learning_policy = learning_policy

@@ -46,7 +46,7 @@ class Estimate:
         The number of decisions behind it.
     by, slice
         The slice of time that it is about; empty for the whole log.
-    mind
+    warning
         Why the interval may not hold; empty where it is claimed to hold.
     """
 
@@ -58,7 +58,7 @@ class Estimate:
     rows: int
     by: str = ""
     slice: str = ""
-    mind: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -267,12 +267,12 @@ class _Judge:
                     self.estimates.append(self._estimate(policy, estimator, part, warning_of(some), by, name))
 
     def _estimate(
-        self, policy: str, estimator: str, scores: Scores, mind: str, by: str = "", slice: str = ""
+        self, policy: str, estimator: str, scores: Scores, warning: str, by: str = "", slice: str = ""
     ) -> Estimate:
         low = high = float("nan")
         if self._varies:
             low, high = interval(scores, block=self._block, level=self._level, seed=self._seed)
-        return Estimate(policy, estimator, scores.value, low, high, len(scores.top), by, slice, mind)
+        return Estimate(policy, estimator, scores.value, low, high, len(scores.top), by, slice, warning)
 
     def _new(self, name: str) -> str:
         """A name that no other policy of this backtest has."""

@@ -100,7 +100,7 @@ class Mabwiser:
 
         if values.linear and shape.arm_dim:
             raise ProblemError(
-                f"{id} sees one vector that all arms share, and this problem shows one for each arm; use a vw- guest"
+                f"{id} sees one vector that all arms share, and this problem shows one for each arm; use a vw- policy"
             )
         self._id = id
         self._linear = values.linear

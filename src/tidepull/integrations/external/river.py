@@ -177,7 +177,7 @@ class RiverLinUcb(River):
         if shape.arm_dim:
             raise ProblemError(
                 "river-linucb-disjoint sees one vector that all arms share, and this problem shows one for each arm; "
-                "use a vw- guest"
+                "use a vw- policy"
             )
         super().__init__(id, values, shape, streams)
 

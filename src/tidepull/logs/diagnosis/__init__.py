@@ -129,11 +129,11 @@ class Diagnosis:
     def _repr_html_(self) -> str:
         weights = {} if self.structure is None else self.structure.weights
         evidence = [{"kind": KINDS[kind], "share": f"{share:.1%}"} for kind, share in weights.items()]
-        cautions = [f"Mind: {sentence}" for sentence in self.warnings]
+        cautions = [f"Warning: {sentence}" for sentence in self.warnings]
         return list_html(self.recommendation) + table_html(evidence) + list_html(cautions)
 
     def __str__(self) -> str:
-        lines = [*self.recommendation, *(f"Mind: {sentence}" for sentence in self.warnings)]
+        lines = [*self.recommendation, *(f"Warning: {sentence}" for sentence in self.warnings)]
         return advice.bullets(lines)
 
 

@@ -171,7 +171,7 @@ def warnings_of(
     mixups: tuple[Mixup, ...],
     calibration: Calibration | None,
 ) -> list[str]:
-    """What to mind, in sentences."""
+    """Warnings about a log, in sentences."""
     sentences = list(log.reading.notes)
     if log.reading.bad.count:
         sentences.append(f"{log.reading.bad.count:,} rows could not be read and are left out")
