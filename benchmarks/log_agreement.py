@@ -22,7 +22,7 @@ from benchmarks.log_estimators import make_log
 from tidepull import logs
 from tidepull.logs.estimators import ESTIMATORS
 from tidepull.logs.models import RewardModel
-from tidepull.logs.terms import rows_of
+from tidepull.logs.policies import terms_of
 
 COLUMNS = ("source", "logs", "estimator", "largest_difference")
 CLIP = 10.0
@@ -70,7 +70,7 @@ def differences(source: str, seed: int) -> dict[str, float]:
     shares = np.random.default_rng(seed).dirichlet(np.ones(log.n_arms))
     model = RewardModel(log)
     target = logs.Target("judged", lambda _, rows: np.tile(shares, (rows.stop - rows.start, 1)))
-    rows, _ = rows_of(log, target, model, CLIP)
+    rows, _ = terms_of(log, target, model, CLIP)
     return {
         name: abs(ESTIMATORS[name](rows).value - value) for name, value in theirs(log, shares, model).items()
     }

@@ -24,7 +24,7 @@ from tidepull.logs import Log, diagnose
 from tidepull.logs.diagnosis.events import events_of
 from tidepull.logs.diagnosis.structure import KINDS
 from tidepull.logs.diagnosis.testing import time_test
-from tidepull.logs.log import Reading
+from tidepull.logs.log import ReadSummary
 from tidepull.types import FloatArray
 
 ARMS, DAY, DAYS, EPSILON = 3, 86_400.0, 20, 0.2
@@ -40,7 +40,9 @@ def make_log(kind: str, logging: str, rows: int, seed: int) -> Log:
     means = np.clip(_means(kind, time, rng), 0.02, 0.98)
     arm, chance, reward = _played(means, logging, rng)
     labels = tuple("abc"[:ARMS])
-    return Log(labels, arm, reward, time, chance, None, None, {}, True, "UTC", Reading("made", "made", {}))
+    return Log(
+        labels, arm, reward, time, chance, None, None, {}, True, "UTC", ReadSummary("made", "made", {})
+    )
 
 
 def _visits(rows: int, rng: np.random.Generator) -> FloatArray:

@@ -8,7 +8,7 @@ ten minutes. Logging: uniform; epsilon-greedy (0.2) on running means; `tide` wit
 uniform). The policy that is judged has fixed shares, drawn for each log. The first command resumes: cells that are in
 the file already (`--out results/log_estimators.csv`) are not run again; `--keep` is a folder for logs made by `tide`,
 which cost most. Intervals were settled on greedy logs of seeds 0 to 199, so seeds here are 1000 to 1199, but for
-`tide`: 0 to 199. An interval is claimed to hold unless the estimate says what to mind (`Estimate.mind`).
+`tide`: 0 to 199. An interval is claimed to hold unless the estimate has a warning (`Estimate.warning`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import numpy as np
 from tidepull.building import build_policy
 from tidepull.logs import Log, Target, backtest
 from tidepull.logs.estimators import ESTIMATORS
-from tidepull.logs.log import Reading
+from tidepull.logs.log import ReadSummary
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 WORLDS = ("stationary", "daily", "change")
@@ -66,7 +66,7 @@ def make_log(
             np.savez(kept, arm=arm, reward=reward, chance=chance)
     time = 1.7e9 + STEP * np.arange(rows)
     labels = tuple(str(n) for n in range(arms))
-    log = Log(labels, arm, reward, time, chance, None, None, {}, True, "UTC", Reading("made", "made", {}))
+    log = Log(labels, arm, reward, time, chance, None, None, {}, True, "UTC", ReadSummary("made", "made", {}))
     shares = rng.dirichlet(np.ones(arms))
     return log, shares, float((means @ shares).mean())
 
@@ -127,7 +127,7 @@ def cell(
             errors[name].append(one.value - truth)
             inside[name].append(one.low <= truth <= one.high)
             width[name].append(one.high - one.low)
-            claimed[name].append(not one.mind)
+            claimed[name].append(not one.warning)
     return [
         {
             "world": world, "logging": logging, "arms": arms, "rows": rows, "logs": logs, "first": first,

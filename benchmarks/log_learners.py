@@ -21,9 +21,9 @@ from scipy import stats
 from benchmarks.log_estimators import STEP, WORLDS, means_of
 from tidepull.building import build_policy
 from tidepull.logs import Log
-from tidepull.logs.learning import play
-from tidepull.logs.log import Reading
+from tidepull.logs.log import ReadSummary
 from tidepull.logs.models import RewardModel
+from tidepull.logs.policies import play
 from tidepull.registry import Named
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -50,7 +50,9 @@ def logged(means: FloatArray, seed: int) -> Log:
     reward = (rng.random(rows) < means[np.arange(rows), arm]).astype(float)
     labels = tuple(str(n) for n in range(ARMS))
     time, chance = STEP * np.arange(rows), np.full(rows, 1 / ARMS)
-    return Log(labels, arm, reward, time, chance, None, None, {}, False, "UTC", Reading("made", "made", {}))
+    return Log(
+        labels, arm, reward, time, chance, None, None, {}, False, "UTC", ReadSummary("made", "made", {})
+    )
 
 
 def real(policy: Named, means: FloatArray, seed: int) -> float:

@@ -52,7 +52,7 @@ def main() -> None:
         heavy = of_even.weights["random"]
         weights.append(
             f"{campaign}: weights up to {heavy.largest:.0f}, {heavy.effective:.0f} effective rows of {heavy.rows:,}; "
-            f"to mind: {[of_even.of('random', one).mind for one in SHOWN]}"
+            f"warnings: {[of_even.of('random', one).warning for one in SHOWN]}"
         )
     print(f"\nintervals that contain what the other log shows: {sum(contained)} of {len(contained)} rows")
     print("\n".join(weights))

@@ -21,7 +21,7 @@ from tidepull._internal import deprecation
 ROOT = Path(__file__).parents[1]
 REFERENCE = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "reference").glob("*.md")))
 NAMES = sorted(set(tidepull.__all__) - {"__version__"})
-NEIGHBOURS = ("gymnasium", "river", "mabwiser")
+INTEGRATIONS = ("gymnasium", "river", "mabwiser")
 SHOWN = [
     ROOT / "README.md",
     *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
@@ -85,7 +85,7 @@ def test_what_the_reference_describes_is_public_and_exists(path: str) -> None:
         return
     owner = importlib.import_module(module)
     if owner.__name__ == "tidepull.integrations":
-        assert name in NEIGHBOURS
+        assert name in INTEGRATIONS
     else:
         assert name in owner.__all__, f"{path} is not public"
 
@@ -117,8 +117,8 @@ def _is_public(dotted: str) -> bool:
     _, *rest = dotted.split(".")
     if not rest:
         return True
-    if rest[0] == "neighbours" and len(rest) > 1:
-        return rest[1] in NEIGHBOURS
+    if rest[0] == "integrations" and len(rest) > 1:
+        return rest[1] in INTEGRATIONS
     if rest[0] not in tidepull.__all__:
         return False
     owner = getattr(tidepull, rest[0])

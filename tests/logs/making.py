@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidepull.logs.log import Column, Log, Reading
+from tidepull.logs.log import ContextColumn, Log, ReadSummary
 from tidepull.types import FloatArray, IntArray
 
 
@@ -19,9 +19,9 @@ def make_log(
     context: dict[str, FloatArray] | None = None,
 ) -> Log:
     """A log of these columns."""
-    columns = {name: Column(values) for name, values in (context or {}).items()}
+    columns = {name: ContextColumn(values) for name, values in (context or {}).items()}
     arms = tuple(str(n) for n in range(n_arms))
-    reading = Reading("made", "made", {})
+    reading = ReadSummary("made", "made", {})
     return Log(arms, arm, reward, time, propensity, paid_at, None, columns, time is not None, "UTC", reading)
 
 

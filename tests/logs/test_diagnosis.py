@@ -13,14 +13,11 @@ from tests.logs.making import drawn, make_log
 from tidepull import logs
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs.diagnosis import testing
+from tidepull.logs.diagnosis.confounding import calibration_of, mixups_of, shifts_of
 from tidepull.logs.diagnosis.events import events_of
-from tidepull.logs.diagnosis.forgetting import _errors, forgetting
-from tidepull.logs.diagnosis.hours import blind_spots, hiding, hours_of
-from tidepull.logs.diagnosis.mixups import mixups_of, shifts_of
-from tidepull.logs.diagnosis.overview import mean_of, overview_of
-from tidepull.logs.diagnosis.propensities import calibration_of
+from tidepull.logs.diagnosis.memory import _best_so_far, _errors, forgetting, worth_of
+from tidepull.logs.diagnosis.overview import blind_spots, hiding, hours_of, mean_of, overview_of
 from tidepull.logs.diagnosis.structure import _Words
-from tidepull.logs.diagnosis.worth import _best_so_far, worth_of
 from tidepull.policies.tide.hours import HourSpan
 
 MEANS, SHARES = np.array([0.2, 0.5, 0.4]), np.array([0.6, 0.3, 0.1])
@@ -48,7 +45,7 @@ def test_events_stand_for_equally_many_neighbours_of_one_arm_when_a_log_is_long(
     first = np.flatnonzero(events.arm == 1)[0]
     assert events.reward[first] == pytest.approx(log.reward[mine[:9]].mean())
     assert events.row[first] == mine[4]
-    assert "9 neighbouring decisions of an arm are averaged" in events.said()
+    assert "9 neighbouring decisions of an arm are averaged" in events.description()
 
 
 def test_events_leave_hours_apart_and_are_drawn_when_traffic_is_thin() -> None:
@@ -56,7 +53,7 @@ def test_events_leave_hours_apart_and_are_drawn_when_traffic_is_thin() -> None:
     events = events_of(log, most=600)
     assert events.each <= 4
     assert len(events) == 600
-    assert "drawn at random" in events.said()
+    assert "drawn at random" in events.description()
 
 
 def test_every_event_is_a_decision_with_a_reward_when_a_log_is_short() -> None:
@@ -71,7 +68,7 @@ def test_every_event_is_a_decision_with_a_reward_when_a_log_is_short() -> None:
 def test_measures_of_change_and_of_hours_equal_sums_written_out() -> None:
     log = drawn(3, 200, MEANS, SHARES)
     events = events_of(log)
-    z = testing.standardised(events, events.reward)
+    z = testing.standardise(events, events.reward)
     together, alone = testing._changes(events)
     best, best_alone = 0.0, 0.0
     for cut in range(1, 64):

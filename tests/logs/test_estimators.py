@@ -11,11 +11,17 @@ from tests.logs.making import drawn, make_log
 from tidepull import logs
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs import models
-from tidepull.logs.estimators import ESTIMATORS, Rows, Scores
-from tidepull.logs.intervals import _block_sums, _freedom, interval
+from tidepull.logs.estimators import (
+    ESTIMATORS,
+    PolicyTerms,
+    Scores,
+    _block_sums,
+    _freedom,
+    interval,
+    weights_of,
+)
 from tidepull.logs.models import PULL, RewardModel
-from tidepull.logs.terms import rows_of
-from tidepull.logs.weights import weights_of
+from tidepull.logs.policies import terms_of
 from tidepull.types import FloatArray
 
 MEANS, SHARES = np.array([0.2, 0.5, 0.4]), np.array([0.6, 0.3, 0.1])
@@ -31,7 +37,7 @@ def test_every_estimator_equals_its_sum_written_out() -> None:
     n = 300
     p, pi = rng.uniform(0.02, 1, n), rng.uniform(0, 1, n)
     r, q, qpi = rng.normal(size=n), rng.normal(size=n), rng.normal(size=n)
-    rows = Rows(pi / p, r, q, qpi, np.zeros(n), np.zeros(n), 5.0)
+    rows = PolicyTerms(pi / p, r, q, qpi, np.zeros(n), np.zeros(n), 5.0)
     expected = dict.fromkeys(ESTIMATORS, 0.0)
     total = 0.0
     for i in range(n):
@@ -51,7 +57,7 @@ def test_every_estimator_equals_its_sum_written_out() -> None:
 def test_weights_and_models_of_a_backtest_equal_a_direct_computation() -> None:
     log = drawn(3, 400, MEANS, SHARES, context=True)
     target = logs.Target("pi", always_pi)
-    rows, uncovered = rows_of(log, target, RewardModel(log), 10.0)
+    rows, uncovered = terms_of(log, target, RewardModel(log), 10.0)
     x = log.context["x"].values
     angle = 2 * np.pi * np.asarray(log.time) / 86_400
     weekend = (np.floor(np.asarray(log.time) / 86_400) + 3) % 7 >= 5
@@ -83,12 +89,12 @@ def test_the_pull_of_a_row_is_how_much_its_reward_moves_an_estimate_by_way_of_th
     chances = np.random.default_rng(5).uniform(0.05, 0.9, 60)
     log = replace(log, propensity=chances)
     target = logs.Target("pi", always_pi)
-    rows, _ = rows_of(log, target, RewardModel(log), 2.0)
+    rows, _ = terms_of(log, target, RewardModel(log), 2.0)
     light = np.where(rows.weight <= 2.0, rows.weight, 0.0)
     assert 0 < (light > 0).sum() < 60
     for i in (0, 17, 59):
         log.reward[i] += 1.0
-        moved, _ = rows_of(log, target, RewardModel(log), 2.0)
+        moved, _ = terms_of(log, target, RewardModel(log), 2.0)
         log.reward[i] -= 1.0
         shift, chosen = moved.policy - rows.policy, moved.chosen - rows.chosen
         assert 60 * shift.mean() == pytest.approx(rows.pull[i], abs=1e-8)
@@ -205,17 +211,17 @@ def test_rows_without_reward_or_constant_rewards_are_told() -> None:
     assert np.isnan(found.of("logged", "mean").low)
 
 
-def test_estimates_say_what_to_mind_and_claim_the_rest() -> None:
+def test_estimates_carry_a_warning_or_claim_their_interval() -> None:
     log = drawn(4, 1500, MEANS, np.array([0.03, 0.47, 0.5]))
     assert log.propensity is not None
     found = logs.backtest(log, ["random", "arm:0"], by=["hour"])
-    assert found.of("random", "dr").mind == ""
-    assert found.of("random", "dm").mind == "rests on the model"
+    assert found.of("random", "dr").warning == ""
+    assert found.of("random", "dm").warning == "rests on the model"
     rare, total = (log.arm == 0).sum() / 0.09, (1 / 3 / log.propensity).sum()
-    assert found.of("random", "clipped").mind == f"{0.1 * rare / total:.0%} of the weight clipped"
-    assert found.of("random", "switch-dr").mind == f"{rare / total:.0%} rests on the model"
-    assert found.of("arm:0", "snips").mind == f"{(log.arm == 0).sum()} effective rows"
-    assert all(one.mind for one in found.estimates if one.by == "hour" and one.policy == "random")
+    assert found.of("random", "clipped").warning == f"{0.1 * rare / total:.0%} of the weight clipped"
+    assert found.of("random", "switch-dr").warning == f"{rare / total:.0%} rests on the model"
+    assert found.of("arm:0", "snips").warning == f"{(log.arm == 0).sum()} effective rows"
+    assert all(one.warning for one in found.estimates if one.by == "hour" and one.policy == "random")
     assert f"<td>{rare / total:.0%} rests on the model</td>" in found._repr_html_()
     steady = logs.backtest(replace(log, reward=np.ones(len(log))), ["random"])
     assert all(np.isnan(one.low) for one in steady.estimates)

@@ -7,8 +7,8 @@ import pytest
 
 from tests.logs.making import drawn, make_log
 from tidepull import logs
-from tidepull.logs.learning import play
 from tidepull.logs.models import RewardModel
+from tidepull.logs.policies import play
 from tidepull.types import Context, Event
 
 MEANS = np.array([0.2, 0.5, 0.4])

@@ -62,7 +62,7 @@ def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_proces
     if Package("SMPyBandits", "").installed:
         code += (
             "before = numpy.geterr()\n"
-            "from tidepull.integrations.external.smpy_modules import smpy_module\n"
+            "from tidepull.integrations.external.smpybandits import smpy_module\n"
             "first = smpy_module('GLR_UCB').CD_IndexPolicy\n"
             "assert smpy_module('CUSUM_UCB').CD_IndexPolicy is first\n"
             "assert not [name for name in sys.modules if name.startswith(('SMPyBandits', 'matplotlib'))]\n"

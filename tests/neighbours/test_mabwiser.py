@@ -157,5 +157,5 @@ def test_wrong_rows_are_one_sentence() -> None:
         ours.predict([1.0, 2.0])
     with pytest.raises(ParameterError, match="different names"):
         TidepullMAB(["a", "a"])
-    with pytest.raises(ParameterError, match="vw-bag is a guest here"):
+    with pytest.raises(ParameterError, match="vw-bag is an external policy"):
         TidepullMAB(["a", "b"], "vw-bag")

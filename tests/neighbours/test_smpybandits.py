@@ -14,7 +14,7 @@ from tidepull.types import Context, Event, ProblemShape
 
 pytest.importorskip("SMPyBandits")
 
-from tidepull.integrations.external.smpy_modules import smpy_module
+from tidepull.integrations.external.smpybandits import smpy_module
 
 SEED, ROUNDS = 3, 60
 

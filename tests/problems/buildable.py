@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidepull.problems.from_log import FittedWorld
+from tidepull.logs.world import FittedWorld
 from tidepull.registry import Named
 
 MONDAY = 1_767_571_200.0

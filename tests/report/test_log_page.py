@@ -10,7 +10,7 @@ import pytest
 from tests.logs.making import make_log
 from tests.logs.test_diagnosis import changing, simpson
 from tidepull import logs
-from tidepull.logs.diagnosis.mixups import mixups_of
+from tidepull.logs.diagnosis.confounding import mixups_of
 from tidepull.reporting import log_page, log_plots
 from tidepull.reporting.log_page import render
 

@@ -115,7 +115,7 @@ def personalizer(
     from tidepull.agent.personalizer import MOST_ACTIONS, Translated, merged, settings
     from tidepull.errors import InputError
     from tidepull.logs import read
-    from tidepull.logs.formats import dsjson
+    from tidepull.logs.formats.decisions import dsjson_actions
 
     found = [read(path, format="dsjson") for path in logs]
     actions = list(dict.fromkeys(arm for log in found for arm in log.arms))
@@ -123,7 +123,7 @@ def personalizer(
         raise InputError(f"the logs have {len(actions):,} actions; at most {MOST_ACTIONS:,} are taken")
     rules = {"reward_within": wait, "default_reward": default}
     if policy is None:
-        like = {action: parts for path in logs for action, parts in dsjson.actions(path).items()}
+        like = {action: parts for path in logs for action, parts in dsjson_actions(path).items()}
         chosen = settings({action: merged(like.get(action)) for action in actions}, **rules)
     else:
         chosen = settings(actions, policy=policy, **rules)

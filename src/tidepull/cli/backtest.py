@@ -95,7 +95,7 @@ def _number(value: Any) -> Any:
 def _show(log: Log, found: Backtest) -> None:
     say(f"[dim]{escape(log.preview(rows=0))}[/]")
     whole = [estimate for estimate in found.estimates if not estimate.by]
-    columns = ["policy", "estimator", "mean reward", "95% interval", "decisions", "mind"]
+    columns = ["policy", "estimator", "mean reward", "95% interval", "decisions", "warning"]
     print_table("What policies would have earned", columns, [_cells(one) for one in whole], right=(2, 3, 4))
     for by in dict.fromkeys(one.by for one in found.estimates if one.by):
         some = [[one.slice, *_cells(one)] for one in found.estimates if one.by == by]
@@ -115,5 +115,5 @@ def _cells(one: Estimate) -> list[str]:
         f"{one.value:.4g}",
         f"{one.low:.4g} to {one.high:.4g}" if known else "not known",
         f"{one.rows:,}",
-        one.mind,
+        one.warning,
     ]

@@ -45,7 +45,7 @@ def diagnose(
         False, "--json", help="Only JSON on stdout; a page is written only with --out."
     ),
 ) -> None:
-    """Say whether rewards depend on time in a log, how, whether forgetting would help, and what to mind."""
+    """Say whether rewards depend on time in a log, how, whether forgetting would help, with warnings."""
     known = options.read_log(
         log, format=format, arm=arm, reward=reward, time=time, propensity=propensity, paid_at=paid_at,
         context=context, arms=arms, uniform=uniform,
@@ -106,5 +106,5 @@ def _show(found: Diagnosis) -> None:
         print_table("Evidence for each kind of time structure", ["kind", "share"], evidence, right=(1,))
     print_table("In short", ["what this log says"], [[escape(sentence)] for sentence in found.recommendation])
     for sentence in found.warnings:
-        say(f"mind: {escape(sentence)}")
+        say(f"warning: {escape(sentence)}")
     say(f"[dim]{escape(found.used)}[/]")

@@ -1,4 +1,4 @@
-"""The neighbours: tidepull in other libraries (`gymnasium`, `river`, `mabwiser`), and theirs in tidepull (`guests`).
+"""Integrations: tidepull in other libraries (`gymnasium`, `river`, `mabwiser`), and theirs in tidepull (`external`).
 
-Each file needs the package of its name, behind the extra of its name; nothing here is imported until it is asked for.
+Each file needs the package of its name, behind the extra of its name; none is imported before it is used.
 """

@@ -37,10 +37,24 @@ UNKNOWN = "unknown"
 
 
 class BanditEnv(gymnasium.Env[Any, Any]):
-    """A problem as an environment; `parameters` are the problem's own.
+    """A problem as an environment.
 
     `info` of a step has `regret` (the best available arm's expected reward minus the chosen one's) and `optimal` (the
     former); an agent must not look at them.
+
+    Parameters
+    ----------
+    problem
+        The problem's id.
+    horizon
+        Rounds of an episode; the problem's usual length if None.
+    **parameters
+        The problem's own parameters.
+
+    Raises
+    ------
+    ParameterError
+        If `horizon` or a parameter is out of range.
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -60,7 +74,15 @@ class BanditEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """A new world: that of a trial with this seed, or of one drawn where none is given."""
+        """Begin a new world: that of a trial with this seed, or a random one if there is none.
+
+        Parameters
+        ----------
+        seed
+            The seed of the trial.
+        options
+            Not used.
+        """
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(2**31)) if seed is None else seed
         self._world = build_problem(self._named, seed=drawn)
@@ -68,7 +90,18 @@ class BanditEnv(gymnasium.Env[Any, Any]):
         return self._seen(), {}
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
-        """Play an arm."""
+        """Play an arm.
+
+        Parameters
+        ----------
+        action
+            The arm.
+
+        Raises
+        ------
+        ArmError
+            If the arm does not exist or is not available.
+        """
         arm, means, available = int(action), self.means(), self._world.context().available
         if not self.action_space.contains(np.int64(arm)) or (available is not None and not available[arm]):
             raise ArmError(
@@ -89,15 +122,25 @@ class BanditEnv(gymnasium.Env[Any, Any]):
 
 
 class GymnasiumProblem:
-    """A bandit environment as a tidepull problem: a discrete action is an arm, and an ended episode is followed by
-    the next.
-
-    Regret needs the truth: `means` is a function from the environment to every arm's expected reward in the coming
-    round. tidepull's own environments know it; `means="unknown"` plays without, and then regret is 0 throughout and
-    only rewards tell how good a policy is.
+    """A bandit environment as a tidepull problem: a discrete action is an arm, and episodes follow each other.
 
     Dictionaries with the parts of a context are read as such; any other observation is flattened into one vector. A
     mask in `info["action_mask"]` says which arms are available.
+
+    Parameters
+    ----------
+    env
+        An environment with `Discrete` actions.
+    seed
+        Seed of the first `reset`.
+    means
+        A function from the environment to every arm's expected reward in the coming round, which regret needs.
+        tidepull's own environments know it. With `"unknown"` regret is 0 throughout and only rewards count.
+
+    Raises
+    ------
+    ProblemError
+        If actions are not discrete, or expected rewards are not known.
     """
 
     def __init__(
@@ -132,7 +175,7 @@ class GymnasiumProblem:
         return self._now
 
     def means(self) -> FloatArray:
-        """The truth, from whoever knows it; zeros where nobody does."""
+        """The true expected rewards; zeros where they are unknown."""
         if self._means == UNKNOWN:
             return np.zeros(self.n_arms)
         known: Any = self._env.unwrapped

@@ -8,7 +8,7 @@
     mab.partial_fit([arm], [1])
 
 It needs no other package; tables of pandas are taken as well. A prediction begins a round, and the fitted row that has
-its arm and context finishes it, up to 8,192 rounds later; rows that nobody predicted are rounds of their own.
+its arm and context finishes it, up to 8,192 rounds later; rows without a prediction are rounds of their own.
 """
 
 from __future__ import annotations
@@ -34,11 +34,33 @@ DRAWS = 100
 
 
 class TidepullMAB:
-    """A tidepull policy, by its id and parameters, with mabwiser's methods.
+    """A tidepull policy with mabwiser's methods.
 
-    Expectations are the share of draws in which the policy would choose each arm: what they have in common with
-    mabwiser's is that the largest is the arm to recommend; they are no rewards. The same seed gives the same arms as in
-    `tidepull.run_trial`.
+    Expectations are the share of draws in which the policy would choose each arm, not rewards: the largest is the arm
+    to recommend. Equal seeds lead to the arms of `tidepull.run_trial`.
+
+    Parameters
+    ----------
+    arms
+        Names of the arms.
+    learning_policy
+        The policy's id.
+    parameters
+        The policy's parameters.
+    seed
+        Seed of the policy.
+
+    Raises
+    ------
+    ParameterError
+        If arms are not distinct, or the policy belongs to another library.
+
+    Examples
+    --------
+    >>> mab = TidepullMAB(["red", "blue"], "ucb", seed=1)
+    >>> mab.fit(decisions=["red", "blue", "red"], rewards=[1, 0, 1])
+    >>> mab.predict() in ("red", "blue")
+    True
     """
 
     def __init__(
@@ -53,7 +75,7 @@ class TidepullMAB:
         entry, _ = policies.resolve((learning_policy, dict(parameters or {})))
         if entry.guest is not None:
             raise ParameterError(
-                f"learning_policy: {entry.id} is a guest here; use {entry.guest.name} itself"
+                f"learning_policy: {entry.id} is an external policy; use {entry.guest.name} itself"
             )
         self.arms = list(arms)
         self.learning_policy = learning_policy

@@ -84,10 +84,22 @@ class _Ours:
 
 
 class TidepullPolicy(bandit.base.Policy):
-    """A tidepull policy, by its id and parameters, as a river policy without contexts.
+    """A tidepull policy as a river policy without contexts.
 
-    The same seed gives the same arms as in `tidepull.run_trial`. `reward_obj`, `reward_scaler` and `burn_in` are
-    river's.
+    Equal seeds lead to the arms of `tidepull.run_trial`.
+
+    Parameters
+    ----------
+    policy
+        The policy's id.
+    parameters
+        The policy's parameters.
+    arms
+        All arms; those of the first pull if None.
+    reward_obj, reward_scaler, burn_in
+        As in river's own policies.
+    seed
+        Seed of the policy.
     """
 
     def __init__(
@@ -124,7 +136,20 @@ class TidepullPolicy(bandit.base.Policy):
 class TidepullContextualPolicy(bandit.base.ContextualPolicy):
     """A tidepull policy as a river policy with contexts: dictionaries of numbers.
 
-    Features are those of the first context, or `features`; one that is missing later is 0, as river has it.
+    Parameters
+    ----------
+    policy
+        The policy's id.
+    parameters
+        The policy's parameters.
+    arms
+        All arms; those of the first pull if None.
+    features
+        All features; those of the first context if None. A missing feature is 0, as in river.
+    reward_obj, reward_scaler, burn_in
+        As in river's own policies.
+    seed
+        Seed of the policy.
     """
 
     def __init__(

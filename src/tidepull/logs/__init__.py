@@ -5,8 +5,8 @@ from __future__ import annotations
 from tidepull.logs.backtesting import Backtest, Estimate, backtest
 from tidepull.logs.diagnosis import Diagnosis, diagnose
 from tidepull.logs.log import Log
+from tidepull.logs.policies import Target, always, as_logged, uniform
 from tidepull.logs.reading import read
-from tidepull.logs.targets import Target, always, as_logged, uniform
 from tidepull.logs.world import simulator
 
 __all__ = [

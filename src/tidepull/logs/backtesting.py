@@ -10,17 +10,20 @@ import numpy as np
 
 from tidepull.building import is_named
 from tidepull.errors import DataError, ParameterError
-from tidepull.logs.estimators import ESTIMATORS, Scores
-from tidepull.logs.intervals import interval
-from tidepull.logs.learning import play
-from tidepull.logs.log import Log
-from tidepull.logs.minding import mind_model, mind_rows, mind_weights
+from tidepull.logs.estimators import (
+    ESTIMATORS,
+    FEW,
+    Scores,
+    WeightDiagnostics,
+    interval,
+    model_warnings,
+    rows_warning,
+    weights_of,
+    weights_warning,
+)
+from tidepull.logs.log import Log, list_html, slices, table_html
 from tidepull.logs.models import RewardModel
-from tidepull.logs.moments import slices
-from tidepull.logs.notebook import list_html, table_html
-from tidepull.logs.targets import Target, always, uniform
-from tidepull.logs.terms import rows_of
-from tidepull.logs.weights import FEW, Weights, weights_of
+from tidepull.logs.policies import Target, always, play, terms_of, uniform
 from tidepull.protocols import Learner
 from tidepull.registry import Named
 from tidepull.types import IntArray
@@ -31,8 +34,21 @@ CLIP = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One policy's mean reward by one estimator, with its interval, from `rows` decisions; of one slice of time where
-    `by` says so. `mind` is why the interval may not hold, empty where it is claimed to."""
+    """One policy's mean reward by one estimator.
+
+    Parameters
+    ----------
+    policy, estimator
+        Their names.
+    value, low, high
+        The estimate and its interval.
+    rows
+        The number of decisions behind it.
+    by, slice
+        The slice of time that it is about; empty for the whole log.
+    warning
+        Why the interval may not hold; empty where it is claimed to hold.
+    """
 
     policy: str
     estimator: str
@@ -42,15 +58,29 @@ class Estimate:
     rows: int
     by: str = ""
     slice: str = ""
-    mind: str = ""
+    warning: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class Backtest:
-    """All estimates, and for each policy what its weights look like (fixed ones) and warnings."""
+    """The result of `backtest`.
+
+    Parameters
+    ----------
+    estimates
+        All estimates.
+    weights
+        For each fixed policy the diagnostics of its weights.
+    warnings
+        For each policy sentences about when not to believe its estimates.
+    left_out
+        Sentences about rows that were left out.
+    settings
+        The arguments of `backtest`, and the number of rows.
+    """
 
     estimates: tuple[Estimate, ...]
-    weights: Mapping[str, Weights]
+    weights: Mapping[str, WeightDiagnostics]
     warnings: Mapping[str, tuple[str, ...]]
     left_out: tuple[str, ...] = ()
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -62,13 +92,24 @@ class Backtest:
     def _repr_html_(self) -> str:
         whole = [row for row in self.rows() if not row["by"]]
         shown = [{name: row[name] for name in row if name not in ("by", "slice")} for row in whole]
-        said = [
+        sentences = [
             f"{policy}: {sentence}" for policy, sentences in self.warnings.items() for sentence in sentences
         ]
-        return table_html(shown) + list_html([*self.left_out, *said])
+        return table_html(shown) + list_html([*self.left_out, *sentences])
 
     def of(self, policy: str, estimator: str) -> Estimate:
-        """The estimate over the whole log."""
+        """The estimate over the whole log.
+
+        Parameters
+        ----------
+        policy, estimator
+            Their names.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such estimate.
+        """
         for one in self.estimates:
             if (one.policy, one.estimator, one.by) == (policy, estimator, ""):
                 return one
@@ -86,11 +127,41 @@ def backtest(
     level: float = 0.95,
     seed: int = 0,
 ) -> Backtest:
-    """What each policy would have earned on the decisions of a log.
+    """Estimate what each policy would have earned on the decisions of a log.
 
-    Policies are ids as `tide` or `(id, {parameters})`, objects of your own that choose and learn, or fixed ones:
-    `random`, `arm:LABEL`, a `Target`. The policy that wrote the log comes first, as `logged`. `by` may name `day`,
-    `hour` and `weekday`; `block` is how many neighbouring rows are resampled together.
+    The policy that wrote the log comes first, as `logged`.
+
+    Parameters
+    ----------
+    log
+        Decisions with rewards and propensities; rows without are left out.
+    policies
+        Ids as `tide` or `(id, {parameters})`, objects that choose and learn, or fixed policies: `random`,
+        `arm:LABEL`, a `Target`.
+    estimators
+        Names of estimators for fixed policies, out of `ips`, `snips`, `clipped`, `dm`, `dr` and `switch-dr`.
+    by
+        Slices of time to estimate as well: `day`, `hour`, `weekday`.
+    clip
+        The weight beyond which `clipped` clips and `switch-dr` uses the model.
+    block
+        How many neighbouring rows are resampled together; the cube root of the rows if None.
+    level
+        The confidence level of intervals.
+    seed
+        Seed of policies and intervals.
+
+    Returns
+    -------
+    Backtest
+        Estimates with intervals, weight diagnostics and warnings.
+
+    Raises
+    ------
+    DataError
+        If the log has no propensities, no rewards or one arm only.
+    ParameterError
+        If an argument is out of range.
     """
     _check(estimators, by, clip, block, level, log)
     used, left_out = usable(log)
@@ -123,15 +194,15 @@ def usable(log: Log) -> tuple[Log, tuple[str, ...]]:
     keep = ~unpaid & ~unknown
     if not keep.any():
         raise DataError(f"{source} has no row with a reward and a propensity; nothing can be estimated")
-    said = []
+    sentences = []
     if unpaid.any():
-        said.append(f"{int(unpaid.sum()):,} decisions without a reward are left out")
+        sentences.append(f"{int(unpaid.sum()):,} decisions without a reward are left out")
     if (unknown & ~unpaid).any():
-        said.append(f"{int((unknown & ~unpaid).sum()):,} decisions without a propensity are left out")
+        sentences.append(f"{int((unknown & ~unpaid).sum()):,} decisions without a propensity are left out")
     paid = log.reward[keep]
     if paid.min() == paid.max():
-        said.append(f"every reward is {paid[0]:g}: no policy can be told from another")
-    return (log if keep.all() else log.where(keep)), tuple(said)
+        sentences.append(f"every reward is {paid[0]:g}: no policy can be told from another")
+    return (log if keep.all() else log.where(keep)), tuple(sentences)
 
 
 class _Judge:
@@ -146,22 +217,22 @@ class _Judge:
         self._varies = bool(log.reward.min() < log.reward.max())
         self._slices = {name: slices(log.time, name, log.zone) for name in by if log.time is not None}
         self.estimates: list[Estimate] = []
-        self.weights: dict[str, Weights] = {}
+        self.weights: dict[str, WeightDiagnostics] = {}
         self.warnings: dict[str, tuple[str, ...]] = {}
 
     def fixed(self, target: Target) -> None:
         """A policy that does not learn."""
         name = self._new(target.name)
-        rows, uncovered = rows_of(self._log, target, self._model, self._clip)
+        rows, uncovered = terms_of(self._log, target, self._model, self._clip)
         self.weights[name] = weights_of(rows.weight, uncovered)
-        doubts = mind_model(rows, self._block, self._seed) if self._varies else []
+        doubts = model_warnings(rows, self._block, self._seed) if self._varies else []
         self.warnings[name] = (*self.weights[name].warnings(), *doubts)
         for estimator in self._estimators:
 
-            def mind(some: Any, estimator: str = estimator) -> str:
-                return mind_weights(estimator, rows.weight[some], self._clip, uncovered)
+            def warning_of(some: Any, estimator: str = estimator) -> str:
+                return weights_warning(estimator, rows.weight[some], self._clip, uncovered)
 
-            self.add(name, estimator, ESTIMATORS[estimator](rows), np.arange(len(self._log)), mind)
+            self.add(name, estimator, ESTIMATORS[estimator](rows), np.arange(len(self._log)), warning_of)
 
     def learning(self, policy: Named | Learner) -> None:
         """A policy that learns while it plays."""
@@ -169,44 +240,48 @@ class _Judge:
         played = play(self._log, policy, self._model, seed=self._seed)
         self.add(name, "replay", played.replay, played.rows)
         self.add(name, "replay-dr", played.dr, played.counted)
-        said = [f"it learnt from {len(played.rows):,} of {len(self._log):,} decisions"]
+        sentences = [f"it learnt from {len(played.rows):,} of {len(self._log):,} decisions"]
         if len(played.rows) < FEW:
-            said.append("so few rounds say little of what it would do later: do not believe it")
+            sentences.append("so few rounds say little of what it would do later: do not believe it")
         if played.clipped > 0.01:
-            said.append(f"{played.clipped:.0%} of the logged chances were too small to be evened out")
-        self.warnings[name] = tuple(said)
+            sentences.append(f"{played.clipped:.0%} of the logged chances were too small to be evened out")
+        self.warnings[name] = tuple(sentences)
 
     def add(
-        self, policy: str, estimator: str, scores: Scores, rows: IntArray, mind: Callable[[Any], str] | None = None
-    ) -> None:  # fmt: skip
-        """The estimate over the whole log, and in every slice; `mind(some)` is what to mind of some of its rows."""
+        self,
+        policy: str,
+        estimator: str,
+        scores: Scores,
+        rows: IntArray,
+        warning_of: Callable[[Any], str] = lambda some: rows_warning(int(some.sum())),
+    ) -> None:
+        """The estimate over the whole log, and in every slice; `warning_of(some)` is about some of its rows."""
         everything = np.ones(len(rows), bool)
-        told = mind or (lambda some: mind_rows(int(some.sum())))
-        self.estimates.append(self._estimate(policy, estimator, scores, told(everything)))
+        self.estimates.append(self._estimate(policy, estimator, scores, warning_of(everything)))
         for by, (places, names) in self._slices.items():
             here = places[rows]
             for n, name in enumerate(names):
                 some = here == n
                 if some.any():
                     part = scores.where(some)
-                    self.estimates.append(self._estimate(policy, estimator, part, told(some), by, name))
+                    self.estimates.append(self._estimate(policy, estimator, part, warning_of(some), by, name))
 
     def _estimate(
-        self, policy: str, estimator: str, scores: Scores, mind: str, by: str = "", slice: str = ""
+        self, policy: str, estimator: str, scores: Scores, warning: str, by: str = "", slice: str = ""
     ) -> Estimate:
         low = high = float("nan")
         if self._varies:
             low, high = interval(scores, block=self._block, level=self._level, seed=self._seed)
-        return Estimate(policy, estimator, scores.value, low, high, len(scores.top), by, slice, mind)
+        return Estimate(policy, estimator, scores.value, low, high, len(scores.top), by, slice, warning)
 
     def _new(self, name: str) -> str:
         """A name that no other policy of this backtest has."""
         taken = {estimate.policy for estimate in self.estimates}
         count = 2
-        made = name
-        while made in taken:
-            made, count = f"{name} ({count})", count + 1
-        return made
+        unique = name
+        while unique in taken:
+            unique, count = f"{name} ({count})", count + 1
+        return unique
 
 
 def _name(policy: Named | Learner) -> str:

@@ -6,15 +6,13 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidepull.errors import DataError
-from tidepull.logs.cells import Labels, label_of, listed, moments, numbers
-from tidepull.logs.log import BadRows, Log, Reading
-from tidepull.logs.moments import LATEST, said, unit_of
-from tidepull.logs.series import Series
+from tidepull.logs.cells import Labels, Series, label_of, numbers, times_of, to_list
+from tidepull.logs.log import LATEST, BadRows, Log, ReadSummary, format_time, unit_of
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 SHOWN = 10
@@ -24,23 +22,19 @@ ROWS = 65_536
 """Rows of a batch."""
 
 
+Fault: TypeAlias = tuple[int, str]
+"""A line that is no row, and the reason."""
+
+
 @dataclass(slots=True)
 class Batch:
-    """Cells of some rows, column by column: arrays of pyarrow's or numpy's, or lists; None where there is no such part.
-
-    `faults` are lines that are no rows at all, with the reason.
-    """
+    """Cells of some rows: `cells` has a column for every part (`arm`, `reward`, `time`, `propensity`, `paid_at`,
+    `available`, `id`), `context` one for every feature. Columns are arrays of pyarrow's or numpy's, or lists."""
 
     lines: Sequence[int]
-    arm: Any
-    reward: Any = None
-    time: Any = None
-    propensity: Any = None
-    paid_at: Any = None
-    available: Sequence[Sequence[Any] | None] | None = None
-    id: Any = None
+    cells: Mapping[str, Any]
     context: Mapping[str, Any] = field(default_factory=dict)
-    faults: Sequence[tuple[int, str]] = ()
+    faults: Sequence[Fault] = ()
 
 
 class Builder:
@@ -68,51 +62,51 @@ class Builder:
     def add(self, batch: Batch) -> None:
         """One more batch."""
         for line, why in batch.faults:
-            self._fault(line, "cannot be read", why)
+            self._reasons["cannot be read"] += 1
+            if len(self._first) < SHOWN:
+                self._first.append((line, why))
         if not len(batch.lines):
             return
-        keep = np.ones(len(batch.lines), bool)
-        arm = self._labels.codes(batch.arm)
-        self._refuse(keep, arm < 0, batch.lines, "arm is missing", None)
+        cells, keep = batch.cells, np.ones(len(batch.lines), bool)
+
+        def refuse(bad: BoolArray, reason: str, column: Any = None) -> None:
+            self._refuse(keep, bad, batch.lines, reason, column)
+
+        arm = self._labels.codes(cells["arm"])
+        refuse(arm < 0, "arm is missing")
         if self._known_arms is not None:
-            self._refuse(
-                keep, arm >= self._known_arms, batch.lines, "arm is not one of the given arms", batch.arm
-            )
+            refuse(arm >= self._known_arms, "arm is not one of the given arms", cells["arm"])
         columns: dict[str, FloatArray | IntArray] = {"arm": arm}
         for name in ("reward", "propensity"):
-            cells = getattr(batch, name)
-            if cells is not None:
-                columns[name], bad = numbers(cells)
-                self._refuse(keep, bad, batch.lines, f"{name} is no number", cells)
+            if name in cells:
+                columns[name], bad = numbers(cells[name])
+                refuse(bad, f"{name} is no number", cells[name])
         if "propensity" in columns:
             chance = columns["propensity"]
             outside = (chance <= 0) | (chance > 1 + 1e-9)
-            self._refuse(
-                keep, outside, batch.lines, "propensity is not above 0 and at most 1", batch.propensity
-            )
+            refuse(outside, "propensity is not above 0 and at most 1", cells["propensity"])
         for name in ("time", "paid_at"):
-            cells = getattr(batch, name)
-            if cells is not None:
-                columns[name], bad, dates = moments(cells)
+            if name in cells:
+                columns[name], bad, dates = times_of(cells[name])
                 self._dates |= dates and name == "time"
-                self._refuse(keep, bad, batch.lines, f"{name} is no time", cells)
+                refuse(bad, f"{name} is no time", cells[name])
                 if name == "time":
-                    self._refuse(keep, np.isnan(columns[name]), batch.lines, "time is missing", None)
+                    refuse(np.isnan(columns[name]), "time is missing")
         for name, parts in self._parts.items():
             missing: FloatArray = np.full(len(keep), np.nan)
             parts.append(columns.get(name, missing)[keep])
         self._add_available(batch, keep)
         self._add_ids(batch, keep)
-        for name, cells in batch.context.items():
-            self._series.setdefault(name, Series(name)).add(cells, self._rows, keep)
+        for name, column in batch.context.items():
+            self._series.setdefault(name, Series(name)).add(column, self._rows, keep)
         self._rows += int(keep.sum())
 
     def _add_available(self, batch: Batch, keep: BoolArray) -> None:
-        if batch.available is None:
+        if "available" not in batch.cells:
             return
         places = np.cumsum(keep) - 1 + self._rows
         for n in np.flatnonzero(keep).tolist():
-            offered = batch.available[n]
+            offered = batch.cells["available"][n]
             if offered is not None:
                 codes = [self._labels.code(label_of(arm)) for arm in offered]
                 if self._known_arms is not None and max(codes) >= self._known_arms:
@@ -122,13 +116,10 @@ class Builder:
                 self._available.append((int(places[n]), codes))
 
     def _add_ids(self, batch: Batch, keep: BoolArray) -> None:
-        """Numbers that are the same where ids are: with 64 bits two others meet once in a billion logs of 100,000."""
-        if batch.id is None:
-            self._ids.append(np.zeros(int(keep.sum()), np.int64))
-            return
-        cells = listed(batch.id)
-        made = [0 if cell is None or cell == "" else hash(str(cell)) or 1 for cell in cells]
-        self._ids.append(np.array(made, np.int64)[keep])
+        """Numbers that are equal where ids are: with 64 bits two others meet once in a billion logs of 100,000."""
+        cells = to_list(batch.cells["id"]) if "id" in batch.cells else [None] * len(keep)
+        ids = [0 if cell is None or cell == "" else hash(str(cell)) or 1 for cell in cells]
+        self._ids.append(np.array(ids, np.int64)[keep])
 
     def _refuse(self, keep: BoolArray, bad: BoolArray, lines: Sequence[int], reason: str, cells: Any) -> None:
         """Rows that were fine until now and are not."""
@@ -136,27 +127,22 @@ class Builder:
         if not len(new):
             return
         self._reasons[reason] += len(new)
-        shown = [] if cells is None or len(self._first) >= SHOWN else listed(cells)
+        shown = [] if cells is None or len(self._first) >= SHOWN else to_list(cells)
         for n in new[: SHOWN - len(self._first)]:
             self._first.append((int(lines[n]), f"{reason}: {shown[n]!r}" if shown else reason))
         keep[new] = False
-
-    def _fault(self, line: int, reason: str, why: str) -> None:
-        self._reasons[reason] += 1
-        if len(self._first) < SHOWN:
-            self._first.append((line, why))
 
     def finish(self, format: str, roles: Mapping[str, str], notes: Iterable[str] = ()) -> Log:
         """The log, sorted by time."""
         bad = BadRows(sum(self._reasons.values()), dict(self._reasons), tuple(sorted(self._first)))
         self._require_sound(bad, format)
-        said_of_all = list(notes)
+        remarks = list(notes)
         arms, arm = self._arms()
         columns = {name: self._column(name) for name in ("reward", "time", "propensity", "paid_at")}
         context = {
             name: series.finish(self._rows) for name, series in self._series.items() if not series.dropped
         }
-        said_of_all += [
+        remarks += [
             f"column '{name}' has nearly as many texts as rows and is left out of the context"
             for name, series in self._series.items()
             if series.dropped
@@ -166,9 +152,9 @@ class Builder:
         log = Log(
             arms, arm, np.full(self._rows, np.nan) if reward is None else reward, columns["time"],
             columns["propensity"], columns["paid_at"], self._mask(arms), context, dated, self._zone,
-            Reading(self._source, format, dict(roles), bad), self._id(),
+            ReadSummary(self._source, format, dict(roles), bad), self._id(),
         )  # fmt: skip
-        return _remarked(log, said_of_all)
+        return _add_notes(log, remarks)
 
     def _require_sound(self, bad: BadRows, format: str) -> None:
         total = bad.count + self._rows
@@ -196,13 +182,13 @@ class Builder:
         return tuple(known[code] for code in order), places[arm]
 
     def _column(self, name: str) -> FloatArray | None:
-        made: FloatArray = np.concatenate(self._parts.pop(name))
-        missing = np.isnan(made)
+        column: FloatArray = np.concatenate(self._parts.pop(name))
+        missing = np.isnan(column)
         if name == "time" and missing.any() and not missing.all():
             raise DataError(
                 f"{self._source}: {int(missing.sum()):,} rows have no time, others have; leave it out"
             )
-        return None if missing.all() else made
+        return None if missing.all() else column
 
     def _to_seconds(self, columns: dict[str, FloatArray | None]) -> bool:
         times = columns["time"]
@@ -221,9 +207,9 @@ class Builder:
         return True
 
     def _id(self) -> IntArray | None:
-        made: IntArray = np.concatenate(self._ids)
+        column: IntArray = np.concatenate(self._ids)
         self._ids.clear()
-        return made if made.any() else None
+        return column if column.any() else None
 
     def _mask(self, arms: tuple[str, ...]) -> BoolArray | None:
         """Which arms were on offer; None where it was always all of them."""
@@ -244,7 +230,7 @@ def _rank(label: str) -> tuple[int, float]:
         return 1, 0.0
 
 
-def _remarked(log: Log, notes: list[str]) -> Log:
+def _add_notes(log: Log, notes: list[str]) -> Log:
     """The log in the order of time, with what its reader should know."""
     times = log.time
     if times is not None and (np.diff(times) < 0).any():
@@ -255,7 +241,9 @@ def _remarked(log: Log, notes: list[str]) -> Log:
         log = log.where(np.argsort(times, kind="stable"))
     if log.time is not None and log.dated and log.time[-1] > time.time() + 86_400:
         ahead = int((log.time > time.time() + 86_400).sum())
-        notes.append(f"{ahead:,} rows are dated in the future, up to {said(float(log.time[-1]), log.zone)}")
+        notes.append(
+            f"{ahead:,} rows are dated in the future, up to {format_time(float(log.time[-1]), log.zone)}"
+        )
     known = log.reward[~np.isnan(log.reward)]
     if not len(known):
         notes.append("no row has a reward: nothing can be said of what arms are worth")

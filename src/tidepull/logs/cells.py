@@ -1,4 +1,4 @@
-"""Cells of a batch as arrays: numbers, moments and labels, with a mask of those that cannot be read."""
+"""Cells of a batch as arrays: numbers, times and labels, with a mask of those that cannot be read."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import DataError
-from tidepull.logs.moments import moment_of
+from tidepull.logs.log import ContextColumn, to_time
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 LARGEST = 1e15
@@ -31,23 +31,23 @@ def is_arrow(column: Any) -> bool:
     return hasattr(column, "to_pylist")
 
 
-def listed(column: Any) -> list[Any]:
+def to_list(column: Any) -> list[Any]:
     """The cells as Python values."""
     return list(column.to_pylist() if is_arrow(column) else column)
 
 
 def numbers(column: Any) -> tuple[FloatArray, BoolArray]:
     """Numbers, NaN where missing, and which cells are no finite numbers of a sensible size."""
-    made = _cast(column)
-    if made is None:
-        made, bad = _each(listed(column), number_of)
+    values = _cast(column)
+    if values is None:
+        values, bad = _each(to_list(column), number_of)
     else:
-        bad = np.zeros(len(made), bool)
+        bad = np.zeros(len(values), bool)
     with np.errstate(invalid="ignore"):
-        return made, bad | (np.abs(made) > LARGEST)
+        return values, bad | (np.abs(values) > LARGEST)
 
 
-def moments(column: Any) -> tuple[FloatArray, BoolArray, bool]:
+def times_of(column: Any) -> tuple[FloatArray, BoolArray, bool]:
     """Moments as numbers, which cells are none, and whether they are seconds since 1970."""
     quick = _cast(column)
     if quick is not None:
@@ -55,9 +55,13 @@ def moments(column: Any) -> tuple[FloatArray, BoolArray, bool]:
     dates = _cast_dates(column)
     if dates is not None:
         return dates, np.zeros(len(dates), bool), True
-    cells = listed(column)
-    made, bad = _each(cells, moment_of)
-    return made, bad | np.isinf(made), any(not _is_numeric(cell) for cell in cells if cell not in (None, ""))
+    cells = to_list(column)
+    values, bad = _each(cells, to_time)
+    return (
+        values,
+        bad | np.isinf(values),
+        any(not _is_numeric(cell) for cell in cells if cell not in (None, "")),
+    )
 
 
 def number_of(value: Any) -> float:
@@ -130,10 +134,10 @@ def _cast(column: Any) -> FloatArray | None:
             return None
         if pa.types.is_boolean(column.type):
             column = column.cast(pa.int8())
-        made = column.cast(pa.float64(), safe=False)
+        values = column.cast(pa.float64(), safe=False)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, pa.ArrowTypeError, OverflowError):
         return None
-    return np.array(made.to_numpy(zero_copy_only=False), float)
+    return np.array(values.to_numpy(zero_copy_only=False), float)
 
 
 def _cast_dates(column: Any) -> FloatArray | None:
@@ -146,23 +150,25 @@ def _cast_dates(column: Any) -> FloatArray | None:
             if pa.types.is_date(column.type):
                 column = column.cast(pa.timestamp("us"))
             micros = column.cast(kind).cast(pa.int64())
-            found = np.array(micros.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), float)
-            return found / 1e6
+            micros_as_float = np.array(
+                micros.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), float
+            )
+            return micros_as_float / 1e6
         except (pa.ArrowInvalid, pa.ArrowNotImplementedError):
             continue
     return None
 
 
 def _each(cells: list[Any], read: Callable[[Any], float]) -> tuple[FloatArray, BoolArray]:
-    made, bad = np.full(len(cells), np.nan), np.zeros(len(cells), bool)
+    values, bad = np.full(len(cells), np.nan), np.zeros(len(cells), bool)
     for n, cell in enumerate(cells):
         if cell is None or (isinstance(cell, str) and cell.strip().lower() in _NOTHING):
             continue
         try:
-            made[n] = read(cell)
+            values[n] = read(cell)
         except (TypeError, ValueError, OverflowError):
             bad[n] = True
-    return made, bad
+    return values, bad
 
 
 def _is_numeric(cell: Any) -> bool:
@@ -171,3 +177,45 @@ def _is_numeric(cell: Any) -> bool:
     except (TypeError, ValueError):
         return False
     return True
+
+
+class Series:
+    """Parts of a column, batch after batch; batches in which it did not appear are missing cells."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self.dropped = False
+        self._labels = Labels(name)
+        self._parts: list[Any] = []
+        self._length = 0
+
+    def add(self, column: Any, start: int, keep: BoolArray) -> None:
+        """The kept cells of a batch that begins at row `start`."""
+        if self.dropped:
+            return
+        if start > self._length:
+            self._parts.append(np.full(start - self._length, np.nan))
+        values, bad = numbers(column)
+        try:
+            part: FloatArray | IntArray = self._labels.codes(column)[keep] if bad.any() else values[keep]
+        except TooManyLabelsError:
+            self.dropped, self._parts = True, []
+            return
+        self._parts.append(part)
+        self._length = start + len(part)
+
+    def finish(self, rows: int) -> ContextColumn:
+        """The whole column. Where some batches have texts, numbers become texts."""
+        if rows > self._length:
+            self._parts.append(np.full(rows - self._length, np.nan))
+        if not any(part.dtype == np.int32 for part in self._parts):
+            whole: FloatArray = np.concatenate(self._parts)
+            return ContextColumn(whole)
+        coded = [part if part.dtype == np.int32 else self._as_codes(part) for part in self._parts]
+        codes: IntArray = np.concatenate(coded)
+        return ContextColumn(codes, tuple(self._labels.known))
+
+    def _as_codes(self, part: FloatArray | IntArray) -> IntArray:
+        return np.array(
+            [-1 if np.isnan(x) else self._labels.code(label_of(float(x))) for x in part], np.int32
+        )

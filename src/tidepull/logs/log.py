@@ -1,16 +1,121 @@
-"""A log: who was shown what, when, and what came of it, as columns in the order of time."""
+"""A log: which arm was played when, and the reward that followed, as columns in the order of time.
+
+Times of any kind are seconds; hours, days and weekdays are those of a time zone.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from datetime import UTC, datetime
+from html import escape
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from tidepull.errors import DataError
-from tidepull.logs.moments import said
+from tidepull.errors import DataError, ParameterError
 from tidepull.types import BoolArray, FloatArray, IntArray
+
+UNITS = ((1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (1e8, 1.0))
+"""Numbers of at least the first are dates since 1970 in the second's part of a second."""
+
+LATEST = 253_402_300_800.0
+"""The first second that no calendar has: year 10000."""
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+
+
+def parse_time(text: str) -> float:
+    """Seconds since 1970 of a date as text; without a zone it is taken as UTC. ValueError where it is none.
+
+    >>> parse_time("1970-01-02 00:00:00+00:00")
+    86400.0
+    """
+    moment = datetime.fromisoformat(text.strip())
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+
+
+def unit_of(times: FloatArray) -> float | None:
+    """How many of its units a second has, for numbers that are dates since 1970; None for numbers that are not.
+
+    >>> unit_of(np.array([1.7e12, 1.8e12]))
+    1000.0
+    """
+    known = times[~np.isnan(times)]
+    low = float(known.min()) if len(known) else 0.0
+    return next((unit for least, unit in UNITS if low >= least), None)
+
+
+def zone_of(name: str) -> ZoneInfo:
+    """The time zone of that name."""
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError):
+        raise ParameterError(
+            f"zone must be the name of a time zone as 'Europe/Berlin', got {name!r}"
+        ) from None
+
+
+def local_seconds(times: FloatArray, zone: str) -> FloatArray:
+    """Seconds as clocks on the wall show them; the zone's offset is asked once a quarter of an hour."""
+    if zone == "UTC":
+        return times
+    where = zone_of(zone)
+    quarters, back = np.unique(np.floor(times / 900), return_inverse=True)
+    offsets = [_offset(float(quarter) * 900, where) for quarter in quarters]
+    local: FloatArray = times + np.array(offsets)[back]
+    return local
+
+
+def _offset(seconds: float, where: ZoneInfo) -> float:
+    offset = datetime.fromtimestamp(seconds, where).utcoffset()
+    return 0.0 if offset is None else offset.total_seconds()
+
+
+def slices(times: FloatArray, by: str, zone: str) -> tuple[IntArray, tuple[str, ...]]:
+    """Which slice each moment belongs to, and the slices' names: by 'day', 'hour' or 'weekday'.
+
+    >>> slices(np.array([0.0, 90000.0]), "hour", "UTC")
+    (array([0, 1]), ('00:00', '01:00'))
+    """
+    local = local_seconds(times, zone)
+    days = np.floor(local / 86_400).astype(np.int64)
+    if by == "day":
+        kinds, places = np.unique(days, return_inverse=True)
+        return places, tuple(str(np.datetime64(int(day), "D")) for day in kinds)
+    if by == "hour":
+        numbers, names = (
+            np.floor(local / 3600).astype(np.int64) % 24,
+            [f"{hour:02d}:00" for hour in range(24)],
+        )
+    elif by == "weekday":
+        numbers, names = (days + 3) % 7, list(WEEKDAYS)  # 1 January 1970 was a Thursday
+    else:
+        raise ParameterError(f"by must be 'day', 'hour' or 'weekday', got {by!r}")
+    kinds, places = np.unique(numbers, return_inverse=True)
+    return places, tuple(names[kind] for kind in kinds)
+
+
+def format_time(seconds: float, zone: str) -> str:
+    """A moment as text."""
+    if math.isnan(seconds):
+        return "?"
+    return f"{datetime.fromtimestamp(seconds, zone_of(zone)):%Y-%m-%d %H:%M:%S}"
+
+
+def to_time(value: Any) -> float:
+    """One cell as a number: a number, a number as text, or seconds of a date. ValueError where it is none."""
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
+    if isinstance(value, str):
+        try:
+            return float(value)
+        except ValueError:
+            return parse_time(value)
+    return float(value)
+
 
 _AT_ONCE = 65_536
 
@@ -25,7 +130,7 @@ class BadRows:
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class ReadSummary:
     """How a log was understood: its format, which column has which part, what was not understood, and remarks."""
 
     source: str
@@ -36,7 +141,7 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Column:
+class ContextColumn:
     """One column of contexts: numbers (NaN where missing) or, where there are `labels`, places in these (-1)."""
 
     values: FloatArray | IntArray
@@ -45,12 +150,32 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """Columns of equal length, sorted by time. `arm` has places in `arms`.
+    """Columns of equal length, sorted by time. What the source does not have is None.
 
-    `reward` is NaN where none has come, `propensity` the chance that the logged arm had when it was chosen, `time`
-    and `paid_at` (when the reward came) are seconds since 1970 where `dated`, else plain numbers, `available`
-    has a column for every arm, `id` tells decisions apart (numbers made of their ids; 0 where one has none). What the
-    source has not got is None.
+    Parameters
+    ----------
+    arms
+        Labels of all arms.
+    arm
+        Each row's place in `arms`.
+    reward
+        NaN where no reward has come.
+    time, paid_at
+        When the arm was played and when the reward came: seconds since 1970 where `dated`, else plain numbers.
+    propensity
+        The chance that the logged arm had when it was chosen.
+    available
+        Which arms were on offer (rows x arms).
+    context
+        Columns of the context by name.
+    dated
+        Whether times are dates.
+    zone
+        The time zone of hours and weekdays.
+    reading
+        How the source was understood.
+    id
+        Numbers that tell decisions apart, made of their ids; 0 where there is none.
     """
 
     arms: tuple[str, ...]
@@ -60,10 +185,10 @@ class Log:
     propensity: FloatArray | None
     paid_at: FloatArray | None
     available: BoolArray | None
-    context: Mapping[str, Column]
+    context: Mapping[str, ContextColumn]
     dated: bool
     zone: str
-    reading: Reading
+    reading: ReadSummary
     id: IntArray | None = None
 
     def __len__(self) -> int:
@@ -71,30 +196,47 @@ class Log:
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are, with those that were never played."""
+        """The number of arms, including those that were never played."""
         return len(self.arms)
 
     def where(self, rows: Any) -> Log:
-        """Some of the rows: a mask, a slice or places."""
-        made: dict[str, Any] = {}
+        """Select rows.
+
+        Parameters
+        ----------
+        rows
+            A mask, a slice or row numbers.
+        """
+        parts: dict[str, Any] = {}
         for part in fields(self):
             value = getattr(self, part.name)
             if isinstance(value, np.ndarray):
-                made[part.name] = value[rows]
-        made["context"] = {
-            name: Column(column.values[rows], column.labels) for name, column in self.context.items()
+                parts[part.name] = value[rows]
+        parts["context"] = {
+            name: ContextColumn(column.values[rows], column.labels) for name, column in self.context.items()
         }
-        return replace(self, **made)
+        return replace(self, **parts)
 
     def with_uniform_propensities(self) -> Log:
-        """The same where every available arm was equally likely, by the caller's word."""
+        """The log with equal propensities for all available arms, which the caller vouches for."""
         chances: FloatArray = np.full(len(self), 1 / self.n_arms)
         if self.available is not None:
             chances = 1 / self.available.sum(axis=1)
         return replace(self, propensity=chances)
 
     def place(self, label: Any) -> int:
-        """The number of an arm."""
+        """The number of an arm.
+
+        Parameters
+        ----------
+        label
+            The arm's label.
+
+        Raises
+        ------
+        DataError
+            If there is no such arm.
+        """
         if str(label) not in self.arms:
             shown = ", ".join(self.arms[:8]) + (", ..." if self.n_arms > 8 else "")
             raise DataError(f"there is no arm '{label}' in {self.reading.source}; its arms are {shown}")
@@ -119,7 +261,13 @@ class Log:
                 yield row
 
     def preview(self, rows: int = 5) -> str:
-        """What was understood, in plain words, with the first rows."""
+        """Describe how the source was understood, with the first rows.
+
+        Parameters
+        ----------
+        rows
+            The number of rows to show.
+        """
         reading, bad = self.reading, self.reading.bad
         roles = ", ".join(f"{role} from '{column}'" for role, column in reading.roles.items())
         lines = [
@@ -140,7 +288,9 @@ class Log:
     def _when(self) -> str:
         if self.time is None:
             return "no times: rows are taken in the order of the file"
-        first, last = (said(float(t), self.zone) if self.dated else f"{t:g}" for t in self.time[[0, -1]])
+        first, last = (
+            format_time(float(t), self.zone) if self.dated else f"{t:g}" for t in self.time[[0, -1]]
+        )
         return f"from {first} to {last}"
 
     def _paid(self) -> str:
@@ -155,14 +305,39 @@ class Log:
     def _row(self, n: int) -> str:
         when = ""
         if self.time is not None:
-            when = said(float(self.time[n]), self.zone) if self.dated else f"{self.time[n]:g}"
+            when = format_time(float(self.time[n]), self.zone) if self.dated else f"{self.time[n]:g}"
         chance = "" if self.propensity is None else f" (chance {self.propensity[n]:.3g})"
         paid = "no reward" if np.isnan(self.reward[n]) else f"{self.reward[n]:g}"
         return f"  {when} {self.arms[self.arm[n]]}{chance}: {paid}".rstrip()
 
 
-def _cells(column: Column) -> list[Any]:
+def _cells(column: ContextColumn) -> list[Any]:
     """A column as Python values; None where missing."""
     if column.labels is None:
         return [None if value != value else value for value in column.values.tolist()]
     return [None if code < 0 else column.labels[code] for code in column.values.tolist()]
+
+
+def table_html(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Plain rows as a table.
+
+    >>> table_html([{"arm": "a", "mean": 0.5}])
+    '<table><tr><th>arm</th><th>mean</th></tr><tr><td>a</td><td>0.5</td></tr></table>'
+    """
+    if not rows:
+        return ""
+    head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
+    lines = ("".join(f"<td>{escape(_cell(value))}</td>" for value in row.values()) for row in rows)
+    return f"<table><tr>{head}</tr>{''.join(f'<tr>{line}</tr>' for line in lines)}</table>"
+
+
+def list_html(sentences: Iterable[str]) -> str:
+    """Sentences as a list."""
+    items = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f"<ul>{items}</ul>" if items else ""
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.4g}" if math.isfinite(value) else "not known"
+    return str(value)

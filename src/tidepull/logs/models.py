@@ -6,15 +6,83 @@ b is fitted to all rows, h_a to what b leaves of arm a's rows, pulled towards 0 
 many weights, h_a is one number. Rows count as 1 / p, so that b stands for the average arm and not for the one that was
 liked best, and h_a for all times and not for those when arm a was liked; both are scaled to the effective number of
 their rows, (sum 1/p)^2 / sum 1/p^2, so that few rows with great weights are pulled as few rows are.
+
+Features are contexts as rows of numbers: numbers standardised, the commonest texts as flags.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 
-from tidepull.logs.features import Features
-from tidepull.logs.log import Log
+from tidepull.logs.log import Log, local_seconds
 from tidepull.types import FloatArray, IntArray
+
+LEVELS = 10
+"""Texts of a column that get a flag, the commonest first; others have none."""
+
+CHUNK = 8192
+"""Rows that are made at once."""
+
+
+class Features:
+    """Rows of numbers for a log. Means and spreads are those of the whole log.
+
+    With `calendar` a row also has sine and cosine of the hour and whether it is a weekend, where times are dates.
+    """
+
+    def __init__(self, log: Log, *, calendar: bool = False) -> None:
+        self._log = log
+        self._calendar = calendar and log.dated and log.time is not None
+        self.names: list[str] = []
+        self._numbers: list[tuple[str, float, float]] = []
+        self._flags: list[tuple[str, int]] = []
+        for name, column in log.context.items():
+            if column.labels is None:
+                known = column.values[~np.isnan(column.values)]
+                if len(known) and known.min() < known.max():
+                    self._numbers.append((name, float(known.mean()), float(known.std())))
+            else:
+                counts = np.bincount(column.values[column.values >= 0], minlength=len(column.labels))
+                common = [int(code) for code in np.argsort(-counts, kind="stable")[:LEVELS] if counts[code]]
+                self._flags += [(name, code) for code in (common if len(common) > 1 else [])]
+        self.names = [name for name, _, _ in self._numbers]
+        for name, code in self._flags:
+            labels = log.context[name].labels
+            assert labels is not None
+            self.names.append(f"{name}={labels[code]}")
+        self.names += ["hour, sine", "hour, cosine", "weekend"] if self._calendar else []
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a row has."""
+        return len(self.names)
+
+    def rows(self, start: int, stop: int) -> FloatArray:
+        """Some rows; what is missing counts as average."""
+        log = self._log
+        values: FloatArray = np.empty((min(stop, len(log)) - start, self.dim))
+        place = 0
+        for name, mean, spread in self._numbers:
+            values[:, place] = np.nan_to_num((log.context[name].values[start:stop] - mean) / spread)
+            place += 1
+        for name, code in self._flags:
+            values[:, place] = log.context[name].values[start:stop] == code
+            place += 1
+        if self._calendar:
+            assert log.time is not None
+            local = local_seconds(log.time[start:stop], log.zone)
+            angle = 2 * np.pi * local / 86_400
+            values[:, place], values[:, place + 1] = np.sin(angle), np.cos(angle)
+            values[:, place + 2] = (np.floor(local / 86_400) + 3) % 7 >= 5
+        return values
+
+    def chunks(self) -> Iterator[tuple[slice, FloatArray]]:
+        """All rows, some at a time."""
+        for start in range(0, len(self._log), CHUNK):
+            yield slice(start, min(start + CHUNK, len(self._log))), self.rows(start, start + CHUNK)
+
 
 FOLDS = 5
 PULL = 10.0
@@ -41,7 +109,7 @@ class RewardModel:
             self._add(
                 np.column_stack([np.ones(len(x)), x]), log.arm[rows], log.reward[rows], self._fold(rows), rows
             )
-        self._weights = [self._fitted(fold) for fold in range(self._folds)]
+        self._weights = [self._fit(fold) for fold in range(self._folds)]
 
     def _fold(self, rows: slice) -> IntArray:
         return np.searchsorted(self._bounds, np.arange(rows.start, rows.stop), side="right") - 1
@@ -59,7 +127,7 @@ class RewardModel:
                 self._cross[f, a] += own.T @ x[mine]
                 self._sums[f, a] += own.T @ reward[mine]
 
-    def _fitted(self, fold: int) -> tuple[FloatArray, FloatArray]:
+    def _fit(self, fold: int) -> tuple[FloatArray, FloatArray]:
         """b and every h_a from all stretches but one."""
         others = np.arange(self._folds) != fold if self._folds > 1 else np.ones(1, bool)
         gram = self._all[others].sum(axis=0) + _ridge(self._all.shape[1])
@@ -83,12 +151,12 @@ class RewardModel:
         ]
         gram = self._all.sum(axis=0) + _ridge(len(mean))
         shared = np.linalg.solve(gram, mean - np.einsum("amd,am->d", cross, own))
-        made: FloatArray = np.empty(len(log))
+        values: FloatArray = np.empty(len(log))
         for rows, x in self._features.chunks():
             full = np.column_stack([np.ones(len(x)), x])
             alone = (full[:, : self._own] * own[log.arm[rows]]).sum(axis=1)
-            made[rows] = self._counts[0][rows] * (full @ shared) + self._counts[1][rows] * alone
-        return made * len(log)
+            values[rows] = self._counts[0][rows] * (full @ shared) + self._counts[1][rows] * alone
+        return values * len(log)
 
     @property
     def own(self) -> int:
@@ -99,12 +167,12 @@ class RewardModel:
         """The expected reward of every arm in some rows of the log (rows x arms); x are their features."""
         full = np.column_stack([np.ones(len(x)), x])
         fold = self._fold(rows)
-        made = np.empty((len(x), self._sums.shape[1]))
+        values = np.empty((len(x), self._sums.shape[1]))
         for f in np.unique(fold):
             shared, own = self._weights[f]
             here = fold == f
-            made[here] = (full[here] @ shared)[:, None] + full[here, : self._own] @ own.T
-        return made
+            values[here] = (full[here] @ shared)[:, None] + full[here, : self._own] @ own.T
+        return values
 
     @property
     def features(self) -> Features:
@@ -114,9 +182,9 @@ class RewardModel:
 
 def _ridge(wide: int) -> FloatArray:
     """What pulls b towards 0, as by one row: all of it but the level."""
-    made: FloatArray = np.eye(wide)
-    made[0, 0] = 1e-9
-    return made
+    values: FloatArray = np.eye(wide)
+    values[0, 0] = 1e-9
+    return values
 
 
 def _counts(log: Log) -> tuple[FloatArray, FloatArray]:

@@ -1,24 +1,40 @@
-"""`read`: any log, guessed where nothing is said."""
+"""`read`: any log; format and columns are guessed where they are not named."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from tidepull.errors import DataError, MissingExtraError, ParameterError
 from tidepull.logs.build import Batch, Builder
-from tidepull.logs.formats import dsjson, gittins, obp, open_bandit, vw
-from tidepull.logs.formats.rows import collected, read_lines
-from tidepull.logs.log import Log
-from tidepull.logs.moments import zone_of
-from tidepull.logs.opening import first_line, header_of, json_lines
-from tidepull.logs.roles import Asked, find_roles
+from tidepull.logs.formats import (
+    LoggedDecision,
+    columns,
+    decisions,
+    first_line,
+    header_of,
+    json_lines,
+    read_lines,
+    to_batches,
+)
+from tidepull.logs.formats.tables import Roles, find_roles, jsonl_batches, jsonl_columns
+from tidepull.logs.log import Log, zone_of
 
-FLAT = ("csv", "parquet", "jsonl", "open-bandit")
-FORMATS = (*FLAT, "obp", "dsjson", "vw-json", "vw-text", "gittins")
+_TABLES: dict[str, tuple[Callable[[Path], list[str]], Callable[[Path, Roles], Iterator[Batch]]]] = {
+    "csv": (header_of, columns.csv_batches),
+    "parquet": (columns.parquet_columns, columns.parquet_batches),
+    "jsonl": (jsonl_columns, jsonl_batches),
+    "open-bandit": (header_of, columns.csv_batches),
+}
+_DECISIONS: dict[str, Callable[[Path], Iterator[tuple[int, LoggedDecision | str]]]] = {
+    "dsjson": lambda path: read_lines(path, decisions.dsjson_row),
+    "vw-json": lambda path: read_lines(path, decisions.vw_json_row),
+    "vw-text": decisions.vw_text_rows,
+    "gittins": decisions.gittins_rows,
+}
+FORMATS = (*_TABLES, "obp", *_DECISIONS)
 """Every format by its name."""
 
 
@@ -38,17 +54,63 @@ def read(
 ) -> Log:
     """Read a log: a file, or a dictionary of the Open Bandit Pipeline.
 
-    The format and the columns are guessed where they are not named; `Log.preview()` says what was understood. `arms`
-    are all the arms there are, if some were never played. Rows that cannot be understood are counted and named in
-    `Log.reading.bad`; more of them than the share `most_bad` is an error. `zone` is for hours and weekdays.
+    The format and the columns are guessed where they are not named; `Log.preview()` says what was understood.
+
+    Parameters
+    ----------
+    source
+        A file (CSV, Parquet, JSON lines and others; `.gz`, `.bz2` and `.xz` are unpacked), or a dictionary of arrays.
+    format
+        One of `FORMATS`; guessed from the file's first bytes if None.
+    arm, reward, time, propensity, paid_at
+        Names of columns; guessed from usual names if None. `paid_at` is the time of the reward.
+    context
+        Names of the context's columns; all other columns if None.
+    arms
+        All arms, if some were never played.
+    zone
+        The time zone of hours and weekdays.
+    most_bad
+        The largest share of rows that may be unreadable. They are counted and named in `Log.reading.bad`.
+
+    Returns
+    -------
+    Log
+        The decisions in the order of time.
+
+    Raises
+    ------
+    DataError
+        If the file is missing, empty or not readable, or has too many bad rows.
+    ParameterError
+        If an argument is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> log = read({"action": np.array([0, 1]), "reward": np.array([1.0, 0.0]), "pscore": np.array([0.5, 0.5])})
+    >>> len(log), log.arms
+    (2, ('0', '1'))
     """
-    _require_arrow()
+    try:
+        import pyarrow  # noqa: F401
+    except ModuleNotFoundError:
+        raise MissingExtraError("reading logs", "bench") from None
     zone_of(zone)
     if not 0 <= most_bad <= 1:
         raise ParameterError(f"most_bad must be a share from 0 to 1, got {most_bad!r}")
+
+    def build(batches: Iterator[Batch], roles: Mapping[str, str], notes: Sequence[str] = ()) -> Log:
+        builder = Builder(name, most_bad=most_bad, zone=zone, arms=arms)
+        for batch in batches:
+            builder.add(batch)
+        return builder.finish(kind, roles, notes)
+
     if isinstance(source, Mapping):
-        return _read_dictionary(source, "the dictionary", most_bad, zone)
-    path = Path(source)
+        kind, name = "obp", "the dictionary"
+        batch, arms = columns.obp_batch(source, name)
+        return build(iter([batch]), {})
+    path, name = Path(source), str(Path(source))
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     if path.stat().st_size == 0:
@@ -57,59 +119,33 @@ def read(
     if kind not in FORMATS:
         raise ParameterError(f"format must be one of {', '.join(FORMATS)}, got {kind!r}")
     if kind == "obp":
-        return _read_dictionary(obp.from_file(path), str(path), most_bad, zone)
-    asked = Asked(arm, reward, time, propensity, paid_at, context=context)
-    if kind not in FLAT:
-        _refuse_columns(asked, kind)
-        builder = Builder(str(path), most_bad=most_bad, zone=zone, arms=arms)
-        return _built(builder, _rows_of(kind)(path), kind, {})
-    return _read_flat(path, kind, asked, arms, zone, most_bad)
-
-
-def _read_flat(
-    path: Path, kind: str, asked: Asked, arms: Sequence[str] | None, zone: str, most_bad: float
-) -> Log:
-    reader: Any = open_bandit if kind == "open-bandit" else import_module(f"tidepull.logs.formats.{kind}")
-    columns = reader.columns_of(path)
-    twice = next((name for name in columns if columns.count(name) > 1), None)
+        batch, arms = columns.obp_batch(columns.load_obp(path), name)
+        return build(iter([batch]), {})
+    named = {"arm": arm, "reward": reward, "time": time, "propensity": propensity, "paid_at": paid_at}
+    names = {part: column for part, column in named.items() if column is not None}
+    if kind in _DECISIONS:
+        if names or context is not None:
+            raise ParameterError(
+                f"a log of format {kind} has fixed names: leave arm, reward, time and the others out"
+            )
+        return build(to_batches(_DECISIONS[kind](path)), {})
+    list_columns, read_batches = _TABLES[kind]
+    there = list_columns(path)
+    twice = next((column for column in there if there.count(column) > 1), None)
     if twice is not None:
         raise DataError(f"{path}: there are several columns '{twice}'; rename all but one")
     notes = []
     if kind == "open-bandit":
-        if asked == Asked():
-            asked = open_bandit.asked_of(columns)
-        arms = open_bandit.items_of(path) if arms is None else arms
-        left = [name for name in columns if name.startswith("user-item_affinity_")]
+        if not names and context is None:
+            names, context = columns.open_bandit_names(there)
+        arms = columns.open_bandit_items(path) if arms is None else arms
+        left = [column for column in there if column.startswith("user-item_affinity_")]
         if left:
             notes.append(
                 f"{len(left)} columns '{left[0]}' and so on belong to arms and are left out of the context"
             )
-    roles = find_roles(columns, asked, str(path))
-    builder = Builder(str(path), most_bad=most_bad, zone=zone, arms=arms)
-    return _built(builder, reader.batches(path, roles), kind, roles.said(), notes)
-
-
-def _built(
-    builder: Builder, batches: Iterator[Batch], kind: str, roles: Mapping[str, str], notes: Sequence[str] = ()
-) -> Log:
-    for batch in batches:
-        builder.add(batch)
-    return builder.finish(kind, roles, notes)
-
-
-def _read_dictionary(given: Mapping[str, Any], source: str, most_bad: float, zone: str) -> Log:
-    batch, arms = obp.batch(given, source)
-    builder = Builder(source, most_bad=most_bad, zone=zone, arms=arms)
-    return _built(builder, iter([batch]), "obp", {})
-
-
-def _rows_of(kind: str) -> Callable[[Path], Iterator[Batch]]:
-    return {
-        "dsjson": lambda path: collected(read_lines(path, dsjson.row)),
-        "vw-json": lambda path: collected(read_lines(path, vw.json_row)),
-        "vw-text": lambda path: collected(vw.text_rows(path)),
-        "gittins": lambda path: collected(gittins.rows(path)),
-    }[kind]
+    roles = find_roles(there, names, context, name)
+    return build(read_batches(path, roles), roles.parts, notes)
 
 
 def guess_format(path: Path) -> str:
@@ -124,29 +160,11 @@ def guess_format(path: Path) -> str:
     if not first:
         raise DataError(f"{path} is empty; give a log with at least one decision")
     if first.lstrip().startswith("{"):
-        return _guess_json(path)
-    if vw.fits_text(first):
+        record: Mapping[str, Any] = next((row for _, row in json_lines(path) if not isinstance(row, str)), {})
+        kinds = {
+            "gittins": decisions.is_gittins, "dsjson": decisions.is_dsjson, "vw-json": decisions.is_vw_json,
+        }  # fmt: skip
+        return next((kind for kind, fits in kinds.items() if fits(record)), "jsonl")
+    if decisions.is_vw_text(first):
         return "vw-text"
-    return "open-bandit" if open_bandit.fits(header_of(path)) else "csv"
-
-
-def _guess_json(path: Path) -> str:
-    first = next((row for _, row, _ in json_lines(path) if row is not None), {})
-    for name, fits in (("gittins", gittins.fits), ("dsjson", dsjson.fits), ("vw-json", vw.fits_json)):
-        if fits(first):
-            return name
-    return "jsonl"
-
-
-def _refuse_columns(asked: Asked, kind: str) -> None:
-    if asked != Asked():
-        raise ParameterError(
-            f"a log of format {kind} has fixed names: leave arm, reward, time and the others out"
-        )
-
-
-def _require_arrow() -> None:
-    try:
-        import pyarrow  # noqa: F401
-    except ModuleNotFoundError:
-        raise MissingExtraError("reading logs", "bench") from None
+    return "open-bandit" if columns.is_open_bandit(header_of(path)) else "csv"

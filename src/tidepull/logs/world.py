@@ -1,23 +1,178 @@
-"""A simulator from a log: `simulator(log)` fits a world in which policies can be compared, with what the log
-leaves open.
+"""A world fitted to a log: `simulator(log)` fits it, `FromLog` plays it, with the uncertainty that the log leaves.
 
 Each arm's mean reward is a linear function of the row's features: the context (numbers standardised, the commonest
 texts as flags), the clock (two waves of the day, the weekend) and slow waves over the log, which follow drifts and
 changes roughly. Weights have a normal prior whose width, one for levels, contexts, clock and slow waves each, is
-the one under which the log is likeliest: where nothing depends on time the widths of its weights become small, and
-the world has no time in it. The posterior is exact; `from-log` draws from it by the seed.
+the one under which the log is likeliest (empirical Bayes): where nothing depends on time the widths of its weights
+become small, and the world has no time in it. The posterior is exact; `from-log` draws from it by the seed.
+
+Rounds are the log's rows in their order: the same contexts, times and arms on offer; after the last row the log begins
+anew, whole weeks later. What the model cannot express is not in this world.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any
+
 import numpy as np
 
-from tidepull.errors import DataError
-from tidepull.logs.features import Features
-from tidepull.logs.log import Log
-from tidepull.logs.moments import local_seconds
-from tidepull.problems.from_log import FittedWorld
-from tidepull.types import FloatArray, IntArray
+from tidepull import state as snapshots
+from tidepull._internal.files import write_whole
+from tidepull.errors import DataError, SnapshotError
+from tidepull.logs.log import Log, local_seconds
+from tidepull.logs.models import Features
+from tidepull.problems.drift import read_only
+from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward
+from tidepull.random import Streams
+from tidepull.types import BoolArray, Context, FloatArray, IntArray
+
+REMARK = "a model of a log"
+WEEK = 604_800.0
+_KIND = "world fitted to a log"
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FittedWorld:
+    """A fitted model: rows of a log, and what each arm's mean depends on.
+
+    `features` (rows x d, 1 first) are what means depend on, `observation` what a policy sees of them (rows x any),
+    `time` the rows' times (`dated`: local seconds), `available` the arms on offer. `mean` (arms x d) and `factor`
+    (arms x d x d, lower triangular) are the weights' posterior: mean, and square root of its covariance. `noise`
+    is the standard deviation of rewards, which are 0 and 1 where `binary`.
+    """
+
+    arms: tuple[str, ...]
+    features: FloatArray
+    observation: FloatArray
+    time: FloatArray | None
+    dated: bool
+    available: BoolArray | None
+    mean: FloatArray
+    factor: FloatArray
+    noise: float
+    binary: bool
+    about: dict[str, Any]
+
+    def save(self, path: Path | str) -> None:
+        """Write the world to a file for the problem `from-log`.
+
+        Parameters
+        ----------
+        path
+            The file; an existing one is replaced.
+        """
+        state = {part.name: getattr(self, part.name) for part in fields(self)}
+        write_whole(Path(path), snapshots.dump({"kind": _KIND, **state, "arms": list(self.arms)}))
+
+    def problem(self, *, drawn: bool = True, seed: int = 0) -> FromLog:
+        """Make the problem that plays this world.
+
+        Parameters
+        ----------
+        drawn
+            Draw the arms' weights from the posterior, instead of using its mean.
+        seed
+            Seed of the draw and of rewards.
+        """
+        return FromLog(self, drawn, Streams(seed).child("problem"))
+
+
+def load(path: Path) -> FittedWorld:
+    """Read and verify a fitted world."""
+    try:
+        state = snapshots.load(path.read_bytes())
+        snapshots.check_kind(state, _KIND)
+        state.pop("kind")
+        world = FittedWorld(**{**state, "arms": tuple(state["arms"])})
+        rows, width = world.features.shape
+        if (
+            world.mean.shape != (len(world.arms), width)
+            or world.factor.shape != (len(world.arms), width, width)
+            or not rows
+        ):
+            raise SnapshotError("its parts do not fit together")
+    except FileNotFoundError:
+        raise DataError(
+            f"there is no fitted world {path}; make it with 'tidepull model LOG --out {path}'"
+        ) from None
+    except (SnapshotError, TypeError, KeyError, AttributeError, ValueError) as error:
+        raise DataError(f"{path} is no fitted world ({error}); make it again with 'tidepull model'") from None
+    return world
+
+
+class FromLog:
+    """A fitted world as a problem."""
+
+    remark = REMARK
+
+    def __init__(self, world: FittedWorld, drawn: bool, streams: Streams) -> None:
+        self.world = world
+        self.n_arms = len(world.arms)
+        noise = streams.generator("noise")
+        self._reward: Reward = BernoulliReward(noise) if world.binary else GaussianReward(world.noise, noise)
+        self.weights = np.array(world.mean, float)
+        if drawn:
+            z = streams.generator("weights").standard_normal(world.mean.shape)
+            self.weights += np.einsum("kij,kj->ki", world.factor, z)
+        self._lap = _lap(world)
+        self._begin(0)
+
+    def context(self) -> Context:
+        """What the log's decision saw."""
+        world, row = self.world, self._row
+        time = (
+            None
+            if world.time is None
+            else float(world.time[row]) + self._t // len(world.features) * self._lap
+        )
+        return Context(
+            observation=read_only(np.array(world.observation[row], float))
+            if world.observation.shape[1]
+            else None,
+            available=None if world.available is None else world.available[row],
+            time=time,
+        )
+
+    def means(self) -> FloatArray:
+        """What the model says of every arm in this row."""
+        return self._means
+
+    def step(self, arm: int) -> float:
+        """The reward of an arm, and on to the next row."""
+        reward = self._reward(self._means, arm)
+        self._begin(self._t + 1)
+        return reward
+
+    def random_regret(self, horizon: int) -> float:
+        """Expected regret of uniformly random arms among those on offer."""
+        total = 0.0
+        for t in range(horizon):
+            row = t % len(self.world.features)
+            means = self._means_of(row)
+            if self.world.available is not None:
+                means = means[self.world.available[row]]
+            total += float(means.max() - means.mean())
+        return total
+
+    def _begin(self, t: int) -> None:
+        self._t, self._row = t, t % len(self.world.features)
+        self._means = read_only(self._means_of(self._row))
+
+    def _means_of(self, row: int) -> FloatArray:
+        means: FloatArray = self.weights @ self.world.features[row]
+        return np.clip(means, 0.0, 1.0) if self.world.binary else means
+
+
+def _lap(world: FittedWorld) -> float:
+    """How much later the log begins anew: whole weeks, so that hours and weekdays go on."""
+    if world.time is None:
+        return 0.0
+    span = float(world.time[-1] - world.time[0])
+    step = span / max(1, len(world.time) - 1)
+    return float(np.ceil((span + step) / WEEK) * WEEK) if world.dated else span + step
+
 
 MOST_ROWS = 20_000
 WIDTHS = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
@@ -28,8 +183,25 @@ _LARGEST = 4_000_000
 
 
 def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
-    """A world fitted to a log, to its latest `most` rows: `world.problem()` plays it, `world.save(path)` is for
-    `from-log`."""
+    """Fit a world to a log, in which policies can be compared.
+
+    Parameters
+    ----------
+    log
+        Decisions with at least 20 rewards that are not all equal, and two arms or more.
+    most
+        Only the latest `most` rows are used.
+
+    Returns
+    -------
+    FittedWorld
+        `world.problem()` plays it; `world.save(path)` writes it for the problem `from-log`.
+
+    Raises
+    ------
+    DataError
+        If there are too few rewards or arms.
+    """
     rows = log.where(slice(max(0, len(log) - most), None)) if len(log) > most else log
     paid = np.flatnonzero(~np.isnan(rows.reward))
     if len(paid) < 20:
@@ -122,8 +294,8 @@ class _Fit:
         return mean, np.linalg.cholesky((covariance + covariance.transpose(0, 2, 1)) / 2) * self._spread
 
     def _precision(self, widths: FloatArray) -> FloatArray:
-        made: FloatArray = self._gram / self._variance + np.diag(1 / widths[self._groups] ** 2)
-        return made
+        world: FloatArray = self._gram / self._variance + np.diag(1 / widths[self._groups] ** 2)
+        return world
 
     def _evidence(self, widths: FloatArray) -> float:
         """Log probability of all rewards, up to what no width changes."""

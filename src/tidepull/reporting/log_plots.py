@@ -11,7 +11,7 @@ import numpy as np
 
 from tidepull.logs import Diagnosis
 from tidepull.logs.diagnosis.structure import KINDS
-from tidepull.logs.moments import WEEKDAYS, zone_of
+from tidepull.logs.log import WEEKDAYS, zone_of
 from tidepull.reporting.plots import dated, pyplot, svg, tidy
 from tidepull.types import FloatArray
 

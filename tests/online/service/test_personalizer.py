@@ -416,11 +416,11 @@ def test_deferral_survives_a_restart(tmp_path: Path) -> None:
 def test_log_and_call_lead_to_the_same_features() -> None:
     from tidepull.agent.clock import Clock as Zone
     from tidepull.agent.schema import Schema
-    from tidepull.logs.formats.flat import flattened
+    from tidepull.logs.formats import flatten
 
     schema = Schema({FIELD: {"kind": "Hashed", "columns": 32}}, Zone())
     called = schema.clean(context_of(CONTEXT))
-    logged = schema.clean(logged_context(flattened({"FromUrl": CONTEXT})))
+    logged = schema.clean(logged_context(flatten({"FromUrl": CONTEXT})))
     assert called == logged
     assert called[FIELD]["user.age"] == 31
     assert {"timeOfDay=morning", "user.tags=new", "user.tags=eu"} < set(called[FIELD])

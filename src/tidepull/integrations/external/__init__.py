@@ -1,5 +1,99 @@
 """Policies of other libraries as tidepull policies, one file for each library, found by the prefix of their ids.
 
-A guest plays at the settings that its own documentation recommends, if nothing is set. It decides and learns as its
-library does, bugs included; `docs/neighbours.md` says what each one sees of a context, and what was found on the way.
+An external policy plays at the settings that its own documentation recommends, if nothing is set. It decides and learns
+as its library does, bugs included; `docs/integrations.md` says what each one sees of a context.
 """
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Protocol
+
+import numpy as np
+
+from tidepull._internal.extras import Package
+from tidepull.errors import RewardError, SnapshotError
+from tidepull.parameters import Parameters
+from tidepull.policies.decided import decided_round
+from tidepull.policies.rounds import TRAIL
+from tidepull.random import Streams
+from tidepull.registry import Entry, policies
+from tidepull.types import Context, Event, IntArray, ProblemShape, Snapshot
+
+
+class LibraryAdapter(Protocol):
+    """The two calls that another library must answer."""
+
+    def choose(self, context: Context) -> tuple[int, Any]:
+        """The arm, and a memo that the library needs again with the reward (None: nothing)."""
+
+    def learn(self, event: Event, memo: Any) -> None:
+        """One finished round; `memo` is None where there is none, or the round was not decided here."""
+
+
+class ExternalPolicy:
+    """An adapter with tidepull's methods; memos are remembered for the last `TRAIL` rounds."""
+
+    def __init__(self, id: str, package: Package, adapter: LibraryAdapter) -> None:
+        self._id = id
+        self._package = package
+        self._adapter = adapter
+        self._rounds = 0
+        self._memos: dict[int, Any] = {}
+
+    def choose(self, context: Context) -> int:
+        """The arm that the library chooses."""
+        arm, memo = self._adapter.choose(context)
+        if memo is not None:
+            self._memos[self._rounds] = memo
+            self._memos.pop(self._rounds - TRAIL, None)
+        self._rounds += 1
+        return int(arm)
+
+    def learn(self, event: Event) -> None:
+        """Pass the round on."""
+        decided = decided_round(event)
+        self._adapter.learn(event, self._memos.get(decided))
+        self._memos.pop(decided, None)
+        self._rounds = max(self._rounds, decided + 1)
+
+    def snapshot(self) -> Snapshot:
+        """Always an error: what the library holds is not JSON and arrays."""
+        raise SnapshotError(
+            f"{self._id} has no snapshots: its state lies inside {self._package.name}, which tidepull cannot save"
+        )
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Always an error, as there are no snapshots."""
+        self.snapshot()
+
+
+def add_external(
+    package: Package,
+    id: str,
+    description: str,
+    parameters: type[Parameters],
+    adapt: Callable[[str, Any, ProblemShape, Streams], LibraryAdapter],
+) -> None:
+    """Register a policy of another library; `adapt(id, parameters, shape, streams)` makes its adapter."""
+
+    def build(values: Parameters, shape: ProblemShape, streams: Streams) -> ExternalPolicy:
+        return ExternalPolicy(id, package, adapt(id, values, shape, streams))
+
+    policies.add(Entry(id, description, parameters, build, guest=package))
+
+
+def seed_for(streams: Streams) -> int:
+    """A seed for the library's own generator, from the policy's stream."""
+    return int(streams.generator("guest").integers(2**31))
+
+
+def open_arms(context: Context, n_arms: int) -> IntArray:
+    """The arms that may be chosen now."""
+    return np.arange(n_arms) if context.available is None else np.flatnonzero(context.available)
+
+
+def require_binary(id: str, reward: float, hint: str) -> None:
+    """Refuse a reward that is neither 0 nor 1."""
+    if reward not in (0.0, 1.0):
+        raise RewardError(f"reward must be 0 or 1 for {id}, got {reward:g}; {hint}")

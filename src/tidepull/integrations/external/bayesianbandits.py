@@ -7,17 +7,15 @@ forgets once a round, before the choice (`decay`).
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.integrations.external.guest import Guest, open_arms, seed_for
+from tidepull.integrations.external import add_external, open_arms, seed_for
 from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
-from tidepull.registry import Entry, policies
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 PACKAGE = Package("bayesianbandits", "bayesianbandits")
@@ -56,12 +54,12 @@ class BayesianUcbParameters(BayesianParameters):
 class Bayesian:
     """One agent of bayesianbandits; arms are its action tokens."""
 
-    def __init__(self, given: BayesianParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(self, _id: str, values: BayesianParameters, shape: ProblemShape, streams: Streams) -> None:
         self._n_arms = shape.n_arms
-        self._decay_rate = given.decay_rate
+        self._decay_rate = values.decay_rate
         self._shared = shape.arm_dim > 0
         seed = seed_for(streams)
-        self._agent = _shared(given, shape, seed) if self._shared else _apart(given, shape, seed)
+        self._agent = _shared(values, shape, seed) if self._shared else _apart(values, shape, seed)
         self._arms = list(self._agent.arms)
 
     def choose(self, context: Context) -> tuple[int, None]:
@@ -87,29 +85,30 @@ class Bayesian:
         return np.ones((1, 1)) if context.observation is None else np.r_[1.0, context.observation][None]
 
 
-def _apart(given: BayesianParameters, shape: ProblemShape, seed: int) -> Any:
+def _apart(values: BayesianParameters, shape: ProblemShape, seed: int) -> Any:
     from bayesianbandits import Arm, ContextualAgent
 
-    arms = [Arm(k, learner=_learner(given)) for k in range(shape.n_arms)]
-    return ContextualAgent(arms, given.rule(), random_seed=seed)
+    arms = [Arm(k, learner=_learner(values)) for k in range(shape.n_arms)]
+    return ContextualAgent(arms, values.rule(), random_seed=seed)
 
 
-def _shared(given: BayesianParameters, shape: ProblemShape, seed: int) -> Any:
+def _shared(values: BayesianParameters, shape: ProblemShape, seed: int) -> Any:
     from bayesianbandits import Arm, LipschitzContextualAgent
 
+    arms = [Arm(k) for k in range(shape.n_arms)]
     return LipschitzContextualAgent(
-        arms=[Arm(k) for k in range(shape.n_arms)],
-        policy=given.rule(),
+        arms=arms,
+        policy=values.rule(),
         arm_featurizer=OwnVectors(shape),
-        learner=_learner(given),
+        learner=_learner(values),
         random_seed=seed,
     )
 
 
-def _learner(given: BayesianParameters) -> Any:
+def _learner(values: BayesianParameters) -> Any:
     from bayesianbandits import NormalInverseGammaRegressor
 
-    return NormalInverseGammaRegressor(lam=given.lam, a=given.a, b=given.b)
+    return NormalInverseGammaRegressor(lam=values.lam, a=values.a, b=values.b)
 
 
 class OwnVectors:
@@ -124,12 +123,8 @@ class OwnVectors:
         return vectors.transpose(1, 0, 2).reshape(-1, self._shape[1])
 
 
-def _guest(id: str) -> Callable[[BayesianParameters, ProblemShape, Streams], Guest]:
-    return lambda given, shape, streams: Guest(id, PACKAGE, Bayesian(given, shape, streams))
-
-
-for _id, _says, _parameters in (
+for _id, _description, _parameters in (
     ("bayesianbandits-ts", "bayesianbandits: Thompson sampling on linear regressions", BayesianParameters),
     ("bayesianbandits-ucb", "bayesianbandits: upper quantiles of linear regressions", BayesianUcbParameters),
 ):
-    policies.add(Entry(_id, _says, _parameters, _guest(_id), guest=PACKAGE))
+    add_external(PACKAGE, _id, _description, _parameters, Bayesian)

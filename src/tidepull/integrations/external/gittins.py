@@ -13,11 +13,10 @@ from typing import Any
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.integrations.external.guest import Guest, open_arms, seed_for
+from tidepull.integrations.external import add_external, open_arms, seed_for
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.rounds import TRAIL
 from tidepull.random import Streams
-from tidepull.registry import Entry, policies
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 PACKAGE = Package("gittins", "gittins")
@@ -37,10 +36,10 @@ class GittinsParameters(Parameters):
 class Gittins:
     """One state of gittins."""
 
-    def __init__(self, given: GittinsParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(self, _id: str, values: GittinsParameters, shape: ProblemShape, streams: Streams) -> None:
         import gittins
 
-        chosen = {name: value for name, value in given.to_mapping().items() if value is not None}
+        chosen = {name: value for name, value in values.to_mapping().items() if value is not None}
         self._gittins: Any = gittins
         self._state = gittins.create(horizon=float(TRAIL), **chosen)
         self._salt = str(seed_for(streams))
@@ -77,9 +76,5 @@ def named(name: str, values: FloatArray) -> dict[str, float]:
     return {f"{name}{i}": value for i, value in enumerate(np.asarray(values).tolist())}
 
 
-def _build(given: GittinsParameters, shape: ProblemShape, streams: Streams) -> Guest:
-    return Guest("gittins", PACKAGE, Gittins(given, shape, streams))
-
-
-_SAYS = "gittins: a linear model on hashed features that forgets"
-policies.add(Entry("gittins", _SAYS, GittinsParameters, _build, guest=PACKAGE))
+_DESCRIPTION = "gittins: a linear model on hashed features that forgets"
+add_external(PACKAGE, "gittins", _DESCRIPTION, GittinsParameters, Gittins)

@@ -10,62 +10,102 @@ Strong, Kleynhans and Kadıoğlu (2021), "MABWiser: parallelizable contextual mu
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.errors import ProblemError, RewardError
-from tidepull.integrations.external.guest import Guest, open_arms, seed_for
+from tidepull.errors import ProblemError
+from tidepull.integrations.external import add_external, open_arms, require_binary, seed_for
 from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
-from tidepull.registry import Entry, policies
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 PACKAGE = Package("mabwiser", "mabwiser")
 
 
 @dataclass(frozen=True, kw_only=True)
-class MabwiserUcbParameters(Parameters):
+class MabwiserParameters(Parameters):
+    """What all of mabwiser's policies have: `make` builds its `LearningPolicy`."""
+
+    linear: ClassVar[bool] = False
+
+    @property
+    def binary(self) -> bool:
+        """Whether rewards must be 0 or 1."""
+        return False
+
+    def make(self, policies: Any) -> Any:
+        """The learning policy, out of mabwiser's `LearningPolicy`."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class MabwiserUcbParameters(MabwiserParameters):
     """Parameters of `mabwiser-ucb1`."""
 
     alpha: float = parameter(1.0, "exploration", ge=0)
 
+    def make(self, policies: Any) -> Any:
+        """UCB1."""
+        return policies.UCB1(self.alpha)
+
 
 @dataclass(frozen=True, kw_only=True)
-class MabwiserThompsonParameters(Parameters):
+class MabwiserThompsonParameters(MabwiserParameters):
     """Parameters of `mabwiser-thompson`."""
 
     threshold: float | None = parameter(None, "rewards above it are successes; none: rewards are 0 and 1")
 
+    @property
+    def binary(self) -> bool:
+        """Whether rewards must be 0 or 1: without a threshold."""
+        return self.threshold is None
+
+    def make(self, policies: Any) -> Any:
+        """Thompson sampling."""
+        bar = self.threshold
+        return policies.ThompsonSampling(None if bar is None else lambda _, reward: reward > bar)
+
 
 @dataclass(frozen=True, kw_only=True)
-class MabwiserLinearParameters(Parameters):
-    """Parameters of `mabwiser-linucb` and `mabwiser-lints`."""
+class MabwiserLinUcbParameters(MabwiserParameters):
+    """Parameters of `mabwiser-linucb`."""
 
+    linear: ClassVar[bool] = True
     alpha: float = parameter(1.0, "exploration", gt=0)
     l2_lambda: float = parameter(1.0, "strength of the ridge", gt=0)
     scale: bool = parameter(False, "standardise features for each arm")
+
+    def make(self, policies: Any) -> Any:
+        """LinUCB."""
+        return policies.LinUCB(self.alpha, self.l2_lambda, self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MabwiserLinTsParameters(MabwiserLinUcbParameters):
+    """Parameters of `mabwiser-lints`."""
+
+    def make(self, policies: Any) -> Any:
+        """Linear Thompson sampling."""
+        return policies.LinTS(self.alpha, self.l2_lambda, self.scale)
 
 
 class Mabwiser:
     """One `MAB`; arms are whole numbers."""
 
-    def __init__(
-        self, id: str, policy: Any, shape: ProblemShape, streams: Streams, *, linear: bool, binary: bool
-    ) -> None:
-        from mabwiser.mab import MAB
+    def __init__(self, id: str, values: MabwiserParameters, shape: ProblemShape, streams: Streams) -> None:
+        from mabwiser.mab import MAB, LearningPolicy
 
-        if linear and shape.arm_dim:
+        if values.linear and shape.arm_dim:
             raise ProblemError(
-                f"{id} sees one vector that all arms share, and this problem shows one for each arm; use a vw- guest"
+                f"{id} sees one vector that all arms share, and this problem shows one for each arm; use a vw- policy"
             )
         self._id = id
-        self._linear = linear
-        self._binary = binary
-        self._mab = MAB(list(range(shape.n_arms)), policy, seed=seed_for(streams))
+        self._linear = values.linear
+        self._binary = values.binary
+        self._mab = MAB(list(range(shape.n_arms)), values.make(LearningPolicy), seed=seed_for(streams))
         self._rng = streams.generator("first")
         self._first = self._rng.permutation(shape.n_arms).tolist()
         self._fitted = False
@@ -86,10 +126,8 @@ class Mabwiser:
 
     def learn(self, event: Event, memo: None) -> None:
         """Fit one row."""
-        if self._binary and event.reward not in (0.0, 1.0):
-            raise RewardError(
-                f"reward must be 0 or 1 for {self._id}, got {event.reward:g}; set threshold, and more is a success"
-            )
+        if self._binary:
+            require_binary(self._id, event.reward, "set threshold, and more is a success")
         self._mab.partial_fit([event.arm], [event.reward], self._rows(event.context))
         self._fitted = True
 
@@ -99,51 +137,10 @@ class Mabwiser:
         return np.ones((1, 1)) if context.observation is None else context.observation[None]
 
 
-def ucb1(id: str, given: MabwiserUcbParameters, shape: ProblemShape, streams: Streams) -> Mabwiser:
-    """`LearningPolicy.UCB1`."""
-    from mabwiser.mab import LearningPolicy
-
-    return Mabwiser(id, LearningPolicy.UCB1(given.alpha), shape, streams, linear=False, binary=False)
-
-
-def thompson(id: str, given: MabwiserThompsonParameters, shape: ProblemShape, streams: Streams) -> Mabwiser:
-    """`LearningPolicy.ThompsonSampling`."""
-    from mabwiser.mab import LearningPolicy
-
-    bar = given.threshold
-    policy = LearningPolicy.ThompsonSampling(None if bar is None else lambda _, reward: reward > bar)
-    return Mabwiser(id, policy, shape, streams, linear=False, binary=bar is None)
-
-
-def linucb(id: str, given: MabwiserLinearParameters, shape: ProblemShape, streams: Streams) -> Mabwiser:
-    """`LearningPolicy.LinUCB`."""
-    from mabwiser.mab import LearningPolicy
-
-    policy = LearningPolicy.LinUCB(given.alpha, given.l2_lambda, given.scale)
-    return Mabwiser(id, policy, shape, streams, linear=True, binary=False)
-
-
-def lints(id: str, given: MabwiserLinearParameters, shape: ProblemShape, streams: Streams) -> Mabwiser:
-    """`LearningPolicy.LinTS`."""
-    from mabwiser.mab import LearningPolicy
-
-    policy = LearningPolicy.LinTS(given.alpha, given.l2_lambda, given.scale)
-    return Mabwiser(id, policy, shape, streams, linear=True, binary=False)
-
-
-def _guest(id: str, make: Callable[..., Mabwiser]) -> Callable[[Parameters, ProblemShape, Streams], Guest]:
-    return lambda given, shape, streams: Guest(id, PACKAGE, make(id, given, shape, streams))
-
-
-for _id, _says, _parameters, _make in (
-    ("mabwiser-ucb1", "mabwiser: UCB1", MabwiserUcbParameters, ucb1),
-    ("mabwiser-thompson", "mabwiser: Thompson sampling", MabwiserThompsonParameters, thompson),
-    ("mabwiser-linucb", "mabwiser: LinUCB, a model for each arm", MabwiserLinearParameters, linucb),
-    (
-        "mabwiser-lints",
-        "mabwiser: linear Thompson sampling, a model for each arm",
-        MabwiserLinearParameters,
-        lints,
-    ),
+for _id, _description, _parameters in (
+    ("mabwiser-ucb1", "mabwiser: UCB1", MabwiserUcbParameters),
+    ("mabwiser-thompson", "mabwiser: Thompson sampling", MabwiserThompsonParameters),
+    ("mabwiser-linucb", "mabwiser: LinUCB, a model for each arm", MabwiserLinUcbParameters),
+    ("mabwiser-lints", "mabwiser: linear Thompson sampling, a model for each arm", MabwiserLinTsParameters),
 ):
-    policies.add(Entry(_id, _says, _parameters, _guest(_id, _make), guest=PACKAGE))
+    add_external(PACKAGE, _id, _description, _parameters, Mabwiser)

@@ -9,53 +9,106 @@ Montiel et al. (2021), "River: machine learning for streaming data in Python".
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 from tidepull._internal.extras import Package
 from tidepull.errors import NumericalError, ProblemError, RewardError
-from tidepull.integrations.external.guest import Guest, open_arms, require_unit, seed_for
-from tidepull.parameters import NoParameters, Parameters, parameter
+from tidepull.integrations.external import add_external, open_arms, require_binary, seed_for
+from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
-from tidepull.registry import Entry, policies
 from tidepull.types import Context, Event, ProblemShape
 
 PACKAGE = Package("river", "river")
 
 
 @dataclass(frozen=True, kw_only=True)
-class RiverUcbParameters(Parameters):
+class RiverParameters(Parameters):
+    """What all of river's policies have: `make` builds one out of river's module `bandit`."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether rewards must be 0 or 1."""
+        return False
+
+    def make(self, bandit: Any, seed: int) -> Any:
+        """The policy of river."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiverUcbParameters(RiverParameters):
     """Parameters of `river-ucb`."""
 
     delta: float = parameter(1.0, "confidence; 1 is UCB1", ge=0)
     scale: bool = parameter(True, "standardise rewards as they come, as river recommends")
 
+    def make(self, bandit: Any, seed: int) -> Any:
+        """UCB."""
+        from river import preprocessing
+
+        scaler = preprocessing.TargetStandardScaler(None) if self.scale else None
+        return bandit.UCB(delta=self.delta, reward_scaler=scaler, seed=seed)
+
 
 @dataclass(frozen=True, kw_only=True)
-class RiverThompsonParameters(Parameters):
+class RiverThompsonParameters(RiverParameters):
     """Parameters of `river-thompson`."""
 
     rewards: Literal["beta", "gaussian"] = parameter("beta", "beliefs: for rewards of 0 and 1, or for any")
 
+    @property
+    def binary(self) -> bool:
+        """Whether rewards must be 0 or 1: with Beta beliefs."""
+        return self.rewards == "beta"
+
+    def make(self, bandit: Any, seed: int) -> Any:
+        """Thompson sampling."""
+        from river import proba
+
+        belief = proba.Beta() if self.binary else proba.Gaussian()
+        return bandit.ThompsonSampling(reward_obj=belief, seed=seed)
+
 
 @dataclass(frozen=True, kw_only=True)
-class RiverExp3Parameters(Parameters):
+class RiverBayesUcbParameters(RiverParameters):
+    """`river-bayes-ucb` has no parameters."""
+
+    @property
+    def binary(self) -> bool:
+        """Whether rewards must be 0 or 1: always."""
+        return True
+
+    def make(self, bandit: Any, seed: int) -> Any:
+        """Bayes-UCB."""
+        return bandit.BayesUCB(seed=seed)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RiverExp3Parameters(RiverParameters):
     """Parameters of `river-exp3`."""
 
     gamma: float = parameter(0.5, "share of rounds that explore evenly, and pace of learning", gt=0, le=1)
 
+    def make(self, bandit: Any, seed: int) -> Any:
+        """Exp3."""
+        return bandit.Exp3(gamma=self.gamma, seed=seed)
+
 
 @dataclass(frozen=True, kw_only=True)
-class RiverEpsilonParameters(Parameters):
+class RiverEpsilonParameters(RiverParameters):
     """Parameters of `river-epsilon`."""
 
     epsilon: float = parameter(0.1, "share of rounds that explore evenly", ge=0, le=1)
     decay: float = parameter(0.0, "rate at which it decays", ge=0)
 
+    def make(self, bandit: Any, seed: int) -> Any:
+        """Epsilon-greedy."""
+        return bandit.EpsilonGreedy(epsilon=self.epsilon, decay=self.decay, seed=seed)
+
 
 @dataclass(frozen=True, kw_only=True)
-class RiverLinUcbParameters(Parameters):
+class RiverLinUcbParameters(RiverParameters):
     """Parameters of `river-linucb-disjoint`."""
 
     alpha: float = parameter(1.0, "precision of the prior", gt=0)
@@ -64,85 +117,40 @@ class RiverLinUcbParameters(Parameters):
         None, "weight of the past at each step; none: nothing is forgotten", gt=0, lt=1
     )
 
-
-def ucb(given: RiverUcbParameters, seed: int) -> Any:
-    """`river.bandit.UCB`."""
-    from river import bandit, preprocessing
-
-    scaler = preprocessing.TargetStandardScaler(None) if given.scale else None
-    return bandit.UCB(delta=given.delta, reward_scaler=scaler, seed=seed)
-
-
-def thompson(given: RiverThompsonParameters, seed: int) -> Any:
-    """`river.bandit.ThompsonSampling`."""
-    from river import bandit, proba
-
-    belief = proba.Beta() if given.rewards == "beta" else proba.Gaussian()
-    return bandit.ThompsonSampling(reward_obj=belief, seed=seed)
-
-
-def bayes_ucb(_: NoParameters, seed: int) -> Any:
-    """`river.bandit.BayesUCB`."""
-    from river import bandit
-
-    return bandit.BayesUCB(seed=seed)
-
-
-def exp3(given: RiverExp3Parameters, seed: int) -> Any:
-    """`river.bandit.Exp3`."""
-    from river import bandit
-
-    return bandit.Exp3(gamma=given.gamma, seed=seed)
-
-
-def epsilon(given: RiverEpsilonParameters, seed: int) -> Any:
-    """`river.bandit.EpsilonGreedy`."""
-    from river import bandit
-
-    return bandit.EpsilonGreedy(epsilon=given.epsilon, decay=given.decay, seed=seed)
-
-
-def linucb(given: RiverLinUcbParameters, seed: int) -> Any:
-    """`river.bandit.LinUCBDisjoint`."""
-    from river import bandit
-
-    return bandit.LinUCBDisjoint(alpha=given.alpha, beta=given.beta, smoothing=given.smoothing, seed=seed)
+    def make(self, bandit: Any, seed: int) -> Any:
+        """LinUCB with a model for each arm."""
+        return bandit.LinUCBDisjoint(alpha=self.alpha, beta=self.beta, smoothing=self.smoothing, seed=seed)
 
 
 class River:
     """One of river's policies; arms are its arm ids."""
 
-    def __init__(self, id: str, policy: Any, n_arms: int, *, binary: bool) -> None:
-        self._id = id
-        self._policy = policy
-        self._n_arms = n_arms
-        self._binary = binary
+    def __init__(self, id: str, values: RiverParameters, shape: ProblemShape, streams: Streams) -> None:
+        from river import bandit
 
-    def choose(self, context: Context) -> tuple[int, None]:
+        self._id = id
+        self._binary = values.binary
+        self._policy = values.make(bandit, seed_for(streams))
+        self._n_arms = shape.n_arms
+
+    def choose(self, context: Context) -> tuple[int, Any]:
         """An arm that is available."""
         return int(self._policy.pull(open_arms(context, self._n_arms).tolist())), None
 
-    def learn(self, event: Event, memo: None) -> None:
+    def learn(self, event: Event, memo: Any) -> None:
         """Its reward."""
-        if self._binary and event.reward not in (0.0, 1.0):
-            raise RewardError(
-                f"reward must be 0 or 1 for {self._id}, got {event.reward:g}; use river-ucb, or river-thompson with "
-                "rewards=gaussian"
-            )
+        if self._binary:
+            require_binary(self._id, event.reward, "use river-ucb, or river-thompson with rewards=gaussian")
         self._policy.update(event.arm, event.reward)
 
 
-class RiverExp3:
-    """Exp3, which wants to know the chances of the reward's round again."""
-
-    def __init__(self, policy: Any, n_arms: int) -> None:
-        self._policy = policy
-        self._n_arms = n_arms
+class RiverExp3(River):
+    """Exp3, which needs the chances of the reward's round again."""
 
     def choose(self, context: Context) -> tuple[int, dict[int, float]]:
         """An arm that is available, and the chances of all."""
         try:
-            arm = int(self._policy.pull(open_arms(context, self._n_arms).tolist()))
+            arm, _ = super().choose(context)
         except ValueError:
             raise NumericalError(
                 "river-exp3 has outgrown all floats: river never rescales its weights; play fewer rounds or set a "
@@ -152,32 +160,33 @@ class RiverExp3:
 
     def learn(self, event: Event, memo: dict[int, float] | None) -> None:
         """Its reward, with the chances of its own round."""
-        require_unit("river-exp3", event.reward, "scale rewards, or use river-ucb")
+        if not 0.0 <= event.reward <= 1.0:
+            raise RewardError(
+                f"reward must be from 0 to 1 for river-exp3, got {event.reward:g}; scale rewards, or use river-ucb"
+            )
         if memo is None:
             _, memo = self.choose(event.context)
         self._policy._probabilities = memo
-        self._policy.update(event.arm, event.reward)
+        super().learn(event, memo)
 
 
-class RiverLinUcb:
+class RiverLinUcb(River):
     """LinUCB with a model for each arm; the observation is a dictionary of features."""
 
-    def __init__(self, policy: Any, shape: ProblemShape) -> None:
+    def __init__(self, id: str, values: RiverParameters, shape: ProblemShape, streams: Streams) -> None:
         if shape.arm_dim:
             raise ProblemError(
                 "river-linucb-disjoint sees one vector that all arms share, and this problem shows one for each arm; "
-                "use a vw- guest"
+                "use a vw- policy"
             )
-        self._policy = policy
-        self._n_arms = shape.n_arms
+        super().__init__(id, values, shape, streams)
 
-    def choose(self, context: Context) -> tuple[int, None]:
+    def choose(self, context: Context) -> tuple[int, Any]:
         """An arm that is available."""
-        return int(
-            self._policy.pull(open_arms(context, self._n_arms).tolist(), context=features(context))
-        ), None
+        arms = open_arms(context, self._n_arms).tolist()
+        return int(self._policy.pull(arms, context=features(context))), None
 
-    def learn(self, event: Event, memo: None) -> None:
+    def learn(self, event: Event, memo: Any) -> None:
         """Its reward, in its context."""
         self._policy.update(event.arm, features(event.context), event.reward)
 
@@ -189,25 +198,17 @@ def features(context: Context) -> dict[str, float]:
     return {f"x{i}": float(value) for i, value in enumerate(context.observation)}
 
 
-def _guest(id: str, make: Callable[[Any, int], Any]) -> Callable[[Parameters, ProblemShape, Streams], Guest]:
-    def build(given: Parameters, shape: ProblemShape, streams: Streams) -> Guest:
-        policy = make(given, seed_for(streams))
-        if make is exp3:
-            return Guest(id, PACKAGE, RiverExp3(policy, shape.n_arms))
-        if make is linucb:
-            return Guest(id, PACKAGE, RiverLinUcb(policy, shape))
-        binary = make is bayes_ucb or getattr(given, "rewards", "") == "beta"
-        return Guest(id, PACKAGE, River(id, policy, shape.n_arms, binary=binary))
-
-    return build
-
-
-for _id, _says, _parameters, _make in (
-    ("river-ucb", "river: UCB", RiverUcbParameters, ucb),
-    ("river-thompson", "river: Thompson sampling", RiverThompsonParameters, thompson),
-    ("river-bayes-ucb", "river: Bayes-UCB for rewards of 0 and 1", NoParameters, bayes_ucb),
-    ("river-exp3", "river: Exp3, made for adversaries, for rewards from 0 to 1", RiverExp3Parameters, exp3),
-    ("river-epsilon", "river: greedy, but for a share of rounds", RiverEpsilonParameters, epsilon),
-    ("river-linucb-disjoint", "river: LinUCB, a model for each arm", RiverLinUcbParameters, linucb),
+for _id, _description, _parameters, _adapter in (
+    ("river-ucb", "river: UCB", RiverUcbParameters, River),
+    ("river-thompson", "river: Thompson sampling", RiverThompsonParameters, River),
+    ("river-bayes-ucb", "river: Bayes-UCB for rewards of 0 and 1", RiverBayesUcbParameters, River),
+    (
+        "river-exp3",
+        "river: Exp3, made for adversaries, for rewards from 0 to 1",
+        RiverExp3Parameters,
+        RiverExp3,
+    ),
+    ("river-epsilon", "river: greedy, but for a share of rounds", RiverEpsilonParameters, River),
+    ("river-linucb-disjoint", "river: LinUCB, a model for each arm", RiverLinUcbParameters, RiverLinUcb),
 ):
-    policies.add(Entry(_id, _says, _parameters, _guest(_id, _make), guest=PACKAGE))
+    add_external(PACKAGE, _id, _description, _parameters, _adapter)

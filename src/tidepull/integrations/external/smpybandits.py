@@ -1,8 +1,10 @@
 """SMPyBandits' policies for rewards that change: GLR-klUCB, CUSUM-UCB, M-UCB, discounted Thompson sampling, SW-UCB.
 
 SMPyBandits 0.9.7 draws from the global generators of Python and numpy: both are lent to it while it is at work, in a
-state of its own, and given back after. It also asks scipy for a function that is gone, prints, and changes numpy's
-warnings and matplotlib's style when all of it is imported; so only the modules that are needed are (`smpy_modules`).
+state of its own, and given back after. Importing the package imports all of it, which prints, restyles matplotlib and
+silences numpy's warnings for the whole process. So only single modules are imported (`smpy_module`): the packages are
+stood in for by empty ones meanwhile, `scipy.special.btdtri` by the function that took its place, and everything is put
+back as it was; the modules stay known here alone.
 
 Rewards must lie between `lower` and `lower + amplitude`. Contexts reach none of them.
 
@@ -13,24 +15,82 @@ and Xie (2019) for M-UCB; Raj and Kalyani (2017); Garivier and Moulines (2011); 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Iterator
+import sys
+import warnings
+from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from importlib import import_module
+from importlib.util import find_spec
 from io import StringIO
+from pathlib import Path
+from types import ModuleType
 from typing import Any, Self
 
 import numpy as np
+import scipy.special
 
 from tidepull._internal.extras import Package
 from tidepull.errors import ParameterError, RewardError
-from tidepull.integrations.external.guest import Guest, open_arms, seed_for
-from tidepull.integrations.external.smpy_modules import smpy_module
+from tidepull.integrations.external import add_external, open_arms, seed_for
 from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
-from tidepull.registry import Entry, policies
 from tidepull.types import Context, Event, ProblemShape
 
 PACKAGE = Package("SMPyBandits", "smpybandits")
+_known: dict[str, ModuleType] = {}
+
+
+@lru_cache
+def smpy_module(name: str) -> Any:
+    """One module of `SMPyBandits.Policies`."""
+    with _alone(), _quiet(), _with_btdtri():
+        return import_module(f"{PACKAGE.name}.Policies.{name}")
+
+
+@contextmanager
+def _alone() -> Iterator[None]:
+    before = _taken()
+    if not _known:
+        spec = find_spec(PACKAGE.name)
+        assert spec is not None
+        assert spec.origin is not None
+        root = Path(spec.origin).parent
+        for name, folder in ((PACKAGE.name, root), (f"{PACKAGE.name}.Policies", root / "Policies")):
+            _known[name] = ModuleType(name)
+            _known[name].__path__ = [str(folder)]
+    sys.modules.update(_known)
+    try:
+        yield
+    finally:
+        _known.update(_taken())
+        sys.modules.update(before)
+
+
+def _taken() -> dict[str, ModuleType]:
+    names = [name for name in sys.modules if name.partition(".")[0] == PACKAGE.name]
+    return {name: sys.modules.pop(name) for name in names}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    with warnings.catch_warnings(), np.errstate(), redirect_stdout(StringIO()):
+        warnings.simplefilter("ignore")
+        yield
+
+
+@contextmanager
+def _with_btdtri() -> Iterator[None]:
+    special: Any = scipy.special
+    if hasattr(special, "btdtri"):
+        yield
+        return
+    special.btdtri = special.betaincinv
+    try:
+        yield
+    finally:
+        del special.btdtri
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +198,7 @@ class SlidingHashParameters(SmpyParameters):
         return smpy_module("SWHash_UCB").SWHash_IndexPolicy(n_arms, alpha=self.alpha, lmbda=self.lmbda)
 
 
-class Lent:
+class GlobalGenerators:
     """The global generators, in a state of the library's own for as long as it is at work."""
 
     def __init__(self, seed: int) -> None:
@@ -146,7 +206,7 @@ class Lent:
         self._numpy: Any = np.random.RandomState(seed).get_state()
 
     @contextmanager
-    def out(self) -> Iterator[None]:
+    def lend(self) -> Iterator[None]:
         """Lend them, without numpy's warnings and what is printed meanwhile; take them back."""
         python, numpy = random.getstate(), np.random.get_state()  # noqa: NPY002
         random.setstate(self._python)
@@ -163,18 +223,18 @@ class Lent:
 class Smpy:
     """One of SMPyBandits' policies."""
 
-    def __init__(self, id: str, given: SmpyParameters, shape: ProblemShape, streams: Streams) -> None:
-        if isinstance(given, TimedParameters) and given.asks:
+    def __init__(self, id: str, values: SmpyParameters, shape: ProblemShape, streams: Streams) -> None:
+        if isinstance(values, TimedParameters) and values.asks:
             raise ParameterError(
                 f"{id}: horizon is filled in where a trial is known (run, run_trial, suites); give one"
             )
         self._id = id
-        self._given = given
+        self._values = values
         self._n_arms = shape.n_arms
-        self._lent = Lent(seed_for(streams))
-        with self._lent.out():
+        self._generators = GlobalGenerators(seed_for(streams))
+        with self._generators.lend():
             try:
-                self._policy = given.make(shape.n_arms)
+                self._policy = values.make(shape.n_arms)
                 self._policy.startGame()
             except AssertionError as error:
                 raise ParameterError(f"{id}: SMPyBandits refuses these settings ({error})") from None
@@ -184,7 +244,7 @@ class Smpy:
         arms = open_arms(context, self._n_arms)
         if len(arms) == 1:
             return int(arms[0]), None
-        with self._lent.out():
+        with self._generators.lend():
             if context.available is None:
                 return int(self._policy.choice()), None
             ranked = getattr(self._policy, "policy", self._policy)
@@ -194,22 +254,18 @@ class Smpy:
 
     def learn(self, event: Event, memo: None) -> None:
         """Its reward, brought to the range from 0 to 1."""
-        scaled = (event.reward - self._given.lower) / self._given.amplitude
+        scaled = (event.reward - self._values.lower) / self._values.amplitude
         if not 0.0 <= scaled <= 1.0:
-            top = self._given.lower + self._given.amplitude
+            top = self._values.lower + self._values.amplitude
             raise RewardError(
-                f"reward must be from {self._given.lower:g} to {top:g} for {self._id}, got {event.reward:g}; "
+                f"reward must be from {self._values.lower:g} to {top:g} for {self._id}, got {event.reward:g}; "
                 "set lower and amplitude"
             )
-        with self._lent.out():
+        with self._generators.lend():
             self._policy.getReward(event.arm, scaled)
 
 
-def _guest(id: str) -> Callable[[SmpyParameters, ProblemShape, Streams], Guest]:
-    return lambda given, shape, streams: Guest(id, PACKAGE, Smpy(id, given, shape, streams))
-
-
-for _id, _says, _parameters in (
+for _id, _description, _parameters in (
     ("smpy-glr-klucb", "SMPyBandits: kl-UCB, each arm restarted by a likelihood ratio", GlrParameters),
     ("smpy-cusum-ucb", "SMPyBandits: UCB, each arm restarted by a CUSUM test", CusumParameters),
     (
@@ -225,4 +281,4 @@ for _id, _says, _parameters in (
     ("smpy-sw-ucb-plus", "SMPyBandits: UCB on a window fit for the horizon", SlidingPlusParameters),
     ("smpy-sw-ucb-hash", "SMPyBandits: SW-UCB#, a window that grows", SlidingHashParameters),
 ):
-    policies.add(Entry(_id, _says, _parameters, _guest(_id), guest=PACKAGE))
+    add_external(PACKAGE, _id, _description, _parameters, Smpy)

@@ -12,17 +12,15 @@ Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off"; Foster and 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.integrations.external.guest import Guest, open_arms, seed_for
+from tidepull.integrations.external import add_external, open_arms, seed_for
 from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
-from tidepull.registry import Entry, policies
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 PACKAGE = Package("vowpalwabbit", "vw")
@@ -97,7 +95,9 @@ class EpsilonParameters(EstimatingParameters):
 class VowpalWabbit:
     """One workspace; its chances are drawn from here."""
 
-    def __init__(self, parameters: VowpalWabbitParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(
+        self, _id: str, parameters: VowpalWabbitParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
         from vowpalwabbit import Workspace
 
         self._n_arms = shape.n_arms
@@ -119,9 +119,9 @@ class VowpalWabbit:
         self._workspace.learn(lines(event.context, self._n_arms, label=(at, -event.reward, chance)))
 
     def _chances(self, context: Context) -> FloatArray:
-        said: FloatArray = np.array(self._workspace.predict(lines(context, self._n_arms)))
-        said /= said.sum()
-        return said
+        chances: FloatArray = np.array(self._workspace.predict(lines(context, self._n_arms)))
+        chances /= chances.sum()
+        return chances
 
 
 def command(parameters: VowpalWabbitParameters, shape: ProblemShape, *, seed: int) -> str:
@@ -149,14 +149,10 @@ def _numbers(name: str, values: FloatArray) -> str:
     return " ".join([f"{name}{i}:{value:.9g}" for i, value in enumerate(values.tolist())])
 
 
-def _guest(id: str) -> Callable[[VowpalWabbitParameters, ProblemShape, Streams], Guest]:
-    return lambda parameters, shape, streams: Guest(id, PACKAGE, VowpalWabbit(parameters, shape, streams))
-
-
-for _id, _says, _parameters in (
+for _id, _description, _parameters in (
     ("vw-squarecb", "Vowpal Wabbit: SquareCB, chances by the gaps of predicted costs", SquareCbParameters),
     ("vw-cover", "Vowpal Wabbit: online cover, policies that differ on purpose", CoverParameters),
     ("vw-bag", "Vowpal Wabbit: policies on bootstraps of the data", BagParameters),
     ("vw-epsilon", "Vowpal Wabbit: greedy, but for a share of rounds", EpsilonParameters),
 ):
-    policies.add(Entry(_id, _says, _parameters, _guest(_id), guest=PACKAGE))
+    add_external(PACKAGE, _id, _description, _parameters, VowpalWabbit)

@@ -1,16 +1,22 @@
-"""What follows from a diagnosis, in plain words and with its uncertainty."""
+"""What follows from a diagnosis, and warnings about a log: plain sentences with their uncertainty."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from tidepull.logs.diagnosis.confounding import Calibration, Mixup, Shift
+from tidepull.logs.diagnosis.overview import HourTable, Overview, blind_spots, hiding
 from tidepull.logs.diagnosis.structure import KINDS, span
 from tidepull.logs.diagnosis.testing import LEVEL
-from tidepull.logs.weights import FEW
+from tidepull.logs.estimators import FEW
+from tidepull.logs.log import Log
 
 if TYPE_CHECKING:
-    from tidepull.logs.diagnosis.diagnose import Diagnosis
+    from tidepull.logs.diagnosis import Diagnosis
+
 
 _SURE, _LIKELY = 0.95, 0.7
 _DO = {
@@ -23,84 +29,83 @@ _DO = {
 }
 
 
-def named(found: Diagnosis) -> str:
+def kind_of(diagnosis: Diagnosis) -> str:
     """The kind of time structure that the log is said to have: nothing, unless the test says that time matters."""
-    if not found.test.matters:
+    if not diagnosis.test.matters:
         return "nothing"
-    return found.structure.kind_of_change if found.structure is not None else "something"
+    return diagnosis.structure.kind_of_change if diagnosis.structure is not None else "something"
 
 
-def verdict(found: Diagnosis) -> str:
+def verdict(diagnosis: Diagnosis) -> str:
     """One sentence: does time matter, how, and how sure is that."""
-    p = f"p = {found.test.p:.3f}" if found.test.p >= 0.0015 else f"p = {found.test.p:.4f}"
-    if not found.test.measures:
+    p = f"p = {diagnosis.test.p:.3f}" if diagnosis.test.p >= 0.0015 else f"p = {diagnosis.test.p:.4f}"
+    if not diagnosis.test.measures:
         return "Whether time matters cannot be said: rewards do not vary, or there are too few."
-    if not found.test.matters:
-        said = f"No sign that rewards depend on time ({p}; false alarms are held to {LEVEL:.0%})"
-        if found.structure is not None and found.structure.weights["nothing"] < 0.5:
-            said += (
-                f"; hypotheses lean to {KINDS[found.structure.kind_of_change]} "
-                f"({found.structure.weights[found.structure.kind_of_change]:.0%}), which the test does not bear out"
-            )
-        return said + "."
-    if found.structure is None:
+    if not diagnosis.test.matters:
+        text = f"No sign that rewards depend on time ({p}; false alarms are held to {LEVEL:.0%})"
+        if diagnosis.structure is not None and diagnosis.structure.weights["nothing"] < 0.5:
+            kind = diagnosis.structure.kind_of_change
+            share = f"{diagnosis.structure.weights[kind]:.0%}"
+            text += f"; hypotheses lean to {KINDS[kind]} ({share}), which the test does not bear out"
+        return text + "."
+    if diagnosis.structure is None:
         return f"Rewards depend on time ({p})."
-    kind = found.structure.kind_of_change
-    weight = found.structure.weights[kind]
+    kind = diagnosis.structure.kind_of_change
+    weight = diagnosis.structure.weights[kind]
     how = "surely" if weight >= _SURE else "probably" if weight >= _LIKELY else "perhaps"
     return f"Rewards depend on time ({p}), {how} by {KINDS[kind]} ({weight:.0%} of the evidence)."
 
 
-def recommendation(found: Diagnosis) -> tuple[str, ...]:
+def recommendation(diagnosis: Diagnosis) -> tuple[str, ...]:
     """What to do, and how far to believe it."""
-    said = [verdict(found)]
-    kind = named(found)
-    if kind == "nothing" and found.test.measures:
-        said.append(_unnoticed(found))
-        said.append(
+    sentences = [verdict(diagnosis)]
+    kind = kind_of(diagnosis)
+    if kind == "nothing" and diagnosis.test.measures:
+        sentences.append(_unnoticed(diagnosis))
+        sentences.append(
             "A policy that forgets nothing (bernoulli-ts, ucb, or tide, which will find out) is enough for what "
             "this log shows."
         )
     elif kind in _DO:
-        assert found.structure is not None
-        said += _details(found, kind)
-        said.append(_DO[kind])
-        others = _others(found, kind)
+        assert diagnosis.structure is not None
+        sentences += _details(diagnosis, kind)
+        sentences.append(_DO[kind])
+        others = _others(diagnosis, kind)
         if others:
-            said.append(f"Not ruled out: {others}.")
-    said += _forgetting(found) + _worth(found) + _contexts(found)
-    if found.calibration is not None and found.calibration.wrong:
-        said.append("Mend the propensities before you judge other policies on this log.")
-    return tuple(said)
+            sentences.append(f"Not ruled out: {others}.")
+    sentences += _forgetting(diagnosis) + _worth(diagnosis) + _contexts(diagnosis)
+    if diagnosis.calibration is not None and diagnosis.calibration.wrong:
+        sentences.append("Mend the propensities before you judge other policies on this log.")
+    return tuple(sentences)
 
 
-def _details(found: Diagnosis, kind: str) -> list[str]:
-    structure = found.structure
+def _details(diagnosis: Diagnosis, kind: str) -> list[str]:
+    structure = diagnosis.structure
     assert structure is not None
     if kind == "changes" and structure.changes:
-        told = [
+        moments = [
             f"{one.when} ({one.chance:.0%}){': ' + one.words if one.words else ''}"
             for one in structure.changes[-3:]
         ]
-        return ["It changed at " + "; ".join(told) + "."]
+        return ["It changed at " + "; ".join(moments) + "."]
     if kind == "regimes" and structure.regime:
         return [f"At the end: {structure.regime}."]
-    said = (
+    sentences = (
         [f"In words: {structure.leading[0][0]} ({structure.leading[0][1]:.0%})."] if structure.leading else []
     )
     if kind == "clock" and structure.hours:
-        said.append("; ".join(structure.hours[:4]) + ".")
-    return said
+        sentences.append("; ".join(structure.hours[:4]) + ".")
+    return sentences
 
 
-def _others(found: Diagnosis, kind: str) -> str:
-    assert found.structure is not None
-    rest = {k: w for k, w in found.structure.weights.items() if k not in (kind, "nothing") and w >= 0.05}
+def _others(diagnosis: Diagnosis, kind: str) -> str:
+    assert diagnosis.structure is not None
+    rest = {k: w for k, w in diagnosis.structure.weights.items() if k not in (kind, "nothing") and w >= 0.05}
     return ", ".join(f"{KINDS[k]} ({w:.0%})" for k, w in sorted(rest.items(), key=lambda item: -item[1]))
 
 
-def _unnoticed(found: Diagnosis) -> str:
-    busiest = max(found.overview.arms, key=lambda arm: arm.rewards)
+def _unnoticed(diagnosis: Diagnosis) -> str:
+    busiest = max(diagnosis.overview.arms, key=lambda arm: arm.rewards)
     half = (busiest.high - busiest.low) / 2
     # two halves of the log, each with half the rewards: the difference has twice the standard error of the mean
     change = 2 * half / 1.96 * 3.2
@@ -110,14 +115,14 @@ def _unnoticed(found: Diagnosis) -> str:
     )
 
 
-def _forgetting(found: Diagnosis) -> list[str]:
-    best = found.forgetting.best
+def _forgetting(diagnosis: Diagnosis) -> list[str]:
+    best = diagnosis.forgetting.best
     if best is None:
         return []
     memory = f"{best.decisions:,.0f} decisions" + (
         f" ({span(best.seconds)})" if best.seconds == best.seconds else ""
     )
-    if found.forgetting.helps:
+    if diagnosis.forgetting.helps:
         return [
             f"Forgetting would help: with a memory of about {memory} rewards are predicted {best.gain:.1%} better "
             f"than by remembering everything ({best.low:.1%} to {best.high:.1%})."
@@ -128,29 +133,104 @@ def _forgetting(found: Diagnosis) -> list[str]:
     ]
 
 
-def _worth(found: Diagnosis) -> list[str]:
-    rules = [one for one in found.worth[1:] if one.gain_low > 0 and one.effective >= FEW]
-    if not rules or not found.test.matters:
+def _worth(diagnosis: Diagnosis) -> list[str]:
+    rules = [one for one in diagnosis.worth[1:] if one.gain_low > 0 and one.effective >= FEW]
+    if not rules or not diagnosis.test.matters:
         return []
     best = max(rules, key=lambda one: one.gain)
-    base = found.worth[0]
+    base = diagnosis.worth[0]
     return [
         f"Judged on this log, playing {best.rule} would have earned {best.value:.4g} a decision, {best.gain:+.2g} "
         f"({best.gain_low:+.2g} to {best.gain_high:+.2g}) against {base.rule} ({base.value:.4g})."
     ]
 
 
-def _contexts(found: Diagnosis) -> list[str]:
-    if found.beside_context is None or not found.test.matters:
+def _contexts(diagnosis: Diagnosis) -> list[str]:
+    if diagnosis.beside_context is None or not diagnosis.test.matters:
         return []
-    if found.beside_context.matters:
-        return [f"The contexts do not explain it (p = {found.beside_context.p:.3f} once they are taken out)."]
+    if diagnosis.beside_context.matters:
+        return [
+            f"The contexts do not explain it (p = {diagnosis.beside_context.p:.3f} once they are taken out)."
+        ]
     return [
         "The contexts may explain it: once they are taken out, nothing is left to see (p = "
-        f"{found.beside_context.p:.3f})."
+        f"{diagnosis.beside_context.p:.3f})."
     ]
 
 
-def listed(sentences: Sequence[str]) -> str:
+def bullets(sentences: Sequence[str]) -> str:
     """Sentences as lines."""
     return "\n".join(f"- {sentence}" for sentence in sentences)
+
+
+def warnings_of(
+    log: Log,
+    overview: Overview,
+    hours: HourTable | None,
+    shifts: tuple[Shift, ...],
+    mixups: tuple[Mixup, ...],
+    calibration: Calibration | None,
+) -> list[str]:
+    """Warnings about a log, in sentences."""
+    sentences = list(log.reading.notes)
+    if log.reading.bad.count:
+        sentences.append(f"{log.reading.bad.count:,} rows could not be read and are left out")
+    if overview.copies:
+        sentences.append(
+            f"{overview.copies:,} rows have the id of an earlier one: the same decision seems to be logged twice"
+        )
+    if overview.alike > 0.01 * len(log):
+        sentences.append(f"{overview.alike:,} rows equal an earlier one in every column")
+    sentences += [
+        f"after {gap.when} there is nothing for {_length(gap.length, log.dated)}" for gap in overview.gaps[:3]
+    ]
+    sentences += _rare(log)
+    if hours is not None:
+        sentences += hiding(log, hours)
+    sentences += [_shift_sentence(shift) for shift in shifts if shift.moves > 0.1 and shift.p < 0.001]
+    sentences += [_mixup_sentence(one) for one in mixups]
+    if calibration is None:
+        sentences.append("there are no propensities: what other policies would have earned cannot be judged")
+    elif calibration.wrong:
+        worst = calibration.wrong[0]
+        sentences.append(
+            f"the propensities look wrong, or not every arm was on offer: for {worst.what} {worst.slice} 1/p adds up "
+            f"to {worst.value:.2f} of what it "
+            f"should, {worst.off:.1f} standard errors off; {len(calibration.wrong)} of {len(calibration.checks)} "
+            "checks fail"
+        )
+    if hours is not None:
+        sentences += blind_spots(hours)
+    return sentences
+
+
+def _rare(log: Log) -> list[str]:
+    paid = log.reward[~np.isnan(log.reward)]
+    if ((paid == 0) | (paid == 1)).all() and paid.min() < paid.max():
+        fewer = int(min(paid.sum(), len(paid) - paid.sum()))
+        if fewer < 10 * log.n_arms:
+            what = "rewards of 1" if paid.mean() < 0.5 else "rewards of 0"
+            return [f"only {fewer:,} {what} for {log.n_arms} arms: hardly anything can be told apart"]
+    return []
+
+
+def _shift_sentence(shift: Shift) -> str:
+    return (
+        f"shares of arms move with the {shift.by} (Cramer's V {shift.moves:.2f}): means over the whole log compare "
+        "different times"
+    )
+
+
+def _mixup_sentence(one: Mixup) -> str:
+    within = f"{'an' if one.by == 'hour' else 'a'} {one.by}"
+    return (
+        f"Simpson's paradox: over the whole log '{one.better}' earns {one.apart:.3g} (± {1.96 * one.apart_error:.2g}) "
+        f"more than '{one.other}', but within {within} '{one.other}' earns {one.within:.3g} "
+        f"(± {1.96 * one.within_error:.2g}) more"
+    )
+
+
+def _length(length: float, dated: bool) -> str:
+    if not dated:
+        return f"{length:g} units of time"
+    return f"{length / 86_400:,.1f} days" if length >= 2 * 86_400 else f"{length / 3600:,.1f} hours"

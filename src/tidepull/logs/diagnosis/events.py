@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.logs.features import CHUNK, Features
-from tidepull.logs.log import Log
-from tidepull.logs.moments import local_seconds
+from tidepull.logs.log import Log, local_seconds
+from tidepull.logs.models import CHUNK, Features
 from tidepull.types import FloatArray, IntArray
 
 MOST = 10_000
@@ -45,16 +44,16 @@ class Events:
         """How many rows of the log there are for an event."""
         return self.rows / max(1, len(self))
 
-    def said(self) -> str:
+    def description(self) -> str:
         """How the events were made, in a sentence."""
         if self.each == 1 and len(self) == self.rows:
             return f"every one of {self.rows:,} decisions with a reward is used"
-        made = f"{self.each:,} neighbouring decisions of an arm are averaged" if self.each > 1 else ""
+        averaged = f"{self.each:,} neighbouring decisions of an arm are averaged" if self.each > 1 else ""
         used = len(self) * self.each / self.rows
         drawn = f"{used:.0%} of the {self.rows:,} decisions with a reward are used, drawn at random"
         if used > 0.9:
-            return f"{made} to make {len(self):,} events of {self.rows:,} decisions with a reward"
-        return f"{made}; {drawn}" if made else drawn
+            return f"{averaged} to make {len(self):,} events of {self.rows:,} decisions with a reward"
+        return f"{averaged}; {drawn}" if averaged else drawn
 
 
 def events_of(log: Log, most: int = MOST, seed: int = 0) -> Events:
@@ -99,14 +98,14 @@ def _groups(arm: IntArray, each: int) -> IntArray:
     used."""
     order = np.argsort(arm, kind="stable")
     counts = np.bincount(arm)
-    found = []
+    parts = []
     start = 0
     for count in counts.tolist():
         whole = count // each * each
-        found.append(order[start : start + whole].reshape(-1, each))
+        parts.append(order[start : start + whole].reshape(-1, each))
         start += count
-    made: IntArray = np.concatenate(found) if found else np.empty((0, each), np.int64)
-    return made
+    groups: IntArray = np.concatenate(parts) if parts else np.empty((0, each), np.int64)
+    return groups
 
 
 def _mean_features(log: Log, members: IntArray) -> FloatArray:

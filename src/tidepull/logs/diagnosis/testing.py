@@ -76,7 +76,7 @@ def time_test(
 ) -> TimeTest:
     """The test of an arm's rewards; `beside` are rewards that something else has been taken out of. `tick` is told
     after each shuffle how many are done."""
-    z = standardised(events, events.reward if beside is None else beside)
+    z = standardise(events, events.reward if beside is None else beside)
     if not len(z) or not np.any(z):
         return TimeTest(1.0, {}, 0)
     measures = _measures(events)
@@ -102,23 +102,23 @@ def time_test(
 
 def _chances(values: FloatArray) -> FloatArray:
     """For every value the share of its column that is at least as large; rounding is no difference."""
-    made = np.empty(values.shape)
+    result = np.empty(values.shape)
     for column in range(values.shape[1]):
-        told = np.round(values[:, column], 9)
-        ranked = np.sort(told)
-        made[:, column] = 1 - np.searchsorted(ranked, told, side="left") / len(told)
-    return made
+        rounded = np.round(values[:, column], 9)
+        ranked = np.sort(rounded)
+        result[:, column] = 1 - np.searchsorted(ranked, rounded, side="left") / len(rounded)
+    return result
 
 
-def standardised(events: Events, reward: FloatArray) -> FloatArray:
+def standardise(events: Events, reward: FloatArray) -> FloatArray:
     """Rewards less their arm's mean, in standard deviations of all arms; arms that never vary stay 0."""
     counts = np.bincount(events.arm, minlength=events.n_arms)
     means = np.bincount(events.arm, weights=reward, minlength=events.n_arms) / np.maximum(counts, 1)
     left = reward - means[events.arm]
     squares = np.bincount(events.arm, weights=left**2, minlength=events.n_arms) / np.maximum(counts, 1)
     spread = np.sqrt(squares)[events.arm]
-    made: FloatArray = np.divide(left, spread, out=np.zeros(len(left)), where=spread > 1e-12)
-    return made
+    result: FloatArray = np.divide(left, spread, out=np.zeros(len(left)), where=spread > 1e-12)
+    return result
 
 
 def without_context(events: Events) -> FloatArray:
@@ -139,33 +139,33 @@ def without_context(events: Events) -> FloatArray:
 def _measures(events: Events) -> dict[str, Measure]:
     """The measures that a log of this length and kind allows."""
     n = len(events)
-    made: dict[str, Measure] = {}
+    result: dict[str, Measure] = {}
     if n >= 4 * _LEAST:
         together, alone = _changes(events)
-        made |= {
+        result |= {
             "one change, all arms at once": together,
             "one change of one arm": alone,
             "slow drift": _drift(events),
         }
         for name, memory in (("neighbours alike", 8), ("wide neighbourhoods alike", 64)):
-            made[name] = _alike(events, memory)
+            result[name] = _alike(events, memory)
     if n >= 64:
-        grouped = _grouped(events)
-        made["a season in rounds"] = _season(np.arange(n), n, grouped)
+        grouped = _arm_groups(events)
+        result["a season in rounds"] = _season(np.arange(n), n, grouped)
         if events.time is not None and events.time[-1] > events.time[0]:
             places, cells = _on_a_grid(events.time)
-            made["a season on the clock"] = _season(places, cells, grouped)
+            result["a season on the clock"] = _season(places, cells, grouped)
     if events.time is not None and events.dated:
         days = (events.time[-1] - events.time[0]) / DAY
         if days >= 2:
-            made["hour of the day"] = _cells(events.arm, np.floor(events.time / 3600).astype(np.int64) % 24)
+            result["hour of the day"] = _cells(events.arm, np.floor(events.time / 3600).astype(np.int64) % 24)
         if days >= 14:
-            made["weekday"] = _cells(events.arm, (np.floor(events.time / DAY).astype(np.int64) + 3) % 7)
+            result["weekday"] = _cells(events.arm, (np.floor(events.time / DAY).astype(np.int64) + 3) % 7)
     if events.each == 1 and events.scale < 1.01 and n >= 64:
         before = np.concatenate([[events.n_arms], events.arm[:-1]])
-        made["the arm before"] = _cells(events.arm, before)
-        made["the reward before"] = _reward_before(events)
-    return made
+        result["the arm before"] = _cells(events.arm, before)
+        result["the reward before"] = _reward_before(events)
+    return result
 
 
 def _changes(events: Events) -> tuple[Measure, Measure]:
@@ -180,8 +180,8 @@ def _changes(events: Events) -> tuple[Measure, Measure]:
 
     def apart(z: FloatArray) -> FloatArray:
         sums = np.bincount(place, weights=z, minlength=size).reshape(-1, cells).cumsum(axis=1)[:, :-1]
-        made: FloatArray = np.where(fair, sums**2 / variance, 0.0)
-        return made
+        result: FloatArray = np.where(fair, sums**2 / variance, 0.0)
+        return result
 
     return lambda z: float(apart(z).sum(axis=0).max()), lambda z: float(apart(z).max())
 
@@ -241,7 +241,7 @@ def _reward_before(events: Events) -> Measure:
     return along
 
 
-def _grouped(events: Events) -> IntArray:
+def _arm_groups(events: Events) -> IntArray:
     """The most played arms by number, all others as one."""
     counts = np.bincount(events.arm, minlength=events.n_arms)
     place = np.full(events.n_arms, min(_ARMS, events.n_arms - 1))

@@ -1,8 +1,11 @@
-"""Where means over the whole log mislead, because arms were played at different times: Simpson's paradox.
+"""Where means over a log mislead: Simpson's paradox, and propensities that are wrong.
 
-Two arms are compared twice: by their means over all decisions, and within hours (or weekdays, or stretches of
-time), where the differences are averaged with the weights of the traffic. It bites where the two disagree about
-who is better.
+Two arms are compared twice: by their means over all decisions, and within hours (or weekdays, or stretches of time),
+where the differences are averaged with the weights of the traffic. The paradox is there where the two disagree.
+
+A log has the chance of the arm that was played and not of the others, so a chance of 0.3 cannot be compared with
+how often that arm came. But the sum of 1/p over an arm's decisions must be about the number of decisions in which
+it was on offer: in all of the log, in each tenth of it, and in each hour of the day.
 """
 
 from __future__ import annotations
@@ -10,10 +13,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
+from scipy import special, stats
 
-from tidepull.logs.log import Log
-from tidepull.logs.moments import WEEKDAYS, local_seconds
+from tidepull.logs.diagnosis.overview import balances
+from tidepull.logs.log import WEEKDAYS, Log, local_seconds
 from tidepull.types import FloatArray, IntArray
 
 _MOST_ARMS = 12
@@ -48,25 +51,25 @@ class Mixup:
 
 def strata(log: Log) -> dict[str, tuple[IntArray, list[str]]]:
     """Each row's hour, weekday and tenth of the log."""
-    made: dict[str, tuple[IntArray, list[str]]] = {}
+    groups: dict[str, tuple[IntArray, list[str]]] = {}
     if log.time is not None and log.dated:
         local = local_seconds(log.time, log.zone)
         days = (local[-1] - local[0]) / 86_400
         if days >= 2:
-            made["hour"] = (
+            groups["hour"] = (
                 np.floor(local / 3600).astype(np.int64) % 24,
                 [f"{hour:02d}:00" for hour in range(24)],
             )
         if days >= 7:
-            made["weekday"] = (np.floor(local / 86_400).astype(np.int64) + 3) % 7, list(WEEKDAYS)
+            groups["weekday"] = (np.floor(local / 86_400).astype(np.int64) + 3) % 7, list(WEEKDAYS)
     tenths = np.minimum(np.arange(len(log)) * 10 // max(1, len(log)), 9)
-    made["tenth of the log"] = tenths, [f"tenth {n + 1}" for n in range(10)]
-    return made
+    groups["tenth of the log"] = tenths, [f"tenth {n + 1}" for n in range(10)]
+    return groups
 
 
 def shifts_of(log: Log) -> tuple[Shift, ...]:
     """How far shares of arms move with time."""
-    found = []
+    results = []
     for by, (place, names) in strata(log).items():
         table = np.bincount(place * log.n_arms + log.arm, minlength=len(names) * log.n_arms).reshape(
             len(names), -1
@@ -78,8 +81,8 @@ def shifts_of(log: Log) -> tuple[Shift, ...]:
         chi = float(((table - expected) ** 2 / expected).sum())
         least = min(table.shape) - 1
         p = float(stats.chi2.sf(chi, (table.shape[0] - 1) * (table.shape[1] - 1)))
-        found.append(Shift(by, float(np.sqrt(chi / table.sum() / least)), p))
-    return tuple(found)
+        results.append(Shift(by, float(np.sqrt(chi / table.sum() / least)), p))
+    return tuple(results)
 
 
 def mixups_of(log: Log) -> tuple[Mixup, ...]:
@@ -87,7 +90,7 @@ def mixups_of(log: Log) -> tuple[Mixup, ...]:
     paid = ~np.isnan(log.reward)
     reward, arm = log.reward[paid], log.arm[paid]
     common = np.argsort(-np.bincount(arm, minlength=log.n_arms), kind="stable")[:_MOST_ARMS]
-    found: list[Mixup] = []
+    results: list[Mixup] = []
     for by, (place, names) in strata(log).items():
         table = _Table(reward, arm, place[paid], log.n_arms, len(names))
         turned = []
@@ -97,10 +100,10 @@ def mixups_of(log: Log) -> tuple[Mixup, ...]:
                 if one is not None:
                     turned.append(one)
         if turned:
-            found.append(
+            results.append(
                 max(turned, key=lambda one: min(one.apart / one.apart_error, one.within / one.within_error))
             )
-    return tuple(found)
+    return tuple(results)
 
 
 class _Table:
@@ -141,3 +144,78 @@ def _compared(
         float(sums[s, first[1]] / n[s, first[1]])) for s in np.flatnonzero(both).tolist()
     )  # fmt: skip
     return Mixup(by, labels[first[0]], labels[first[1]], abs(apart), error, abs(within), within_error, shown)
+
+
+_FALSE = 0.01
+"""The chance that right propensities are called wrong, over all checks together."""
+
+
+@dataclass(frozen=True, slots=True)
+class Balance:
+    """The sum of 1/p over decisions, as a share of what it should be (1), with its standard error: of one arm, or
+    of all arms in one slice of time."""
+
+    what: str
+    slice: str
+    value: float
+    error: float
+
+    @property
+    def off(self) -> float:
+        """How many standard errors it is off."""
+        return (
+            abs(self.value - 1) / self.error
+            if self.error > 1e-12
+            else (0.0 if abs(self.value - 1) < 1e-6 else np.inf)
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """All checks. `wrong` are those that right propensities would fail once in a hundred logs at most."""
+
+    checks: tuple[Balance, ...]
+
+    @property
+    def wrong(self) -> tuple[Balance, ...]:
+        """Checks that failed, the worst first."""
+        if not self.checks:
+            return ()
+        limit = -float(special.ndtri(_FALSE / 2 / len(self.checks)))
+        failed = [
+            check for check in self.checks if check.off > max(limit, 3.0) and abs(check.value - 1) > 0.005
+        ]
+        return tuple(sorted(failed, key=lambda check: -check.off))
+
+
+def calibration_of(log: Log) -> Calibration | None:
+    """The checks; None where there are no propensities."""
+    if log.propensity is None:
+        return None
+    value, error = balances(log)
+    played = np.bincount(log.arm, minlength=log.n_arms)
+    checks = [
+        Balance("arm", log.arms[arm], float(value[arm]), float(error[arm]))
+        for arm in range(log.n_arms)
+        if played[arm] >= 10
+    ]
+    for by, (place, names) in strata(log).items():
+        for n, name in enumerate(names):
+            here = place == n
+            if here.sum() >= 50:
+                checks.append(Balance(by, name, *_of_all_arms(log.where(here))))
+    return Calibration(tuple(checks))
+
+
+def _of_all_arms(log: Log) -> tuple[float, float]:
+    """The mean of 1/p as a share of the number of arms on offer."""
+    assert log.propensity is not None
+    known = ~np.isnan(log.propensity)
+    weight = 1 / log.propensity[known]
+    offered = np.full(len(weight), float(log.n_arms))
+    if log.available is not None:
+        offered = log.available[known].sum(axis=1).astype(float)
+    ratio = weight / offered
+    return float(ratio.mean()), float(ratio.std(ddof=1) / max(1, len(ratio)) ** 0.5) if len(
+        ratio
+    ) > 1 else np.inf
