@@ -28,18 +28,18 @@ from typing import Any
 
 from benchmarks.machine import describe
 from benchmarks.regret_rows import ROOT, write_between
-from benchmarks.service_kills import audited
+from benchmarks.service_kills import Heard, audited
 from benchmarks.wire import Connection, request
 
 OUT = ROOT / "results" / "cluster_kills.csv"
 AGENTS = ("shop", "bar")
 
 
-class Told:
+class Told(Heard):
     """What callers of one agent were told, and when."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str, Any]] = []
+        super().__init__()
         self.at: list[float] = []
 
     def longest_gap(self, since: float, until: float) -> float:
@@ -92,14 +92,17 @@ class Callers:
                 n = self._rng.randrange(max(0, n - 200), n)
             name, told = f"visit {n}", self.heard[agent]
             body: dict[str, Any] = {"id": name, "context": {"age": 20 + n % 50, "device": "phone"}}
+            told.asks("decided", name)
             made = await line.ask(f"/v1/agents/{agent}/choose", body, self._token)
             if made is None:
                 break
-            told.told.append(("decided", name, made))
+            told.hears("decided", name, made)
             told.at.append(time.monotonic())
             paid = {"id": name, "reward": n % 2}
-            if n % 7 and await line.ask(f"/v1/agents/{agent}/reward", paid, self._token) is not None:
-                told.told.append(("paid", name, float(n % 2)))
+            if n % 7:
+                told.asks("paid", name)
+                if await line.ask(f"/v1/agents/{agent}/reward", paid, self._token) is not None:
+                    told.hears("paid", name, float(n % 2))
         line.close()
 
 
@@ -145,7 +148,7 @@ def audit(db: str, callers: Callers) -> list[str]:
     found = []
     for agent, told in callers.heard.items():
         now = Told()
-        now.told = list(told.told)
+        now.told, now.begun = list(told.told), dict(told.begun)
         found += [f"{agent}: {fault}" for fault in audited(f"{db}&agent={agent}", now)]
     return found
 
