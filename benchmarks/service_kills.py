@@ -123,7 +123,9 @@ def audited(path: str | Path, heard: Heard) -> list[str]:
     names = Counter(record.name for record in records if record.kind is Kind.DECISION)
     faults += [f"doubled: {name} is there {count} times" for name, count in names.items() if count > 1]
     rewards = Counter(record.ref for record in records if record.kind is Kind.REWARD)
-    faults += [f"doubled: decision {ref} was paid {count} times" for ref, count in rewards.items() if count > 1]
+    faults += [
+        f"doubled: decision {ref} was paid {count} times" for ref, count in rewards.items() if count > 1
+    ]
     latest = [0]  # the highest number of the records of the first so many answers
     for what, name, said in heard.told:
         record = found = decisions.get(name)
