@@ -259,7 +259,7 @@ def run(ledger: str, fail: str, policy: str, seconds: float, code: str) -> dict[
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         server = stack.enter_context(private()) if ledger == "postgres" else None
-        given = {} if server is None else {"db": server.url()}
+        given: dict[str, Any] = {} if server is None else {"db": server.url()}
         where = str(folder / "shop.db") if server is None else server.url("shop")
         service = stack.enter_context(running(folder, **given))
         assert service.ask("POST", "/v1/agents", {**SHOP, "policy": policy})[0] == 201
