@@ -145,7 +145,7 @@ class Agent:
             known = None if id is None else desk.decisions.named(id)
             if known is None:
                 known = desk.decide(*desk.asked(context, arms, subject, at), id)
-            return self._shown(known), known.record.seq
+            return self._shown(known), desk.to_wait_for(known.record.seq)
 
     # ---- rewards
 
@@ -171,7 +171,7 @@ class Agent:
             if key is not None:
                 key = f"{OURS}{known.record.seq}/{key}"
             record, news = self._desk.reward(id, known, value, at, key, caller)
-            return record.seq, news
+            return self._desk.to_wait_for(record.seq), news
 
     # ---- for servers: many steps, one commit
 
@@ -182,7 +182,8 @@ class Agent:
         with self._lock:
             self._ready()
             made = self._desk.decide_all(asked)
-            return [self._shown(known) for known in made], max((known.latest for known in made), default=0)
+            last = max((known.latest for known in made), default=0)
+            return [self._shown(known) for known in made], self._desk.to_wait_for(last)
 
     def reward_ahead(
         self,
@@ -203,7 +204,8 @@ class Agent:
         with self._lock:
             self._ready()
             known = self._desk.decisions.find(id)
-            return self._desk.activate(id, known), known.latest
+            news = self._desk.activate(id, known)
+            return news, self._desk.to_wait_for(known.latest)
 
     def chances(self, id: str) -> dict[str, float]:
         """The chance that every arm had which could be chosen in a decision, by label."""

@@ -85,6 +85,7 @@ class Desk:
     def recall(self) -> None:
         """Read the state from the ledger."""
         self._latest = 0  # all that is read from the ledger is safe
+        self._read = self.ledger.safe  # up to which number records were read, and not made since
         self.mind: Mind = recalled(self.settings, self._salt, self.clock, self.ledger, self.erased())
         self.decisions = Decisions(self.ledger, self._salt)
         self._overdue: deque[Record] = deque()  # the next decisions to settle, oldest first
@@ -106,6 +107,7 @@ class Desk:
     def sit_down(self) -> None:
         """Before anything else: be sure of the state."""
         if self.unsure:
+            self._broken = True  # until all was read
             self.ledger.recover()
             self.recall()
 
@@ -123,6 +125,11 @@ class Desk:
         """Return when a record is safe. None means all records since the state was read from the ledger; the caller
         must have kept the agent's lock since `sit_down`, or another thread may have read it again in between."""
         self.ledger.flush(self._latest if seq is None else seq)
+
+    def to_wait_for(self, seq: int) -> int:
+        """Which number whoever has just been shown a record waits for: 0 where it was read from the ledger. Its commit
+        may have failed after all was written, and whoever waited for that is refused; a retry is not."""
+        return 0 if seq <= self._read else seq
 
     def break_off(self) -> None:
         """A step failed halfway: the state is not to be trusted."""
