@@ -6,7 +6,7 @@
 Four connections decide and reward one at a time, two in batches of 50; all decisions are named, some are repeated, and
 what was refused (503) is sent again with the same id. `syncs`: the kernel answers some calls of fdatasync and fsync
 with EIO (needs `strace` and the right to use it), those of the service, or those of the PostgreSQL server, which then
-crashes and recovers. `statements`: PostgreSQL refuses every ninth insert of records, as if its disk were full. Then the
+crashes and recovers. `statements`: PostgreSQL refuses every fifth insert of records, as if its disk were full. Then the
 service is killed (SIGKILL), and every answer is compared with the ledger. Keeps one row for each setting in
 results/service_faults.csv; `--table` writes what they say into docs/service.md. `--code` labels rows of other code.
 """
@@ -45,14 +45,14 @@ HERE = "here"
 
 BATCH = 50
 KINDS = ("lost", "doubled", "changed", "order")
-SYNCS = {"sqlite": ("fdatasync,fsync", "4+9"), "postgres": ("fdatasync", "8+200")}
+SYNCS = {"sqlite": ("fdatasync,fsync", "4+9"), "postgres": ("fdatasync", "5+200")}
 """Which syncs fail, and which of each thread, as strace has it. PostgreSQL crashes, so that all begin anew; its fsyncs
 are those of files that it can write again from its log."""
 
 _FAILING = """
 CREATE SEQUENCE failing_turns; CREATE SEQUENCE failing_faults;
 CREATE FUNCTION failing() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN
-  IF nextval('failing_turns') % 9 = 4 THEN
+  IF nextval('failing_turns') % 5 = 4 THEN
     PERFORM nextval('failing_faults');
     RAISE EXCEPTION 'no room' USING ERRCODE = 'disk_full';
   END IF;
@@ -212,7 +212,7 @@ def with_children(pid: int) -> list[int]:
 
 
 class FailingStatements:
-    """PostgreSQL refuses every ninth insert of records."""
+    """PostgreSQL refuses every fifth insert of records."""
 
     def __init__(self, db: str) -> None:
         self._db = db
