@@ -44,6 +44,9 @@ HERE = "here"
 """The label of rows of the code that the results were committed with."""
 
 BATCH = 50
+REWARDS, FAULTS = 600, 20
+"""Rewards that are acknowledged and faults that are injected at least, however slow the machine is."""
+
 KINDS = ("lost", "doubled", "changed", "order")
 SYNCS = {"sqlite": ("fdatasync,fsync", "4+9"), "postgres": ("fdatasync", "5+200")}
 """Which syncs fail, and which of each thread, as strace has it. PostgreSQL crashes, so that all begin anew; its fsyncs
@@ -169,8 +172,11 @@ def _worth(n: int) -> dict[str, Any]:
 class Faults(Protocol):
     """Something that fails until it is stopped."""
 
-    def stop(self) -> int:
-        """End it; how often it has failed."""
+    def count(self) -> int:
+        """How often it has failed."""
+
+    def stop(self) -> None:
+        """End it."""
 
 
 class FailingSyncs:
@@ -191,14 +197,16 @@ class FailingSyncs:
                 raise SystemExit("strace may not attach to the service here: run as root, or with SYS_PTRACE")
             time.sleep(0.01)
 
-    def stop(self) -> int:
+    def count(self) -> int:
+        return self._log.read_text().count("(INJECTED)")
+
+    def stop(self) -> None:
         self._strace.terminate()
         try:
             self._strace.wait(5)
         except subprocess.TimeoutExpired:  # it may miss that a thread was killed
             self._strace.kill()
             self._strace.wait()
-        return self._log.read_text().count("(INJECTED)")
 
 
 def _is_traced(pid: int) -> bool:
@@ -219,19 +227,27 @@ class FailingStatements:
         with psycopg.connect(db, autocommit=True) as connection:
             connection.execute(_FAILING.encode())
 
-    def stop(self) -> int:
+    def count(self) -> int:
         with psycopg.connect(self._db, autocommit=True) as connection:
-            connection.execute("DROP TRIGGER failing ON tidepull_records")
             row = connection.execute("SELECT last_value FROM failing_faults WHERE is_called").fetchone()
         return row[0] if row else 0
 
+    def stop(self) -> None:
+        with psycopg.connect(self._db, autocommit=True) as connection:
+            connection.execute("DROP TRIGGER failing ON tidepull_records")
 
-def kill_after(pid: int, seconds: float) -> threading.Thread:
-    """Kill a process when so many seconds have passed."""
+
+def kill_after(pid: int, seconds: float, enough: Callable[[], bool] = lambda: True) -> threading.Thread:
+    """Kill a process when so many seconds have passed, and it is enough or ten times as many have passed."""
 
     def wait_and_kill() -> None:
+        end = time.monotonic() + 10 * seconds
         time.sleep(seconds)
-        os.kill(pid, signal.SIGKILL)
+        try:
+            while time.monotonic() < end and not enough():
+                time.sleep(1)
+        finally:
+            os.kill(pid, signal.SIGKILL)
 
     thread = threading.Thread(target=wait_and_kill)
     thread.start()
@@ -273,12 +289,17 @@ def run(ledger: str, fail: str, policy: str, seconds: float, code: str) -> dict[
             assert server.process is not None
             faults = FailingSyncs(with_children(server.process.pid), SYNCS[ledger], folder / "strace")
         load = MixedLoad()
-        killer = kill_after(service.pid, seconds)
+        started = time.monotonic()
+        killer = kill_after(
+            service.pid, seconds, lambda: load.count("paid") >= REWARDS and faults.count() >= FAULTS
+        )
         try:
             asyncio.run(load.busy(service.port, service.token))
+            seconds = round(time.monotonic() - started)
             killer.join()
         finally:
-            injected = faults.stop()
+            faults.stop()
+        injected = faults.count()
         found = audited_when_up(where, load)
     for fault in [*load.others[:5], *found[:5]]:
         print(fault)
@@ -333,7 +354,7 @@ def main() -> None:
     parser.add_argument("--ledger", choices=LEDGERS, default="sqlite")
     parser.add_argument("--fail", choices=["syncs", "statements"], default="syncs")
     parser.add_argument("--policy", default="bernoulli-ts")
-    parser.add_argument("--seconds", type=float, default=30.0)
+    parser.add_argument("--seconds", type=float, default=30.0, help="at least; ten times as long at most")
     parser.add_argument("--code", default=HERE, help="what the rows are labelled with")
     parser.add_argument("--table", action="store_true", help="only write the table of docs/service.md")
     given = parser.parse_args()
