@@ -7,8 +7,8 @@ Four connections decide and reward one at a time, two in batches of 50; all deci
 what was refused (503) is sent again with the same id. `syncs`: the kernel answers some calls of fdatasync and fsync
 with EIO (needs `strace` and the right to use it), those of the service, or those of the PostgreSQL server, which then
 crashes and recovers. `statements`: PostgreSQL refuses every fifth insert of records, as if its disk were full. Then the
-service is killed (SIGKILL), and every answer is compared with the ledger. Keeps one row for each setting in
-results/service_faults.csv; `--table` writes what they say into docs/service.md. `--code` labels rows of other code.
+service is killed (SIGKILL), and every answer is compared with the ledger. Appends to results/service_faults.csv;
+`--table` writes what that says into docs/service.md. `--code` labels rows of other code.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ BATCH = 50
 REWARDS, FAULTS = 600, 20
 """Rewards that are acknowledged and faults that are injected at least, however slow the machine is."""
 
+COUNTS = ("faults", "decisions", "rewards", "refused")
 KINDS = ("lost", "doubled", "changed", "order")
 SYNCS = {"sqlite": ("fdatasync,fsync", "4+9"), "postgres": ("fdatasync", "5+200")}
 """Which syncs fail, and which of each thread, as strace has it. PostgreSQL crashes, so that all begin anew; its fsyncs
@@ -319,12 +320,8 @@ def read() -> list[dict[str, Any]]:
 
 
 def keep(made: dict[str, Any]) -> None:
-    """Write a row down, in the place of an earlier one of the same setting."""
-
-    def setting(row: dict[str, Any]) -> list[str]:
-        return [str(row[field]) for field in ("code", "ledger", "fail", "policy")]
-
-    rows = sorted([*(row for row in read() if setting(row) != setting(made)), made], key=setting)
+    """Write a row down, beside earlier runs."""
+    rows = [*read(), made]
     with OUT.open("w", newline="") as handle:
         handle.write(f"# {describe()}\n")
         writer = csv.DictWriter(handle, list(made))
@@ -333,19 +330,19 @@ def keep(made: dict[str, Any]) -> None:
 
 
 def table() -> str:
-    """What the committed results say of this code."""
+    """What the committed results say of this code, all runs of a setting together."""
     lines = [
-        "| ledger | what fails | policy | faults | decisions | rewards acknowledged | steps refused (503) "
+        "| ledger | what fails | policy | runs | faults | decisions | rewards acknowledged | steps refused (503) "
         "| lost, doubled, changed or out of order |",
-        "|---|---|---|---|---|---|---|---|",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    for row in read():
-        if row["code"] == HERE:
-            wrong = sum(int(row[kind]) for kind in KINDS)
-            lines.append(
-                f"| {row['ledger']} | {row['fail']} | `{row['policy']}` | {int(row['faults']):,} "
-                f"| {int(row['decisions']):,} | {int(row['rewards']):,} | {int(row['refused']):,} | {wrong} |"
-            )
+    rows = [row for row in read() if row["code"] == HERE]
+    for key in sorted({(row["ledger"], row["fail"], row["policy"]) for row in rows}, reverse=True):
+        mine = [row for row in rows if (row["ledger"], row["fail"], row["policy"]) == key]
+        counts = {field: sum(int(row[field]) for row in mine) for field in COUNTS + KINDS}
+        told = " | ".join(f"{counts[field]:,}" for field in COUNTS)
+        wrong = sum(counts[kind] for kind in KINDS)
+        lines.append(f"| {key[0]} | {key[1]} | `{key[2]}` | {len(mine)} | {told} | {wrong} |")
     return "\n".join(lines)
 
 
