@@ -1,12 +1,15 @@
-"""Shards that share one PostgreSQL database are killed (SIGKILL) under load, and the ledgers are audited each time.
+"""Shards that share one PostgreSQL database are killed (SIGKILL) or paused (SIGSTOP) under load, and the ledgers are
+audited each time.
 
-    python -m benchmarks.cluster_kills [--kills 50] [--on processes|ray] [--policy bernoulli-ts]
+    python -m benchmarks.cluster_kills [--kills 50] [--on processes|ray] [--how kill|pause] [--policy bernoulli-ts]
     python -m benchmarks.cluster_kills --table        # only write the table into docs/cluster.md
 
 Callers make named decisions and pay rewards, at any shard; what is not answered with 200 is sent again, to the next
 shard, with the same id, until it is. A shard is killed (on Ray: the whole machine that it is on), and replaced.
-Everything that was answered must be in the ledgers as it was answered, once. `processes`: two shards, each as if on a
-machine of its own, so that leases must lapse. Appends to results/cluster_kills.csv.
+Everything that was answered must be in the ledgers as it was answered, once, and in order. `processes`: two shards,
+each as if on a machine of its own, so that leases must lapse. `pause`: an owner stands still for 8 to 10 seconds,
+longer than its lease, and goes on with what it was doing while another one has the agent. Appends to
+results/cluster_kills.csv.
 """
 
 from __future__ import annotations
@@ -28,18 +31,21 @@ from typing import Any
 
 from benchmarks.machine import describe
 from benchmarks.regret_rows import ROOT, write_between
-from benchmarks.service_kills import audited
+from benchmarks.service_kills import Heard, audited
 from benchmarks.wire import Connection, request
 
 OUT = ROOT / "results" / "cluster_kills.csv"
+PAUSE = (8.0, 10.0)
+"""Seconds for which an owner is paused; its lease is 5 seconds long."""
+
 AGENTS = ("shop", "bar")
 
 
-class Told:
+class Told(Heard):
     """What callers of one agent were told, and when."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[str, str, Any]] = []
+        super().__init__()
         self.at: list[float] = []
 
     def longest_gap(self, since: float, until: float) -> float:
@@ -92,14 +98,17 @@ class Callers:
                 n = self._rng.randrange(max(0, n - 200), n)
             name, told = f"visit {n}", self.heard[agent]
             body: dict[str, Any] = {"id": name, "context": {"age": 20 + n % 50, "device": "phone"}}
+            told.asks("decided", name)
             made = await line.ask(f"/v1/agents/{agent}/choose", body, self._token)
             if made is None:
                 break
-            told.told.append(("decided", name, made))
+            told.hears("decided", name, made)
             told.at.append(time.monotonic())
             paid = {"id": name, "reward": n % 2}
-            if n % 7 and await line.ask(f"/v1/agents/{agent}/reward", paid, self._token) is not None:
-                told.told.append(("paid", name, float(n % 2)))
+            if n % 7:
+                told.asks("paid", name)
+                if await line.ask(f"/v1/agents/{agent}/reward", paid, self._token) is not None:
+                    told.hears("paid", name, float(n % 2))
         line.close()
 
 
@@ -145,7 +154,7 @@ def audit(db: str, callers: Callers) -> list[str]:
     found = []
     for agent, told in callers.heard.items():
         now = Told()
-        now.told = list(told.told)
+        now.told, now.begun = list(told.told), dict(told.begun)
         found += [f"{agent}: {fault}" for fault in audited(f"{db}&agent={agent}", now)]
     return found
 
@@ -175,12 +184,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--on", choices=["processes", "ray"], default="processes")
+    parser.add_argument("--how", choices=["kill", "pause"], default="kill")
     parser.add_argument("--policy", default="bernoulli-ts")
     parser.add_argument("--table", action="store_true")
     given = parser.parse_args()
     if given.table:
         write_between(ROOT / "docs" / "cluster.md", "cluster-kills", table())
         return
+    if given.how == "pause" and given.on == "ray":
+        parser.error("only processes can be paused: leave --on out")
     from tests.postgres import private
 
     with ExitStack() as stack:
@@ -197,8 +209,8 @@ def keep(given: Any, kill: int, gap: float, callers: Callers, db: str) -> None:
     faults = audit(db, callers)
     callers.resting = False
     made = {
-        "on": given.on, "policy": given.policy, "kill": kill, "seconds": round(gap, 3), "answers": callers.answers,
-        "sent again": callers.refused, "faults": len(faults),
+        "on": given.on, "how": given.how, "policy": given.policy, "kill": kill, "seconds": round(gap, 3),
+        "answers": callers.answers, "sent again": callers.refused, "faults": len(faults),
     }  # fmt: skip
     print(made, *faults[:3], flush=True)
     new = not OUT.exists()
@@ -224,11 +236,25 @@ def on_processes(stack: ExitStack, server: Any, folder: Path, given: Any) -> Non
     for kill in range(1, given.kills + 1):
         wait_for(callers, 5)
         place = [shard.url for shard in running].index(shards.owner(AGENTS[0]) or running[0].url)
-        gap = one_kill(callers, rng, lambda victim=running[place]: victim.end(signal.SIGKILL))  # type: ignore[misc]
-        running[place] = shards.start(f"machine {place} again {kill}", running[place].port)
+        victim = running[place]
+        if given.how == "pause":
+            gap = one_kill(callers, rng, lambda victim=victim: pause(victim, shards, rng))  # type: ignore[misc]
+        else:
+            gap = one_kill(callers, rng, lambda victim=victim: victim.end(signal.SIGKILL))  # type: ignore[misc]
+            running[place] = shards.start(f"machine {place} again {kill}", victim.port)
         keep(given, kill, gap, callers, shards.db)
     callers.stop()
     assert audit(shards.db, callers) == []
+
+
+def pause(victim: Any, shards: Any, rng: random.Random) -> None:
+    """Let an owner stand still until its lease is over; it goes on in the middle of what it was doing."""
+    victim.send(signal.SIGSTOP)
+    try:
+        time.sleep(rng.uniform(*PAUSE))
+        assert shards.owner(AGENTS[0]) != victim.url, "the lease of a paused owner has not lapsed"
+    finally:
+        victim.send(signal.SIGCONT)
 
 
 def on_ray(stack: ExitStack, server: Any, folder: Path, given: Any) -> None:
@@ -261,17 +287,18 @@ def table() -> str:
     with OUT.open() as handle:
         rows = list(csv.DictReader(line for line in handle if not line.startswith("#")))
     lines = [
-        "| on | policy | kills | without a decision, median | at most | answers audited | lost or doubled |",
-        "|---|---|---|---|---|---|---|",
+        "| on | how | policy | times | without a decision, median | at most | answers audited "
+        "| lost, doubled, changed or out of order |",
+        "|---|---|---|---|---|---|---|---|",
     ]
-    for key in dict.fromkeys((row["on"], row["policy"]) for row in rows):
-        mine = [row for row in rows if (row["on"], row["policy"]) == key]
+    for key in dict.fromkeys((row["on"], row["how"], row["policy"]) for row in rows):
+        mine = [row for row in rows if (row["on"], row["how"], row["policy"]) == key]
         gaps = sorted(float(row["seconds"]) for row in mine)
         faults = sum(int(row["faults"]) for row in mine)
         ends = [one for one, next in pairwise([*mine, {"kill": "1"}]) if next["kill"] == "1"]  # of each run
         answers = sum(int(row["answers"]) for row in ends)
         lines.append(
-            f"| {key[0]} | `{key[1]}` | {len(mine)} | {gaps[len(gaps) // 2]:.1f} s | {gaps[-1]:.1f} s "
+            f"| {key[0]} | {key[1]} | `{key[2]}` | {len(mine)} | {gaps[len(gaps) // 2]:.1f} s | {gaps[-1]:.1f} s "
             f"| {answers:,} | {faults} |"
         )
     return "\n".join(lines)

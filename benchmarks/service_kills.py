@@ -4,8 +4,8 @@
     python -m benchmarks.service_kills --table
 
 Six connections make named decisions, repeat some of them, and pay rewards. What was answered must be in the ledger as
-it was answered, once; whatever is repeated after the restart gets the same answer. Writes
-results/service_kills_LEDGER.csv; `--table` writes what they say into docs/service.md.
+it was answered, once, behind all that was answered before it was asked for; whatever is repeated after the restart gets
+the same answer. Writes results/service_kills_LEDGER.csv; `--table` writes what they say into docs/service.md.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from benchmarks.machine import describe
 from benchmarks.regret_rows import ROOT, write_between
@@ -39,17 +39,27 @@ def results(ledger: str) -> Path:
     return ROOT / "results" / f"service_kills_{ledger}.csv"
 
 
-class HasTold(Protocol):
-    """What callers were told: what it was about, the decision's name, and the answer."""
-
-    told: list[tuple[str, str, Any]]
-
-
-class Shop:
-    """Callers and what they were told."""
+class Heard:
+    """What callers were told, in the order of the answers: what it was about, the decision's name, and the answer."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str, Any]] = []
+        self.begun: dict[tuple[str, str], int] = {}  # how much was told when a step was first asked for
+
+    def asks(self, what: str, name: str) -> None:
+        """A step is about to be asked for, perhaps again."""
+        self.begun.setdefault((what, name), len(self.told))
+
+    def hears(self, what: str, name: str, said: Any) -> None:
+        """It was answered."""
+        self.told.append((what, name, said))
+
+
+class Shop(Heard):
+    """Callers and what they were told."""
+
+    def __init__(self) -> None:
+        super().__init__()
         self._next = 0
         self._rng = random.Random(0)
 
@@ -72,12 +82,14 @@ class Shop:
         if n and self._rng.random() < 0.2:  # somebody was not sure that he was heard
             n = self._rng.randrange(max(0, n - 300), n)
         body: dict[str, Any] = {"id": f"visit {n}", "context": {"age": 20 + n % 50, "device": "phone"}}
+        self.asks("decided", f"visit {n}")
         made = await self._ask(connection, request("/v1/agents/shop/choose", body, token))
-        self.told.append(("decided", f"visit {n}", made))
+        self.hears("decided", f"visit {n}", made)
         if n % 7:
             body = {"id": f"visit {n}", "reward": n % 2}
+            self.asks("paid", f"visit {n}")
             await self._ask(connection, request("/v1/agents/shop/reward", body, token))
-            self.told.append(("paid", f"visit {n}", float(n % 2)))
+            self.hears("paid", f"visit {n}", float(n % 2))
 
     async def _ask(self, connection: Connection, data: bytes) -> Any:
         status, answer = await connection.ask(data)
@@ -97,32 +109,45 @@ class Shop:
         os.kill(pid, signal.SIGKILL)
 
 
-def audited(path: str | Path, shop: HasTold) -> list[str]:
-    """What of all that was told is not in the ledger, or is there otherwise, or twice."""
+def audited(path: str | Path, heard: Heard) -> list[str]:
+    """What of all that was told is not in the ledger ("lost"), or is there otherwise ("changed"), or twice ("doubled"),
+    or before what was answered before anybody asked for it ("order")."""
     with Agent(path, read_only=True) as agent:
         records = list(agent._desk.ledger.tail(0))
         labels = [label for label, _ in agent.state().arms]
         differences = agent._desk.mind.differences
         ids = {record.name: agent._desk.decisions.id(record.seq) for record in records}
     decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
-    paid = {record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD}
-    faults = [f"{differences} decisions came out otherwise when repeated"] if differences else []
-    if len(decisions) != sum(record.kind is Kind.DECISION for record in records):
-        faults.append("a decision is there twice")
+    paid = {record.ref: record for record in records if record.kind is Kind.REWARD}
+    faults = [f"changed: {differences} decisions came out otherwise when repeated"] if differences else []
+    names = Counter(record.name for record in records if record.kind is Kind.DECISION)
+    faults += [f"doubled: {name} is there {count} times" for name, count in names.items() if count > 1]
     rewards = Counter(record.ref for record in records if record.kind is Kind.REWARD)
-    faults += [f"decision {ref} was paid {count} times" for ref, count in rewards.items() if count > 1]
-    for what, name, said in shop.told:
-        record = decisions.get(name)
+    faults += [
+        f"doubled: decision {ref} was paid {count} times" for ref, count in rewards.items() if count > 1
+    ]
+    latest = [0]  # the highest number of the records of the first so many answers
+    for what, name, said in heard.told:
+        record = found = decisions.get(name)
         if record is None:
-            faults.append(f"{name} is lost")
+            faults.append(f"lost: {name}")
         elif what == "paid":
-            if paid.get(record.seq) != said:
-                faults.append(f"the reward of {name} is lost or another")
+            found = paid.get(record.seq)
+            if found is None:
+                faults.append(f"lost: the reward of {name}")
+            elif unpack_reward(found.body) != said:
+                faults.append(f"changed: the reward of {name} was {said}, and is {unpack_reward(found.body)}")
         else:
             arm, _, propensity = Choice.head(record.body)
-            found = {"id": ids[name], "arm": labels[arm], "propensity": propensity, "at": record.at}
-            if any(said[field] != value for field, value in found.items()):
-                faults.append(f"{name} was told {said}, the ledger has {found}")
+            there = {"id": ids[name], "arm": labels[arm], "propensity": propensity, "at": record.at}
+            if any(said[field] != value for field, value in there.items()):
+                faults.append(f"changed: {name} was told {said}, the ledger has {there}")
+        before = heard.begun[what, name]
+        if found is not None and found.seq <= latest[before]:
+            faults.append(
+                f"order: {name}, {what}, is record {found.seq}, asked for after {latest[before]} was answered"
+            )
+        latest.append(max(latest[-1], 0 if found is None else found.seq))
     return faults
 
 
@@ -170,7 +195,7 @@ def run(kills: int, policy: str, ledger: str) -> None:
 def table() -> list[str]:
     """What the committed results say."""
     made = [
-        "| ledger | kills (SIGKILL) | answers that were audited | lost, doubled or changed |",
+        "| ledger | kills (SIGKILL) | answers that were audited | lost, doubled, changed or out of order |",
         "|---|---|---|---|",
     ]
     for ledger in LEDGERS:
