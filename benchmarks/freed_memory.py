@@ -35,7 +35,7 @@ def measure(give_back: bool) -> None:
     chosen: dict[str, Any] = {"arms": ["a", "b", "c"], "context": FIELDS, "policy": ("tide", {"version": 5})}
     with tempfile.TemporaryDirectory() as folder:
         agents = [
-            Agent(Path(folder) / f"{n}.db", **chosen, seed=n, upkeep="manual", snapshot_every=10**9)
+            Agent(Path(folder) / f"{n}.db", **chosen, seed=n, training="manual", snapshot_every=10**9)
             for n in range(AGENTS)
         ]
         for agent in agents * VISITS:

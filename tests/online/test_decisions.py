@@ -19,7 +19,7 @@ from tidepull.errors import OtherRewardError
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Any:
-    given = {**SHOP, "policy": "bernoulli-ts", "upkeep": "manual", "snapshot_every": 10**9}
+    given = {**SHOP, "policy": "bernoulli-ts", "training": "manual", "snapshot_every": 10**9}
     with Agent(tmp_path / "shop.db", **given) as made:
         yield made
 

@@ -24,7 +24,7 @@ DISHES: dict[str, dict[str, Any]] = {
 
 
 def menu(path: Path | None = None, **given: Any) -> Agent:
-    chosen = {"seed": 1, "control": 0.0, "upkeep": "manual", "calendar": False, "room": 8, **given}
+    chosen = {"seed": 1, "control": 0.0, "training": "manual", "time_features": False, "capacity": 8, **given}
     return Agent(path, **settings(DISHES, **chosen))
 
 
@@ -88,7 +88,13 @@ def test_arm_without_a_description_is_refused_where_others_have_one() -> None:
 
 def test_new_arm_is_known_by_what_it_is_like() -> None:
     tastes = {"cake": "sweet", "tart": "sweet", "soup": "salty", "ham": "salty"}
-    given: dict[str, Any] = {"seed": 1, "control": 0.0, "upkeep": "manual", "calendar": False, "room": 8}
+    given: dict[str, Any] = {
+        "seed": 1,
+        "control": 0.0,
+        "training": "manual",
+        "time_features": False,
+        "capacity": 8,
+    }
     agent = Agent.memory(**settings({dish: {"taste": taste} for dish, taste in tastes.items()}, **given))
     rng = random.Random(0)
     for n in range(200):
@@ -123,7 +129,7 @@ def test_restarted_agent_decides_as_one_that_was_not(tmp_path: Path) -> None:
     expected = live(twin, 0, 40)
     with menu(tmp_path / "menu.db", now=lambda: 1.7e9) as agent:
         made = live(agent, 0, 25)
-    with Agent(tmp_path / "menu.db", upkeep="manual", now=lambda: 1.7e9) as agent:
+    with Agent(tmp_path / "menu.db", training="manual", now=lambda: 1.7e9) as agent:
         made += live(agent, 25, 40)
         assert made == expected
         assert difference(agent._desk.mind.take()(), twin._desk.mind.take()()) is None

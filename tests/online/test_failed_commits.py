@@ -124,7 +124,7 @@ def every_commit(
 
 def in_process(place: Place, told: Told) -> None:
     """Three threads decide and reward, one of them in batches; what was refused is asked again."""
-    with Agent(place.path, upkeep="manual") as agent, ThreadPoolExecutor(3) as threads:
+    with Agent(place.path, training="manual") as agent, ThreadPoolExecutor(3) as threads:
 
         def one(id: str) -> None:
             for _ in range(2):
@@ -231,7 +231,7 @@ def test_whoever_was_answered_over_http_finds_it_when_the_nth_commit_fails(
 
 
 def test_a_step_before_a_failed_commit_is_refused_whoever_recovers(tmp_path: Path) -> None:
-    with Agent(tmp_path / "a.db", **MADE, upkeep="manual") as agent:
+    with Agent(tmp_path / "a.db", **MADE, training="manual") as agent:
         first, seq = agent.choose_ahead([Request(id="first")])
         ledger = agent._desk.ledger
         assert isinstance(ledger, SqliteLedger)

@@ -21,12 +21,12 @@ from tidepull.errors import LedgerError, NewerStoreError, WrongStoreError
 
 
 def made(path: Path, visits: int = 80, **given: Any) -> list[tuple[str, float, str]]:
-    with Agent(path, **SHOP, upkeep="inline", snapshot_every=40, **given) as agent:
+    with Agent(path, **SHOP, training="inline", snapshot_every=40, **given) as agent:
         return serve(agent, 0, visits)
 
 
 def twin(visits: int) -> Agent:
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     serve(agent, 0, visits)
     return agent
 
@@ -35,7 +35,7 @@ def test_full_disk_loses_nothing_that_was_acknowledged_and_the_agent_goes_on_whe
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "shop.db"
-    with Agent(path, **SHOP, upkeep="inline") as agent:
+    with Agent(path, **SHOP, training="inline") as agent:
         serve(agent, 0, 40)
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
@@ -52,7 +52,7 @@ def test_full_disk_loses_nothing_that_was_acknowledged_and_the_agent_goes_on_whe
 
 
 def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
-    agent = Agent(tmp_path / "shop.db", **SHOP, upkeep="manual")
+    agent = Agent(tmp_path / "shop.db", **SHOP, training="manual")
     ledger = agent._desk.ledger
     assert isinstance(ledger, SqliteLedger)
     honest, failing = ledger._insert, threading.Event()
@@ -94,7 +94,7 @@ def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
 def test_read_only_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     made(path, 10)
-    with Agent(path, upkeep="inline") as agent:
+    with Agent(path, training="inline") as agent:
         ledger = agent._desk.ledger
         assert isinstance(ledger, SqliteLedger)
         ledger._writer.execute("PRAGMA query_only = 1")
@@ -123,7 +123,7 @@ def test_damaged_snapshot_falls_back_to_the_one_before(
     assert len(newest) >= 3
     for seq in newest[:how_many]:
         damage(path, seq)
-    with Agent(path, upkeep="inline") as agent:
+    with Agent(path, training="inline") as agent:
         assert caplog.text.count("the one before it is tried") == min(how_many, len(newest))
         assert agent._desk.mind.differences == 0
         assert serve(agent, 80, 100) == serve(twin(80), 80, 100)
@@ -191,7 +191,7 @@ def test_agent_that_was_opened_before_a_fork_says_so(tmp_path: Path) -> None:
 def test_agent_answers_questions_after_a_write_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Agent(tmp_path / "shop.db", **SHOP, upkeep="manual") as agent:
+    with Agent(tmp_path / "shop.db", **SHOP, training="manual") as agent:
         first = agent.choose(visit(0), id="first")
         with monkeypatch.context() as patched:
 
@@ -217,7 +217,7 @@ def test_log_that_is_deleted_is_noticed_within_a_second_and_nothing_is_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, ending: str
 ) -> None:
     path = tmp_path / "shop.db"
-    with Agent(path, **SHOP, upkeep="manual") as agent:
+    with Agent(path, **SHOP, training="manual") as agent:
         serve(agent, 0, 30)
         Path(f"{path}{ending}").unlink()
         serve(agent, 30, 40)
@@ -235,7 +235,7 @@ def test_file_that_is_moved_away_takes_nothing_until_it_is_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "shop.db"
-    with Agent(path, **SHOP, upkeep="manual") as agent:
+    with Agent(path, **SHOP, training="manual") as agent:
         serve(agent, 0, 30)
         path.rename(tmp_path / "elsewhere")
         wait_for(caplog, "was deleted or replaced while the agent is open")

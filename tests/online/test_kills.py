@@ -99,8 +99,8 @@ def die_and_decide(place: str | Path, file: Path, policy: str, last: int, kills:
         lines = len(told(file))
     assert not kill_after(start(place, file, policy, 0, last, 1), file, 10**9, 0.0)
     audit(place, file)
-    with Agent(place, upkeep="inline") as agent:
-        twin = Agent.memory(**{**SHOP, "policy": policy}, upkeep="inline")
+    with Agent(place, training="inline") as agent:
+        twin = Agent.memory(**{**SHOP, "policy": policy}, training="inline")
         serve(twin, 0, last, late=0)
         assert serve(agent, last, last + 20) == serve(twin, last, last + 20)
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -52,3 +54,29 @@ def test_agent_of_version_4_decides_by_it_after_a_restart(tmp_path: Path) -> Non
         agent.reward(agent.choose().id, 1.0)
     with Agent(path) as agent:
         agent.reward(agent.choose().id, 0.0)
+
+
+def test_ledgers_with_the_old_names_of_settings_are_read(tmp_path: Path) -> None:
+    """The names of version 0.2 stand for those of today."""
+    path = tmp_path / "shop.db"
+    chosen = {"timezone": "Europe/Berlin", "min_share": 0.1, "capacity": 8, "reward_within": 60.0}
+    with Agent(path, arms=["a", "b"], policy="ucb", on_duplicate="add", **chosen) as agent:  # type: ignore[arg-type]
+        settings = agent.settings
+    old = {
+        "timezone": "zone",
+        "time_features": "calendar",
+        "capacity": "room",
+        "propensity_draws": "draws",
+        "min_share": "floor",
+        "share_bounds": "shares",
+        "on_duplicate": "again",
+        "retention": "retain",
+    }
+    with closing(sqlite3.connect(path)) as file:
+        stored = json.loads(settings.text())
+        text = json.dumps({old.get(name, name): value for name, value in stored.items()})
+        assert all(f'"{name}"' in text for name in old.values())
+        file.execute("UPDATE texts SET value = ? WHERE key = 'settings'", (text,))
+        file.commit()
+    with Agent(path, timezone="Europe/Berlin", capacity=8) as agent:
+        assert agent.settings == settings

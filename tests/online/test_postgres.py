@@ -112,7 +112,7 @@ def test_agent_that_was_never_made_leaves_nothing(leases: list[Leases], database
 
 def test_agent_that_is_deleted_is_gone_and_others_stay(leases: list[Leases], database: str) -> None:
     for place in (database, f"{database}-2"):
-        with Agent(place, **SHOP, upkeep="inline") as agent:
+        with Agent(place, **SHOP, training="inline") as agent:
             serve(agent, 0, 5)
             agent.save()
     leases[0].delete(leases[0].acquire(place_of(database).agent))
@@ -134,7 +134,7 @@ def test_old_owner_that_wakes_up_writes_nothing(database: str, tmp_path: Path) -
     os.kill(process.pid, signal.SIGSTOP)
     try:
         time.sleep(0.6)
-        with Agent(place, upkeep="inline") as agent:
+        with Agent(place, training="inline") as agent:
             before = agent._desk.mind.decisions
             os.kill(process.pid, signal.SIGCONT)
             for n in range(20):
@@ -152,7 +152,7 @@ def test_old_owner_that_wakes_up_writes_nothing(database: str, tmp_path: Path) -
 
 
 def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_again(database: str) -> None:
-    first = Agent(database, **SHOP, upkeep="inline")
+    first = Agent(database, **SHOP, training="inline")
     made = serve(first, 0, 20)
     ledger = ledger_of(first)
     assert ledger._lease is not None
@@ -161,7 +161,7 @@ def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_ag
     with ledger._database.connection("write to") as connection:
         connection.execute("UPDATE tidepull_agents SET expires = '-infinity' WHERE id = %s", (ledger._id,))
     other = replace(place_of(database), database=place_of(database).database + "&application_name=other")
-    with Agent(other, upkeep="inline") as second:
+    with Agent(other, training="inline") as second:
         made += serve(second, 20, 30)
         for _ in range(2):
             with pytest.raises(HeldError, match="(taken over|is held) by this process"):
@@ -170,14 +170,14 @@ def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_ag
             first.save()
     made += serve(first, 30, 40)
     first.close()
-    assert made == serve(Agent.memory(**SHOP, upkeep="inline"), 0, 40)
+    assert made == serve(Agent.memory(**SHOP, training="inline"), 0, 40)
 
 
 @pytest.mark.parametrize("written", [False, True])
 def test_commit_whose_answer_was_lost_is_neither_lost_nor_doubled(
     database: str, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Agent(database, **SHOP, upkeep="inline") as agent:
+    with Agent(database, **SHOP, training="inline") as agent:
         serve(agent, 0, 10)
         ledger, calls = ledger_of(agent), []
         honest = ledger._insert
@@ -258,7 +258,7 @@ def test_server_that_is_killed_under_load_loses_and_doubles_nothing(caplog: pyte
 
 
 def test_agent_goes_on_without_a_word_when_all_its_connections_were_cut(database: str) -> None:
-    with Agent(database, **SHOP, upkeep="inline") as agent:
+    with Agent(database, **SHOP, training="inline") as agent:
         made = serve(agent, 0, 20)
         with psycopg.connect(place_of(database).database, autocommit=True) as other:
             other.execute(
@@ -266,7 +266,7 @@ def test_agent_goes_on_without_a_word_when_all_its_connections_were_cut(database
                 "WHERE application_name = 'tidepull' AND pid <> pg_backend_pid()"
             )
         made += serve(agent, 20, 40)
-    assert made == serve(Agent.memory(**SHOP, upkeep="inline"), 0, 40)
+    assert made == serve(Agent.memory(**SHOP, training="inline"), 0, 40)
 
 
 # ---- what is wrong, in one sentence
@@ -308,7 +308,7 @@ def test_whom_the_server_does_not_let_in_is_told_why(postgres: Server) -> None:
 
 
 def test_role_that_may_only_read_is_named_and_may_look(database: str) -> None:
-    with Agent(database, **SHOP, upkeep="inline") as agent:
+    with Agent(database, **SHOP, training="inline") as agent:
         serve(agent, 0, 5)
     with psycopg.connect(place_of(database).database, autocommit=True) as owner:
         owner.execute("DROP ROLE IF EXISTS reader")
@@ -332,23 +332,23 @@ def test_tables_of_another_version_are_migrated_or_named(
         owner.execute("DROP DATABASE IF EXISTS versions")
         owner.execute("CREATE DATABASE versions")
     place = postgres.url("shop", database="versions")
-    with Agent(place, **SHOP, upkeep="inline") as agent:
+    with Agent(place, **SHOP, training="inline") as agent:
         made = serve(agent, 0, 10)
     with monkeypatch.context() as newer:
         now = tables.VERSION
         newer.setattr(tables, "VERSION", now + 1)
         newer.setattr(tables, "MIGRATIONS", {now: "ALTER TABLE tidepull_agents ADD COLUMN remark text"})
-        with Agent(place, upkeep="inline") as agent:
+        with Agent(place, training="inline") as agent:
             made += serve(agent, 10, 20)
     with pytest.raises(WrongStoreError, match=f"was written by tidepull .*tables of version {now + 1}"):
         Agent(place)
-    assert made == serve(Agent.memory(**SHOP, upkeep="inline"), 0, 20)
+    assert made == serve(Agent.memory(**SHOP, training="inline"), 0, 20)
 
 
 def test_many_agents_share_a_database_and_few_connections(postgres: Server, database: str) -> None:
     places = [f"{database}-{k}" for k in range(12)]
     agents: list[Agent] = [
-        Agent(place, **{**SHOP, "seed": k}, upkeep="inline") for k, place in enumerate(places)
+        Agent(place, **{**SHOP, "seed": k}, training="inline") for k, place in enumerate(places)
     ]
 
     def client(agent: Agent, made: list[Any]) -> None:
@@ -366,5 +366,5 @@ def test_many_agents_share_a_database_and_few_connections(postgres: Server, data
         assert row[0] >= 12
     for k, agent in enumerate(agents):
         agent.close()
-        twin = Agent.memory(**{**SHOP, "seed": k}, upkeep="inline")
+        twin = Agent.memory(**{**SHOP, "seed": k}, training="inline")
         assert made[k] == serve(twin, 0, 15)

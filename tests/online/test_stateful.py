@@ -155,7 +155,7 @@ class AgentMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.described = policy.endswith("features")
         arms = {label: self.features(label) for label in SHOP["arms"]} if self.described else SHOP["arms"]
-        given = {**SHOP, "arms": arms, "policy": policy.split()[0], "context": context, "upkeep": "inline"}
+        given = {**SHOP, "arms": arms, "policy": policy.split()[0], "context": context, "training": "inline"}
         self.agent = Agent(self.folder / "a.db", **given, snapshot_every=15)
         self.twin = Agent.memory(**given)
         self.arms = list(SHOP["arms"])
@@ -209,7 +209,7 @@ class AgentMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.agent.close()
-        self.agent = Agent(self.folder / "a.db", upkeep="inline", snapshot_every=15)
+        self.agent = Agent(self.folder / "a.db", training="inline", snapshot_every=15)
         assert self.agent._desk.mind.differences == 0
         learnt, by_twin = (one._desk.mind.learning.take()() for one in (self.agent, self.twin))
         assert difference(learnt, by_twin, "learning") is None

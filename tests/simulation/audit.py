@@ -222,7 +222,7 @@ def twin(records: list[Record], agent: Agent) -> Iterator[str]:
     undisturbed.write({key: desk.ledger.read(key) or "" for key in ("settings", "salt")})
     for record in records:
         undisturbed.append(record)
-    other = Agent(undisturbed, upkeep="manual")  # type: ignore[arg-type]
+    other = Agent(undisturbed, training="manual")  # type: ignore[arg-type]
     if differences := other._desk.mind.differences + desk.mind.differences:
         yield f"otherwise: {differences} decisions when they were repeated"
     if _state(agent) != _state(other):

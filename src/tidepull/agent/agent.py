@@ -70,49 +70,50 @@ class Agent:
         context: Mapping[str, Any] | None = None,
         policy: Named | None = None,
         seed: int | None = None,
-        zone: str | None = None,
-        calendar: bool | None = None,
-        room: int | None = None,
-        draws: int | None = None,
+        timezone: str | None = None,
+        time_features: bool | None = None,
+        capacity: int | None = None,
+        propensity_draws: int | None = None,
         control: float | None = None,
         control_arm: str | None = None,
-        floor: float | None = None,
-        shares: Mapping[str, tuple[float, float]] | None = None,
+        min_share: float | None = None,
+        share_bounds: Mapping[str, tuple[float, float]] | None = None,
         reward_within: float | timedelta | None = None,
         default_reward: float | None = None,
-        again: Literal["refuse", "add", "replace"] | None = None,
-        retain: float | timedelta | None = None,
+        on_duplicate: Literal["refuse", "add", "replace"] | None = None,
+        retention: float | timedelta | None = None,
         snapshot_every: int = 5000,
-        upkeep: Literal["thread", "inline", "manual"] = "thread",
+        training: Literal["background", "inline", "manual"] = "background",
         read_only: bool = False,
         now: Callable[[], float] | None = None,
     ) -> None:
-        if upkeep not in ("thread", "inline", "manual"):
-            raise ParameterError(f"upkeep must be 'thread', 'inline' or 'manual', got {upkeep!r}")
+        if training not in ("background", "inline", "manual"):
+            raise ParameterError(f"training must be 'background', 'inline' or 'manual', got {training!r}")
         if isinstance(snapshot_every, bool) or not isinstance(snapshot_every, int) or snapshot_every < 1:
             raise ParameterError(
                 f"snapshot_every must be a whole number of at least 1, got {snapshot_every!r}"
             )
         given = {
-            "arms": arms, "context": context, "policy": policy, "seed": seed, "zone": zone, "calendar": calendar,
-            "room": room, "draws": draws, "control": control, "control_arm": control_arm, "floor": floor,
-            "shares": shares, "reward_within": reward_within, "default_reward": default_reward, "again": again,
-            "retain": retain,
+            "arms": arms, "context": context, "policy": policy, "seed": seed, "timezone": timezone,
+            "time_features": time_features,
+            "capacity": capacity, "propensity_draws": propensity_draws, "control": control, "control_arm": control_arm, "min_share": min_share,
+            "share_bounds": share_bounds, "reward_within": reward_within, "default_reward": default_reward, "on_duplicate": on_duplicate,
+            "retention": retention,
         }  # fmt: skip
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._closed = False
-        self._every, self._mode = snapshot_every, upkeep
+        self._every, self._mode = snapshot_every, training
         self._background = Background(self)
         ledger, self._where = ledger_at(path, read_only=read_only)
         try:
             settings, salt = settings_in(ledger, given, self._where, read_only=read_only)
-            clock = Clock(settings.zone, SteadyTime(ledger.now) if now is None else now)
+            clock = Clock(settings.timezone, SteadyTime(ledger.now) if now is None else now)
             self._desk = Desk(ledger, settings, salt, clock, self._where, read_only=read_only)
         except BaseException:
             ledger.close()
             raise
-        if upkeep == "inline":
+        if training == "inline":
             self._work_all()
 
     @classmethod
@@ -154,7 +155,7 @@ class Agent:
     ) -> bool:
         """What a decision was worth: now, tomorrow, twice, or never. True if it is news, False if it was known.
 
-        With `again="add"`, every reward counts but those whose `key` came before.
+        With `on_duplicate="add"`, every reward counts but those whose `key` came before.
         """
         seq, news = self._paid(id, reward, at, key)
         self._desk.flush(seq)
@@ -484,7 +485,7 @@ class Agent:
             record, written = self._desk.take()
         self._desk.flush(record.seq)
         self._desk.ledger.save(record.seq, record.at, written())
-        if self.settings.retain is not None:
+        if self.settings.retention is not None:
             with self._lock:
                 self._desk.drop_old_contexts()
 
@@ -499,7 +500,7 @@ class Agent:
     def _afterwards(self) -> None:
         if self._mode == "inline":
             self._work_all()
-        elif self._mode == "thread" and (self.has_work or self._snapshot_is_due()):
+        elif self._mode == "background" and (self.has_work or self._snapshot_is_due()):
             self._background.wake()
         elif self._mode == "manual" and self._snapshot_is_due():
             self.save()

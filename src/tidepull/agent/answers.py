@@ -8,7 +8,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True, slots=True)
 class Decision:
     """An arm that was chosen. `propensity` is the exact chance that it had, given its group ("policy", "control",
-    "guessing"); `at` is in seconds since 1970."""
+    "warmup"); `at` is in seconds since 1970."""
 
     id: str
     arm: str

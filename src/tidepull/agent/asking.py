@@ -144,7 +144,7 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(body.get("policy"), tuple):
         id, parameters = body["policy"]
         body["policy"] = {"id": id, "parameters": parameters}
-    for field in ("reward_within", "retain"):
+    for field in ("reward_within", "retention"):
         if field in body:
             body[field] = seconds(body[field])
     if "arms" in body and not isinstance(body["arms"], Mapping):

@@ -68,7 +68,7 @@ def checked(fresh: Mind, ledger: Ledger, erased: list[tuple[int, int]]) -> Condi
             differences = fresh.differences
         except TidepullError as error:
             faults.append(f"Repeating it failed: {error}.")
-    once = fresh.settings.again == "refuse"
+    once = fresh.settings.on_duplicate == "refuse"
     return Condition(
         sum(kinds.values()),
         len(decisions),

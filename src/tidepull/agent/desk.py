@@ -265,7 +265,7 @@ class Desk:
         if known.deferred:
             return self._held(id, known, value, when.at)
         key = (
-            key if self.settings.again == "add" else None
+            key if self.settings.on_duplicate == "add" else None
         )  # elsewhere the value itself says whether it is news
         earlier = self._repeated(id, known, value, key)
         if earlier is not None:
@@ -284,7 +284,7 @@ class Desk:
                 self.mind.learn(known.record.seq, known.choice, known.record.at, value)
             record = self._append_about(known, Kind.REWARD, when.at, pack_reward(value), key)
             known.paid = (*known.paid, record)
-            if self.settings.again == "refuse":
+            if self.settings.on_duplicate == "refuse":
                 self.decisions.done(known)
             return record
 
@@ -292,11 +292,11 @@ class Desk:
         """What a decision was worth when its time is over, given the rewards that came."""
         if not rewards:
             return None if deferred else self.settings.default_reward
-        return sum(rewards) if self.settings.again == "add" else rewards[-1]
+        return sum(rewards) if self.settings.on_duplicate == "add" else rewards[-1]
 
     def _held(self, id: str, known: Known, value: float, moment: float) -> tuple[Record, bool]:
         """A reward waits until its decision is activated; where one may not change, the first one counts."""
-        if known.held and self.settings.again == "refuse":
+        if known.held and self.settings.on_duplicate == "refuse":
             return known.held[0], False
         self._require_in_time(id, known, moment)
         with self._step():
@@ -319,19 +319,19 @@ class Desk:
 
     def _repeated(self, id: str, known: Known, value: float, key: str | None) -> Record | None:
         """The record that says the same already; another reward is an error, unless it may be added or replace."""
-        again = self.settings.again
+        on_duplicate = self.settings.on_duplicate
         if key is not None:
             return next((record for record in known.paid if record.name == key), None)
-        if not known.paid or again == "add":
+        if not known.paid or on_duplicate == "add":
             return None
         latest = known.paid[-1]
         if unpack_reward(latest.body) == value:
             return latest
-        if again == "replace":
+        if on_duplicate == "replace":
             return None
         raise OtherRewardError(
             f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} is another; "
-            "make the agent with again='add' or 'replace' if rewards may change"
+            "make the agent with on_duplicate='add' or 'replace' if rewards may change"
         )
 
     def _require_in_time(self, id: str, known: Known, moment: float) -> None:
@@ -458,10 +458,10 @@ class Desk:
             return snapshots.dump(taken())
 
     def drop_old_contexts(self) -> None:
-        """What `retain` says, as far as no restart needs it."""
+        """What `retention` says, as far as no restart needs it."""
         saved = self.ledger.snapshots()
-        if self.settings.retain is not None and len(saved) >= 2:
-            self.ledger.drop_contexts(saved[1], self.mind.latest - self.settings.retain)
+        if self.settings.retention is not None and len(saved) >= 2:
+            self.ledger.drop_contexts(saved[1], self.mind.latest - self.settings.retention)
 
     # ---- inside
 

@@ -45,13 +45,13 @@ class Insight:
         self.room = mind.arms.room
         self.labels = {place: arm.label for place, arm in enumerate(mind.arms)}
         self.open = {place: arm.label for place, arm in enumerate(mind.arms) if not arm.retired}
-        self._frozen, self._guessing = mind.frozen, mind.learning.policy is None
+        self._frozen, self._in_warmup = mind.frozen, mind.learning.policy is None
 
     def told(self) -> Told:
         """What the policy believes, and which fields drift."""
         if self._told is None:
             policy = None if self.mind.learning.policy is None else self.mind.learning.policy.inner
-            beliefs = beliefs_of(policy, self.labels, self.mind.settings.calendar)
+            beliefs = beliefs_of(policy, self.labels, self.mind.settings.time_features)
             self._told = Told(beliefs, drift(self.mind.learning))
         return self._told
 
@@ -97,12 +97,12 @@ class Insight:
         paid = int((~np.isnan(log.reward)).sum())
         first = self.clock.datetime(float(log.at[0]))
         frozen = " It is frozen: it decides and does not learn." if self._frozen else ""
-        guessing = " It is still guessing what contexts look like." if self._guessing else ""
+        warmup = " It is still guessing what contexts look like." if self._in_warmup else ""
         worth = (
             f"{paid:,} with a reward ({np.nanmean(log.reward):.3g} on average)" if paid else "no reward yet"
         )
         decisions = f"{len(log):,} decision{'s' * (len(log) != 1)} since {first:%d %B %Y}"
-        return f"{decisions}, {worth}.{frozen}{guessing}"
+        return f"{decisions}, {worth}.{frozen}{warmup}"
 
     def _when(self, hours: Hours) -> list[str]:
         found = [(self.labels[arm], text) for arm, text in spans(hours.best) if arm in self.labels]

@@ -48,7 +48,7 @@ class Learning:
         self.policy = self._built(schema)
 
     def _built(self, schema: Schema) -> Guarded:
-        observed = schema.width + (len(CALENDAR) if self._settings.calendar else 0)
+        observed = schema.width + (len(CALENDAR) if self._settings.time_features else 0)
         width = self._arms.row_width(observed)
         shape = ProblemShape(self._arms.room, 0 if width else observed, width)
         return build_policy(
@@ -60,14 +60,14 @@ class Learning:
         if self.schema is None:
             return np.empty(0)
         row = self.schema.encode(cleaned, at, self.seen)
-        return rounded(row + self._clock.calendar(at) if self._settings.calendar else row)
+        return rounded(row + self._clock.calendar(at) if self._settings.time_features else row)
 
     def decide(
         self, cleaned: Mapping[str, Any], at: float, available: BoolArray, draws: int, pick: Pick
     ) -> tuple[int, int, FloatArray]:
         """A decision in a context: the arm that `pick` chose, the policy's round (while a schema is guessed: how many
         decisions there were before), and what the policy saw."""
-        if not self._settled and not self.guessing:
+        if not self._settled and not self.in_warmup:
             self._guess()
             self.settle()
         if self.policy is None:
@@ -87,7 +87,7 @@ class Learning:
         return arm, self.policy.rounds - 1 + self.first_round, x
 
     @property
-    def guessing(self) -> bool:
+    def in_warmup(self) -> bool:
         """Whether the coming decision is one of those from which the schema is guessed."""
         return self.schema is None and len(self.early) < ENOUGH
 
@@ -95,11 +95,11 @@ class Learning:
         """A decision of the ledger once more, as it was; there may be more room now."""
         assert self.policy is not None
         context = self._context(choice.x, at, self._mask(choice))
-        self.policy.choose_by(context, self._settings.draws, lambda _: choice.arm)
+        self.policy.choose_by(context, self._settings.propensity_draws, lambda _: choice.arm)
 
     def learn(self, choice: Choice, at: float, reward: float) -> None:
         """The reward of a decision that was made at that time."""
-        if choice.group is Group.GUESSING:
+        if choice.group is Group.WARMUP:
             early = self.early[choice.round]
             early["reward"] = reward
             if not self._settled:
@@ -161,7 +161,7 @@ class Learning:
 
     def coming_schema(self) -> Schema | None:
         """What the next context must fit; None where it is one of those from which the schema is guessed."""
-        if self.schema is not None or self.guessing:
+        if self.schema is not None or self.in_warmup:
             return self.schema
         return Schema(guess([early["context"] for early in self.early]), self._clock, guessed=True)
 

@@ -111,5 +111,5 @@ class LogReader:
 def _worth(record: Record, before: float, settings: Settings) -> float:
     """What a decision is worth after one more record."""
     value = unpack_reward(record.body)
-    adds = record.kind is Kind.REWARD and settings.again == "add" and not np.isnan(before)
+    adds = record.kind is Kind.REWARD and settings.on_duplicate == "add" and not np.isnan(before)
     return before + value if adds else value

@@ -52,9 +52,9 @@ def made(given: Mapping[str, Any], where: str) -> Settings:
     chosen.setdefault("policy", "tide")
     _, parameters = policies.resolve((chosen["policy"], chosen.get("parameters", {})))
     chosen["parameters"] = {**parameters.pinned(), **chosen.get("parameters", {})}
-    if "calendar" not in chosen:
+    if "time_features" not in chosen:
         # The one switch for policies that read `Context.time` well enough to do without the calendar's features.
-        chosen["calendar"] = not getattr(policies.entry(chosen["policy"]).build, "reads_time", False)
+        chosen["time_features"] = not getattr(policies.entry(chosen["policy"]).build, "reads_time", False)
     return Settings(**chosen)
 
 
@@ -70,9 +70,9 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
         plain["context"] = Schema(plain["context"], Clock()).plain()
     if "policy" in plain:
         plain |= _policy(plain["policy"])
-    if "shares" in plain:
-        plain["shares"] = shares_of(plain["shares"])
-    for name in ("reward_within", "retain"):
+    if "share_bounds" in plain:
+        plain["share_bounds"] = shares_of(plain["share_bounds"])
+    for name in ("reward_within", "retention"):
         if name in plain:
             plain[name] = seconds(plain[name])
     return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}

@@ -47,7 +47,7 @@ class Mind:
         self.settings = settings
         self.clock = clock
         self._salt = salt
-        self.arms = Arms([Arm(*arm) for arm in settings.arms], settings.room)
+        self.arms = Arms([Arm(*arm) for arm in settings.arms], settings.capacity)
         self.learning = Learning(settings, clock, self.arms)
         self.frozen = False
         self.latest = -1e300
@@ -71,7 +71,7 @@ class Mind:
             return arm if asked.played is None else asked.played
 
         _, number, x = self.learning.decide(
-            asked.cleaned, asked.at, asked.available, self.settings.draws, pick
+            asked.cleaned, asked.at, asked.available, self.settings.propensity_draws, pick
         )
         self.latest, self.decisions = asked.at, self.decisions + 1
         arm, chance, shares = made[0]
@@ -81,8 +81,8 @@ class Mind:
 
     def group(self, asked: Asked) -> Group:
         """Who chooses in the coming decision."""
-        if self.learning.guessing:
-            return Group.GUESSING
+        if self.learning.in_warmup:
+            return Group.WARMUP
         if asked.imported:
             return Group.IMPORTED
         if self.settings.control == 0.0:
@@ -95,7 +95,7 @@ class Mind:
         if group is not Group.CONTROL:
             if self._unbounded:
                 return shares
-            return bounded(shares, available, self.settings.floor, self._least, self._most)
+            return bounded(shares, available, self.settings.min_share, self._least, self._most)
         even: FloatArray = available / available.sum()
         if self.settings.control_arm is None:
             return even
@@ -142,7 +142,7 @@ class Mind:
                 grown.catch_up()
             if record.kind is Kind.DECISION:
                 choice = Choice.unpack(record.body)
-                if choice.group is Group.GUESSING:
+                if choice.group is Group.WARMUP:
                     continue
                 if first:
                     grown.settle()
@@ -240,8 +240,8 @@ class Mind:
         self._least, self._most = np.zeros(self.arms.room), np.ones(self.arms.room)
         founders: Sequence[Any] = self.settings.arms
         for place, arm in enumerate(founders):
-            self._least[place], self._most[place] = self.settings.shares.get(arm[0], (0.0, 1.0))
-        self._unbounded = self.settings.floor == 0.0 and not self.settings.shares
+            self._least[place], self._most[place] = self.settings.share_bounds.get(arm[0], (0.0, 1.0))
+        self._unbounded = self.settings.min_share == 0.0 and not self.settings.share_bounds
         wanted = self.settings.control_arm
         self._control_place = 0 if wanted is None else [arm[0] for arm in founders].index(wanted)
 

@@ -20,7 +20,7 @@ MOST_ACTIONS = 1000
 """Actions that an agent ever gets to know."""
 
 WAIT = 600.0
-DEFAULTS: dict[str, Any] = {"reward_within": WAIT, "default_reward": 0.0, "again": "refuse"}
+DEFAULTS: dict[str, Any] = {"reward_within": WAIT, "default_reward": 0.0, "on_duplicate": "refuse"}
 """Personalizer's own: ten minutes, then 0; the earliest reward counts."""
 
 SHARED = "FromUrl."
@@ -39,7 +39,7 @@ def settings(actions: Mapping[str, Mapping[str, Any]] | Iterable[str], **chosen:
     made: dict[str, Any] = {"context": {FIELD: Hashed()}, **DEFAULTS}
     if isinstance(actions, Mapping):
         arms = {action: {FREE: features} for action, features in actions.items()}
-        made |= {"arms": arms, "policy": POLICY, "room": max(ROOM, room_for(len(arms)))}
+        made |= {"arms": arms, "policy": POLICY, "capacity": max(ROOM, room_for(len(arms)))}
     else:
         made["arms"] = list(actions)
     return {**made, **chosen}

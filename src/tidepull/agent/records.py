@@ -41,7 +41,7 @@ class Group(IntEnum):
 
     POLICY = 0
     CONTROL = 1
-    GUESSING = 2  # drawn uniformly while the schema was being guessed
+    WARMUP = 2  # drawn uniformly while the schema was being guessed
     IMPORTED = 3
 
 

@@ -15,6 +15,18 @@ from tidepull.policies import policies
 DRAWS = 32
 """Draws of the policy from which an arm's chance follows."""
 
+_OLD_NAMES = {
+    "zone": "timezone",
+    "calendar": "time_features",
+    "room": "capacity",
+    "draws": "propensity_draws",
+    "floor": "min_share",
+    "shares": "share_bounds",
+    "again": "on_duplicate",
+    "retain": "retention",
+}
+"""Names in the ledgers of version 0.2 and before, and what they are called now."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
@@ -25,18 +37,18 @@ class Settings:
     policy: str
     parameters: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
-    zone: str = "UTC"
-    calendar: bool = True
-    room: int | None = None
-    draws: int = DRAWS
+    timezone: str = "UTC"
+    time_features: bool = True
+    capacity: int | None = None
+    propensity_draws: int = DRAWS
     control: float = 0.05
     control_arm: str | None = None
-    floor: float = 0.0
-    shares: dict[str, list[float]] = field(default_factory=dict)
+    min_share: float = 0.0
+    share_bounds: dict[str, list[float]] = field(default_factory=dict)
     reward_within: float | None = None
     default_reward: float | None = None
-    again: Literal["refuse", "add", "replace"] = "refuse"
-    retain: float | None = None
+    on_duplicate: Literal["refuse", "add", "replace"] = "refuse"
+    retention: float | None = None
 
     def __post_init__(self) -> None:
         entry, _ = policies.resolve((self.policy, self.parameters))
@@ -47,12 +59,12 @@ class Settings:
             )
         if self.policy == "oracle":
             raise ParameterError("policy: the oracle needs the truth, which an agent has not got")
-        Clock(self.zone)
+        Clock(self.timezone)
         _between("control", self.control, 0.0, 1.0)
-        _between("floor", self.floor, 0.0, 1.0)
-        _whole("draws", self.draws, 1, 10_000)
+        _between("min_share", self.min_share, 0.0, 1.0)
+        _whole("propensity_draws", self.propensity_draws, 1, 10_000)
         _whole("seed", self.seed, 0, 2**63)
-        for name in ("reward_within", "retain"):
+        for name in ("reward_within", "retention"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, float) and 0 < value < 1e12):
                 raise ParameterError(
@@ -60,20 +72,22 @@ class Settings:
                 )
         if self.default_reward is not None and self.reward_within is None:
             raise ParameterError("default_reward needs reward_within: after which time does it count?")
-        if self.again not in ("refuse", "add", "replace"):
-            raise ParameterError(f"again must be 'refuse', 'add' or 'replace', got {self.again!r}")
-        if self.again != "refuse" and self.reward_within is None:
+        if self.on_duplicate not in ("refuse", "add", "replace"):
             raise ParameterError(
-                f"again='{self.again}' needs reward_within: a reward is learnt when nothing can change it any more"
+                f"on_duplicate must be 'refuse', 'add' or 'replace', got {self.on_duplicate!r}"
             )
-        if self.room is not None:
-            _whole("room", self.room, len(self.arms), 1 << 13)
+        if self.on_duplicate != "refuse" and self.reward_within is None:
+            raise ParameterError(
+                f"on_duplicate='{self.on_duplicate}' needs reward_within: a reward is learnt when nothing can change it any more"
+            )
+        if self.capacity is not None:
+            _whole("capacity", self.capacity, len(self.arms), 1 << 13)
         self._check_shares()
 
     @property
     def learns_when_due(self) -> bool:
         """Whether rewards are learnt when their time is over, not when they come."""
-        return self.again != "refuse"
+        return self.on_duplicate != "refuse"
 
     @property
     def counts_missing(self) -> bool:
@@ -86,8 +100,8 @@ class Settings:
 
     @classmethod
     def read(cls, text: str) -> Settings:
-        """From JSON; parameters that were not pinned yet are what they were then."""
-        values = json.loads(text)
+        """Settings from JSON, also under their old names; parameters that were not pinned yet are what they were."""
+        values = {_OLD_NAMES.get(name, name): value for name, value in json.loads(text).items()}
         pins = policies.entry(values["policy"]).parameters.before_pins()
         return cls(**{**values, "parameters": {**pins, **values.get("parameters", {})}})
 
@@ -96,19 +110,19 @@ class Settings:
         if self.control_arm is not None and self.control_arm not in labels:
             raise ParameterError(f"control_arm: there is no arm '{self.control_arm}'")
         least = most = 0.0
-        for label, pair in self.shares.items():
+        for label, pair in self.share_bounds.items():
             if label not in labels:
-                raise ParameterError(f"shares: there is no arm '{label}'")
+                raise ParameterError(f"share_bounds: there is no arm '{label}'")
             if not isinstance(pair, list) or len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= 1:
                 raise ParameterError(
-                    f"shares: '{label}' must have a pair (least, most) between 0 and 1, got {pair!r}"
+                    f"share_bounds: '{label}' must have a pair (least, most) between 0 and 1, got {pair!r}"
                 )
         for label in labels:
-            low, high = self.shares.get(label, (0.0, 1.0))
+            low, high = self.share_bounds.get(label, (0.0, 1.0))
             least, most = least + low, most + high
         if least > 1 or most < 1:
             raise ParameterError(
-                f"shares: the least shares add up to {least:g} and the most to {most:g}; they must leave room for 1"
+                f"share_bounds: the least shares add up to {least:g} and the most to {most:g}; they must leave room for 1"
             )
 
 

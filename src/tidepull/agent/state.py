@@ -16,7 +16,7 @@ class State:
     arms: list[tuple[str, bool]]
     context: dict[str, Any] | None
     frozen: bool
-    guessing: bool
+    warmup: bool
     decisions: int
     rewards: int
     latest: float | None

@@ -39,7 +39,7 @@ def _file(
 def _opened(context: typer.Context) -> Agent:
     from tidepull.agent.agent import Agent
 
-    return Agent(context.obj, read_only=True, upkeep="manual")
+    return Agent(context.obj, read_only=True, training="manual")
 
 
 @agent_app.command()
@@ -127,8 +127,8 @@ def personalizer(
         chosen = settings({action: merged(like.get(action)) for action in actions}, **rules)
     else:
         chosen = settings(actions, policy=policy, **rules)
-    chosen["again"] = "add" if add else "refuse"
-    with Agent(context.obj, upkeep="inline", **chosen) as agent:
+    chosen["on_duplicate"] = "add" if add else "refuse"
+    with Agent(context.obj, training="inline", **chosen) as agent:
         learnt = sum(agent.warm_start(Translated(log)) for log in found)
         agent.save()
     print(f"{learnt:,} decisions learnt, {len(actions):,} actions; agent in {context.obj}")

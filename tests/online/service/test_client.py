@@ -146,7 +146,7 @@ def test_retried_decision_and_reward_count_once(client: tidepull.Client, service
 
 
 def test_retried_reward_is_added_once(client: tidepull.Client, service: Running) -> None:
-    client.create("shop", arms=["a", "b"], context={}, again="add", reward_within=3600)
+    client.create("shop", arms=["a", "b"], context={}, on_duplicate="add", reward_within=3600)
     with tidepull.Client(
         service.url, token=service.token, transport=Flaky(["good", "lost", "good", "good"])
     ) as other:

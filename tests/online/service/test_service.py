@@ -27,7 +27,7 @@ def test_service_decides_and_learns_as_the_agent_does(shop: House) -> None:
         context={"device": ["phone", "desktop"], "age": float},
         policy="bernoulli-ts",
         seed=7,
-        upkeep="manual",
+        training="manual",
     )
     for n in range(30):
         at = 1_782_900_000.0 + 60 * n
