@@ -123,7 +123,7 @@ class Book:
                 status = None if answer is None else answer["status"]
                 counts["asked"] += status is None or status == 200 or status >= 500
                 counts["told"] += status == 200
-                counts["news"] += status == 200 and answer["news"]
+                counts["new"] += status == 200 and not answer["duplicate"]
         for (seq, key), counts in asked.items():
             yield from self._paid(seq, key, counts)
 
@@ -141,8 +141,8 @@ class Book:
             yield f"lost reward: {what}"
         if len(rows) > (counts["asked"] if several else min(1, counts["asked"])):
             yield f"doubled reward: {what}"
-        if counts["news"] > len(rows):
-            yield f"news more than once: {what}"
+        if counts["new"] > len(rows):
+            yield f"new more than once: {what}"
         decision = self._by_seq.get(seq)
         if decision is not None and decision.context is not None:
             value = worth(int(json.loads(decision.context)["visit"]), key, add=self._plan.again == "add")
@@ -170,7 +170,7 @@ class Book:
                 last = max(last, seq)
             for body, answer in _rewards(call):
                 first = begun.setdefault((body["id"], body.get("key")), call.started)
-                rows = self._rows(body) if answer is not None and answer["news"] else []
+                rows = self._rows(body) if answer is not None and not answer["duplicate"] else []
                 if len(rows) == 1:
                     steps.append((first, call.finished, rows[0].seq))
         for _, finished, seq in steps:
@@ -258,9 +258,9 @@ def _rewards(call: Call) -> list[tuple[Any, Any]]:
     if call.kind == "reward":
         if call.status is None:
             return [(call.body, None)]
-        return [(call.body, {"status": call.status, "news": call.told and call.answer["news"]})]
+        return [(call.body, {"status": call.status, "duplicate": not call.told or call.answer["duplicate"]})]
     if call.kind == "rewards":
         answers = call.answer["rewards"] if call.told else [None] * len(call.body["rewards"])
-        answers = [None if a is None else {"news": False, **a} for a in answers]
+        answers = [None if a is None else {"duplicate": True, **a} for a in answers]
         return list(zip(call.body["rewards"], answers, strict=True))
     return []

@@ -41,7 +41,7 @@ class Rewarded:
 
     id: str
     status: int
-    news: bool = False
+    duplicate: bool = False
     detail: str | None = None
 
 
@@ -173,7 +173,7 @@ class Asks:
 
     def reward(self, body: dict[str, Any]) -> Ask[bool]:
         """A reward."""
-        return Ask("POST", f"{self._path}/reward", lambda taken: bool(taken["news"]), body)
+        return Ask("POST", f"{self._path}/reward", lambda taken: not taken["duplicate"], body)
 
     def rewards(self, bodies: Sequence[dict[str, Any]]) -> Ask[list[Rewarded]]:
         """Rewards, each for itself."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tidepull.service.limits import MOST_FIELDS, MOST_NAME, MOST_TAGS, MOST_TEXT
 
@@ -132,18 +132,19 @@ class RewardBatch(Strict):
 
 
 class RewardTaken(Struct, kw_only=True):
-    """`news` is false if it was known already."""
+    """`duplicate` is true if it was known already."""
 
     id: str
-    news: bool
+    duplicate: bool
 
 
 class RewardAnswer(Struct, kw_only=True, omit_defaults=True):
-    """`status` is 200, or what this reward alone would have been answered; then `detail` says why."""
+    """`status` is 200, or what this reward alone would have been answered; then `detail` says why, and there is no
+    `duplicate`."""
 
     id: str
     status: int
-    news: bool = False
+    duplicate: bool | UnsetType = UNSET
     detail: str | None = None
 
 
