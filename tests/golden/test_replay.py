@@ -176,7 +176,7 @@ def clock(agent: Agent, time: Time) -> Iterator[Any]:
     for back in (0.0, 30.0, 59.0, 500.0, 7 * HOUR):
         time.now = START + 8 * HOUR - back
         decision = agent.choose({"device": "desktop"})
-        yield decision.at
+        yield decision.timestamp
         yield said(agent.reward, decision.id, 1.0, at=START + 9 * HOUR)
         yield said(agent.reward, decision.id, 1.0)
     yield said(agent.rollback, START + 8 * HOUR)

@@ -147,7 +147,7 @@ def test_a_clock_that_jumps_for_good_moves_the_time_of_what_waits_with_it(jump: 
     agent.choose()
     hands.go(PROVED + 1)
     third = agent.choose()
-    assert third.at - first.at == pytest.approx(661 + jump)
+    assert third.timestamp - first.timestamp == pytest.approx(661 + jump)
     assert settled(agent) == 0
     hands.go(HOUR - 700)
     assert agent.reward(first.id, 1.0)

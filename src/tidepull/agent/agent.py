@@ -15,9 +15,11 @@ from datetime import datetime, timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from tidepull.agent import table
-from tidepull.agent.answers import Decision
+from tidepull.agent.answers import Decision, DecisionId, id_of
 from tidepull.agent.arms import features_of, label_of
 from tidepull.agent.check import Condition, checked
 from tidepull.agent.clock import Clock, SteadyTime
@@ -70,7 +72,7 @@ class Agent:
         context: Mapping[str, Any] | None = None,
         policy: Named | None = None,
         seed: int | None = None,
-        timezone: str | None = None,
+        timezone: str | ZoneInfo | None = None,
         time_features: bool | None = None,
         capacity: int | None = None,
         propensity_draws: int | None = None,
@@ -95,10 +97,10 @@ class Agent:
             )
         given = {
             "arms": arms, "context": context, "policy": policy, "seed": seed, "timezone": timezone,
-            "time_features": time_features,
-            "capacity": capacity, "propensity_draws": propensity_draws, "control": control, "control_arm": control_arm, "min_share": min_share,
-            "share_bounds": share_bounds, "reward_within": reward_within, "default_reward": default_reward, "on_duplicate": on_duplicate,
-            "retention": retention,
+            "time_features": time_features, "capacity": capacity, "propensity_draws": propensity_draws,
+            "control": control, "control_arm": control_arm, "min_share": min_share,
+            "share_bounds": share_bounds, "reward_within": reward_within,
+            "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
         }  # fmt: skip
         self._lock = threading.Lock()
         self._owner = os.getpid()
@@ -128,9 +130,9 @@ class Agent:
         context: Mapping[str, Any] | None = None,
         *,
         arms: Iterable[str] | None = None,
-        subject: str | None = None,
+        subject: str | int | UUID | None = None,
         at: float | datetime | str | None = None,
-        id: str | None = None,
+        id: str | int | UUID | None = None,
     ) -> Decision:
         """Choose an arm, among `arms` if given. `subject` is whom it concerns: one subject stays in one group. `at` is
         when, if not now. The same `id` again gives the same decision again."""
@@ -140,6 +142,7 @@ class Agent:
         return decision
 
     def _decided(self, context: Any, arms: Any, subject: Any, at: Any, id: Any) -> tuple[Decision, int]:
+        id = id_of(id)
         with self._lock:
             self._ready()
             desk = self._desk
@@ -151,7 +154,12 @@ class Agent:
     # ---- rewards
 
     def reward(
-        self, id: str, reward: float, *, at: float | datetime | str | None = None, key: str | None = None
+        self,
+        id: DecisionId,
+        reward: float,
+        *,
+        at: float | datetime | str | None = None,
+        key: str | None = None,
     ) -> bool:
         """What a decision was worth: now, tomorrow, twice, or never. True if it is news, False if it was known.
 
@@ -163,7 +171,7 @@ class Agent:
         return news
 
     def _paid(
-        self, id: str, reward: float, at: Any, key: str | None, caller: Caller = Caller.PROCESS
+        self, id: DecisionId, reward: float, at: Any, key: str | None, caller: Caller = Caller.PROCESS
     ) -> tuple[int, bool]:
         value = _checked(reward)
         with self._lock:
@@ -171,7 +179,7 @@ class Agent:
             known = self._desk.decisions.find(id)
             if key is not None:
                 key = f"{OURS}{known.record.seq}/{key}"
-            record, news = self._desk.reward(id, known, value, at, key, caller)
+            record, news = self._desk.reward(id_of(id), known, value, at, key, caller)
             return record.seq, news
 
     # ---- for servers: many steps, one commit
@@ -187,7 +195,7 @@ class Agent:
 
     def reward_ahead(
         self,
-        id: str,
+        id: DecisionId,
         reward: float,
         *,
         at: float | datetime | str | None = None,
@@ -198,15 +206,15 @@ class Agent:
         seq, news = self._paid(id, reward, at, key, caller)
         return news, seq
 
-    def activate_ahead(self, id: str) -> tuple[bool, int]:
+    def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
         """A decision that was asked for as deferred counts from now on; False if it does already. Safe only when
         `commit` has returned for the number."""
         with self._lock:
             self._ready()
             known = self._desk.decisions.find(id)
-            return self._desk.activate(id, known), known.latest
+            return self._desk.activate(id_of(id), known), known.latest
 
-    def chances(self, id: str) -> dict[str, float]:
+    def chances(self, id: DecisionId) -> dict[str, float]:
         """The chance that every arm had which could be chosen in a decision, by label."""
         with self._lock:
             self._ready()
@@ -276,7 +284,7 @@ class Agent:
         """Whether nothing is learnt now."""
         return self._desk.mind.frozen
 
-    def rollback(self, to: float | datetime | str) -> None:
+    def rollback(self, to: float | datetime | str | Decision) -> None:
         """Forget all that was learnt after a moment, or after the decision of that id. Arms stay as they are, and
         nothing is deleted: rewards of decisions that were taken back are recorded, and not learnt."""
         with self._lock:
@@ -391,12 +399,12 @@ class Agent:
 
     # ---- what is kept, and for how long
 
-    def forget(self, subject: str) -> int:
+    def forget(self, subject: str | int | UUID) -> int:
         """Delete all decisions that concern a subject, for good; how many there were. What was learnt of them stays
         learnt, as one voice among all others; the agent cannot be rolled back to before this call."""
         with self._lock:
             self._ready()
-            hashed = self._desk.hash(subject)
+            hashed = self._desk.hash(id_of(subject))
         self.save()
         self.save()  # whatever happens to the newer one, no restart needs what is deleted
         with self._lock:
@@ -535,9 +543,8 @@ class Agent:
     def _shown(self, known: Known) -> Decision:
         record, desk = known.record, self._desk
         arm, group, propensity = Choice.head(record.body)
-        return Decision(
-            desk.decisions.id(record.seq), desk.mind.arms.label(arm), propensity, _GROUPS[group], record.at
-        )
+        id, label = desk.decisions.id(record.seq), desk.mind.arms.label(arm)
+        return Decision(id, label, propensity, _GROUPS[group], desk.clock.datetime(record.at), record.at)
 
     @property
     def where(self) -> str:

@@ -8,10 +8,16 @@ import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from decimal import Decimal
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
-from tidepull.agent.answers import Decision
+import numpy as np
+
+from tidepull.agent.answers import Decision, DecisionId, id_of
+from tidepull.agent.fields import is_missing
 from tidepull.errors import ServiceError
 
 T = TypeVar("T")
@@ -91,6 +97,15 @@ def moment(at: When | None) -> float | str | None:
     return at.isoformat() if isinstance(at, datetime) else at
 
 
+def plain_value(value: Any) -> Any:
+    """A value of a context as it is sent."""
+    if is_missing(value):
+        return None
+    if isinstance(value, Decimal | np.number):
+        return float(value)
+    return str(value) if isinstance(value, UUID) else moment(value)
+
+
 def seconds(given: float | timedelta | None) -> float | None:
     """A duration as it is sent."""
     return given.total_seconds() if isinstance(given, timedelta) else given
@@ -104,23 +119,23 @@ def given(**values: Any) -> dict[str, Any]:
 def one_choice(
     context: Mapping[str, Any] | None,
     arms: Iterable[str] | None,
-    subject: str | None,
+    subject: str | int | UUID | None,
     at: When | None,
-    id: str | None,
+    id: str | int | UUID | None,
 ) -> dict[str, Any]:
     """The body of a decision; it has an id in any case, so that it can be repeated."""
     return given(
-        context=None if context is None else {name: moment(value) for name, value in context.items()},
+        context=None if context is None else {name: plain_value(value) for name, value in context.items()},
         arms=None if arms is None else list(arms),
-        subject=subject,
+        subject=id_of(subject),
         at=moment(at),
-        id=id or uuid.uuid4().hex,
+        id=id_of(id) or uuid.uuid4().hex,
     )
 
 
-def one_reward(id: str, reward: float, at: When | None, key: str | None) -> dict[str, Any]:
+def one_reward(id: DecisionId, reward: float, at: When | None, key: str | None) -> dict[str, Any]:
     """The body of a reward; it has a key in any case, so that it counts once where rewards add up."""
-    return given(id=id, reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex)
+    return given(id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex)
 
 
 _KINDS: dict[Any, str] = {
@@ -144,6 +159,8 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     if isinstance(body.get("policy"), tuple):
         id, parameters = body["policy"]
         body["policy"] = {"id": id, "parameters": parameters}
+    if isinstance(body.get("timezone"), ZoneInfo):
+        body["timezone"] = body["timezone"].key
     for field in ("reward_within", "retention"):
         if field in body:
             body[field] = seconds(body[field])
@@ -161,13 +178,13 @@ class Asks:
 
     def choose(self, body: dict[str, Any]) -> Ask[Decision]:
         """A decision."""
-        return Ask("POST", f"{self._path}/choose", lambda made: Decision(**made), body)
+        return Ask("POST", f"{self._path}/choose", lambda made: Decision.from_seconds(**made), body)
 
     def choose_many(self, bodies: Sequence[dict[str, Any]]) -> Ask[list[Decision]]:
         """Decisions, all or none."""
 
         def read(made: Any) -> list[Decision]:
-            return [Decision(**one) for one in made["decisions"]]
+            return [Decision.from_seconds(**one) for one in made["decisions"]]
 
         return Ask("POST", f"{self._path}/choose/batch", read, {"decisions": list(bodies)})
 
@@ -200,9 +217,14 @@ class Asks:
         body = given(op=op, label=label, **more)
         return Ask("POST", f"{self._path}/arms", _open, body, repeatable=False)
 
-    def act(self, what: str, body: Any = None) -> Ask[dict[str, Any]]:
-        """`freeze`, `unfreeze`, `rollback`."""
-        return Ask("POST", f"{self._path}/{what}", dict, body, repeatable=what != "rollback")
+    def act(self, what: str) -> Ask[dict[str, Any]]:
+        """`freeze`, `unfreeze`."""
+        return Ask("POST", f"{self._path}/{what}", dict)
+
+    def rollback(self, to: When | Decision) -> Ask[dict[str, Any]]:
+        """Go back to a moment or a decision."""
+        body = {"to": to.id if isinstance(to, Decision) else moment(to)}
+        return Ask("POST", f"{self._path}/rollback", dict, body, repeatable=False)
 
     def export(self, format: str) -> Ask[bytes]:
         """Every decision, as a file."""

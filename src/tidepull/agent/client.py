@@ -12,9 +12,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self, TypeVar
+from uuid import UUID
 
 from tidepull.agent import asking
-from tidepull.agent.answers import Decision
+from tidepull.agent.answers import Decision, DecisionId
 from tidepull.agent.asking import Ask, Asks, Lines, Rewarded, When, moment, one_choice, one_reward, pause
 from tidepull.errors import MissingExtraError, ParameterError, ServiceError
 
@@ -138,9 +139,9 @@ class RemoteAgent:
         context: Mapping[str, Any] | None = None,
         *,
         arms: Iterable[str] | None = None,
-        subject: str | None = None,
+        subject: str | int | UUID | None = None,
         at: When | None = None,
-        id: str | None = None,
+        id: str | int | UUID | None = None,
     ) -> Decision:
         """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
         return self._ask(self._asks.choose(one_choice(context, arms, subject, at, id)))
@@ -150,7 +151,9 @@ class RemoteAgent:
         bodies = [one_choice(context, None, None, None, None) for context in contexts]
         return self._ask(self._asks.choose_many(bodies))
 
-    def reward(self, id: str, reward: float, *, at: When | None = None, key: str | None = None) -> bool:
+    def reward(
+        self, id: DecisionId, reward: float, *, at: When | None = None, key: str | None = None
+    ) -> bool:
         """What a decision was worth; False if that was known."""
         return self._ask(self._asks.reward(one_reward(id, reward, at, key)))
 
@@ -211,9 +214,9 @@ class RemoteAgent:
         """Rewards are learnt again."""
         self._ask(self._asks.act("unfreeze"))
 
-    def rollback(self, to: When) -> None:
+    def rollback(self, to: When | Decision) -> None:
         """Forget what was learnt after a moment, or after a decision of that id."""
-        self._ask(self._asks.act("rollback", {"to": moment(to)}))
+        self._ask(self._asks.rollback(to))
 
     def export(self, path: str | Path) -> None:
         """Every decision into a .jsonl, .csv or .parquet file."""
@@ -296,9 +299,9 @@ class AsyncRemoteAgent:
         context: Mapping[str, Any] | None = None,
         *,
         arms: Iterable[str] | None = None,
-        subject: str | None = None,
+        subject: str | int | UUID | None = None,
         at: When | None = None,
-        id: str | None = None,
+        id: str | int | UUID | None = None,
     ) -> Decision:
         """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
         return await self._ask(self._asks.choose(one_choice(context, arms, subject, at, id)))
@@ -308,7 +311,9 @@ class AsyncRemoteAgent:
         bodies = [one_choice(context, None, None, None, None) for context in contexts]
         return await self._ask(self._asks.choose_many(bodies))
 
-    async def reward(self, id: str, reward: float, *, at: When | None = None, key: str | None = None) -> bool:
+    async def reward(
+        self, id: DecisionId, reward: float, *, at: When | None = None, key: str | None = None
+    ) -> bool:
         """What a decision was worth; False if that was known."""
         return await self._ask(self._asks.reward(one_reward(id, reward, at, key)))
 
@@ -369,9 +374,9 @@ class AsyncRemoteAgent:
         """Rewards are learnt again."""
         await self._ask(self._asks.act("unfreeze"))
 
-    async def rollback(self, to: When) -> None:
+    async def rollback(self, to: When | Decision) -> None:
         """Forget what was learnt after a moment, or after a decision of that id."""
-        await self._ask(self._asks.act("rollback", {"to": moment(to)}))
+        await self._ask(self._asks.rollback(to))
 
     async def export(self, path: str | Path) -> None:
         """Every decision into a .jsonl, .csv or .parquet file."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
 
+from tidepull.agent.answers import id_of
 from tidepull.agent.ledger import Ledger
 from tidepull.agent.records import Choice, Kind, Record
 from tidepull.errors import DecisionError, ExpiredError
@@ -58,8 +59,9 @@ class Decisions:
 
     def find(self, id: Any) -> Known:
         """The decision of an id; an error that names it where there is none, or where it was archived."""
+        id = id_of(id)
         if not isinstance(id, str):
-            raise DecisionError(f"a decision id is text, got {id!r}")
+            raise DecisionError(f"a decision id is text, a whole number, a UUID or a decision, got {id!r}")
         number = self.number(id)
         known = self.named(id) if number is None else self._load(number)
         if known is None:
@@ -70,6 +72,7 @@ class Decisions:
 
     def named(self, name: Any) -> Known | None:
         """The decision that its caller named so."""
+        name = id_of(name)
         if not isinstance(name, str) or not 0 < len(name) <= 256 or name.startswith(OURS):
             raise DecisionError(f"an id must be text of 1 to 256 characters, got {name!r}")
         seq = self._names.get(name)

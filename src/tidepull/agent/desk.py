@@ -20,6 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidepull import state as snapshots
+from tidepull.agent.answers import Decision, id_of
 from tidepull.agent.clock import Clock, Jump
 from tidepull.agent.decisions import Decisions, Known
 from tidepull.agent.guess import plain_context, require_same_kind
@@ -152,6 +153,7 @@ class Desk:
             require_same_kind([early["context"] for early in learning.early], cleaned)
         cleaned = self._hidden(cleaned)
         available = self.mind.arms.available(arms)
+        subject = id_of(subject)
         if subject is not None and not isinstance(subject, str):
             raise InputError(f"subject must be text, got {subject!r}")
         when = self._when(at, caller)
@@ -429,6 +431,7 @@ class Desk:
             self.recall()
 
     def _last_before(self, to: Any) -> int:
+        to = to.id if isinstance(to, Decision) else to
         if isinstance(to, str) and self.decisions.number(to) is not None:
             return self.decisions.find(to).record.seq
         try:

@@ -10,8 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 
@@ -296,9 +298,18 @@ def field_of(given: Any, name: str) -> Field:
     )
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN of any kind, or pandas' NA and NaT."""
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, float | datetime | np.floating | np.datetime64):
+        return bool(value != value)
+    return value is None or type(value).__name__ == "NAType"
+
+
 def finite_number(value: Any) -> float | None:
     """A float of a sensible size, None for NaN."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | Decimal | np.number):
         raise FieldError(f"must be a number, got {value!r}")
     try:
         number = float(value)
@@ -315,7 +326,7 @@ def text_of(value: Any) -> str:
     """Text, or a number or boolean as text."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float | Decimal | UUID):
         value = str(value)
     if not isinstance(value, str):
         raise FieldError(f"must be text, got {value!r}")

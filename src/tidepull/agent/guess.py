@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 import numpy as np
 
-from tidepull.agent.fields import Boolean, Category, Field, Number, Tags, Timestamp, finite_number, text_of
+from tidepull.agent.fields import (
+    Boolean,
+    Category,
+    Field,
+    Number,
+    Tags,
+    Timestamp,
+    finite_number,
+    is_missing,
+    text_of,
+)
 from tidepull.errors import ContextError
 
 ENOUGH = 16
@@ -21,7 +33,7 @@ def plain_context(context: Any) -> dict[str, Any]:
         return {}
     if not isinstance(context, Mapping):
         raise ContextError(f"context must be a dictionary, got a {type(context).__name__}")
-    return {_name(name): _plain(name, value) for name, value in context.items() if not _is_missing(value)}
+    return {_name(name): _plain(name, value) for name, value in context.items() if not is_missing(value)}
 
 
 def guess(contexts: Sequence[Mapping[str, Any]]) -> dict[str, Field]:
@@ -63,17 +75,13 @@ def _name(name: Any) -> str:
     return name
 
 
-def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value)
-
-
 def _plain(name: str, value: Any) -> Any:
     try:
         if isinstance(value, np.generic):
             value = value.item()
-        if isinstance(value, bool | str):
+        if isinstance(value, bool | str | UUID):
             return value if isinstance(value, bool) else text_of(value)
-        if isinstance(value, int | float):
+        if isinstance(value, int | float | Decimal):
             return finite_number(value)
         if isinstance(value, date):
             return value.isoformat()

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from tidepull import __version__
 from tidepull.agent import release
@@ -70,6 +71,8 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
         plain["context"] = Schema(plain["context"], Clock()).plain()
     if "policy" in plain:
         plain |= _policy(plain["policy"])
+    if isinstance(plain.get("timezone"), ZoneInfo):
+        plain["timezone"] = plain["timezone"].key
     if "share_bounds" in plain:
         plain["share_bounds"] = shares_of(plain["share_bounds"])
     for name in ("reward_within", "retention"):

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.agent.clock import Clock
-from tidepull.agent.fields import Field, FieldError, State, field_of
+from tidepull.agent.fields import Field, FieldError, State, field_of, is_missing
 from tidepull.errors import ContextError, ParameterError
 from tidepull.types import FloatArray
 
@@ -54,7 +54,7 @@ class Schema:
                 if self.guessed:
                     continue
                 raise ContextError(self._unknown(name))
-            if value is None:
+            if is_missing(value):
                 continue
             try:
                 value = field.clean(value, self.clock)

@@ -78,7 +78,8 @@ class Settings:
             )
         if self.on_duplicate != "refuse" and self.reward_within is None:
             raise ParameterError(
-                f"on_duplicate='{self.on_duplicate}' needs reward_within: a reward is learnt when nothing can change it any more"
+                f"on_duplicate='{self.on_duplicate}' needs reward_within: "
+                "a reward is learnt when nothing can change it any more"
             )
         if self.capacity is not None:
             _whole("capacity", self.capacity, len(self.arms), 1 << 13)
@@ -122,7 +123,8 @@ class Settings:
             least, most = least + low, most + high
         if least > 1 or most < 1:
             raise ParameterError(
-                f"share_bounds: the least shares add up to {least:g} and the most to {most:g}; they must leave room for 1"
+                f"share_bounds: the least shares add up to {least:g} and the most to {most:g}; "
+                "they must leave room for 1"
             )
 
 

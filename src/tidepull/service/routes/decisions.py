@@ -62,7 +62,7 @@ def _made(decision: Decision) -> DecisionMade:
         arm=decision.arm,
         propensity=decision.propensity,
         group=decision.group,  # type: ignore[arg-type]
-        at=decision.at,
+        at=decision.timestamp,
     )
 
 
