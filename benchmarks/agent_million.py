@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.agent_speed import CONTEXT, named, visits
 from tidepull.agent.agent import Agent
-from tidepull.agent.desk import Request
+from tidepull.agent.commands import Request
 
 ROOT = Path(__file__).parents[1]
 BATCH = 100

@@ -26,7 +26,7 @@ def megabytes() -> float:
 
 def measure(give_back: bool) -> None:
     from tidepull.agent.agent import Agent
-    from tidepull.agent.desk import Request
+    from tidepull.agent.commands import Request
     from tidepull.service.server import give_memory_back
 
     if give_back:

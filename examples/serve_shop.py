@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tidepull
-from tidepull.agent.desk import Request
+from tidepull.agent.commands import Request
 
 TIDE = ("tide", {"also": ["calendar"]})
 WITHIN = 3 * 3600.0

@@ -13,7 +13,7 @@ import httpx
 import uvicorn
 
 from tidepull import Agent
-from tidepull.agent.desk import Request
+from tidepull.agent.commands import Request
 from tidepull.service.server import Choices, prepare
 
 HTML = "<img src=x onerror=alert(1)>"

@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from tidepull import Agent
-from tidepull.agent.asking import agent_body, one_choice, one_reward
+from tidepull.agent.requests import agent_body, one_choice, one_reward
 from tidepull.errors import DecisionError, InputError
 
 NAME = UUID("8c3a6c1e-0000-4000-8000-000000000001")

@@ -13,7 +13,7 @@ import pytest
 from tests.online.worlds import SHOP, START, serve, visit, worth
 from tidepull import state as snapshots
 from tidepull.agent.agent import Agent
-from tidepull.agent.guess import ENOUGH
+from tidepull.agent.schema import ENOUGH
 from tidepull.errors import (
     ArmError,
     ContextError,

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
-from tidepull.agent.control import bounded, drawn, unit
+from tidepull.agent.state import bounded, drawn, unit
 
 UNITS = st.floats(0, 1)
 

@@ -12,7 +12,7 @@ import pytest
 from tests.online.worlds import SHOP
 from tidepull.agent import decisions
 from tidepull.agent.agent import Agent
-from tidepull.agent.desk import Request
+from tidepull.agent.commands import Request
 from tidepull.agent.records import Kind
 from tidepull.errors import OtherRewardError
 

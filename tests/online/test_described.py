@@ -11,8 +11,8 @@ import pytest
 
 from tidepull.agent.agent import Agent
 from tidepull.agent.arms import Arm, Arms
-from tidepull.agent.described import COLUMNS, FREE, NAMES, Described
 from tidepull.agent.personalizer import settings
+from tidepull.agent.schema import COLUMNS, FREE, NAMES, Described
 from tidepull.errors import ArmError
 from tidepull.state import difference
 

@@ -19,10 +19,10 @@ import pytest
 from tests.online.service.houses import House
 from tests.postgres import Server
 from tidepull.agent.agent import Agent
-from tidepull.agent.desk import Request
-from tidepull.agent.postgres import PostgresLedger
+from tidepull.agent.commands import Request
+from tidepull.agent.ledger.postgres import PostgresLedger
+from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.records import Kind, Record
-from tidepull.agent.sqlite import SqliteLedger
 from tidepull.errors import LedgerError, OtherRewardError
 from tidepull.service.routes import rewards as reward_routes
 

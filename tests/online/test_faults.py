@@ -16,7 +16,7 @@ import pytest
 from tests.online.worlds import SHOP, START, serve, visit
 from tidepull import __version__
 from tidepull.agent.agent import Agent
-from tidepull.agent.sqlite import VERSION, SqliteLedger
+from tidepull.agent.ledger.sqlite import VERSION, SqliteLedger
 from tidepull.errors import LedgerError, NewerStoreError, WrongStoreError
 
 

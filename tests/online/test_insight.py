@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from tests.online.worlds import SHOP, START, serve, visit
 from tidepull.agent.agent import Agent
 from tidepull.agent.clock import Clock
-from tidepull.agent.late import LateShares
-from tidepull.agent.when import next_change, spans
+from tidepull.agent.log import LateShares, next_change, spans
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError
 

@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from tidepull import Agent
-from tidepull.agent.ledger import MemoryLedger
-from tidepull.agent.making import made, settings_in
-from tidepull.agent.settings import Settings
+from tidepull.agent.ledger.base import MemoryLedger
+from tidepull.agent.settings import Settings, made, settings_in
 from tidepull.errors import ParameterError
 from tidepull.policies.tide import TideParameters
 

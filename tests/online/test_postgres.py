@@ -19,11 +19,11 @@ import pytest
 from tests.online.test_kills import audit, start, told
 from tests.online.worlds import SHOP, START, serve, visit, worth
 from tests.postgres import Server, private
-from tidepull.agent import database as tables
 from tidepull.agent.agent import Agent
-from tidepull.agent.leases import Leases
-from tidepull.agent.places import place_of
-from tidepull.agent.postgres import PostgresLedger
+from tidepull.agent.ledger import database as tables
+from tidepull.agent.ledger import place_of
+from tidepull.agent.ledger.leases import Leases
+from tidepull.agent.ledger.postgres import PostgresLedger
 from tidepull.agent.records import Kind, Record
 from tidepull.errors import (
     HeldError,

@@ -18,10 +18,10 @@ from tests.online.worlds import SHOP, START, visit
 from tests.postgres import Server
 from tests.properties.quick import QUICK
 from tidepull.agent.agent import Agent
-from tidepull.agent.ledger import MemoryLedger
-from tidepull.agent.places import ledger_at
+from tidepull.agent.ledger import ledger_at
+from tidepull.agent.ledger.base import MemoryLedger
+from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.records import Kind, Record
-from tidepull.agent.sqlite import SqliteLedger
 from tidepull.errors import ArmError, HeldError, RewardError
 from tidepull.state import difference
 

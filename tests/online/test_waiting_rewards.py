@@ -12,7 +12,7 @@ import pytest
 from tests.online.service.houses import House
 from tidepull.agent.agent import SETTLED_AT_A_TIME, Agent
 from tidepull.agent.clock import HELD, PROVED, SteadyTime
-from tidepull.agent.desk import SETTLED_AT_ONCE
+from tidepull.agent.commands import SETTLED_AT_ONCE
 from tidepull.agent.records import Kind
 from tidepull.errors import ExpiredError
 

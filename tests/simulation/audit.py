@@ -17,7 +17,7 @@ from tests.simulation.plan import Plan
 from tidepull import state as snapshots
 from tidepull.agent.agent import Agent
 from tidepull.agent.decisions import OURS
-from tidepull.agent.ledger import MemoryLedger
+from tidepull.agent.ledger.base import MemoryLedger
 from tidepull.agent.records import Choice, Kind, Record, unpack_reward
 from tidepull.errors import TidepullError
 

@@ -15,12 +15,12 @@ from unittest.mock import patch
 
 from tests.simulation.connections import connect
 from tests.simulation.paths import SimulatedHold, SimulatedPath, SimulatedWatch
-from tidepull.agent.places import ledger_at as real_ledger_at
-from tidepull.agent.sqlite import SqliteLedger
+from tidepull.agent.ledger import ledger_at as real_ledger_at
+from tidepull.agent.ledger.sqlite import SqliteLedger
 
 PACKAGES = ("tidepull.agent", "tidepull.service")
 agents: Any = import_module("tidepull.agent.agent")
-sqlite: Any = import_module("tidepull.agent.sqlite")
+sqlite: Any = import_module("tidepull.agent.ledger.sqlite")
 
 
 class Sqlite3:

@@ -12,9 +12,8 @@ from typing import Any
 
 from tests.simulation.process import Process
 from tests.simulation.threads import Threads
-from tidepull.agent.ledger import MemoryLedger
+from tidepull.agent.ledger.base import MemoryLedger, Waiting
 from tidepull.agent.records import Kind, Record
-from tidepull.agent.waiting import Waiting
 from tidepull.errors import LedgerError
 
 

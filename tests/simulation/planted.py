@@ -11,7 +11,7 @@ from unittest.mock import patch
 from tests.simulation.plan import Plan
 from tests.simulation.vfs import Machine
 from tidepull.agent.decisions import Decisions
-from tidepull.agent.waiting import Waiting
+from tidepull.agent.ledger.base import Waiting
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,22 +19,17 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 from tidepull.agent import table
-from tidepull.agent.answers import Decision, DecisionId, id_of
 from tidepull.agent.arms import features_of, label_of
-from tidepull.agent.check import Condition, checked
+from tidepull.agent.background import Background
 from tidepull.agent.clock import Clock, SteadyTime
-from tidepull.agent.decisions import OURS, Known
-from tidepull.agent.desk import Caller, Desk, Request, When
-from tidepull.agent.explain import Report
-from tidepull.agent.insight import Insight
+from tidepull.agent.commands import Caller, Desk, Request, When
+from tidepull.agent.decisions import OURS, Decision, DecisionId, Known, id_of
+from tidepull.agent.insight import Condition, Insight, Report, State, checked, state_of
+from tidepull.agent.ledger import ledger_at
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
-from tidepull.agent.making import settings_in
-from tidepull.agent.places import ledger_at
 from tidepull.agent.records import Choice, Group, Kind
-from tidepull.agent.settings import Settings
-from tidepull.agent.state import State, state_of
-from tidepull.agent.upkeep import Background
+from tidepull.agent.settings import Settings, settings_in
 from tidepull.errors import (
     LedgerError,
     ParameterError,
@@ -44,7 +39,7 @@ from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
 
 if TYPE_CHECKING:
-    from tidepull.agent.postgres import Place
+    from tidepull.agent.ledger.postgres import Place
 
 T = TypeVar("T")
 

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from tidepull.agent.clock import Clock
-from tidepull.agent.described import Described, cleaned, is_free
 from tidepull.agent.fields import Category, Number, State
-from tidepull.agent.guess import guess, plain_context
-from tidepull.agent.schema import Schema
+from tidepull.agent.schema import Described, Schema, cleaned, guess, is_free, plain_context
 from tidepull.errors import ArmError, ContextError, ParameterError
 from tidepull.types import BoolArray, FloatArray
 

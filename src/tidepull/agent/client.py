@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from uuid import UUID
 
-from tidepull.agent import asking
-from tidepull.agent.answers import Decision, DecisionId
-from tidepull.agent.asking import Ask, Asks, Lines, Rewarded, When, moment, one_choice, one_reward, pause
+from tidepull.agent import requests
+from tidepull.agent.decisions import Decision, DecisionId
+from tidepull.agent.requests import Ask, Asks, Lines, Rewarded, When, moment, one_choice, one_reward, pause
 from tidepull.errors import MissingExtraError, ParameterError, ServiceError
 
 try:
@@ -91,11 +91,11 @@ class Client:
 
     def agents(self) -> list[str]:
         """The names of the agents that the token is for."""
-        return self.ask(asking.agents())
+        return self.ask(requests.agents())
 
     def create(self, name: str, **settings: Any) -> RemoteAgent:
         """A new agent; settings are those of `tidepull.Agent`."""
-        return RemoteAgent(self, self.ask(asking.create(asking.agent_body(name, settings))))
+        return RemoteAgent(self, self.ask(requests.create(requests.agent_body(name, settings))))
 
     def ask(self, ask: Ask[T]) -> T:
         """Send a request, again where that is safe."""
@@ -249,11 +249,11 @@ class AsyncClient:
 
     async def agents(self) -> list[str]:
         """The names of the agents that the token is for."""
-        return await self.ask(asking.agents())
+        return await self.ask(requests.agents())
 
     async def create(self, name: str, **settings: Any) -> AsyncRemoteAgent:
         """A new agent; settings are those of `tidepull.Agent`."""
-        return AsyncRemoteAgent(self, await self.ask(asking.create(asking.agent_body(name, settings))))
+        return AsyncRemoteAgent(self, await self.ask(requests.create(requests.agent_body(name, settings))))
 
     async def ask(self, ask: Ask[T]) -> T:
         """Send a request, again where that is safe."""

@@ -140,7 +140,7 @@ class Clock:
             at = float(at)
         if isinstance(at, np.datetime64):
             at = at.astype("datetime64[us]").item()
-        if isinstance(at, datetime):
+        if isinstance(at, datetime) and at == at:  # pandas' NaT is no moment
             at = (at if at.tzinfo is not None else at.replace(tzinfo=self._zone)).timestamp()
         if isinstance(at, bool) or not isinstance(at, int | float) or not LEAST < at < MOST:
             raise InputError(f"at must be seconds since 1970, a datetime or ISO text, got {at!r}")

@@ -1,16 +1,77 @@
-"""Decisions by their ids: those of late from memory, others from the ledger, with what has come for each."""
+"""Decisions: what a caller gets, and pending ones by their ids, from memory or from the ledger."""
 
 from __future__ import annotations
 
+import numbers
 from collections import OrderedDict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Self, TypeAlias
+from uuid import UUID
 
-from tidepull.agent.answers import id_of
-from tidepull.agent.ledger import Ledger
+from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.records import Choice, Kind, Record
 from tidepull.errors import DecisionError, ExpiredError
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An arm that an agent chose.
+
+    Parameters
+    ----------
+    id : str
+        Name of the decision, for its reward.
+    arm : str
+        Label of the chosen arm.
+    propensity : float
+        Exact probability with which the arm was chosen, given the group.
+    group : str
+        "policy", "control" (drawn uniformly, or the control arm), "warmup" (drawn uniformly while the schema is
+        guessed) or "imported" (learnt from a log).
+    at : datetime
+        Moment of the decision, with a time zone: the agent's, or UTC from a service.
+    timestamp : float
+        The same moment in seconds since 1970, exactly as the ledger has it.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> agent = tidepull.Agent.memory(arms=["a", "b"], context={}, policy="random", seed=1)
+    >>> decision = agent.choose(at="2026-07-01T12:00")
+    >>> str(decision.at)
+    '2026-07-01 12:00:00+00:00'
+    >>> agent.reward(decision, 1.0)
+    True
+    """
+
+    id: str
+    arm: str
+    propensity: float
+    group: str
+    at: datetime
+    timestamp: float = field(repr=False)
+
+    @classmethod
+    def from_seconds(
+        cls, id: str, arm: str, propensity: float, group: str, at: float, timezone: tzinfo = UTC
+    ) -> Self:
+        """A decision whose moment is given in seconds since 1970, as in HTTP."""
+        return cls(id, arm, propensity, group, datetime.fromtimestamp(at, timezone), at)
+
+
+DecisionId: TypeAlias = str | int | UUID | Decision
+"""What names a decision: its id as text, whole number or UUID, or the decision itself."""
+
+
+def id_of(given: Any) -> Any:
+    """The id as text; what cannot be one is left for the check."""
+    if isinstance(given, Decision):
+        return given.id
+    is_whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
+    return str(given) if is_whole or isinstance(given, UUID) else given
+
 
 OURS = "\x1f"
 """Names that begin so are of the agent's own making, and no decision's."""

@@ -137,7 +137,7 @@ class Category(Field):
             state[1] += value not in self.values
             return [1.0 if value == self.values[0] else -1.0 if value == self.values[1] else 0.0]
         row = [0.0] * self.width
-        column = place(value, self.values, self.unseen or 0, state)
+        column = column_of(value, self.values, self.unseen or 0, state)
         if column is not None:
             row[column] = 1.0
         return row
@@ -255,7 +255,7 @@ class Tags(Field):
         """Its tags' columns."""
         row = [0.0] * self.width
         for tag in value:
-            column = place(tag, self.values, self.unseen or 0, state)
+            column = column_of(tag, self.values, self.unseen or 0, state)
             if column is not None:
                 row[column] = 1.0
         length = math.sqrt(sum(row))
@@ -344,7 +344,7 @@ def buckets(unseen: int | None, usual: int) -> int:
     return unseen
 
 
-def place(value: str, known: tuple[str, ...], unseen: int, state: State) -> int | None:
+def column_of(value: str, known: tuple[str, ...], unseen: int, state: State) -> int | None:
     """The column of a text: its own, a free one which it keeps, or the one that its hash says; None: nowhere."""
     if value in known:
         return known.index(value)

@@ -15,9 +15,8 @@ from tidepull._internal.threads import one_blas_thread
 from tidepull.agent.arms import Arms
 from tidepull.agent.clock import CALENDAR, Clock
 from tidepull.agent.fields import State
-from tidepull.agent.guess import ENOUGH, guess
 from tidepull.agent.records import Choice, Group
-from tidepull.agent.schema import Schema, rounded
+from tidepull.agent.schema import ENOUGH, Schema, guess, rounded
 from tidepull.agent.settings import Settings
 from tidepull.building import build_policy
 from tidepull.errors import SnapshotError

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tidepull.agent.arms import room_for
-from tidepull.agent.described import FREE
-from tidepull.agent.hashed import Hashed
+from tidepull.agent.schema import FREE, Hashed
 from tidepull.protocols import HasDecisions
 
 FIELD = "features"

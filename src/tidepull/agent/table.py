@@ -11,7 +11,7 @@ from typing import Any
 
 from tidepull._internal.files import replacing
 from tidepull.agent.insight import Insight
-from tidepull.agent.ledger import Ledger
+from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.records import Choice, Group, Kind
 from tidepull.errors import DataError, InputError, MissingExtraError
 

@@ -24,7 +24,7 @@ from tidepull.service.warming import warm
 from tidepull.service.whereabouts import ElsewhereError, UnsettledError, Whereabouts
 
 if TYPE_CHECKING:
-    from tidepull.agent.shards import Shard
+    from tidepull.agent.ledger.database import Shard
 
 T = TypeVar("T")
 _LOG = logging.getLogger("tidepull.serve")

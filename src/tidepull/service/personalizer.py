@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidepull.agent.agent import Agent
-from tidepull.agent.described import FREE, cleaned
-from tidepull.agent.desk import Request
-from tidepull.agent.hashed import Hashed
+from tidepull.agent.commands import Request
 from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, settings
+from tidepull.agent.schema import FREE, Hashed, cleaned
 from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
 from tidepull.service.hosting import Hosted, Hosting
 from tidepull.service.problems import HttpError

@@ -13,7 +13,7 @@ from tidepull.errors import MissingExtraError, ParameterError
 from tidepull.service.messages import NAME
 
 if TYPE_CHECKING:
-    from tidepull.agent.shards import Shard
+    from tidepull.agent.ledger.database import Shard
 
 _NAME = re.compile(NAME)
 
@@ -132,9 +132,9 @@ class SharedDatabase:
 
     def __init__(self, url: str, here: str = "") -> None:
         try:
-            from tidepull.agent.leases import Leases
-            from tidepull.agent.postgres import Place
-            from tidepull.agent.shards import Shards
+            from tidepull.agent.ledger.database import Shards
+            from tidepull.agent.ledger.leases import Leases
+            from tidepull.agent.ledger.postgres import Place
         except ImportError:
             raise MissingExtraError("agents in PostgreSQL", "postgres") from None
         if "agent=" in url:

@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import tidepull
 from tests.online.service.running import Running, running
 from tidepull.agent import client as clients
-from tidepull.agent.asking import Ask, pause
+from tidepull.agent.requests import Ask, pause
 from tidepull.cli.app import app
 from tidepull.errors import ParameterError, ServiceError
 

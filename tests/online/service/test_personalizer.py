@@ -349,7 +349,7 @@ def deferring(**given: Any) -> tuple[Agent, Clock]:
 
 
 def defer(agent: Agent, id: str) -> None:
-    from tidepull.agent.desk import Request
+    from tidepull.agent.commands import Request
 
     agent.choose_ahead([Request(id=id, deferred=True)])
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.online.service.houses import House
 from tidepull.agent.agent import Agent
-from tidepull.agent.sqlite import SqliteLedger
+from tidepull.agent.ledger.sqlite import SqliteLedger
 
 
 def choose(house: House, n: int, **more: object) -> httpx.Response:

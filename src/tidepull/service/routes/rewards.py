@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable
 
-from tidepull.agent.desk import Caller
+from tidepull.agent.commands import Caller
 from tidepull.errors import InputError, StoreError, TidepullError
 from tidepull.service.auth import Scope
 from tidepull.service.hosting import Hosted

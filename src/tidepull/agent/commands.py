@@ -20,14 +20,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tidepull import state as snapshots
-from tidepull.agent.answers import Decision, id_of
 from tidepull.agent.clock import Clock, Jump
-from tidepull.agent.decisions import Decisions, Known
-from tidepull.agent.guess import plain_context, require_same_kind
-from tidepull.agent.ledger import PAGES, Ledger
-from tidepull.agent.mind import Asked, Mind, recalled
+from tidepull.agent.decisions import Decision, Decisions, Known, id_of
+from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
+from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import Settings
+from tidepull.agent.state import Asked, Mind, recalled
 from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
 from tidepull.types import Snapshot
 

@@ -10,11 +10,10 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-from tidepull.agent.database import Connection
-from tidepull.agent.leases import LENGTH, Leases
-from tidepull.agent.ledger import PAGES, thinned
+from tidepull.agent.ledger.base import PAGES, Waiting, thinned
+from tidepull.agent.ledger.database import Connection
+from tidepull.agent.ledger.leases import LENGTH, Leases
 from tidepull.agent.records import Kind, Record, record_of
-from tidepull.agent.waiting import Waiting
 from tidepull.errors import HeldError, LedgerError, ParameterError, UnreachableError, WrongStoreError
 
 _COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"

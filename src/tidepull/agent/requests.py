@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from tidepull.agent.answers import Decision, DecisionId, id_of
+from tidepull.agent.decisions import Decision, DecisionId, id_of
 from tidepull.agent.fields import is_missing
 from tidepull.errors import ServiceError
 

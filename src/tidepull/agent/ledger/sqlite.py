@@ -17,12 +17,9 @@ from pathlib import Path
 from typing import Any
 
 from tidepull._internal.files import temporary_name
-from tidepull.agent import release
-from tidepull.agent.holding import Hold
-from tidepull.agent.ledger import PAGES, thinned
+from tidepull.agent.ledger.base import PAGES, RELEASE_KEY, Waiting, newer_store, thinned
+from tidepull.agent.ledger.files import WATCH, Hold, identity
 from tidepull.agent.records import Kind, Record, record_of
-from tidepull.agent.waiting import Waiting
-from tidepull.agent.watching import WATCH, identity
 from tidepull.errors import LedgerError, WrongStoreError
 
 VERSION = 1
@@ -354,9 +351,9 @@ class SqliteLedger:
             named = None
             with suppress(sqlite3.Error):
                 (named,) = connection.execute(
-                    "SELECT value FROM texts WHERE key = ?", (release.KEY,)
+                    "SELECT value FROM texts WHERE key = ?", (RELEASE_KEY,)
                 ).fetchone()
-            raise release.newer_store(str(self.path), named, f" (tables of version {version})")
+            raise newer_store(str(self.path), named, f" (tables of version {version})")
 
     def _migrate(self) -> None:
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
