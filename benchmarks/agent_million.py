@@ -92,14 +92,14 @@ def restarts(path: Path, *, from_nothing: bool) -> dict[str, Any]:
     with none."""
     found: dict[str, Any] = {"restart_s": restart(path)}
     with Agent(path, training="manual") as agent:
-        ledger = agent._desk.ledger
+        ledger = agent._commands.ledger
         older = next(seq for seq in [*ledger.snapshots(), 0] if ledger.last - seq >= 1000 or seq == 0)
         found["older_records"] = ledger.last - older
         ledger.drop_snapshots(older)
     found["restart_older_s"] = restart(path)
     if from_nothing:
         with Agent(path, training="manual") as agent:
-            agent._desk.ledger.drop_snapshots(0)
+            agent._commands.ledger.drop_snapshots(0)
         found["restart_from_nothing_s"] = restart(path)
     return found
 

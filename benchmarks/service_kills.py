@@ -100,10 +100,10 @@ class Shop:
 def audited(path: str | Path, shop: HasTold) -> list[str]:
     """What of all that was told is not in the ledger, or is there otherwise, or twice."""
     with Agent(path, read_only=True) as agent:
-        records = list(agent._desk.ledger.tail(0))
+        records = list(agent._commands.ledger.tail(0))
         labels = [label for label, _ in agent.state().arms]
-        differences = agent._desk.mind.differences
-        ids = {record.name: agent._desk.decisions.id(record.seq) for record in records}
+        differences = agent._commands.state.differences
+        ids = {record.name: agent._commands.decisions.id(record.seq) for record in records}
     decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
     paid = {record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD}
     faults = [f"{differences} decisions came out otherwise when repeated"] if differences else []

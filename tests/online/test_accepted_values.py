@@ -13,7 +13,7 @@ import pandas as pd
 import pytest
 
 from tidepull import Agent
-from tidepull.agent.requests import agent_body, one_choice, one_reward
+from tidepull.agent.requests import agent_body, choice_body, reward_body
 from tidepull.errors import DecisionError, InputError
 
 NAME = UUID("8c3a6c1e-0000-4000-8000-000000000001")
@@ -87,11 +87,11 @@ def test_moment_that_is_missing_is_an_error() -> None:
 
 
 def test_clients_send_what_agents_take() -> None:
-    body = one_choice({"age": Decimal(3), "device": NAME, "seen": pd.NaT}, None, 5, None, NAME)
+    body = choice_body({"age": Decimal(3), "device": NAME, "seen": pd.NaT}, None, 5, None, NAME)
     assert body == {
         "context": {"age": 3.0, "device": str(NAME), "seen": None},
         "subject": "5",
         "id": str(NAME),
     }
-    assert one_reward(shop().choose(id="x"), Decimal(1), None, "k")["id"].startswith("1-")
+    assert reward_body(shop().choose(id="x"), Decimal(1), None, "k")["id"].startswith("1-")
     assert agent_body("shop", {"timezone": ZoneInfo("Europe/Berlin")})["timezone"] == "Europe/Berlin"

@@ -234,7 +234,7 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
         serve(agent, 0, n)
         for label in ("pink", "grey"):
             agent.add(label)
-    states = [one._desk.mind.learning.policy for one in (narrow, wide)]
+    states = [one._commands.state.learning.policy for one in (narrow, wide)]
     assert states[0] is not None
     assert states[1] is not None
     shares: list[list[float]] = []
@@ -243,8 +243,10 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
         shares.append([])
         for m in range(20):
             agent.choose(visit(m), at=START + 300.0 * (n + 30) + m)
-            shares[-1] += agent._desk.decisions._known[agent._desk.ledger.last].choice.counts.tolist()
-    assert narrow._desk.mind.arms.room == 8
+            shares[-1] += agent._commands.decisions._pending[
+                agent._commands.ledger.last
+            ].choice.counts.tolist()
+    assert narrow._commands.state.arms.room == 8
     assert states[0].rounds == states[1].rounds
     if policy == "ucb":
         assert shares[0] == shares[1]
@@ -260,7 +262,7 @@ def test_grown_tide_is_in_the_state_of_one_that_had_the_room_from_the_start() ->
         serve(agent, 0, 70)
         agent.add("pink", at=START)
         agent.add("grey", at=START)
-    left, right = (one._desk.mind.learning.take()()["policy"]["state"] for one in (narrow, wide))
+    left, right = (one._commands.state.learning.take()()["policy"]["state"] for one in (narrow, wide))
     for name in ("bank", "scale", "trail", "memories", "contexts"):
         assert difference(left[name], right[name], name) is None
 
@@ -308,7 +310,7 @@ def test_schema_is_guessed_from_the_first_decisions() -> None:
     made = serve(agent, 0, 60)
     assert {group for _, _, group in made[:ENOUGH]} == {"warmup"}
     assert "warmup" not in {group for _, _, group in made[ENOUGH:]}
-    schema = agent._desk.mind.learning.schema
+    schema = agent._commands.state.learning.schema
     assert schema is not None
     assert list(schema.fields) == ["device", "age"]
     agent.choose({"device": "tv", "what": 3})
@@ -332,7 +334,7 @@ def test_frozen_agent_records_rewards_and_learns_nothing() -> None:
         serve(one, 0, 50)
     agent.freeze()
     assert agent.frozen
-    policy = agent._desk.mind.learning.policy
+    policy = agent._commands.state.learning.policy
     assert policy is not None
 
     def learnt() -> str:
@@ -355,10 +357,10 @@ def test_rollback_forgets_what_was_learnt_since_and_keeps_arms() -> None:
     agent.rollback(START + 300.0 * 59.5)
     twin.add("pink")
     assert agent.arms[-1] == "pink"
-    states = [one._desk.mind.learning.take()() for one in (agent, twin)]
+    states = [one._commands.state.learning.take()() for one in (agent, twin)]
     assert str(states[0]) == str(states[1])
     assert agent.reward("visit 99", 1.0)  # recorded, and not learnt
-    assert str(agent._desk.mind.learning.take()()) == str(states[1])
+    assert str(agent._commands.state.learning.take()()) == str(states[1])
 
 
 def test_agent_decides_while_a_snapshot_is_sealed_and_the_decision_is_not_in_it(
@@ -366,7 +368,7 @@ def test_agent_decides_while_a_snapshot_is_sealed_and_the_decision_is_not_in_it(
 ) -> None:
     agent = Agent(tmp_path / "shop.db", **{**SHOP, "training": "manual"})
     serve(agent, 0, 30)
-    rounds, sealed = agent._desk.mind.decisions, snapshots.checksum
+    rounds, sealed = agent._commands.state.decisions, snapshots.checksum
 
     def meanwhile(content: Any) -> str:
         other = threading.Thread(target=agent.choose, args=(visit(31),), daemon=True)
@@ -377,9 +379,9 @@ def test_agent_decides_while_a_snapshot_is_sealed_and_the_decision_is_not_in_it(
 
     monkeypatch.setattr(snapshots, "checksum", meanwhile)
     agent.save()
-    ledger = agent._desk.ledger
+    ledger = agent._commands.ledger
     assert snapshots.load(ledger.snapshot(ledger.snapshots()[0]))["decisions"] == rounds
-    assert agent._desk.mind.decisions == rounds + 1
+    assert agent._commands.state.decisions == rounds + 1
     agent.close()
 
 
@@ -396,10 +398,10 @@ def test_agent_goes_on_when_a_snapshot_could_not_be_sealed(
         patch.setattr(snapshots, "checksum", damaged)
         with pytest.raises(SnapshotError, match="not finite"):
             agent.save()
-    before = len(agent._desk.ledger.snapshots())
+    before = len(agent._commands.ledger.snapshots())
     agent.choose(visit(31))
     agent.save()
-    assert len(agent._desk.ledger.snapshots()) == before + 1
+    assert len(agent._commands.ledger.snapshots()) == before + 1
 
 
 def test_clock_that_goes_back_is_noted() -> None:
@@ -418,10 +420,10 @@ def test_private_field_and_subject_are_stored_as_hashes() -> None:
     agent = shop(context={"mail": Category(private=True)})
     agent.choose({"mail": "a@b.example"}, subject="Ann")
     agent.choose({"mail": "a@b.example"})
-    contexts = [record.context for record in agent._desk.ledger.tail(0)]
+    contexts = [record.context for record in agent._commands.ledger.tail(0)]
     assert contexts[0] == contexts[1]
-    assert "a@b" not in repr(list(agent._desk.ledger.tail(0)))
-    assert "Ann" not in repr(list(agent._desk.ledger.tail(0)))
+    assert "a@b" not in repr(list(agent._commands.ledger.tail(0)))
+    assert "Ann" not in repr(list(agent._commands.ledger.tail(0)))
 
 
 # ---- kept
@@ -434,7 +436,7 @@ def test_forgotten_subject_is_gone_from_the_ledger_and_the_agent_goes_on(place: 
             mine = agent.choose({"age": 77.125}, subject="Ann", at=START + 300.0 * 40)
         agent.reward(mine.id, 1.0)
         other = agent.choose({"age": 33.0}, subject="Bob", at=START + 300.0 * 40)
-        hashed = agent._desk.hash("Ann")
+        hashed = agent._commands.hash("Ann")
         assert agent.forget("Ann") == 3
         assert agent.forget("Ann") == 0
         with pytest.raises(DecisionError):
@@ -447,14 +449,14 @@ def test_forgotten_subject_is_gone_from_the_ledger_and_the_agent_goes_on(place: 
         assert b"77.125" not in file.read_bytes()
         assert hashed not in file.read_bytes()
     with Agent(place, read_only=True) as agent:
-        left = list(agent._desk.ledger.tail(0))
+        left = list(agent._commands.ledger.tail(0))
     assert not any(record.subject == hashed or b"77.125" in (record.context or b"") for record in left)
     with Agent(place, training="inline") as agent:
-        assert agent._desk.mind.differences == 0
+        assert agent._commands.state.differences == 0
         assert len(ahead) == 19
         agent.add("pink")
         agent.add("grey")  # more room: built anew from what is left
-        assert agent._desk.mind.arms.room == 8
+        assert agent._commands.state.arms.room == 8
         assert agent.reward("visit 56", 1.0)
         serve(agent, 60, 70)
 
@@ -462,7 +464,7 @@ def test_forgotten_subject_is_gone_from_the_ledger_and_the_agent_goes_on(place: 
 def test_contexts_are_dropped_after_the_time_that_they_may_be_kept(place: str) -> None:
     with Agent(place, **SHOP, training="inline", snapshot_every=20, retention=3000) as agent:
         made = serve(agent, 0, 100)
-        contexts = [r.context is not None for r in agent._desk.ledger.tail(0) if r.kind == 1]
+        contexts = [r.context is not None for r in agent._commands.ledger.tail(0) if r.kind == 1]
     assert not any(contexts[:60])
     assert all(contexts[-10:])
     assert made == serve(twin := shop(retention=3000), 0, 100)
@@ -482,7 +484,7 @@ def test_archived_decisions_leave_the_ledger_and_what_was_learnt_stays(place: st
         with pytest.raises(DecisionError, match=f"there is no decision '{first}'"):
             agent.reward(first, 1.0)
         with pytest.raises(ExpiredError, match="it was archived"):
-            agent.reward(agent._desk.decisions.id(1), 1.0)
+            agent.reward(agent._commands.decisions.id(1), 1.0)
     with Agent(place, training="inline") as agent:
         late = [[one.choose(visit(n), at=START + 300.0 * n) for n in range(60, 90)] for one in (agent, twin)]
         assert [(d.arm, d.propensity) for d in late[0]] == [(d.arm, d.propensity) for d in late[1]]
@@ -496,7 +498,7 @@ def test_agent_goes_on_after_a_restart_as_if_nothing_had_happened(place: str) ->
     for first in range(0, 300, 50):
         given = SHOP if first == 0 else {}
         with Agent(place, **given, training="inline", snapshot_every=70) as agent:
-            assert agent._desk.mind.differences == 0
+            assert agent._commands.state.differences == 0
             made += serve(agent, first, first + 50)
     assert made == undisturbed
 
@@ -507,7 +509,7 @@ def test_tide_goes_on_after_a_restart_as_if_nothing_had_happened(tmp_path: Path)
     for first in (0, 50, 90):
         given = {**SHOP, "policy": "tide"} if first == 0 else {}
         with Agent(tmp_path / "shop.db", **given, training="inline", snapshot_every=60) as agent:
-            assert agent._desk.mind.differences == 0
+            assert agent._commands.state.differences == 0
             made += serve(agent, first, [50, 90, 140][[0, 50, 90].index(first)])
     assert made == undisturbed
 
@@ -516,9 +518,9 @@ def test_work_in_the_background_is_repeated_where_it_was_done(tmp_path: Path) ->
     with Agent(tmp_path / "shop.db", **{**SHOP, "policy": "tide"}, snapshot_every=10_000) as agent:
         serve(agent, 0, 120)
     with Agent(tmp_path / "shop.db") as agent:
-        assert sum(record.slices for record in agent._desk.ledger.tail(0)) > 0
-        assert agent._desk.mind.decisions == 120
-        assert agent._desk.mind.differences == 0
+        assert sum(record.slices for record in agent._commands.ledger.tail(0)) > 0
+        assert agent._commands.state.decisions == 120
+        assert agent._commands.state.differences == 0
 
 
 def test_snapshot_in_the_middle_of_work_is_repeated_as_a_step(tmp_path: Path) -> None:
@@ -529,7 +531,7 @@ def test_snapshot_in_the_middle_of_work_is_repeated_as_a_step(tmp_path: Path) ->
             serve(agent, n, n + 1)
             agent.work()
             if n % 5 == 0:
-                unfinished += agent._desk.mind.learning.pending
+                unfinished += agent._commands.state.learning.pending
                 agent.save()
         assert unfinished > 2
         assert agent.check().differences == 0
@@ -559,7 +561,7 @@ def test_second_writer_is_told_who_holds_the_agent(place: str) -> None:
         with pytest.raises(HeldError, match=r"shop.* is held by this process \(.* since .*read_only=True"):
             Agent(place)
         with Agent(place, read_only=True) as reader:
-            assert reader._desk.mind.decisions == 5
+            assert reader._commands.state.decisions == 5
             with pytest.raises(LedgerError, match="read_only"):
                 reader.choose({})
     with Agent(place) as again:

@@ -12,7 +12,7 @@ import pytest
 from tidepull.agent.agent import Agent
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.personalizer import settings
-from tidepull.agent.schema import COLUMNS, FREE, NAMES, Described
+from tidepull.agent.schema import COLUMNS, FREE, NAMES, FreeFormFeatures
 from tidepull.errors import ArmError
 from tidepull.state import difference
 
@@ -69,7 +69,7 @@ def test_numbers_of_the_first_arms_are_standardised_by_all_of_them() -> None:
     rows = described(**DISHES).rows(np.empty(0))
     assert rows is not None
     prices = rows[:3, NAMES:][
-        :, Described.founded([(k, {FREE: v}) for k, v in DISHES.items()])._state[0].index("price")
+        :, FreeFormFeatures.founded([(k, {FREE: v}) for k, v in DISHES.items()])._state[0].index("price")
     ]
     assert prices[0] > prices[1] > prices[2]
     assert abs(prices.mean()) < 0.5
@@ -132,5 +132,5 @@ def test_restarted_agent_decides_as_one_that_was_not(tmp_path: Path) -> None:
     with Agent(tmp_path / "menu.db", training="manual", now=lambda: 1.7e9) as agent:
         made += live(agent, 25, 40)
         assert made == expected
-        assert difference(agent._desk.mind.take()(), twin._desk.mind.take()()) is None
+        assert difference(agent._commands.state.take()(), twin._commands.state.take()()) is None
         assert agent.check().sound

@@ -86,7 +86,7 @@ class Told:
         with Agent(place.path) as agent:
             assert agent.check().sound
             rows = {row["id"]: row for row in agent.history("rows")}
-            ledger, name = agent._desk.ledger, agent._desk.decisions.id
+            ledger, name = agent._commands.ledger, agent._commands.decisions.id
             ids = {r.seq: r.name or name(r.seq) for r in ledger.tail(0) if r.kind is Kind.DECISION}
             paid = Counter(ids[r.ref or 0] for r in ledger.tail(0) if r.kind is Kind.REWARD)
         for id, arm in self.arms.items():
@@ -233,7 +233,7 @@ def test_whoever_was_answered_over_http_finds_it_when_the_nth_commit_fails(
 def test_a_step_before_a_failed_commit_is_refused_whoever_recovers(tmp_path: Path) -> None:
     with Agent(tmp_path / "a.db", **MADE, training="manual") as agent:
         first, seq = agent.choose_ahead([Request(id="first")])
-        ledger = agent._desk.ledger
+        ledger = agent._commands.ledger
         assert isinstance(ledger, SqliteLedger)
         honest = ledger._insert
 

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 from tests.online.worlds import SHOP, START, serve, visit
 from tidepull.agent.agent import Agent
 from tidepull.agent.clock import Clock
-from tidepull.agent.log import LateShares, next_change, spans
+from tidepull.agent.log import RecentShares, next_change, spans
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError
 
@@ -103,7 +103,7 @@ def test_hours_that_go_over_midnight_are_one_span() -> None:
     assert spans(np.zeros((2, 24), int)) == [(0, "at all hours")]
     change = next_change(best, datetime(2026, 6, 1, 21, 30, tzinfo=UTC))
     assert change == (datetime(2026, 6, 1, 22, tzinfo=UTC), 0, 1)
-    unknown = LateShares(Clock()).hours(2)
+    unknown = RecentShares(Clock()).hours(2)
     assert spans(unknown.best) == []
     assert next_change(unknown.best, datetime(2026, 6, 1, tzinfo=UTC)) is None
 

@@ -11,7 +11,7 @@ import pytest
 
 from tidepull import Agent
 from tidepull.agent.ledger.base import MemoryLedger
-from tidepull.agent.settings import Settings, made, settings_in
+from tidepull.agent.settings import Settings, load_settings, new_settings
 from tidepull.errors import ParameterError
 from tidepull.policies.tide import TideParameters
 
@@ -19,13 +19,15 @@ NOW = TideParameters().version
 
 
 def test_settings_have_the_version_of_tide_when_none_was_given() -> None:
-    assert made({"arms": ["a", "b"]}, "here").parameters == {"version": NOW}
-    assert made({"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here").parameters == {"version": 4}
-    assert made({"arms": ["a", "b"], "policy": "ucb"}, "here").parameters == {}
+    assert new_settings({"arms": ["a", "b"]}, "here").parameters == {"version": NOW}
+    assert new_settings({"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here").parameters == {
+        "version": 4
+    }
+    assert new_settings({"arms": ["a", "b"], "policy": "ucb"}, "here").parameters == {}
 
 
 def test_settings_from_before_versions_were_kept_are_read_as_version_4() -> None:
-    text = json.loads(made({"arms": ["a", "b"]}, "here").text())
+    text = json.loads(new_settings({"arms": ["a", "b"]}, "here").text())
     old = json.dumps({**text, "parameters": {"window": 512}})
     assert Settings.read(old).parameters == {"version": 4, "window": 512}
 
@@ -33,16 +35,16 @@ def test_settings_from_before_versions_were_kept_are_read_as_version_4() -> None
 @pytest.mark.parametrize("again", ["tide", ("tide", {}), ("tide", {"version": 4}), None])
 def test_agent_of_an_earlier_default_opens_again_when_no_other_version_is_asked_for(again: object) -> None:
     ledger = MemoryLedger()
-    settings_in(ledger, {"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here")
-    settings, _ = settings_in(ledger, {"policy": again}, "here")
+    load_settings(ledger, {"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here")
+    settings, _ = load_settings(ledger, {"policy": again}, "here")
     assert settings.parameters == {"version": 4}
 
 
 def test_agent_refuses_another_version_when_it_is_asked_for() -> None:
     ledger = MemoryLedger()
-    settings_in(ledger, {"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here")
+    load_settings(ledger, {"arms": ["a", "b"], "policy": ("tide", {"version": 4})}, "here")
     with pytest.raises(ParameterError, match="was made with other parameters"):
-        settings_in(ledger, {"policy": ("tide", {"version": 5})}, "here")
+        load_settings(ledger, {"policy": ("tide", {"version": 5})}, "here")
 
 
 def test_agent_of_version_4_decides_by_it_after_a_restart(tmp_path: Path) -> None:

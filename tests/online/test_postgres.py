@@ -36,7 +36,7 @@ from tidepull.errors import (
 
 
 def ledger_of(agent: Agent) -> PostgresLedger:
-    ledger = agent._desk.ledger
+    ledger = agent._commands.ledger
     assert isinstance(ledger, PostgresLedger)
     return ledger
 
@@ -119,7 +119,7 @@ def test_agent_that_is_deleted_is_gone_and_others_stay(leases: list[Leases], dat
     with pytest.raises(WrongStoreError, match="there is no agent at"):
         Agent(database, read_only=True)
     with Agent(f"{database}-2", read_only=True) as agent:
-        assert agent._desk.mind.decisions == 5
+        assert agent._commands.state.decisions == 5
 
 
 # ---- fences
@@ -135,12 +135,12 @@ def test_old_owner_that_wakes_up_writes_nothing(database: str, tmp_path: Path) -
     try:
         time.sleep(0.6)
         with Agent(place, training="inline") as agent:
-            before = agent._desk.mind.decisions
+            before = agent._commands.state.decisions
             os.kill(process.pid, signal.SIGCONT)
             for n in range(20):
                 agent.choose({}, id=f"mine {n}")
             time.sleep(0.2)
-            assert agent._desk.mind.decisions == before + 20
+            assert agent._commands.state.decisions == before + 20
         process.join(20)
         assert not process.is_alive()
     finally:
@@ -148,7 +148,7 @@ def test_old_owner_that_wakes_up_writes_nothing(database: str, tmp_path: Path) -
         process.join()
     audit(place, said)
     with Agent(place, read_only=True) as agent:
-        assert agent._desk.mind.decisions == before + 20
+        assert agent._commands.state.decisions == before + 20
 
 
 def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_again(database: str) -> None:
@@ -193,7 +193,7 @@ def test_commit_whose_answer_was_lost_is_neither_lost_nor_doubled(
         monkeypatch.setattr(ledger, "_insert", insert)
         agent.choose(visit(10), id="visit 10", at=START + 3000)
         monkeypatch.undo()
-        assert agent._desk.ledger.last == len(list(agent._desk.ledger.tail(0)))
+        assert agent._commands.ledger.last == len(list(agent._commands.ledger.tail(0)))
         assert len(calls) == (1 if written else 2)
         assert agent.check().sound
 
@@ -238,14 +238,16 @@ def test_server_that_is_killed_under_load_loses_and_doubles_nothing(caplog: pyte
         stop.set()
         for one in clients:
             one.join()
-        assert agent._desk.mind.differences == 0
+        assert agent._commands.state.differences == 0
         agent.close()
         with Agent(server.url("shop"), read_only=True) as again:
-            records = list(again._desk.ledger.tail(0))
+            records = list(again._commands.ledger.tail(0))
             assert again.check().sound
             kept = {row["id"]: (row["arm"], row["reward"]) for row in again.history("rows")}
             names = {
-                row.name: again._desk.decisions.id(row.seq) for row in records if row.kind is Kind.DECISION
+                row.name: again._commands.decisions.id(row.seq)
+                for row in records
+                if row.kind is Kind.DECISION
             }
         assert set(errors) == {True}
         assert not {
@@ -320,7 +322,7 @@ def test_role_that_may_only_read_is_named_and_may_look(database: str) -> None:
     ):
         Agent(reader)
     with Agent(reader, read_only=True) as looking:
-        assert looking._desk.mind.decisions == 5
+        assert looking._commands.state.decisions == 5
     with pytest.raises(LedgerError, match="it is read-only"):
         Agent(f"{database}&options=-cdefault_transaction_read_only%3Don")
 

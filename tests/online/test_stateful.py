@@ -210,8 +210,8 @@ class AgentMachine(RuleBasedStateMachine):
     def reopen(self) -> None:
         self.agent.close()
         self.agent = Agent(self.folder / "a.db", training="inline", snapshot_every=15)
-        assert self.agent._desk.mind.differences == 0
-        learnt, by_twin = (one._desk.mind.learning.take()() for one in (self.agent, self.twin))
+        assert self.agent._commands.state.differences == 0
+        learnt, by_twin = (one._commands.state.learning.take()() for one in (self.agent, self.twin))
         assert difference(learnt, by_twin, "learning") is None
 
     @invariant()

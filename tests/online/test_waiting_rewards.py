@@ -44,7 +44,7 @@ class Hands:
 
 
 def settled(agent: Agent) -> int:
-    return sum(record.kind is Kind.DUE for record in agent._desk.ledger.tail(0))
+    return sum(record.kind is Kind.DUE for record in agent._commands.ledger.tail(0))
 
 
 # ---- what callers of a service may say

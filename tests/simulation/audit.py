@@ -30,7 +30,7 @@ EXPECTED = {
 
 def audit(calls: list[Call], agent: Agent, plan: Plan, *, slack: float) -> list[str]:
     """Everything that is not as callers were told. Decisions may expire by `slack` seconds too early."""
-    records = list(agent._desk.ledger.tail(0))
+    records = list(agent._commands.ledger.tail(0))
     book = Book(calls, records, agent, plan)
     found = [
         *book.statuses(),
@@ -106,7 +106,7 @@ class Book:
             yield f"lost decision: visit {visit} was told {answer} in {call}"
             return
         arm, _, propensity = Choice.head(record.body)
-        label = self._agent._desk.mind.arms.label(arm)
+        label = self._agent._commands.state.arms.label(arm)
         if (label, propensity, record.at, record.name) != (
             answer["arm"], answer["propensity"], answer["at"], name
         ):  # fmt: skip
@@ -209,7 +209,7 @@ class Book:
 
     def condition(self) -> Iterator[str]:
         """What the agent itself finds, for every fourth history: its twin is repeated in any case."""
-        faults = self._agent._desk.ledger.faults()
+        faults = self._agent._commands.ledger.faults()
         if faults:
             yield f"unsound: {faults}"
         if self._plan.seed % 4 == 0 and not (condition := self._agent.check()).sound:
@@ -218,17 +218,17 @@ class Book:
 
 def twin(records: list[Record], agent: Agent) -> Iterator[str]:
     """An agent that has lived through the same records, without any fault and any snapshot."""
-    desk, undisturbed = agent._desk, MemoryLedger()
-    undisturbed.write({key: desk.ledger.read(key) or "" for key in ("settings", "salt")})
+    commands, undisturbed = agent._commands, MemoryLedger()
+    undisturbed.write({key: commands.ledger.read(key) or "" for key in ("settings", "salt")})
     for record in records:
         undisturbed.append(record)
     other = Agent(undisturbed, training="manual")  # type: ignore[arg-type]
-    if differences := other._desk.mind.differences + desk.mind.differences:
+    if differences := other._commands.state.differences + commands.state.differences:
         yield f"otherwise: {differences} decisions when they were repeated"
     if _state(agent) != _state(other):
         yield "otherwise: the state is not that of its twin"
     # How far it has looked for what is due is not in the records: the twin goes on from there.
-    other._desk.mind.due = desk.mind.due
+    other._commands.state.due = commands.state.due
     at = max([record.at for record in records], default=0.0) + 1.0
     if agent.choose({"visit": 0}, at=at) != other.choose({"visit": 0}, at=at):
         yield "otherwise: the next decision is not that of its twin"
@@ -236,7 +236,7 @@ def twin(records: list[Record], agent: Agent) -> Iterator[str]:
 
 def _state(agent: Agent) -> bytes:
     """All that an agent knows. How far it has looked for decisions that are due is no knowledge: it looks again."""
-    return snapshots.dump({**agent._desk.mind.take()(), "due": 0})
+    return snapshots.dump({**agent._commands.state.take()(), "due": 0})
 
 
 def _number(id: str) -> int:

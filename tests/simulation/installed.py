@@ -14,7 +14,7 @@ from typing import Any
 from unittest.mock import patch
 
 from tests.simulation.connections import connect
-from tests.simulation.paths import SimulatedHold, SimulatedPath, SimulatedWatch
+from tests.simulation.paths import SimulatedFileLock, SimulatedPath, SimulatedWatch
 from tidepull.agent.ledger import ledger_at as real_ledger_at
 from tidepull.agent.ledger.sqlite import SqliteLedger
 
@@ -67,7 +67,7 @@ def installed(*, quiet: bool = True) -> Iterator[Installed]:
         patch.object(agents, "ledger_at", ledger_at),
         patch.object(sqlite, "sqlite3", Sqlite3()),
         patch.object(sqlite, "Path", SimulatedPath),
-        patch.object(sqlite, "Hold", SimulatedHold),
+        patch.object(sqlite, "FileLock", SimulatedFileLock),
         patch.object(sqlite, "WATCH", parts.watch),
     ):
         try:

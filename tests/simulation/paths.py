@@ -77,7 +77,7 @@ class SimulatedPath(type(Path())):  # type: ignore[misc]
             raise FileNotFoundError(str(self)) from None
 
 
-class SimulatedHold:
+class SimulatedFileLock:
     """The right to write to an agent's file; it dies with the process."""
 
     def __init__(self, path: Path) -> None:

@@ -1,7 +1,7 @@
 """The agent: choose an arm, say later what it was worth, and lose nothing in between.
 
-A call takes its step under one lock (`desk.py`) and returns when the record of it is safe. What goes wrong while a step
-is taken leaves the agent to be read from its ledger again, at the next call.
+A call takes its step under one lock (`commands.py`) and returns when the record of it is safe. A step that fails leaves
+the state dirty: the next call reads it from the ledger again.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from tidepull.agent import table
 from tidepull.agent.arms import features_of, label_of
 from tidepull.agent.background import Background
 from tidepull.agent.clock import Clock, SteadyTime
-from tidepull.agent.commands import Caller, Desk, Request, When
-from tidepull.agent.decisions import OURS, Decision, DecisionId, Known, id_of
-from tidepull.agent.insight import Condition, Insight, Report, State, checked, state_of
+from tidepull.agent.commands import Caller, CommandHandler, Request, Stamp
+from tidepull.agent.decisions import OURS, Decision, DecisionId, PendingDecision, id_of
+from tidepull.agent.insight import AgentStatus, Condition, Insight, Report, check_ledger, status_of
 from tidepull.agent.ledger import ledger_at
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, Group, Kind
-from tidepull.agent.settings import Settings, settings_in
+from tidepull.agent.settings import Settings, load_settings
 from tidepull.errors import (
     LedgerError,
     ParameterError,
@@ -104,9 +104,9 @@ class Agent:
         self._background = Background(self)
         ledger, self._where = ledger_at(path, read_only=read_only)
         try:
-            settings, salt = settings_in(ledger, given, self._where, read_only=read_only)
+            settings, salt = load_settings(ledger, given, self._where, read_only=read_only)
             clock = Clock(settings.timezone, SteadyTime(ledger.now) if now is None else now)
-            self._desk = Desk(ledger, settings, salt, clock, self._where, read_only=read_only)
+            self._commands = CommandHandler(ledger, settings, salt, clock, self._where, read_only=read_only)
         except BaseException:
             ledger.close()
             raise
@@ -132,7 +132,7 @@ class Agent:
         """Choose an arm, among `arms` if given. `subject` is whom it concerns: one subject stays in one group. `at` is
         when, if not now. The same `id` again gives the same decision again."""
         decision, seq = self._decided(context, arms, subject, at, id)
-        self._desk.flush(seq)
+        self._commands.flush(seq)
         self._afterwards()
         return decision
 
@@ -140,11 +140,11 @@ class Agent:
         id = id_of(id)
         with self._lock:
             self._ready()
-            desk = self._desk
-            known = None if id is None else desk.decisions.named(id)
-            if known is None:
-                known = desk.decide(*desk.asked(context, arms, subject, at), id)
-            return self._shown(known), known.record.seq
+            commands = self._commands
+            pending = None if id is None else commands.decisions.named(id)
+            if pending is None:
+                pending = commands.decide(*commands.check_inputs(context, arms, subject, at), id)
+            return self._shown(pending), pending.record.seq
 
     # ---- rewards
 
@@ -161,7 +161,7 @@ class Agent:
         With `on_duplicate="add"`, every reward counts but those whose `key` came before.
         """
         seq, news = self._paid(id, reward, at, key)
-        self._desk.flush(seq)
+        self._commands.flush(seq)
         self._afterwards()
         return news
 
@@ -171,22 +171,24 @@ class Agent:
         value = _checked(reward)
         with self._lock:
             self._ready()
-            known = self._desk.decisions.find(id)
+            pending = self._commands.decisions.find(id)
             if key is not None:
-                key = f"{OURS}{known.record.seq}/{key}"
-            record, news = self._desk.reward(id_of(id), known, value, at, key, caller)
+                key = f"{OURS}{pending.record.seq}/{key}"
+            record, news = self._commands.reward(id_of(id), pending, value, at, key, caller)
             return record.seq, news
 
     # ---- for servers: many steps, one commit
 
-    def choose_ahead(self, asked: Sequence[Request]) -> tuple[list[Decision], int]:
+    def choose_ahead(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
         """Make decisions that are safe only when `commit` has returned for the number that comes with them: nobody may
         be told of them before. If one cannot be made, none is. A request whose id was used for another one is a
         `ConflictError`."""
         with self._lock:
             self._ready()
-            made = self._desk.decide_all(asked)
-            return [self._shown(known) for known in made], max((known.latest for known in made), default=0)
+            made = self._commands.decide_all(requests)
+            return [self._shown(pending) for pending in made], max(
+                (pending.latest for pending in made), default=0
+            )
 
     def reward_ahead(
         self,
@@ -206,26 +208,26 @@ class Agent:
         `commit` has returned for the number."""
         with self._lock:
             self._ready()
-            known = self._desk.decisions.find(id)
-            return self._desk.activate(id_of(id), known), known.latest
+            pending = self._commands.decisions.find(id)
+            return self._commands.activate(id_of(id), pending), pending.latest
 
     def chances(self, id: DecisionId) -> dict[str, float]:
         """The chance that every arm had which could be chosen in a decision, by label."""
         with self._lock:
             self._ready()
-            return self._desk.chances(self._desk.decisions.find(id))
+            return self._commands.chances(self._commands.decisions.find(id))
 
     def commit(self, seq: int) -> None:
         """Return when the step of that number is safe; a `LedgerError` if its commit failed, whoever has recovered
         since. Any thread may call it while others take steps."""
-        self._desk.flush(seq)
+        self._commands.flush(seq)
 
     # ---- arms
 
     @property
     def arms(self) -> list[str]:
         """The arms that can be chosen."""
-        return self._desk.mind.arms.labels
+        return self._commands.state.arms.labels
 
     def add(self, label: str, features: Any = None, *, at: float | datetime | str | None = None) -> None:
         """A new arm, or a retired one again. Where the policy has no room left, it is built anew from the ledger with
@@ -241,12 +243,12 @@ class Agent:
 
     def features(self, label: str) -> Mapping[str, Any] | None:
         """What is known of an arm; None: nothing."""
-        return self._desk.mind.arms.features(label)
+        return self._commands.state.arms.features(label)
 
     @property
     def describes(self) -> bool:
         """Whether its arms are described by free-form objects."""
-        return self._desk.mind.arms.described
+        return self._commands.state.arms.described
 
     def rename(self, label: str, to: str, *, at: float | datetime | str | None = None) -> None:
         """An arm has another name from now on."""
@@ -261,8 +263,8 @@ class Agent:
     def _change(self, change: dict[str, Any], at: Any) -> None:
         with self._lock:
             self._ready()
-            record = self._desk.change_arms(change, at)
-        self._desk.flush(record.seq)
+            record = self._commands.change_arms(change, at)
+        self._commands.flush(record.seq)
 
     # ---- holding still, going back
 
@@ -277,21 +279,21 @@ class Agent:
     @property
     def frozen(self) -> bool:
         """Whether nothing is learnt now."""
-        return self._desk.mind.frozen
+        return self._commands.state.frozen
 
     def rollback(self, to: float | datetime | str | Decision) -> None:
         """Forget all that was learnt after a moment, or after the decision of that id. Arms stay as they are, and
         nothing is deleted: rewards of decisions that were taken back are recorded, and not learnt."""
         with self._lock:
             self._ready()
-            self._desk.roll_back(to)
+            self._commands.roll_back(to)
         self.save()
 
     def _hold(self, kind: Kind) -> None:
         with self._lock:
             self._ready()
-            record = self._desk.hold(kind)
-        self._desk.flush(record.seq)
+            record = self._commands.hold(kind)
+        self._commands.flush(record.seq)
 
     # ---- looking
 
@@ -301,7 +303,7 @@ class Agent:
 
     def lift(self, *, since: float | datetime | str | None = None, level: float = 0.95) -> Lift:
         """The gain in reward over the control group, with an interval; of decisions since a moment, if given."""
-        moment = None if since is None else self._desk.clock.read(since)
+        moment = None if since is None else self._commands.clock.read(since)
         return self._look(lambda insight: insight.lift(moment, level))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
@@ -319,40 +321,40 @@ class Agent:
 
     def check(self) -> Condition:
         """Read the whole ledger and repeat it from the start: is everything as it was?"""
-        desk = self._desk
-        return self._look(lambda _: checked(desk.fresh_mind(), desk.ledger, desk.erased()))
+        commands = self._commands
+        return self._look(lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased()))
 
     def _rows(self, insight: Insight) -> Iterator[dict[str, Any]]:
-        return table.rows(insight, self._desk.ledger, self._desk.decisions.id)
+        return table.rows(insight, self._commands.ledger, self._commands.decisions.id)
 
     def _look(self, question: Callable[[Insight], T]) -> T:
         with self._lock:
             self._ready()
-            self._desk.flush()
-            return question(Insight(self._desk.mind, self._desk.ledger))
+            self._commands.flush()
+            return question(Insight(self._commands.state, self._commands.ledger))
 
     def aside(self, reader: LogReader | None = None) -> Insight:
         """A view that can be questioned while the agent goes on, by another thread; a `reader` that was used before
         reads only what is new."""
         with self._lock:
             self._ready()
-            insight = Insight(self._desk.mind, self._desk.ledger, reader)
-            insight.told()
+            insight = Insight(self._commands.state, self._commands.ledger, reader)
+            insight.summarise_policy()
             return insight
 
     def reader(self) -> LogReader:
         """For `aside`; one thread at a time may use it."""
-        return LogReader(self.settings, self._desk.clock)
+        return LogReader(self.settings, self._commands.clock)
 
     def rows_aside(self, insight: Insight) -> Iterator[dict[str, Any]]:
         """Every decision as `export` writes it, from a view."""
         return self._rows(insight)
 
-    def state(self) -> State:
+    def state(self) -> AgentStatus:
         """Where it stands: what was chosen at its making, its arms, and how much has happened."""
         with self._lock:
             self._ready()
-            return state_of(self._desk)
+            return status_of(self._commands)
 
     # ---- logs of others
 
@@ -373,11 +375,11 @@ class Agent:
                 continue
             with self._lock:
                 self._ready()
-                desk, value = self._desk, _checked(row["reward"])
-                asked, now = desk.asked(row.get("context"), None, None, row.get("at"))
-                asked = replace(asked, played=desk.mind.arms.place(row["arm"]), imported=True)
-                known = desk.decide(asked, now, None)
-                steps.append(desk.pay(known, value, When(asked.at, now)).seq)
+                commands, value = self._commands, _checked(row["reward"])
+                inputs, now = commands.check_inputs(row.get("context"), None, None, row.get("at"))
+                inputs = replace(inputs, played=commands.state.arms.place(row["arm"]), imported=True)
+                pending = commands.decide(inputs, now, None)
+                steps.append(commands.pay(pending, value, Stamp(inputs.at, now)).seq)
             count += 1
             if len(steps) == 100:
                 self._commit_all(steps)
@@ -388,7 +390,7 @@ class Agent:
         return count
 
     def _commit_all(self, steps: list[int]) -> None:
-        """The last one first: one commit does for all of them, and each is asked for its own."""
+        """The last one first: one commit does for all of them, and each is waited for by its own number."""
         while steps:
             self.commit(steps.pop())
 
@@ -399,27 +401,27 @@ class Agent:
         learnt, as one voice among all others; the agent cannot be rolled back to before this call."""
         with self._lock:
             self._ready()
-            hashed = self._desk.hash(id_of(subject))
+            hashed = self._commands.hash(id_of(subject))
         self.save()
         self.save()  # whatever happens to the newer one, no restart needs what is deleted
         with self._lock:
             self._ready()
-            self._desk.flush()
-            count = self._desk.ledger.remove(subject=hashed)
-            self._desk.decisions.clear()
+            self._commands.flush()
+            count = self._commands.ledger.remove(subject=hashed)
+            self._commands.decisions.clear()
         return count
 
     def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
         """Move decisions before a moment to a .parquet, .jsonl or .csv file and out of the ledger; how many. What was
         learnt stays; rewards for them are refused as expired, and `lift` and `history` know the rest."""
-        moment = self._desk.clock.read(before)
+        moment = self._commands.clock.read(before)
         self.save()
         self.save()
         with self._lock:
             self._ready()
-            self._desk.flush()
-            ledger = self._desk.ledger
-            insight = Insight(self._desk.mind, ledger)
+            self._commands.flush()
+            ledger = self._commands.ledger
+            insight = Insight(self._commands.state, ledger)
             log = insight.log()
             old = log.seq[log.at < moment]
             if not len(old):
@@ -429,7 +431,7 @@ class Agent:
             table.write(Path(path), chosen)
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
-            self._desk.decisions.clear()
+            self._commands.decisions.clear()
         return count
 
     # ---- work that nobody waits for
@@ -456,15 +458,15 @@ class Agent:
             return self.has_work
 
     def _work_a_little(self) -> None:
-        if self._desk.mind.learning.pending:
-            self._desk.slice()
+        if self._commands.state.learning.pending:
+            self._commands.slice()
         else:
-            self._desk.settle(SETTLED_AT_A_TIME)
+            self._commands.settle(SETTLED_AT_A_TIME)
 
     @property
     def has_work(self) -> bool:
         """Whether a slice of upkeep is pending, or decisions are overdue."""
-        return self._desk.mind.learning.pending or self._desk.is_settling
+        return self._commands.state.learning.pending or self._commands.is_settling
 
     @property
     def snapshot_is_due(self) -> bool:
@@ -472,9 +474,9 @@ class Agent:
         return self._snapshot_is_due()
 
     @property
-    def is_unsure(self) -> bool:
+    def is_dirty(self) -> bool:
         """Whether something failed, so that the next call reads the state from the ledger again."""
-        return self._desk.unsure
+        return self._commands.dirty
 
     def recover(self) -> None:
         """Read the state from the ledger again, if something failed; the next call would do so too."""
@@ -485,16 +487,16 @@ class Agent:
         """Take a snapshot now, so that a restart need not repeat what came before."""
         with self._lock:
             self._ready()
-            record, written = self._desk.take()
-        self._desk.flush(record.seq)
-        self._desk.ledger.save(record.seq, record.at, written())
+            record, written = self._commands.take()
+        self._commands.flush(record.seq)
+        self._commands.ledger.save(record.seq, record.at, written())
         if self.settings.retention is not None:
             with self._lock:
-                self._desk.drop_old_contexts()
+                self._commands.drop_old_contexts()
 
     def _snapshot_is_due(self) -> bool:
-        desk = self._desk
-        return not desk.read_only and desk.ledger.last - desk.saved >= self._every
+        commands = self._commands
+        return not commands.read_only and commands.ledger.last - commands.saved >= self._every
 
     def _work_all(self) -> None:
         while self.work():
@@ -515,7 +517,7 @@ class Agent:
         self._background.close()
         with self._lock:
             self._closed = True
-            self._desk.ledger.close()
+            self._commands.ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -533,13 +535,13 @@ class Agent:
             )
         if self._closed:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
-        self._desk.sit_down()
+        self._commands.ensure_recovered()
 
-    def _shown(self, known: Known) -> Decision:
-        record, desk = known.record, self._desk
+    def _shown(self, pending: PendingDecision) -> Decision:
+        record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
-        id, label = desk.decisions.id(record.seq), desk.mind.arms.label(arm)
-        return Decision(id, label, propensity, _GROUPS[group], desk.clock.datetime(record.at), record.at)
+        id, label = commands.decisions.id(record.seq), commands.state.arms.label(arm)
+        return Decision(id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at)
 
     @property
     def where(self) -> str:
@@ -549,7 +551,7 @@ class Agent:
     @property
     def settings(self) -> Settings:
         """What was chosen when the agent was made."""
-        return self._desk.settings
+        return self._commands.settings
 
 
 def _checked(reward: Any) -> float:

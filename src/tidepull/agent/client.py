@@ -16,7 +16,17 @@ from uuid import UUID
 
 from tidepull.agent import requests
 from tidepull.agent.decisions import Decision, DecisionId
-from tidepull.agent.requests import Ask, Asks, Lines, Rewarded, When, moment, one_choice, one_reward, pause
+from tidepull.agent.requests import (
+    AgentRequests,
+    HttpRequest,
+    RewardResult,
+    TextAnswer,
+    TimeLike,
+    choice_body,
+    moment,
+    pause,
+    reward_body,
+)
 from tidepull.errors import MissingExtraError, ParameterError, ServiceError
 
 try:
@@ -28,7 +38,7 @@ T = TypeVar("T")
 
 
 class _Settings:
-    """What both clients are made of."""
+    """The settings that both clients share."""
 
     def __init__(
         self, url: str | Sequence[str], token: str | None, timeout: float, retries: int, transport: Any
@@ -81,9 +91,9 @@ class Client:
         retries: int = 4,
         transport: Any = None,
     ) -> None:
-        made = _Settings(url, token, timeout, retries, transport)
-        self._retries, self._addresses = made.retries, made.addresses
-        self._http = httpx.Client(**made.http)
+        settings = _Settings(url, token, timeout, retries, transport)
+        self._retries, self._addresses = settings.retries, settings.addresses
+        self._http = httpx.Client(**settings.http)
 
     def agent(self, name: str) -> RemoteAgent:
         """An agent of that name; nothing is asked yet."""
@@ -91,28 +101,28 @@ class Client:
 
     def agents(self) -> list[str]:
         """The names of the agents that the token is for."""
-        return self.ask(requests.agents())
+        return self.send(requests.agents())
 
     def create(self, name: str, **settings: Any) -> RemoteAgent:
         """A new agent; settings are those of `tidepull.Agent`."""
-        return RemoteAgent(self, self.ask(requests.create(requests.agent_body(name, settings))))
+        return RemoteAgent(self, self.send(requests.create(requests.agent_body(name, settings))))
 
-    def ask(self, ask: Ask[T]) -> T:
+    def send(self, request: HttpRequest[T]) -> T:
         """Send a request, again where that is safe."""
         for attempt in range(self._retries + 1):
             try:
                 answer = self._http.request(
-                    ask.method, self._addresses.of(ask.path), json=ask.body, params=ask.query
+                    request.method, self._addresses.of(request.path), json=request.body, params=request.query
                 )
             except httpx.TransportError as error:
-                if attempt == self._retries or not ask.may_repeat(None, sent=_sent(error)):
+                if attempt == self._retries or not request.may_repeat(None, sent=_sent(error)):
                     raise _unreachable(error) from error
                 time.sleep(self._addresses.next(attempt, None))
                 continue
-            if attempt < self._retries and ask.may_repeat(answer.status_code, sent=True):
+            if attempt < self._retries and request.may_repeat(answer.status_code, sent=True):
                 time.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
                 continue
-            return ask.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+            return request.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
         raise AssertionError
 
     def close(self) -> None:
@@ -131,8 +141,8 @@ class RemoteAgent:
 
     def __init__(self, client: Client, name: str) -> None:
         self.name = name
-        self._ask = client.ask
-        self._asks = Asks(name)
+        self._send = client.send
+        self._requests = AgentRequests(name)
 
     def choose(
         self,
@@ -140,91 +150,93 @@ class RemoteAgent:
         *,
         arms: Iterable[str] | None = None,
         subject: str | int | UUID | None = None,
-        at: When | None = None,
+        at: TimeLike | None = None,
         id: str | int | UUID | None = None,
     ) -> Decision:
         """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
-        return self._ask(self._asks.choose(one_choice(context, arms, subject, at, id)))
+        return self._send(self._requests.choose(choice_body(context, arms, subject, at, id)))
 
     def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> list[Decision]:
         """One decision for each context, all in one commit."""
-        bodies = [one_choice(context, None, None, None, None) for context in contexts]
-        return self._ask(self._asks.choose_many(bodies))
+        bodies = [choice_body(context, None, None, None, None) for context in contexts]
+        return self._send(self._requests.choose_many(bodies))
 
     def reward(
-        self, id: DecisionId, reward: float, *, at: When | None = None, key: str | None = None
+        self, id: DecisionId, reward: float, *, at: TimeLike | None = None, key: str | None = None
     ) -> bool:
         """What a decision was worth; False if that was known."""
-        return self._ask(self._asks.reward(one_reward(id, reward, at, key)))
+        return self._send(self._requests.reward(reward_body(id, reward, at, key)))
 
-    def rewards(self, rewards: Mapping[str, float]) -> list[Rewarded]:
+    def rewards(self, rewards: Mapping[str, float]) -> list[RewardResult]:
         """What many decisions were worth, by their ids; each is taken or refused for itself."""
-        return self._ask(
-            self._asks.rewards([one_reward(id, worth, None, None) for id, worth in rewards.items()])
+        return self._send(
+            self._requests.rewards([reward_body(id, worth, None, None) for id, worth in rewards.items()])
         )
 
     @property
     def arms(self) -> list[str]:
         """The arms that can be chosen."""
-        return self._ask(self._asks.arms())
+        return self._send(self._requests.arms())
 
     def add(self, label: str, features: Mapping[str, Any] | None = None) -> list[str]:
         """A new arm, or a retired one again; the arms that there are now."""
-        return self._ask(self._asks.change("add", label, features=features))
+        return self._send(self._requests.change("add", label, features=features))
 
     def retire(self, label: str) -> list[str]:
         """An arm is not chosen any more; the arms that are left."""
-        return self._ask(self._asks.change("retire", label))
+        return self._send(self._requests.change("retire", label))
 
     def rename(self, label: str, to: str) -> list[str]:
         """An arm has another name from now on."""
-        return self._ask(self._asks.change("rename", label, to=to))
+        return self._send(self._requests.change("rename", label, to=to))
 
-    def explain(self) -> Lines:
+    def explain(self) -> TextAnswer:
         """What it believes, in plain words: print it."""
-        return self._ask(self._asks.words("explain"))
+        return self._send(self._requests.words("explain"))
 
-    def lift(self, *, since: When | None = None, level: float = 0.95, points: int = 0) -> Lines:
+    def lift(self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0) -> TextAnswer:
         """The gain over the control group, with an interval."""
-        return self._ask(self._asks.words("lift", since=moment(since), level=level, points=points))
+        return self._send(self._requests.words("lift", since=moment(since), level=level, points=points))
 
     def state(self) -> dict[str, Any]:
         """Where it stands."""
-        return self._ask(self._asks.table("state"))
+        return self._send(self._requests.table("state"))
 
     def history(
-        self, *, since: When | None = None, until: When | None = None, bins: int = 120
+        self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
     ) -> dict[str, Any]:
         """Decisions and rewards over time, by arm and group."""
-        return self._ask(self._asks.table("history", since=moment(since), until=moment(until), bins=bins))
+        return self._send(
+            self._requests.table("history", since=moment(since), until=moment(until), bins=bins)
+        )
 
     def heatmap(self) -> dict[str, Any]:
         """The best arm of every hour of the week."""
-        return self._ask(self._asks.table("heatmap"))
+        return self._send(self._requests.table("heatmap"))
 
     def waiting(self) -> dict[str, Any]:
         """How rewards come."""
-        return self._ask(self._asks.table("waiting"))
+        return self._send(self._requests.table("waiting"))
 
     def freeze(self) -> None:
         """Nothing is learnt from now on."""
-        self._ask(self._asks.act("freeze"))
+        self._send(self._requests.act("freeze"))
 
     def unfreeze(self) -> None:
         """Rewards are learnt again."""
-        self._ask(self._asks.act("unfreeze"))
+        self._send(self._requests.act("unfreeze"))
 
-    def rollback(self, to: When | Decision) -> None:
+    def rollback(self, to: TimeLike | Decision) -> None:
         """Forget what was learnt after a moment, or after a decision of that id."""
-        self._ask(self._asks.rollback(to))
+        self._send(self._requests.rollback(to))
 
     def export(self, path: str | Path) -> None:
         """Every decision into a .jsonl, .csv or .parquet file."""
-        Path(path).write_bytes(self._ask(self._asks.export(Path(path).suffix.lstrip("."))))
+        Path(path).write_bytes(self._send(self._requests.export(Path(path).suffix.lstrip("."))))
 
     def delete(self) -> None:
         """Delete it and all it knows, for good."""
-        self._ask(self._asks.delete())
+        self._send(self._requests.delete())
 
 
 class AsyncClient:
@@ -239,9 +251,9 @@ class AsyncClient:
         retries: int = 4,
         transport: Any = None,
     ) -> None:
-        made = _Settings(url, token, timeout, retries, transport)
-        self._retries, self._addresses = made.retries, made.addresses
-        self._http = httpx.AsyncClient(**made.http)
+        settings = _Settings(url, token, timeout, retries, transport)
+        self._retries, self._addresses = settings.retries, settings.addresses
+        self._http = httpx.AsyncClient(**settings.http)
 
     def agent(self, name: str) -> AsyncRemoteAgent:
         """An agent of that name; nothing is asked yet."""
@@ -249,28 +261,28 @@ class AsyncClient:
 
     async def agents(self) -> list[str]:
         """The names of the agents that the token is for."""
-        return await self.ask(requests.agents())
+        return await self.send(requests.agents())
 
     async def create(self, name: str, **settings: Any) -> AsyncRemoteAgent:
         """A new agent; settings are those of `tidepull.Agent`."""
-        return AsyncRemoteAgent(self, await self.ask(requests.create(requests.agent_body(name, settings))))
+        return AsyncRemoteAgent(self, await self.send(requests.create(requests.agent_body(name, settings))))
 
-    async def ask(self, ask: Ask[T]) -> T:
+    async def send(self, request: HttpRequest[T]) -> T:
         """Send a request, again where that is safe."""
         for attempt in range(self._retries + 1):
             try:
                 answer = await self._http.request(
-                    ask.method, self._addresses.of(ask.path), json=ask.body, params=ask.query
+                    request.method, self._addresses.of(request.path), json=request.body, params=request.query
                 )
             except httpx.TransportError as error:
-                if attempt == self._retries or not ask.may_repeat(None, sent=_sent(error)):
+                if attempt == self._retries or not request.may_repeat(None, sent=_sent(error)):
                     raise _unreachable(error) from error
                 await asyncio.sleep(self._addresses.next(attempt, None))
                 continue
-            if attempt < self._retries and ask.may_repeat(answer.status_code, sent=True):
+            if attempt < self._retries and request.may_repeat(answer.status_code, sent=True):
                 await asyncio.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
                 continue
-            return ask.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+            return request.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
         raise AssertionError
 
     async def close(self) -> None:
@@ -291,8 +303,8 @@ class AsyncRemoteAgent:
 
     def __init__(self, client: AsyncClient, name: str) -> None:
         self.name = name
-        self._ask = client.ask
-        self._asks = Asks(name)
+        self._send = client.send
+        self._requests = AgentRequests(name)
 
     async def choose(
         self,
@@ -300,92 +312,94 @@ class AsyncRemoteAgent:
         *,
         arms: Iterable[str] | None = None,
         subject: str | int | UUID | None = None,
-        at: When | None = None,
+        at: TimeLike | None = None,
         id: str | int | UUID | None = None,
     ) -> Decision:
         """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
-        return await self._ask(self._asks.choose(one_choice(context, arms, subject, at, id)))
+        return await self._send(self._requests.choose(choice_body(context, arms, subject, at, id)))
 
     async def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> list[Decision]:
         """One decision for each context, all in one commit."""
-        bodies = [one_choice(context, None, None, None, None) for context in contexts]
-        return await self._ask(self._asks.choose_many(bodies))
+        bodies = [choice_body(context, None, None, None, None) for context in contexts]
+        return await self._send(self._requests.choose_many(bodies))
 
     async def reward(
-        self, id: DecisionId, reward: float, *, at: When | None = None, key: str | None = None
+        self, id: DecisionId, reward: float, *, at: TimeLike | None = None, key: str | None = None
     ) -> bool:
         """What a decision was worth; False if that was known."""
-        return await self._ask(self._asks.reward(one_reward(id, reward, at, key)))
+        return await self._send(self._requests.reward(reward_body(id, reward, at, key)))
 
-    async def rewards(self, rewards: Mapping[str, float]) -> list[Rewarded]:
+    async def rewards(self, rewards: Mapping[str, float]) -> list[RewardResult]:
         """What many decisions were worth, by their ids; each is taken or refused for itself."""
-        bodies = [one_reward(id, worth, None, None) for id, worth in rewards.items()]
-        return await self._ask(self._asks.rewards(bodies))
+        bodies = [reward_body(id, worth, None, None) for id, worth in rewards.items()]
+        return await self._send(self._requests.rewards(bodies))
 
     async def arms(self) -> list[str]:
         """The arms that can be chosen."""
-        return await self._ask(self._asks.arms())
+        return await self._send(self._requests.arms())
 
     async def add(self, label: str, features: Mapping[str, Any] | None = None) -> list[str]:
         """A new arm, or a retired one again; the arms that there are now."""
-        return await self._ask(self._asks.change("add", label, features=features))
+        return await self._send(self._requests.change("add", label, features=features))
 
     async def retire(self, label: str) -> list[str]:
         """An arm is not chosen any more; the arms that are left."""
-        return await self._ask(self._asks.change("retire", label))
+        return await self._send(self._requests.change("retire", label))
 
     async def rename(self, label: str, to: str) -> list[str]:
         """An arm has another name from now on."""
-        return await self._ask(self._asks.change("rename", label, to=to))
+        return await self._send(self._requests.change("rename", label, to=to))
 
-    async def explain(self) -> Lines:
+    async def explain(self) -> TextAnswer:
         """What it believes, in plain words: print it."""
-        return await self._ask(self._asks.words("explain"))
+        return await self._send(self._requests.words("explain"))
 
-    async def lift(self, *, since: When | None = None, level: float = 0.95, points: int = 0) -> Lines:
+    async def lift(
+        self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0
+    ) -> TextAnswer:
         """The gain over the control group, with an interval."""
-        return await self._ask(self._asks.words("lift", since=moment(since), level=level, points=points))
+        return await self._send(self._requests.words("lift", since=moment(since), level=level, points=points))
 
     async def state(self) -> dict[str, Any]:
         """Where it stands."""
-        return await self._ask(self._asks.table("state"))
+        return await self._send(self._requests.table("state"))
 
     async def history(
-        self, *, since: When | None = None, until: When | None = None, bins: int = 120
+        self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
     ) -> dict[str, Any]:
         """Decisions and rewards over time, by arm and group."""
-        return await self._ask(
-            self._asks.table("history", since=moment(since), until=moment(until), bins=bins)
+        return await self._send(
+            self._requests.table("history", since=moment(since), until=moment(until), bins=bins)
         )
 
     async def heatmap(self) -> dict[str, Any]:
         """The best arm of every hour of the week."""
-        return await self._ask(self._asks.table("heatmap"))
+        return await self._send(self._requests.table("heatmap"))
 
     async def waiting(self) -> dict[str, Any]:
         """How rewards come."""
-        return await self._ask(self._asks.table("waiting"))
+        return await self._send(self._requests.table("waiting"))
 
     async def freeze(self) -> None:
         """Nothing is learnt from now on."""
-        await self._ask(self._asks.act("freeze"))
+        await self._send(self._requests.act("freeze"))
 
     async def unfreeze(self) -> None:
         """Rewards are learnt again."""
-        await self._ask(self._asks.act("unfreeze"))
+        await self._send(self._requests.act("unfreeze"))
 
-    async def rollback(self, to: When | Decision) -> None:
+    async def rollback(self, to: TimeLike | Decision) -> None:
         """Forget what was learnt after a moment, or after a decision of that id."""
-        await self._ask(self._asks.rollback(to))
+        await self._send(self._requests.rollback(to))
 
     async def export(self, path: str | Path) -> None:
         """Every decision into a .jsonl, .csv or .parquet file."""
-        data = await self._ask(self._asks.export(Path(path).suffix.lstrip(".")))
+        data = await self._send(self._requests.export(Path(path).suffix.lstrip(".")))
         Path(path).write_bytes(data)
 
     async def delete(self) -> None:
         """Delete it and all it knows, for good."""
-        await self._ask(self._asks.delete())
+        await self._send(self._requests.delete())
 
 
 def _sent(error: Exception) -> bool:

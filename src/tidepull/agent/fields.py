@@ -20,7 +20,7 @@ import numpy as np
 from tidepull.agent.clock import Clock
 from tidepull.errors import ParameterError
 
-State: TypeAlias = list[Any]
+FieldState: TypeAlias = list[Any]
 
 REMEMBERED = 4096
 """Values after which a number's mean and spread follow the latest so many."""
@@ -49,7 +49,7 @@ class Field:
         """How many numbers it becomes."""
         raise NotImplementedError
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """What it has seen before anything came."""
         return []
 
@@ -57,7 +57,7 @@ class Field:
         """The value as JSON; `FieldError` if it is not of this kind."""
         raise NotImplementedError
 
-    def encode(self, value: Any, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: Any, at: float, state: FieldState, clock: Clock) -> list[float]:
         """`width` numbers of a clean value that is not missing; `state` moves on."""
         raise NotImplementedError
 
@@ -80,7 +80,7 @@ class Number(Field):
         """One, or two with a flag."""
         return 2 if self.flag else 1
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """Count, mean and mean square deviation; how many of late were cut off (a discounted share)."""
         return [0, 0.0, 0.0, 0.0]
 
@@ -88,7 +88,7 @@ class Number(Field):
         """A float; NaN is missing."""
         return finite_number(value)
 
-    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
         """Its distance from the mean in spreads."""
         z = standardised(value, state)
         return [z, -1.0] if self.flag else [z]
@@ -123,7 +123,7 @@ class Category(Field):
         assert self.unseen is not None
         return 1 if len(self.values) == 2 and not self.unseen else len(self.values) + self.unseen
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """The unseen values that have a place of their own, and how many came that have none."""
         return [[], 0]
 
@@ -131,7 +131,7 @@ class Category(Field):
         """Text."""
         return text_of(value)
 
-    def encode(self, value: str, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: str, at: float, state: FieldState, clock: Clock) -> list[float]:
         """1 in its column."""
         if self.width == 1 and len(self.values) == 2:
             state[1] += value not in self.values
@@ -158,7 +158,7 @@ class Boolean(Field):
             return bool(value)
         raise FieldError(f"must be true or false, got {value!r}")
 
-    def encode(self, value: bool, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: bool, at: float, state: FieldState, clock: Clock) -> list[float]:
         """1 or -1."""
         return [1.0 if value else -1.0]
 
@@ -184,7 +184,7 @@ class Cyclic(Field):
         """A float; NaN is missing."""
         return finite_number(value)
 
-    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
         """Sine and cosine of its angle."""
         angle = math.tau * (value % self.period) / self.period
         return [math.sin(angle), math.cos(angle)]
@@ -199,7 +199,7 @@ class Timestamp(Field):
         """Five."""
         return 5
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """As for a number."""
         return Number().fresh()
 
@@ -212,7 +212,7 @@ class Timestamp(Field):
         except Exception:
             raise FieldError(f"must be a datetime, seconds since 1970 or ISO text, got {value!r}") from None
 
-    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
         """Age, day and week."""
         days = (at - value) / 86_400.0
         age = math.copysign(math.log2(1.0 + abs(days)), days)
@@ -239,7 +239,7 @@ class Tags(Field):
         """A column for each known tag and each place for unseen ones."""
         return len(self.values) + (self.unseen or 0)
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """As for a category."""
         return [[], 0]
 
@@ -251,7 +251,7 @@ class Tags(Field):
             raise FieldError(f"has {len(value)} tags; at most {_MOST_TAGS} are taken")
         return sorted({text_of(item) for item in value})
 
-    def encode(self, value: list[str], at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: list[str], at: float, state: FieldState, clock: Clock) -> list[float]:
         """Its tags' columns."""
         row = [0.0] * self.width
         for tag in value:
@@ -344,7 +344,7 @@ def buckets(unseen: int | None, usual: int) -> int:
     return unseen
 
 
-def column_of(value: str, known: tuple[str, ...], unseen: int, state: State) -> int | None:
+def column_of(value: str, known: tuple[str, ...], unseen: int, state: FieldState) -> int | None:
     """The column of a text: its own, a free one which it keeps, or the one that its hash says; None: nowhere."""
     if value in known:
         return known.index(value)
@@ -360,7 +360,7 @@ def column_of(value: str, known: tuple[str, ...], unseen: int, state: State) -> 
     return len(known) + int.from_bytes(blake2b(value.encode(), digest_size=8).digest(), "little") % unseen
 
 
-def standardised(value: float, state: State) -> float:
+def standardised(value: float, state: FieldState) -> float:
     """(value - mean) / spread, the value itself counted in; `state` is as `Number.fresh` has it."""
     count = min(state[0] + 1, REMEMBERED)
     share = 1.0 / count

@@ -13,20 +13,20 @@ import numpy as np
 
 from tidepull import state as snapshots
 from tidepull.agent.clock import Jump
-from tidepull.agent.commands import Desk
+from tidepull.agent.commands import CommandHandler
 from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import Hours, Log, LogReader, next_change, spans
 from tidepull.agent.records import Group, Kind
-from tidepull.agent.state import Mind
+from tidepull.agent.state import AgentState
 from tidepull.errors import TidepullError
 from tidepull.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class AgentStatus:
     """`arms` are labels and whether each is retired; `latest` is when the last decision was made (seconds since 1970,
     None: there is none); `records` numbers the last line of the ledger, `saved` the one of the newest snapshot."""
 
@@ -42,21 +42,21 @@ class State:
     upkeep_pending: bool
 
 
-def state_of(desk: Desk) -> State:
-    """The state of the agent whose desk it is."""
-    mind = desk.mind
-    schema = mind.learning.schema
-    return State(
-        [(arm.label, arm.retired) for arm in mind.arms],
+def status_of(commands: CommandHandler) -> AgentStatus:
+    """The state of the agent whose commands it is."""
+    state = commands.state
+    schema = state.learning.schema
+    return AgentStatus(
+        [(arm.label, arm.retired) for arm in state.arms],
         None if schema is None else schema.plain(),
-        mind.frozen,
-        mind.learning.policy is None,
-        mind.decisions,
-        mind.rewards,
-        mind.latest if mind.decisions else None,
-        desk.ledger.last,
-        desk.saved,
-        mind.learning.pending,
+        state.frozen,
+        state.learning.policy is None,
+        state.decisions,
+        state.rewards,
+        state.latest if state.decisions else None,
+        commands.ledger.last,
+        commands.saved,
+        state.learning.pending,
     )
 
 
@@ -92,8 +92,8 @@ class Condition:
         return "\n".join([*lines, *self.faults])
 
 
-def checked(fresh: Mind, ledger: Ledger, erased: list[tuple[int, int]]) -> Condition:
-    """The condition of a ledger; `fresh` is a mind that knows nothing yet."""
+def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]]) -> Condition:
+    """The condition of a ledger; `fresh` is a state that knows nothing yet."""
     kinds: Counter[Kind] = Counter()
     rewards: Counter[int] = Counter()
     decisions: set[int] = set()
@@ -257,8 +257,8 @@ TELLING = 100
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What only the mind itself can say, so that the rest can be said while it goes on."""
+class PolicySummary:
+    """What only the state itself can say, so that the rest can be said while it goes on."""
 
     beliefs: list[tuple[str, float]]
     drift: list[str]
@@ -268,24 +268,24 @@ class Insight:
     """A view of an agent at one moment. Only `told` looks at what changes while the agent works: call it while nobody
     takes a step. Everything else reads what is safe in the ledger."""
 
-    def __init__(self, mind: Mind, ledger: Ledger, reader: LogReader | None = None) -> None:
-        self.mind = mind
+    def __init__(self, state: AgentState, ledger: Ledger, reader: LogReader | None = None) -> None:
+        self.state = state
         self._ledger = ledger
-        self._reader = reader or LogReader(mind.settings, mind.clock)
-        self._told: Told | None = None
-        self.clock = mind.clock
-        self.room = mind.arms.room
-        self.labels = {place: arm.label for place, arm in enumerate(mind.arms)}
-        self.open = {place: arm.label for place, arm in enumerate(mind.arms) if not arm.retired}
-        self._frozen, self._in_warmup = mind.frozen, mind.learning.policy is None
+        self._reader = reader or LogReader(state.settings, state.clock)
+        self._summary: PolicySummary | None = None
+        self.clock = state.clock
+        self.room = state.arms.room
+        self.labels = {place: arm.label for place, arm in enumerate(state.arms)}
+        self.open = {place: arm.label for place, arm in enumerate(state.arms) if not arm.retired}
+        self._frozen, self._in_warmup = state.frozen, state.learning.policy is None
 
-    def told(self) -> Told:
+    def summarise_policy(self) -> PolicySummary:
         """What the policy believes, and which fields drift."""
-        if self._told is None:
-            policy = None if self.mind.learning.policy is None else self.mind.learning.policy.inner
-            beliefs = beliefs_of(policy, self.labels, self.mind.settings.time_features)
-            self._told = Told(beliefs, drift(self.mind.learning))
-        return self._told
+        if self._summary is None:
+            policy = None if self.state.learning.policy is None else self.state.learning.policy.inner
+            beliefs = beliefs_of(policy, self.labels, self.state.settings.time_features)
+            self._summary = PolicySummary(beliefs, drift(self.state.learning))
+        return self._summary
 
     def log(self) -> Log:
         """Every decision."""
@@ -304,16 +304,16 @@ class Insight:
             return Report("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
         now = float(log.at[-1])
         hours = self._reader.late.hours(self.room)
-        told = self.told()
+        summary = self.summarise_policy()
         return Report(
             self._status(log),
             self.chances(),
             self._when(hours) if len(log) >= TELLING else [],
             self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
-            [f"{words} ({weight:.0%})" for words, weight in told.beliefs],
+            [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
             lift_of(log),
-            [*alarms(log, self.open, now), *told.drift],
+            [*alarms(log, self.open, now), *summary.drift],
         )
 
     def chances(self) -> dict[str, float]:

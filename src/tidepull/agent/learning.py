@@ -7,22 +7,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
 from tidepull.agent.arms import Arms
 from tidepull.agent.clock import CALENDAR, Clock
-from tidepull.agent.fields import State
+from tidepull.agent.fields import FieldState
 from tidepull.agent.records import Choice, Group
-from tidepull.agent.schema import ENOUGH, Schema, guess, rounded
+from tidepull.agent.schema import ENOUGH, Schema, guess, to_single_precision
 from tidepull.agent.settings import Settings
-from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
-from tidepull.policies.guard import Guarded
 from tidepull.protocols import HasRewardCheck, Pick
 from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, Snapshot
+
+if TYPE_CHECKING:
+    from tidepull.policies.guard import Guarded
 
 
 class Learning:
@@ -33,7 +34,7 @@ class Learning:
         self._clock = clock
         self._arms = arms
         self.schema: Schema | None = None
-        self.seen: dict[str, State] = {}
+        self.seen: dict[str, FieldState] = {}
         self.policy: Guarded | None = None
         self.early: list[dict[str, Any]] = []  # the first decisions, made while the schema is guessed
         self._settled = settings.context is not None
@@ -47,6 +48,8 @@ class Learning:
         self.policy = self._built(schema)
 
     def _built(self, schema: Schema) -> Guarded:
+        from tidepull.building import build_policy
+
         observed = schema.width + (len(CALENDAR) if self._settings.time_features else 0)
         width = self._arms.row_width(observed)
         shape = ProblemShape(self._arms.room, 0 if width else observed, width)
@@ -59,7 +62,7 @@ class Learning:
         if self.schema is None:
             return np.empty(0)
         row = self.schema.encode(cleaned, at, self.seen)
-        return rounded(row + self._clock.calendar(at) if self._settings.time_features else row)
+        return to_single_precision(row + self._clock.calendar(at) if self._settings.time_features else row)
 
     def decide(
         self, cleaned: Mapping[str, Any], at: float, available: BoolArray, draws: int, pick: Pick
@@ -231,6 +234,6 @@ class Learning:
         self.first_round, self._unsure = int(snapshot["first_round"]), bool(snapshot["unsure"])
 
 
-def quantised(shares: Sequence[float] | FloatArray) -> Any:
+def quantise(shares: Sequence[float] | FloatArray) -> Any:
     """Shares in the coarse form in which a ledger has them."""
     return np.rint(np.asarray(shares) * 65535).astype(np.int64)

@@ -92,7 +92,7 @@ CHANCES = 200
 _THURSDAY = 3  # 1 January 1970
 
 
-class LateShares:
+class RecentShares:
     """Sums of shares for every hour of the last four weeks (a day begins at midnight where the user is), and the shares
     of the latest decisions."""
 
@@ -183,7 +183,7 @@ class LogReader:
         self._subjects: dict[bytes, int] = {}
         self._clock = clock
         self._erased: list[tuple[int, int]] = []
-        self.late = LateShares(clock)
+        self.late = RecentShares(clock)
 
     def read(self, ledger: Ledger) -> Log:
         """All decisions that a ledger has by now, and what each was worth in the end."""
@@ -221,7 +221,7 @@ class LogReader:
     def _rolled_back(self, record: Record, ledger: Ledger) -> None:
         """What was believed in between is believed no more."""
         self._erased.append((int(json.loads(record.body)["to"]), record.seq))
-        self.late = LateShares(self._clock)
+        self.late = RecentShares(self._clock)
         for before in ledger.tail(0, record.seq):
             erased = any(after < before.seq <= upto for after, upto in self._erased)
             if before.kind is Kind.DECISION and not erased:

@@ -63,7 +63,7 @@ def logged_context(flat: Mapping[str, Any]) -> dict[str, Any]:
     return {FIELD: {name.removeprefix(SHARED): value for name, value in flat.items()}}
 
 
-class Translated:
+class PersonalizerLog:
     """A log of Personalizer's (DSJSON, read by `tidepull.logs`) for an agent with such a field."""
 
     def __init__(self, log: HasDecisions) -> None:

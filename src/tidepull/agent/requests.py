@@ -28,11 +28,11 @@ UNSURE = (502, 504)
 """Statuses after which nobody knows whether it was done."""
 
 LONGEST_WAIT = 10.0
-When = float | datetime | str
+TimeLike = float | datetime | str
 
 
 @dataclass(frozen=True, slots=True)
-class Lines:
+class TextAnswer:
     """What an agent says of itself: `str()` of it is plain words, `data` is all that was answered."""
 
     data: dict[str, Any]
@@ -42,7 +42,7 @@ class Lines:
 
 
 @dataclass(frozen=True, slots=True)
-class Rewarded:
+class RewardResult:
     """What became of one reward of many: `status` 200, or why not (`detail`)."""
 
     id: str
@@ -52,7 +52,7 @@ class Rewarded:
 
 
 @dataclass(frozen=True, slots=True)
-class Ask(Generic[T]):
+class HttpRequest(Generic[T]):
     """A request; `read` makes its answer. `repeatable`: to send it twice is to send it once."""
 
     method: str
@@ -65,7 +65,7 @@ class Ask(Generic[T]):
     def answer(self, status: int, content: bytes, kind: str) -> T:
         """What the answer means; a `ServiceError` if it is a refusal."""
         if status >= 400:
-            raise refused(status, content)
+            raise service_error(status, content)
         found: T = self.read(json.loads(content) if kind.partition(";")[0] == "application/json" else content)
         return found
 
@@ -76,7 +76,7 @@ class Ask(Generic[T]):
         return status in AGAIN or (status in UNSURE and self.repeatable)
 
 
-def refused(status: int, content: bytes) -> ServiceError:
+def service_error(status: int, content: bytes) -> ServiceError:
     """The problem that a service answered."""
     try:
         problem = json.loads(content)
@@ -92,7 +92,7 @@ def pause(attempt: int, after: str | None) -> float:
     return min(2.0, 0.05 * 2.0**attempt) * (0.5 + random.random() / 2)
 
 
-def moment(at: When | None) -> float | str | None:
+def moment(at: TimeLike | None) -> float | str | None:
     """A moment as it is sent."""
     return at.isoformat() if isinstance(at, datetime) else at
 
@@ -111,20 +111,20 @@ def seconds(given: float | timedelta | None) -> float | None:
     return given.total_seconds() if isinstance(given, timedelta) else given
 
 
-def given(**values: Any) -> dict[str, Any]:
+def without_none(**values: Any) -> dict[str, Any]:
     """Without what was not given."""
     return {name: value for name, value in values.items() if value is not None}
 
 
-def one_choice(
+def choice_body(
     context: Mapping[str, Any] | None,
     arms: Iterable[str] | None,
     subject: str | int | UUID | None,
-    at: When | None,
+    at: TimeLike | None,
     id: str | int | UUID | None,
 ) -> dict[str, Any]:
     """The body of a decision; it has an id in any case, so that it can be repeated."""
-    return given(
+    return without_none(
         context=None if context is None else {name: plain_value(value) for name, value in context.items()},
         arms=None if arms is None else list(arms),
         subject=id_of(subject),
@@ -133,9 +133,9 @@ def one_choice(
     )
 
 
-def one_reward(id: DecisionId, reward: float, at: When | None, key: str | None) -> dict[str, Any]:
+def reward_body(id: DecisionId, reward: float, at: TimeLike | None, key: str | None) -> dict[str, Any]:
     """The body of a reward; it has a key in any case, so that it counts once where rewards add up."""
-    return given(id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex)
+    return without_none(id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex)
 
 
 _KINDS: dict[Any, str] = {
@@ -150,7 +150,7 @@ _KINDS: dict[Any, str] = {
 
 def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The body that makes an agent, from what `tidepull.Agent` takes."""
-    body = given(name=name, **settings)
+    body = without_none(name=name, **settings)
     if isinstance(body.get("context"), Mapping):
         body["context"] = {
             field: _KINDS[kind] if isinstance(kind, type) and kind in _KINDS else kind
@@ -169,80 +169,80 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     return body
 
 
-class Asks:
+class AgentRequests:
     """All that can be asked of one agent."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._path = f"/v1/agents/{quote(name, safe='')}"
 
-    def choose(self, body: dict[str, Any]) -> Ask[Decision]:
+    def choose(self, body: dict[str, Any]) -> HttpRequest[Decision]:
         """A decision."""
-        return Ask("POST", f"{self._path}/choose", lambda made: Decision.from_seconds(**made), body)
+        return HttpRequest("POST", f"{self._path}/choose", lambda made: Decision.from_seconds(**made), body)
 
-    def choose_many(self, bodies: Sequence[dict[str, Any]]) -> Ask[list[Decision]]:
+    def choose_many(self, bodies: Sequence[dict[str, Any]]) -> HttpRequest[list[Decision]]:
         """Decisions, all or none."""
 
         def read(made: Any) -> list[Decision]:
             return [Decision.from_seconds(**one) for one in made["decisions"]]
 
-        return Ask("POST", f"{self._path}/choose/batch", read, {"decisions": list(bodies)})
+        return HttpRequest("POST", f"{self._path}/choose/batch", read, {"decisions": list(bodies)})
 
-    def reward(self, body: dict[str, Any]) -> Ask[bool]:
+    def reward(self, body: dict[str, Any]) -> HttpRequest[bool]:
         """A reward."""
-        return Ask("POST", f"{self._path}/reward", lambda taken: not taken["duplicate"], body)
+        return HttpRequest("POST", f"{self._path}/reward", lambda taken: not taken["duplicate"], body)
 
-    def rewards(self, bodies: Sequence[dict[str, Any]]) -> Ask[list[Rewarded]]:
+    def rewards(self, bodies: Sequence[dict[str, Any]]) -> HttpRequest[list[RewardResult]]:
         """Rewards, each for itself."""
 
-        def read(taken: Any) -> list[Rewarded]:
-            return [Rewarded(**one) for one in taken["rewards"]]
+        def read(taken: Any) -> list[RewardResult]:
+            return [RewardResult(**one) for one in taken["rewards"]]
 
-        return Ask("POST", f"{self._path}/rewards", read, {"rewards": list(bodies)})
+        return HttpRequest("POST", f"{self._path}/rewards", read, {"rewards": list(bodies)})
 
-    def words(self, what: str, **query: Any) -> Ask[Lines]:
+    def words(self, what: str, **query: Any) -> HttpRequest[TextAnswer]:
         """What it says of itself: `explain` or `lift`."""
-        return Ask("GET", f"{self._path}/{what}", Lines, query=given(**query))
+        return HttpRequest("GET", f"{self._path}/{what}", TextAnswer, query=without_none(**query))
 
-    def table(self, what: str, **query: Any) -> Ask[dict[str, Any]]:
+    def table(self, what: str, **query: Any) -> HttpRequest[dict[str, Any]]:
         """Numbers: `state`, `history`, `heatmap`, `waiting`."""
-        return Ask("GET", f"{self._path}/{what}", dict, query=given(**query))
+        return HttpRequest("GET", f"{self._path}/{what}", dict, query=without_none(**query))
 
-    def arms(self) -> Ask[list[str]]:
+    def arms(self) -> HttpRequest[list[str]]:
         """The arms that can be chosen."""
-        return Ask("GET", f"{self._path}/arms", _open)
+        return HttpRequest("GET", f"{self._path}/arms", _open)
 
-    def change(self, op: str, label: str, **more: Any) -> Ask[list[str]]:
+    def change(self, op: str, label: str, **more: Any) -> HttpRequest[list[str]]:
         """Arms come and go."""
-        body = given(op=op, label=label, **more)
-        return Ask("POST", f"{self._path}/arms", _open, body, repeatable=False)
+        body = without_none(op=op, label=label, **more)
+        return HttpRequest("POST", f"{self._path}/arms", _open, body, repeatable=False)
 
-    def act(self, what: str) -> Ask[dict[str, Any]]:
+    def act(self, what: str) -> HttpRequest[dict[str, Any]]:
         """`freeze`, `unfreeze`."""
-        return Ask("POST", f"{self._path}/{what}", dict)
+        return HttpRequest("POST", f"{self._path}/{what}", dict)
 
-    def rollback(self, to: When | Decision) -> Ask[dict[str, Any]]:
+    def rollback(self, to: TimeLike | Decision) -> HttpRequest[dict[str, Any]]:
         """Go back to a moment or a decision."""
         body = {"to": to.id if isinstance(to, Decision) else moment(to)}
-        return Ask("POST", f"{self._path}/rollback", dict, body, repeatable=False)
+        return HttpRequest("POST", f"{self._path}/rollback", dict, body, repeatable=False)
 
-    def export(self, format: str) -> Ask[bytes]:
+    def export(self, format: str) -> HttpRequest[bytes]:
         """Every decision, as a file."""
-        return Ask("GET", f"{self._path}/export", bytes, query={"format": format})
+        return HttpRequest("GET", f"{self._path}/export", bytes, query={"format": format})
 
-    def delete(self) -> Ask[None]:
+    def delete(self) -> HttpRequest[None]:
         """It goes."""
-        return Ask("DELETE", self._path, lambda _: None, repeatable=False)
+        return HttpRequest("DELETE", self._path, lambda _: None, repeatable=False)
 
 
-def create(body: dict[str, Any]) -> Ask[str]:
+def create(body: dict[str, Any]) -> HttpRequest[str]:
     """An agent is made; its name."""
-    return Ask("POST", "/v1/agents", lambda state: str(state["name"]), body, repeatable=False)
+    return HttpRequest("POST", "/v1/agents", lambda state: str(state["name"]), body, repeatable=False)
 
 
-def agents() -> Ask[list[str]]:
+def agents() -> HttpRequest[list[str]]:
     """The agents that the token is for."""
-    return Ask("GET", "/v1/agents", lambda found: [one["name"] for one in found["agents"]])
+    return HttpRequest("GET", "/v1/agents", lambda found: [one["name"] for one in found["agents"]])
 
 
 def _open(found: Any) -> list[str]:

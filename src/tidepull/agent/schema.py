@@ -22,8 +22,8 @@ from tidepull.agent.fields import (
     Category,
     Field,
     FieldError,
+    FieldState,
     Number,
-    State,
     Tags,
     Timestamp,
     column_of,
@@ -91,11 +91,11 @@ class Schema:
         """Names in a context that the schema does not have."""
         return [] if context is None else [name for name in context if name not in self.fields]
 
-    def fresh(self) -> dict[str, State]:
+    def fresh(self) -> dict[str, FieldState]:
         """What has been seen before anything came."""
         return {name: field.fresh() for name, field in self.fields.items()}
 
-    def encode(self, cleaned: Mapping[str, Any], at: float, seen: dict[str, State]) -> list[float]:
+    def encode(self, cleaned: Mapping[str, Any], at: float, seen: dict[str, FieldState]) -> list[float]:
         """`width` numbers; `seen` moves on."""
         row: list[float] = []
         for name, field in self.fields.items():
@@ -113,7 +113,7 @@ class Schema:
         return f"context: there is no field '{name}'; {hint}"
 
 
-def rounded(row: Sequence[float]) -> FloatArray:
+def to_single_precision(row: Sequence[float]) -> FloatArray:
     """The numbers as they are kept in the ledger: single precision, in double."""
     return np.asarray(row, np.float32).astype(np.float64)
 
@@ -219,7 +219,7 @@ class Hashed(Field):
         """Its columns."""
         return self.columns
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """The features that have a column of their own, how many came that have none, and what columns have seen."""
         return [[], 0, [Number().fresh() for _ in range(self.columns)]]
 
@@ -232,7 +232,9 @@ class Hashed(Field):
             raise FieldError(f"has {len(made)} features; at most {MOST_FEATURES} are taken")
         return dict(sorted(made.items()))
 
-    def encode(self, value: dict[str, float | bool], at: float, state: State, clock: Clock) -> list[float]:
+    def encode(
+        self, value: dict[str, float | bool], at: float, state: FieldState, clock: Clock
+    ) -> list[float]:
         """1 in the column of what is there, numbers as distances from their column's mean in spreads."""
         row = [0.0] * self.columns
         for name, number in value.items():
@@ -284,7 +286,7 @@ def is_free(features: Any) -> bool:
     return isinstance(features, Mapping) and list(features) == [FREE] and isinstance(features[FREE], Mapping)
 
 
-def cleaned(label: Any, features: Mapping[str, Any]) -> dict[str, Any]:
+def clean_features(label: Any, features: Mapping[str, Any]) -> dict[str, Any]:
     """A free-form description as JSON values by flat names."""
     try:
         return {FREE: Hashed().clean(features[FREE], Clock())}
@@ -292,16 +294,18 @@ def cleaned(label: Any, features: Mapping[str, Any]) -> dict[str, Any]:
         raise ArmError(f"arm '{label}': what it is described by {error}") from None
 
 
-class Described:
+class FreeFormFeatures:
     """What arms are like, by their places; `state` is what the columns have seen."""
 
-    def __init__(self, state: State | None = None, rows: Mapping[int, list[float]] | None = None) -> None:
+    def __init__(
+        self, state: FieldState | None = None, rows: Mapping[int, list[float]] | None = None
+    ) -> None:
         self._field = Hashed(COLUMNS)
         self._state = self._field.fresh() if state is None else state
         self._rows = dict(rows or {})
 
     @classmethod
-    def founded(cls, arms: Sequence[tuple[str, Mapping[str, Any]]]) -> Described:
+    def founded(cls, arms: Sequence[tuple[str, Mapping[str, Any]]]) -> FreeFormFeatures:
         """The first arms: their numbers are standardised by all of them."""
         made = cls()
         for place, (label, features) in enumerate(arms):
@@ -310,14 +314,14 @@ class Described:
             made._rows[place] = made.with_arm(place, label, features)._rows[place]
         return made
 
-    def with_arm(self, place: int, label: str, features: Mapping[str, Any]) -> Described:
+    def with_arm(self, place: int, label: str, features: Mapping[str, Any]) -> FreeFormFeatures:
         """These, and one more or one that is described anew."""
         state = copy.deepcopy(self._state)
-        like = self._field.encode(cleaned(label, features)[FREE], 0.0, state, Clock())
+        like = self._field.encode(clean_features(label, features)[FREE], 0.0, state, Clock())
         which = [0.0] * NAMES
         which[int.from_bytes(blake2b(label.encode(), digest_size=8).digest(), "little") % NAMES] = 1.0
         row = np.asarray([*which, *like], np.float32).astype(float).tolist()
-        return Described(state, {**self._rows, place: row})
+        return FreeFormFeatures(state, {**self._rows, place: row})
 
     def rows(self, x: FloatArray, room: int, among: BoolArray | None) -> FloatArray:
         """What a policy sees in a context x of each place that is asked for: which it is, and what it is like times
@@ -340,6 +344,6 @@ class Described:
         return {"state": self._state, "rows": [[place, row] for place, row in self._rows.items()]}
 
     @classmethod
-    def restored(cls, plain: Mapping[str, Any]) -> Described:
+    def restored(cls, plain: Mapping[str, Any]) -> FreeFormFeatures:
         """From JSON."""
         return cls(copy.deepcopy(plain["state"]), {int(place): list(row) for place, row in plain["rows"]})

@@ -18,8 +18,7 @@ from tidepull.agent.clock import Clock
 from tidepull.agent.ledger.base import RELEASE_KEY, Ledger, is_newer, newer_store
 from tidepull.agent.schema import Schema
 from tidepull.errors import ParameterError, WrongStoreError
-from tidepull.policies import policies
-from tidepull.registry import Named
+from tidepull.registry import Named, Registry
 
 DRAWS = 32
 """Draws of the policy from which an arm's chance follows."""
@@ -35,6 +34,13 @@ _OLD_NAMES = {
     "retain": "retention",
 }
 """Names in the ledgers of version 0.2 and before, and what they are called now."""
+
+
+def _policies() -> Registry[Any]:
+    """The registered policies, imported when the first one is asked for: they are half of the library."""
+    from tidepull.policies import policies
+
+    return policies
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -60,7 +66,7 @@ class Settings:
     retention: float | None = None
 
     def __post_init__(self) -> None:
-        entry, _ = policies.resolve((self.policy, self.parameters))
+        entry, _ = _policies().resolve((self.policy, self.parameters))
         if entry.guest is not None:
             raise ParameterError(
                 f"policy: {self.policy} has no snapshots, because its state lies inside {entry.guest.name}, so an "
@@ -112,7 +118,7 @@ class Settings:
     def read(cls, text: str) -> Settings:
         """Settings from JSON, also under their old names; parameters that were not pinned yet are what they were."""
         values = {_OLD_NAMES.get(name, name): value for name, value in json.loads(text).items()}
-        pins = policies.entry(values["policy"]).parameters.before_pins()
+        pins = _policies().entry(values["policy"]).parameters.before_pins()
         return cls(**{**values, "parameters": {**pins, **values.get("parameters", {})}})
 
     def _check_shares(self) -> None:
@@ -159,7 +165,7 @@ def _whole(name: str, value: Any, least: int, most: int) -> None:
         raise ParameterError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
 
 
-def settings_in(
+def load_settings(
     ledger: Ledger, given: Mapping[str, Any], where: str, *, read_only: bool = False
 ) -> tuple[Settings, bytes]:
     """The settings and the salt of a ledger: written if it is new, else compared with what is given (None: not)."""
@@ -169,7 +175,7 @@ def settings_in(
     given = {name: value for name, value in given.items() if value is not None}
     text, salt = ledger.read("settings"), ledger.read("salt")
     if text is None or salt is None:
-        settings = made(given, where)
+        settings = new_settings(given, where)
         salt = _salt(settings.seed, given).hex()
         ledger.write({"settings": settings.text(), "salt": salt, RELEASE_KEY: __version__})
     else:
@@ -180,7 +186,7 @@ def settings_in(
     return settings, bytes.fromhex(salt)
 
 
-def made(given: Mapping[str, Any], where: str) -> Settings:
+def new_settings(given: Mapping[str, Any], where: str) -> Settings:
     """Settings of a new agent."""
     if "arms" not in given:
         raise WrongStoreError(f"there is no agent at {where} yet; to make one, give arms=[...]")
@@ -189,11 +195,11 @@ def made(given: Mapping[str, Any], where: str) -> Settings:
         chosen["seed"] = int.from_bytes(os.urandom(7), "little")
     chosen.setdefault("context", None)
     chosen.setdefault("policy", "tide")
-    _, parameters = policies.resolve((chosen["policy"], chosen.get("parameters", {})))
+    _, parameters = _policies().resolve((chosen["policy"], chosen.get("parameters", {})))
     chosen["parameters"] = {**parameters.pinned(), **chosen.get("parameters", {})}
     if "time_features" not in chosen:
         # The one switch for policies that read `Context.time` well enough to do without the calendar's features.
-        chosen["time_features"] = not getattr(policies.entry(chosen["policy"]).build, "reads_time", False)
+        chosen["time_features"] = not getattr(_policies().entry(chosen["policy"]).build, "reads_time", False)
     return Settings(**chosen)
 
 
@@ -220,7 +226,7 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _policy(named: Named) -> dict[str, Any]:
-    entry, parameters = policies.resolve(named)
+    entry, parameters = _policies().resolve(named)
     given = {} if isinstance(named, str) else dict(named[1])
     values = {name: value for name, value in parameters.to_mapping().items() if name in given}
     pinned = {name: value for name, value in parameters.pinned().items() if name in given}
@@ -243,7 +249,7 @@ def _require_same(settings: Settings, given: Mapping[str, Any], where: str) -> N
     for name, value in _plain(given).items():
         stored = getattr(settings, name)
         if name == "parameters":  # an agent keeps the version that was the default when it was made
-            pins = policies.entry(settings.policy).parameters.before_pins()
+            pins = _policies().entry(settings.policy).parameters.before_pins()
             stored = {key: kept for key, kept in stored.items() if key in value or key not in pins}
         if name == "context":
             stored = None if stored is None else Schema(stored, Clock()).plain()

@@ -17,7 +17,7 @@ import numpy as np
 from tidepull import state as snapshots
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
-from tidepull.agent.learning import Learning, quantised
+from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.records import Choice, Group, Kind, Record, unpack_reward
 from tidepull.agent.settings import Settings
@@ -35,7 +35,7 @@ def unit(salt: bytes, *parts: object) -> float:
     return (int.from_bytes(blake2b(text, key=salt, digest_size=8).digest(), "little") >> 11) * 2.0**-53
 
 
-def drawn(chances: FloatArray, u: float) -> int:
+def draw_arm(chances: FloatArray, u: float) -> int:
     """The arm that u in [0, 1) falls on."""
     total, latest = 0.0, 0
     for arm, chance in enumerate(chances.tolist()):
@@ -46,13 +46,13 @@ def drawn(chances: FloatArray, u: float) -> int:
     return latest
 
 
-def bounded(
+def bound_chances(
     shares: FloatArray, available: BoolArray, floor: float, least: FloatArray, most: FloatArray
 ) -> FloatArray:
     """Chances near the shares: a part `floor` spread evenly over the available arms, none of which falls below its
     least or rises above its most. Where bounds of the available arms cannot all be kept, they give way evenly.
 
-    >>> bounded(np.array([1.0, 0.0]), np.array([True, True]), 0.1, np.zeros(2), np.ones(2))
+    >>> bound_chances(np.array([1.0, 0.0]), np.array([True, True]), 0.1, np.zeros(2), np.ones(2))
     array([0.95, 0.05])
     """
     even = available / available.sum()
@@ -90,7 +90,7 @@ FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class DecisionInputs:
     """A decision to make: the clean context, when, and which places may be chosen."""
 
     cleaned: Mapping[str, Any]
@@ -101,7 +101,7 @@ class Asked:
     imported: bool = False
 
 
-class Mind:
+class AgentState:
     """The state of an agent. `erased` are spans of records (after, upto] that a rollback took back."""
 
     def __init__(self, settings: Settings, salt: bytes, clock: Clock) -> None:
@@ -120,35 +120,35 @@ class Mind:
         self.erased: list[tuple[int, int]] = []
         self._bounds()
 
-    def decide(self, asked: Asked) -> Choice:
+    def decide(self, inputs: DecisionInputs) -> Choice:
         """Choose an arm; a round of the policy begins."""
-        group = self.group(asked)
+        group = self.group(inputs)
         made: list[tuple[int, float, FloatArray]] = []
 
         def pick(shares: FloatArray) -> int:
-            chances = self.chances(group, shares, asked.available)
-            arm = drawn(chances, unit(self._salt, "arm", self.decisions))
+            chances = self.chances(group, shares, inputs.available)
+            arm = draw_arm(chances, unit(self._salt, "arm", self.decisions))
             made.append((arm, float(chances[arm]), shares))
-            return arm if asked.played is None else asked.played
+            return arm if inputs.played is None else inputs.played
 
         _, number, x = self.learning.decide(
-            asked.cleaned, asked.at, asked.available, self.settings.propensity_draws, pick
+            inputs.cleaned, inputs.at, inputs.available, self.settings.propensity_draws, pick
         )
-        self.latest, self.decisions = asked.at, self.decisions + 1
+        self.latest, self.decisions = inputs.at, self.decisions + 1
         arm, chance, shares = made[0]
-        if asked.imported and asked.played is not None:
-            arm, chance = asked.played, 1.0
-        return Choice(arm, group, chance, number, quantised(shares), x, asked.available)
+        if inputs.imported and inputs.played is not None:
+            arm, chance = inputs.played, 1.0
+        return Choice(arm, group, chance, number, quantise(shares), x, inputs.available)
 
-    def group(self, asked: Asked) -> Group:
+    def group(self, inputs: DecisionInputs) -> Group:
         """Who chooses in the coming decision."""
         if self.learning.in_warmup:
             return Group.WARMUP
-        if asked.imported:
+        if inputs.imported:
             return Group.IMPORTED
         if self.settings.control == 0.0:
             return Group.POLICY
-        of = ("decision", self.decisions) if asked.subject is None else ("subject", asked.subject.hex())
+        of = ("decision", self.decisions) if inputs.subject is None else ("subject", inputs.subject.hex())
         return Group.CONTROL if unit(self._salt, "group", *of) < self.settings.control else Group.POLICY
 
     def chances(self, group: Group, shares: FloatArray, available: BoolArray) -> FloatArray:
@@ -156,7 +156,7 @@ class Mind:
         if group is not Group.CONTROL:
             if self._unbounded:
                 return shares
-            return bounded(shares, available, self.settings.min_share, self._least, self._most)
+            return bound_chances(shares, available, self.settings.min_share, self._least, self._most)
         even: FloatArray = available / available.sum()
         if self.settings.control_arm is None:
             return even
@@ -275,7 +275,9 @@ class Mind:
         available = np.zeros(self.arms.room, bool)
         available[: len(choice.available)] = choice.available
         cleaned = json.loads(record.context)
-        decided = self.decide(Asked(cleaned, record.at, available, record.subject, choice.arm, imported))
+        decided = self.decide(
+            DecisionInputs(cleaned, record.at, available, record.subject, choice.arm, imported)
+        )
         if not _same(choice, decided):
             self.differences += 1
             if self.differences == 1:
@@ -336,32 +338,32 @@ class Mind:
         self._bounds()
 
 
-def recalled(
+def load_state(
     settings: Settings, salt: bytes, clock: Clock, ledger: Ledger, erased: Sequence[tuple[int, int]]
-) -> Mind:
+) -> AgentState:
     """The state after all records of a ledger: the newest sound snapshot, and what came after it once more."""
     for seq in ledger.snapshots():
         if any(after < seq <= upto for after, upto in erased):
             continue
-        mind = Mind(settings, salt, clock)
+        state = AgentState(settings, salt, clock)
         try:
-            mind.restore(snapshots.load(ledger.snapshot(seq)))
+            state.restore(snapshots.load(ledger.snapshot(seq)))
         except (SnapshotError, LedgerError, KeyError, TypeError, ValueError) as error:
             _LOG.warning(
                 "the snapshot at record %d cannot be used (%s); the one before it is tried", seq, error
             )
             continue
-        return _replayed(mind, ledger, seq, erased)
+        return _replay(state, ledger, seq, erased)
     if ledger.read("whole") == "no":
         raise LedgerError("no snapshot can be used, and early records are not there any more: restore a copy")
-    return _replayed(Mind(settings, salt, clock), ledger, 0, erased)
+    return _replay(AgentState(settings, salt, clock), ledger, 0, erased)
 
 
-def _replayed(mind: Mind, ledger: Ledger, after: int, erased: Sequence[tuple[int, int]]) -> Mind:
-    mind.erased = list(erased)
+def _replay(state: AgentState, ledger: Ledger, after: int, erased: Sequence[tuple[int, int]]) -> AgentState:
+    state.erased = list(erased)
     for record in ledger.tail(after):
-        mind.apply(record, ledger)
-    return mind
+        state.apply(record, ledger)
+    return state
 
 
 def _same(logged: Choice, made: Choice) -> bool:

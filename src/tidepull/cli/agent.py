@@ -112,7 +112,7 @@ def personalizer(
 ) -> None:
     """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm start."""
     from tidepull.agent.agent import Agent
-    from tidepull.agent.personalizer import MOST_ACTIONS, Translated, merged, settings
+    from tidepull.agent.personalizer import MOST_ACTIONS, PersonalizerLog, merged, settings
     from tidepull.errors import InputError
     from tidepull.logs import read
     from tidepull.logs.formats import dsjson
@@ -129,7 +129,7 @@ def personalizer(
         chosen = settings(actions, policy=policy, **rules)
     chosen["on_duplicate"] = "add" if add else "refuse"
     with Agent(context.obj, training="inline", **chosen) as agent:
-        learnt = sum(agent.warm_start(Translated(log)) for log in found)
+        learnt = sum(agent.warm_start(PersonalizerLog(log)) for log in found)
         agent.save()
     print(f"{learnt:,} decisions learnt, {len(actions):,} actions; agent in {context.obj}")
 

@@ -111,7 +111,7 @@ def _best(axes: Any, insight: Insight) -> None:
 
 def _beliefs(axes: Any, insight: Insight) -> None:
     """What the policy holds true about time, where it can say so."""
-    beliefs = insight.told().beliefs
+    beliefs = insight.summarise_policy().beliefs
     axes.set_title("what it believes about time", fontsize=10)
     if not beliefs:
         axes.text(0.5, 0.5, "this policy does not say, or not yet", ha="center", va="center", fontsize=9)

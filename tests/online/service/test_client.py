@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import tidepull
 from tests.online.service.running import Running, running
 from tidepull.agent import client as clients
-from tidepull.agent.requests import Ask, pause
+from tidepull.agent.requests import HttpRequest, pause
 from tidepull.cli.app import app
 from tidepull.errors import ParameterError, ServiceError
 
@@ -190,8 +190,8 @@ def test_client_goes_on_with_the_next_address_when_one_does_not_answer(service: 
 
 
 def test_unsure_answer_is_repeated_only_where_that_is_safe() -> None:
-    once: Ask[None] = Ask("DELETE", "/x", None, repeatable=False)
-    again: Ask[None] = Ask("POST", "/x", None)
+    once: HttpRequest[None] = HttpRequest("DELETE", "/x", None, repeatable=False)
+    again: HttpRequest[None] = HttpRequest("POST", "/x", None)
     assert [ask.may_repeat(502, sent=True) for ask in (once, again)] == [False, True]
     assert [ask.may_repeat(503, sent=True) for ask in (once, again)] == [True, True]
 
@@ -201,7 +201,7 @@ def test_pauses_grow_and_follow_what_the_service_says() -> None:
     assert 0.2 <= pause(3, None) <= 0.4
     assert pause(50, None) <= 2.0
     assert (pause(0, "3"), pause(0, "3000")) == (3.0, 10.0)
-    assert not Ask("GET", "/", dict).may_repeat(404, sent=True)
+    assert not HttpRequest("GET", "/", dict).may_repeat(404, sent=True)
 
 
 def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:

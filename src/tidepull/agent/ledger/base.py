@@ -101,10 +101,10 @@ KEPT = 4
 """Snapshots that are kept whatever their age; beyond them, one for each doubling of the distance from the newest."""
 
 
-def thinned(seqs: list[int]) -> list[int]:
+def surplus_snapshots(seqs: list[int]) -> list[int]:
     """Which snapshots to drop.
 
-    >>> thinned([10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
+    >>> surplus_snapshots([10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
     [10, 20, 40, 50]
     """
     newest_first = sorted(seqs, reverse=True)
@@ -186,7 +186,7 @@ class MemoryLedger:
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot."""
         self._snapshots[seq] = data
-        for old in thinned(list(self._snapshots)):
+        for old in surplus_snapshots(list(self._snapshots)):
             del self._snapshots[old]
 
     def snapshots(self) -> list[int]:
@@ -241,7 +241,7 @@ class MemoryLedger:
         """Nothing to let go of."""
 
 
-class Waiting:
+class GroupCommit:
     """A queue before a store that writes many records at once. `write` keeps all that it is given, in one piece, or
     raises. `lock` is held by whoever writes to the store.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import logging
 import os
@@ -17,13 +16,19 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from tidepull._internal.files import explained
-from tidepull.errors import HeldError, TidepullError
+from tidepull.errors import HeldError, LedgerError, TidepullError
 
 
-class Hold:
+class FileLock:
     """The right to write to an agent's file, for as long as this object is not released and its process lives."""
 
     def __init__(self, path: Path) -> None:
+        try:
+            import fcntl  # not on Windows, where agents in memory and in PostgreSQL work
+        except ModuleNotFoundError:
+            raise LedgerError(
+                f"{path} cannot be locked: this system has no flock; keep the agent in memory or in PostgreSQL"
+            ) from None
         self._path = path.with_name(path.name + ".lock")
         with explained("open", self._path):
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
@@ -67,7 +72,7 @@ INTERVAL = 0.5
 """Seconds between two looks."""
 
 
-class Inspected(Protocol):
+class HasFiles(Protocol):
     """Something on disk that is open."""
 
     path: Path
@@ -80,17 +85,17 @@ class Watch:
     """Inspects all that was added, in a thread of its own, until it is removed or gone."""
 
     def __init__(self) -> None:
-        self._open: weakref.WeakSet[Inspected] = weakref.WeakSet()
+        self._open: weakref.WeakSet[HasFiles] = weakref.WeakSet()
         self._thread: threading.Thread | None = None
 
-    def add(self, one: Inspected) -> None:
+    def add(self, one: HasFiles) -> None:
         """Inspect it from now on."""
         self._open.add(one)
         if self._thread is None or not self._thread.is_alive():  # a fork has no threads
             self._thread = threading.Thread(target=self._run, name="tidepull-watch", daemon=True)
             self._thread.start()
 
-    def remove(self, one: Inspected) -> None:
+    def remove(self, one: HasFiles) -> None:
         """It is closed."""
         self._open.discard(one)
 

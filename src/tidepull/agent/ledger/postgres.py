@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import chain, repeat
 from typing import Any
 
-from tidepull.agent.ledger.base import PAGES, Waiting, thinned
+from tidepull.agent.ledger.base import PAGES, GroupCommit, surplus_snapshots
 from tidepull.agent.ledger.database import Connection
 from tidepull.agent.ledger.leases import LENGTH, Leases
 from tidepull.agent.records import Kind, Record, record_of
@@ -65,7 +65,7 @@ class PostgresLedger:
                     place.agent, length=place.lease, url=place.url, wait=place.wait
                 )
             self._id = self._lease.id if self._lease is not None else self._known(place.agent)
-            self._waiting = Waiting(self._stored(), self._write, self.where)
+            self._commits = GroupCommit(self._stored(), self._write, self.where)
         except BaseException:
             self.close()
             raise
@@ -84,25 +84,25 @@ class PostgresLedger:
     @property
     def last(self) -> int:
         """The number of the last record that was appended."""
-        return self._waiting.last
+        return self._commits.last
 
     @property
     def safe(self) -> int:
         """The number of the last record that is on the server's disk."""
-        return self._waiting.safe
+        return self._commits.safe
 
     @property
     def failed(self) -> bool:
         """Whether a write failed since the last recovery."""
-        return self._waiting.failed
+        return self._commits.failed
 
     def append(self, record: Record) -> None:
         """Take a record."""
-        self._waiting.append(record)
+        self._commits.append(record)
 
     def flush(self, seq: int) -> None:
         """Return when record `seq` is on the server's disk."""
-        self._waiting.flush(seq)
+        self._commits.flush(seq)
 
     def _write(self, records: list[Record]) -> None:
         """Where the connection dies, it is not known whether they were written: under a new epoch nothing that was sent
@@ -136,10 +136,10 @@ class PostgresLedger:
     def recover(self) -> None:
         """Hold the lease again, which ends all that is still under way, and go on after what is stored."""
         assert self._lease is not None
-        with self._waiting.lock:
+        with self._commits.lock:
             self._leases.regain(self._lease)
             self._contexts_from = 0
-        self._waiting.recover(self._stored())
+        self._commits.recover(self._stored())
 
     # ---- reading
 
@@ -190,7 +190,7 @@ class PostgresLedger:
                 (self._id, seq, at, zlib.crc32(packed), packed),
             )
             rows = connection.execute("SELECT seq FROM tidepull_snapshots WHERE agent = %s", (self._id,))
-            old = thinned([row[0] for row in rows])
+            old = surplus_snapshots([row[0] for row in rows])
             connection.execute(
                 "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq = ANY(%s)", (self._id, old)
             )
@@ -282,7 +282,7 @@ class PostgresLedger:
     def close(self) -> None:
         """Write what waits and let others have the agent."""
         try:
-            waiting: Waiting | None = getattr(self, "_waiting", None)
+            waiting: GroupCommit | None = getattr(self, "_commits", None)
             if self._lease is not None and waiting is not None and not waiting.empty:
                 self.flush(waiting.last)
         finally:
@@ -297,7 +297,7 @@ class PostgresLedger:
         """A transaction that is only committed if the lease holds; nobody can take it before that."""
         assert self._lease is not None
         with (
-            self._waiting.lock,
+            self._commits.lock,
             self._database.connection("write to") as connection,
             connection.transaction(),
         ):

@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from tidepull._internal.files import temporary_name
-from tidepull.agent.ledger.base import PAGES, RELEASE_KEY, Waiting, newer_store, thinned
-from tidepull.agent.ledger.files import WATCH, Hold, identity
+from tidepull.agent.ledger.base import PAGES, RELEASE_KEY, GroupCommit, newer_store, surplus_snapshots
+from tidepull.agent.ledger.files import WATCH, FileLock, identity
 from tidepull.agent.records import Kind, Record, record_of
 from tidepull.errors import LedgerError, WrongStoreError
 
@@ -59,7 +59,7 @@ class SqliteLedger:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         self.path = path
         self._read_only = read_only
-        self._hold: Hold | None = None
+        self._file_lock: FileLock | None = None
         self._reading = threading.Lock()
         self._closed = False
         if read_only and not path.is_file():
@@ -69,7 +69,7 @@ class SqliteLedger:
                 raise WrongStoreError(
                     f"the directory of {path} does not exist: make it or choose another path"
                 )
-            self._hold = Hold(path)
+            self._file_lock = FileLock(path)
         try:
             with self._explained("open"):
                 self._open()
@@ -78,7 +78,7 @@ class SqliteLedger:
             raise
         self._contexts_from = 0  # no decision before it has a context any more
         self._disk_failed = False
-        self._waiting = Waiting(self._stored(), self._write, str(path))
+        self._commits = GroupCommit(self._stored(), self._write, str(path))
         if not read_only:
             WATCH.add(self)
 
@@ -88,25 +88,25 @@ class SqliteLedger:
     @property
     def last(self) -> int:
         """The number of the last record that was appended."""
-        return self._waiting.last
+        return self._commits.last
 
     @property
     def safe(self) -> int:
         """The number of the last record that is on disk."""
-        return self._waiting.safe
+        return self._commits.safe
 
     @property
     def failed(self) -> bool:
         """Whether a write failed since the last recovery."""
-        return self._waiting.failed
+        return self._commits.failed
 
     def append(self, record: Record) -> None:
         """Take a record."""
-        self._waiting.append(record)
+        self._commits.append(record)
 
     def flush(self, seq: int) -> None:
         """Return when record `seq` is on disk."""
-        self._waiting.flush(seq)
+        self._commits.flush(seq)
 
     def _write(self, waiting: list[Record]) -> None:
         with self._explained("write to"):
@@ -152,7 +152,7 @@ class SqliteLedger:
         After a failed sync the system's cache may differ from the disk, and open connections trust the cache.
         """
         if self._disk_failed:
-            with self._waiting.lock, self._reading, self._explained("open"):
+            with self._commits.lock, self._reading, self._explained("open"):
                 if identity(self.path) != self._files[0]:
                     raise LedgerError(
                         f"{self.path} is not the file that was opened: put it back, or close the agent"
@@ -160,22 +160,22 @@ class SqliteLedger:
                 self._close_connections()
                 self._open()
                 self._contexts_from, self._disk_failed = 0, False
-        self._waiting.recover(self._stored())
+        self._commits.recover(self._stored())
 
     def drop_snapshots(self, after: int) -> None:
         """Without later ones."""
-        with self._waiting.lock, self._explained("write to"), self._transaction():
+        with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.execute("DELETE FROM snapshots WHERE seq > ?", (after,))
 
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot, after everything before it is safe."""
         self.flush(seq)
         packed = zlib.compress(data, 1)
-        with self._waiting.lock, self._explained("write to"), self._transaction():
+        with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.execute(
                 "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (seq, at, zlib.crc32(packed), packed)
             )
-            old = thinned([row[0] for row in self._writer.execute("SELECT seq FROM snapshots")])
+            old = surplus_snapshots([row[0] for row in self._writer.execute("SELECT seq FROM snapshots")])
             self._writer.executemany("DELETE FROM snapshots WHERE seq = ?", [(number,) for number in old])
 
     def snapshots(self) -> list[int]:
@@ -196,7 +196,7 @@ class SqliteLedger:
 
     def write(self, values: Mapping[str, str]) -> None:
         """Keep texts."""
-        with self._waiting.lock, self._explained("write to"), self._transaction():
+        with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items()))
 
     def now(self) -> float:
@@ -206,15 +206,15 @@ class SqliteLedger:
     def close(self) -> None:
         """Write what waits, close the file and let others have it."""
         try:
-            waiting: Waiting | None = getattr(self, "_waiting", None)
-            if self._hold is not None and waiting is not None and not waiting.empty:
+            waiting: GroupCommit | None = getattr(self, "_commits", None)
+            if self._file_lock is not None and waiting is not None and not waiting.empty:
                 self.flush(waiting.last)
         finally:
             self._closed = True
             WATCH.remove(self)
             self._close_connections()
-            if self._hold is not None:
-                self._hold.release()
+            if self._file_lock is not None:
+                self._file_lock.release()
 
     def _close_connections(self) -> None:
         for name in ("_reader", "_writer"):  # who closes last moves the log into the file
@@ -254,9 +254,9 @@ class SqliteLedger:
         What is in a deleted log is still there for the open connection: it is moved into the file, and a new log is
         begun. A file that is gone takes nothing more until it is back.
         """
-        if self._waiting.failed or self._identities() == self._files:
+        if self._commits.failed or self._identities() == self._files:
             return
-        with self._waiting.lock, self._reading:
+        with self._commits.lock, self._reading:
             there = self._identities()
             if there == self._files or self._closed:
                 return
@@ -265,7 +265,7 @@ class SqliteLedger:
                     f"{self.path} was deleted or replaced while the agent is open: put it back, or close the agent; "
                     "nothing is taken until then"
                 )
-                self._waiting.refuse(self._waiting.safe, error)
+                self._commits.refuse(self._commits.safe, error)
                 self._disk_failed = True
                 _LOG.error("%s", error)
                 return
@@ -307,7 +307,7 @@ class SqliteLedger:
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the log."""
         which = "kind = 1 AND (seq <= ? OR subject = ?)"
-        with self._waiting.lock, self._explained("write to"):
+        with self._commits.lock, self._explained("write to"):
             self._writer.execute("PRAGMA secure_delete = ON")
             with self._transaction():
                 write = self._writer.execute
@@ -325,7 +325,7 @@ class SqliteLedger:
 
     def drop_contexts(self, upto: int, before: float) -> None:
         """Forget contexts."""
-        with self._waiting.lock, self._explained("write to"), self._transaction():
+        with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.execute(
                 "UPDATE records SET context = NULL "
                 "WHERE kind = 1 AND seq >= ? AND seq <= ? AND at < ? AND context IS NOT NULL",
