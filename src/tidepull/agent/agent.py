@@ -30,11 +30,7 @@ from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, Group, Kind
 from tidepull.agent.settings import Settings, load_settings
-from tidepull.errors import (
-    LedgerError,
-    ParameterError,
-    RewardError,
-)
+from tidepull.errors import LedgerError, ParameterError, RewardError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
 
@@ -51,8 +47,69 @@ _GROUPS = {int(group): group.name.lower() for group in Group}
 
 
 class Agent:
-    """Learns which arm is best, by the hour and the weekday and for whom, from rewards that come when they come.
+    """An agent that chooses between named arms and learns from rewards that come late, twice or never.
 
+    Every decision and reward is durable in a ledger before a call returns. Opening the ledger again continues
+    exactly where the agent stopped. All settings but the last five stay with the ledger: give them once, when the
+    agent is made.
+
+    Parameters
+    ----------
+    path : str, os.PathLike, Place or None
+        Where the ledger is: a file, or "postgresql://user@host/database?agent=NAME". None keeps it in memory.
+    arms : iterable of str, or mapping of str to features
+        Labels of the arms, or labels with their features. Required for a new agent.
+    context : mapping of str to kind, optional
+        Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one of
+        `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions ("warmup").
+    policy : str or (str, mapping), default "tide"
+        Id of a policy, or its id and parameters (`tidepull list policies`).
+    seed : int, optional
+        With a seed, all choices are reproducible. By default it is random.
+    timezone : str or ZoneInfo, default "UTC"
+        Time zone of hours, weekdays and naive datetimes.
+    time_features : bool, optional
+        Whether contexts get seven numbers of the calendar. Default: unless the policy reads time itself.
+    capacity : int, optional
+        Number of arms for which the policy is built. Default: the next power of two above the number of arms.
+    propensity_draws : int, default 32
+        Posterior draws from which the probabilities of the arms follow.
+    control : float, default 0.05
+        Share of decisions in the control group, against which `lift` is measured.
+    control_arm : str, optional
+        Arm of the control group. Default: an arm drawn uniformly.
+    min_share : float, default 0.0
+        Share of the policy's decisions that is spread evenly over all available arms.
+    share_bounds : mapping of str to (float, float), optional
+        Least and most share of some arms.
+    reward_within : float or timedelta, optional
+        Seconds within which a reward must come.
+    default_reward : float, optional
+        Reward of a decision for which none came within `reward_within`.
+    on_duplicate : {"refuse", "add", "replace"}, default "refuse"
+        What a second, different reward of a decision does. "add" and "replace" need `reward_within`.
+    retention : float or timedelta, optional
+        Age, in seconds, after which raw contexts are dropped.
+    snapshot_every : int, default 5000
+        Records between two snapshots, which make opening quick.
+    training : {"background", "inline", "manual"}, default "background"
+        Where training happens: in a thread, inside calls, or when `work` is called.
+    read_only : bool, default False
+        Open without the right to write, beside the process that has it.
+    now : callable, optional
+        Clock that gives seconds since 1970. Default: the clock of the ledger's machine, without its jumps.
+
+    Raises
+    ------
+    ParameterError
+        A setting is invalid, or differs from the one that the ledger has.
+    HeldError
+        Another process has the ledger open for writing.
+    WrongStoreError
+        The path holds no agent, and `arms` is missing.
+
+    Examples
+    --------
     >>> agent = Agent.memory(arms=["blue", "red"], context={"age": float}, policy="bernoulli-ts", seed=1)
     >>> decision = agent.choose({"age": 31})
     >>> agent.reward(decision.id, 1.0), agent.reward(decision.id, 1.0)
@@ -115,7 +172,23 @@ class Agent:
 
     @classmethod
     def memory(cls, **given: Any) -> Self:
-        """An agent that dies with its process, for tests and notebooks; the same choices as for one with a file."""
+        """Make an agent without a file, for tests and notebooks.
+
+        Parameters
+        ----------
+        **given
+            Settings of `Agent`.
+
+        Returns
+        -------
+        Agent
+            An agent that makes the choices of one with a file, and dies with its process.
+
+        Examples
+        --------
+        >>> Agent.memory(arms=["a", "b"], policy="random").arms
+        ['a', 'b']
+        """
         return cls(None, **given)
 
     # ---- deciding
@@ -129,8 +202,39 @@ class Agent:
         at: float | datetime | str | None = None,
         id: str | int | UUID | None = None,
     ) -> Decision:
-        """Choose an arm, among `arms` if given. `subject` is whom it concerns: one subject stays in one group. `at` is
-        when, if not now. The same `id` again gives the same decision again."""
+        """Choose an arm.
+
+        Parameters
+        ----------
+        context : mapping of str to value, optional
+            Values of the context's fields. None, NaN, NA and NaT are missing.
+        arms : iterable of str, optional
+            Labels among which to choose. Default: all arms that are not retired.
+        subject : str, int or UUID, optional
+            Person or thing that the decision concerns. Only a salted hash is stored; one subject stays in one group.
+        at : float, datetime or str, optional
+            Moment of the decision: seconds since 1970, a datetime or ISO text. Default: now.
+        id : str, int or UUID, optional
+            Name of the decision. The same id again returns the same decision.
+
+        Returns
+        -------
+        Decision
+            The arm with its exact propensity. The decision is durable.
+
+        Raises
+        ------
+        ContextError
+            A value does not fit its field.
+        ArmError
+            There is no such arm, or it is retired.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="random", seed=1, control=0)
+        >>> agent.choose(arms=["b"]).arm
+        'b'
+        """
         decision, seq = self._decided(context, arms, subject, at, id)
         self._commands.flush(seq)
         self._afterwards()
@@ -156,9 +260,40 @@ class Agent:
         at: float | datetime | str | None = None,
         key: str | None = None,
     ) -> bool:
-        """What a decision was worth: now, tomorrow, twice, or never. True if it is news, False if it was known.
+        """Report the reward of a decision.
 
-        With `on_duplicate="add"`, every reward counts but those whose `key` came before.
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+        reward : float
+            Its reward.
+        at : float, datetime or str, optional
+            Moment of the reward. Default: now.
+        key : str, optional
+            Name of the reward, with `on_duplicate="add"`: one that came before does not count again.
+
+        Returns
+        -------
+        bool
+            True if the reward is new, False if it is a duplicate, which has no effect.
+
+        Raises
+        ------
+        DecisionError
+            There is no such decision.
+        ExpiredError
+            The time for the reward is over.
+        OtherRewardError
+            The decision has another reward, and `on_duplicate` is "refuse".
+        RewardError
+            The reward is no finite number, or one that the policy does not take.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="random")
+        >>> agent.reward(agent.choose(), 1.0)
+        True
         """
         seq, news = self._paid(id, reward, at, key)
         self._commands.flush(seq)
@@ -180,9 +315,23 @@ class Agent:
     # ---- for servers: many steps, one commit
 
     def choose_ahead(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
-        """Make decisions that are safe only when `commit` has returned for the number that comes with them: nobody may
-        be told of them before. If one cannot be made, none is. A request whose id was used for another one is a
-        `ConflictError`."""
+        """Make decisions, all or none, that are durable only when `commit` has returned for their number.
+
+        Parameters
+        ----------
+        requests : sequence of Request
+            The decisions to make.
+
+        Returns
+        -------
+        tuple of (list of Decision, int)
+            The decisions, which must not be sent before `commit(number)` has returned, and that number.
+
+        Raises
+        ------
+        ConflictError
+            An id was used for another request.
+        """
         with self._lock:
             self._ready()
             made = self._commands.decide_all(requests)
@@ -230,8 +379,25 @@ class Agent:
         return self._commands.state.arms.labels
 
     def add(self, label: str, features: Any = None, *, at: float | datetime | str | None = None) -> None:
-        """A new arm, or a retired one again. Where the policy has no room left, it is built anew from the ledger with
-        twice the room, which takes as long as replaying it."""
+        """Add an arm, or a retired one again.
+
+        Beyond its capacity, the policy is built anew from the ledger with twice the capacity. That takes as long as
+        a replay.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm.
+        features : float or mapping, optional
+            Its features, where arms have them.
+        at : float, datetime or str, optional
+            Moment of the change. Default: now.
+
+        Raises
+        ------
+        ArmError
+            There is such an arm already, or its features do not fit.
+        """
         change: dict[str, Any] = {"op": "add", "label": label_of(label)}
         if features is not None:
             change["features"] = features_of(label, features)
@@ -282,8 +448,16 @@ class Agent:
         return self._commands.state.frozen
 
     def rollback(self, to: float | datetime | str | Decision) -> None:
-        """Forget all that was learnt after a moment, or after the decision of that id. Arms stay as they are, and
-        nothing is deleted: rewards of decisions that were taken back are recorded, and not learnt."""
+        """Forget what was learnt after a moment or a decision.
+
+        Arms stay as they are, and nothing is deleted. Rewards of decisions that were taken back are recorded, and
+        not learnt.
+
+        Parameters
+        ----------
+        to : float, datetime, str or Decision
+            A moment, or a decision or its id.
+        """
         with self._lock:
             self._ready()
             self._commands.roll_back(to)
@@ -302,17 +476,52 @@ class Agent:
         return self._look(Insight.report)
 
     def lift(self, *, since: float | datetime | str | None = None, level: float = 0.95) -> Lift:
-        """The gain in reward over the control group, with an interval; of decisions since a moment, if given."""
+        """Estimate the gain in reward over the control group.
+
+        Parameters
+        ----------
+        since : float, datetime or str, optional
+            First moment of the decisions that count. Default: all.
+        level : float, default 0.95
+            Level of the confidence interval.
+
+        Returns
+        -------
+        Lift
+            The gain and its interval; `print` shows it in words.
+        """
         moment = None if since is None else self._commands.clock.read(since)
         return self._look(lambda insight: insight.lift(moment, level))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
-        """Every decision as a table, a row each, with what it was worth."""
-        return self._look(lambda insight: table.frame(self._rows(insight), kind))
+        """All decisions as a table, one row each, with their rewards.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "rows"}, default "pandas"
+            What to return.
+
+        Returns
+        -------
+        DataFrame or list of dict
+            The table.
+        """
+        return self._look(lambda insight: table.frame(self.rows_aside(insight), kind))
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write every decision to a .parquet, .jsonl or .csv file; how many there were."""
-        return self._look(lambda insight: table.write(Path(path), self._rows(insight)))
+        """Write all decisions to a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The .parquet, .jsonl or .csv file.
+
+        Returns
+        -------
+        int
+            Number of decisions.
+        """
+        return self._look(lambda insight: table.write(Path(path), self.rows_aside(insight)))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """A picture of traffic, rewards by hour and weekday, and the gain over the control (extra `bench`)."""
@@ -323,9 +532,6 @@ class Agent:
         """Read the whole ledger and repeat it from the start: is everything as it was?"""
         commands = self._commands
         return self._look(lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased()))
-
-    def _rows(self, insight: Insight) -> Iterator[dict[str, Any]]:
-        return table.rows(insight, self._commands.ledger, self._commands.decisions.id)
 
     def _look(self, question: Callable[[Insight], T]) -> T:
         with self._lock:
@@ -348,7 +554,7 @@ class Agent:
 
     def rows_aside(self, insight: Insight) -> Iterator[dict[str, Any]]:
         """Every decision as `export` writes it, from a view."""
-        return self._rows(insight)
+        return table.rows(insight, self._commands.ledger, self._commands.decisions.id)
 
     def state(self) -> AgentStatus:
         """Where it stands: what was chosen at its making, its arms, and how much has happened."""
@@ -359,13 +565,34 @@ class Agent:
     # ---- logs of others
 
     def learn_from(self, path: str | os.PathLike[str]) -> int:
-        """Learn from a log: a .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`, such
-        as `export` writes. What has no reward is passed over. How many decisions were learnt."""
+        """Learn from a log of decisions.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`, such as `export`
+            writes. Rows without a reward are skipped.
+
+        Returns
+        -------
+        int
+            Number of decisions learnt.
+        """
         return self._learn_all(table.read(Path(path)))
 
     def warm_start(self, log: HasDecisions) -> int:
-        """Learn from a log that `tidepull.logs.read` has read, whatever its format; its arms must be the agent's. What
-        has no reward is passed over. How many decisions were learnt."""
+        """Learn from a log that `tidepull.logs.read` returned.
+
+        Parameters
+        ----------
+        log : HasDecisions
+            The log; its arms must be the agent's. Decisions without a reward are skipped.
+
+        Returns
+        -------
+        int
+            Number of decisions learnt.
+        """
         return self._learn_all(log.decisions())
 
     def _learn_all(self, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -397,8 +624,20 @@ class Agent:
     # ---- what is kept, and for how long
 
     def forget(self, subject: str | int | UUID) -> int:
-        """Delete all decisions that concern a subject, for good; how many there were. What was learnt of them stays
-        learnt, as one voice among all others; the agent cannot be rolled back to before this call."""
+        """Delete all decisions about a subject, for good.
+
+        What was learnt from them stays. The agent cannot be rolled back to before this call.
+
+        Parameters
+        ----------
+        subject : str, int or UUID
+            The subject, as `choose` got it.
+
+        Returns
+        -------
+        int
+            Number of deleted decisions.
+        """
         with self._lock:
             self._ready()
             hashed = self._commands.hash(id_of(subject))
@@ -412,8 +651,22 @@ class Agent:
         return count
 
     def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
-        """Move decisions before a moment to a .parquet, .jsonl or .csv file and out of the ledger; how many. What was
-        learnt stays; rewards for them are refused as expired, and `lift` and `history` know the rest."""
+        """Move old decisions from the ledger to a file.
+
+        What was learnt stays. Rewards for these decisions are refused as expired; `lift` and `history` know the rest.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The .parquet, .jsonl or .csv file to write.
+        before : float, datetime or str
+            Moment before which decisions are moved.
+
+        Returns
+        -------
+        int
+            Number of moved decisions.
+        """
         moment = self._commands.clock.read(before)
         self.save()
         self.save()
@@ -427,7 +680,7 @@ class Agent:
             if not len(old):
                 return 0
             upto = int(old[-1])
-            chosen = (row for row, seq in zip(self._rows(insight), log.seq, strict=True) if seq <= upto)
+            chosen = (row for row, seq in zip(self.rows_aside(insight), log.seq, strict=True) if seq <= upto)
             table.write(Path(path), chosen)
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
@@ -444,8 +697,8 @@ class Agent:
             self._ready()
             if self.has_work:
                 self._work_a_little()
-                return self.has_work or self._snapshot_is_due()
-            if not self._snapshot_is_due():
+                return self.has_work or self.snapshot_is_due
+            if not self.snapshot_is_due:
                 return False
         self.save()
         return False
@@ -470,8 +723,9 @@ class Agent:
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether so many records came since the last snapshot that it is time for another."""
-        return self._snapshot_is_due()
+        """Whether `snapshot_every` records came since the last snapshot."""
+        commands = self._commands
+        return not commands.read_only and commands.ledger.last - commands.saved >= self._every
 
     @property
     def is_dirty(self) -> bool:
@@ -494,10 +748,6 @@ class Agent:
             with self._lock:
                 self._commands.drop_old_contexts()
 
-    def _snapshot_is_due(self) -> bool:
-        commands = self._commands
-        return not commands.read_only and commands.ledger.last - commands.saved >= self._every
-
     def _work_all(self) -> None:
         while self.work():
             pass
@@ -505,9 +755,9 @@ class Agent:
     def _afterwards(self) -> None:
         if self._mode == "inline":
             self._work_all()
-        elif self._mode == "background" and (self.has_work or self._snapshot_is_due()):
+        elif self._mode == "background" and (self.has_work or self.snapshot_is_due):
             self._background.wake()
-        elif self._mode == "manual" and self._snapshot_is_due():
+        elif self._mode == "manual" and self.snapshot_is_due:
             self.save()
 
     def close(self) -> None:
