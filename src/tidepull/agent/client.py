@@ -72,14 +72,33 @@ class _Addresses:
 
 
 class Client:
-    """A service at a URL, or at several, of which the next is asked when one does not answer.
+    """A client of `tidepull serve`, whose agents have the methods of `tidepull.Agent`.
 
-        with tidepull.Client("http://localhost:8000", token="tp_...") as client:
-            shop = client.agent("shop")
-            decision = shop.choose({"device": "phone", "age": 31})
-            shop.reward(decision.id, 1.0)
+    Parameters
+    ----------
+    url : str or sequence of str
+        Address of the service, or several: the next one is asked when one does not answer.
+    token : str, optional
+        Token of the service (`tidepull token`).
+    timeout : float, default 10.0
+        Seconds to wait for an answer.
+    retries : int, default 4
+        How often a request is repeated, where a repetition is safe.
+    transport : optional
+        Transport of `httpx`, for tests.
 
-    What its agents can do is what a `tidepull.Agent` can.
+    Raises
+    ------
+    ServiceError
+        From its methods: the service refused a request, or could not be reached.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> with tidepull.Client("http://localhost:8000", token="tp_...") as client:  # doctest: +SKIP
+    ...     shop = client.agent("shop")
+    ...     decision = shop.choose({"device": "phone", "age": 31})
+    ...     shop.reward(decision, 1.0)
     """
 
     def __init__(
@@ -96,15 +115,45 @@ class Client:
         self._http = httpx.Client(**settings.http)
 
     def agent(self, name: str) -> RemoteAgent:
-        """An agent of that name; nothing is asked yet."""
+        """An agent of the service, without a request.
+
+        Parameters
+        ----------
+        name : str
+            Name of the agent.
+
+        Returns
+        -------
+        RemoteAgent
+            The agent.
+        """
         return RemoteAgent(self, name)
 
     def agents(self) -> list[str]:
-        """The names of the agents that the token is for."""
+        """List the agents that the token is for.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
         return self.send(requests.agents())
 
     def create(self, name: str, **settings: Any) -> RemoteAgent:
-        """A new agent; settings are those of `tidepull.Agent`."""
+        """Make an agent.
+
+        Parameters
+        ----------
+        name : str
+            Name of the agent.
+        **settings
+            Settings of `tidepull.Agent`, such as `arms` and `context`.
+
+        Returns
+        -------
+        RemoteAgent
+            The agent.
+        """
         return RemoteAgent(self, self.send(requests.create(requests.agent_body(name, settings))))
 
     def send(self, request: HttpRequest[T]) -> T:
@@ -240,7 +289,28 @@ class RemoteAgent:
 
 
 class AsyncClient:
-    """The same for `async` programs: `async with tidepull.AsyncClient(...) as client`."""
+    """A client of `tidepull serve` for `async` programs; see `Client`.
+
+    Parameters
+    ----------
+    url : str or sequence of str
+        Address of the service, or several: the next one is asked when one does not answer.
+    token : str, optional
+        Token of the service (`tidepull token`).
+    timeout : float, default 10.0
+        Seconds to wait for an answer.
+    retries : int, default 4
+        How often a request is repeated, where a repetition is safe.
+    transport : optional
+        Transport of `httpx`, for tests.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> async def choose() -> str:
+    ...     async with tidepull.AsyncClient("http://localhost:8000", token="tp_...") as client:
+    ...         return (await client.agent("shop").choose({"age": 31})).arm
+    """
 
     def __init__(
         self,
@@ -256,15 +326,45 @@ class AsyncClient:
         self._http = httpx.AsyncClient(**settings.http)
 
     def agent(self, name: str) -> AsyncRemoteAgent:
-        """An agent of that name; nothing is asked yet."""
+        """An agent of the service, without a request.
+
+        Parameters
+        ----------
+        name : str
+            Name of the agent.
+
+        Returns
+        -------
+        AsyncRemoteAgent
+            The agent.
+        """
         return AsyncRemoteAgent(self, name)
 
     async def agents(self) -> list[str]:
-        """The names of the agents that the token is for."""
+        """List the agents that the token is for.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
         return await self.send(requests.agents())
 
     async def create(self, name: str, **settings: Any) -> AsyncRemoteAgent:
-        """A new agent; settings are those of `tidepull.Agent`."""
+        """Make an agent.
+
+        Parameters
+        ----------
+        name : str
+            Name of the agent.
+        **settings
+            Settings of `tidepull.Agent`, such as `arms` and `context`.
+
+        Returns
+        -------
+        AsyncRemoteAgent
+            The agent.
+        """
         return AsyncRemoteAgent(self, await self.send(requests.create(requests.agent_body(name, settings))))
 
     async def send(self, request: HttpRequest[T]) -> T:

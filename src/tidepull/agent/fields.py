@@ -68,9 +68,17 @@ class Field:
 
 @dataclass(frozen=True)
 class Number(Field):
-    """A number, standardised by the mean and spread of what came so far.
+    """A number: its z-score over the last 4,096 values, clipped to [-6, 6].
 
-    The latest 4,096 values count. With `flag=True` a second column says whether it was missing.
+    Parameters
+    ----------
+    flag : bool, default False
+        Whether a second column says that the number is missing.
+
+    Examples
+    --------
+    >>> Number().width, Number(flag=True).width
+    (1, 2)
     """
 
     flag: bool = False
@@ -96,11 +104,24 @@ class Number(Field):
 
 @dataclass(frozen=True)
 class Category(Field):
-    """One of several texts (or whole numbers).
+    """One of several texts or whole numbers, one-hot encoded.
 
-    Known values have a column each (two of them share one: 1 and -1). Others take the `unseen` columns in the order in
-    which they appear, and when those are taken, the column that their hash says; without such columns they count
-    as missing. `private`: only a salted hash of the value is stored.
+    Two listed values without `unseen` columns share one column, with 1 and -1.
+
+    Parameters
+    ----------
+    values : tuple of str, optional
+        Listed values, with a column each.
+    unseen : int, optional
+        Columns for other values, taken in order of appearance, then by hash. Without any, such values are missing.
+        Default: 0 with `values`, else 8.
+    private : bool, default False
+        Whether only a salted hash of the value is stored.
+
+    Examples
+    --------
+    >>> Category(("phone", "desktop", "tv")).width, Category().width
+    (3, 8)
     """
 
     values: tuple[str, ...] = ()
@@ -145,7 +166,13 @@ class Category(Field):
 
 @dataclass(frozen=True)
 class Boolean(Field):
-    """True or false: 1 or -1."""
+    """True or false, encoded as 1 or -1.
+
+    Examples
+    --------
+    >>> Boolean().width
+    1
+    """
 
     @property
     def width(self) -> int:
@@ -165,7 +192,23 @@ class Boolean(Field):
 
 @dataclass(frozen=True)
 class Cyclic(Field):
-    """A number on a circle, such as an hour (period 24) or a direction (360): sine and cosine."""
+    """A number on a circle, encoded as sine and cosine.
+
+    Parameters
+    ----------
+    period : float
+        Length of the circle, such as 24 for hours or 360 for directions.
+
+    Raises
+    ------
+    ParameterError
+        The period is not positive.
+
+    Examples
+    --------
+    >>> Cyclic(24).width
+    2
+    """
 
     period: float
 
@@ -192,7 +235,13 @@ class Cyclic(Field):
 
 @dataclass(frozen=True)
 class Timestamp(Field):
-    """A moment: how long before the decision it was (in doublings of a day), its time of day and its weekday."""
+    """A moment: its age at the decision (log2 of days, as a z-score), its time of day and its weekday.
+
+    Examples
+    --------
+    >>> Timestamp().width
+    5
+    """
 
     @property
     def width(self) -> int:
@@ -222,7 +271,22 @@ class Timestamp(Field):
 
 @dataclass(frozen=True)
 class Tags(Field):
-    """A list of texts, in any number and order; each has a place as in a `Category`, and all weigh 1 together."""
+    """A list of texts in any number and order, multi-hot encoded with length 1.
+
+    Parameters
+    ----------
+    values : tuple of str, optional
+        Listed tags, with a column each.
+    unseen : int, optional
+        Columns for other tags. Default: 0 with `values`, else 8.
+    private : bool, default False
+        Whether only salted hashes of the tags are stored.
+
+    Examples
+    --------
+    >>> Tags(("new", "sale")).width
+    2
+    """
 
     values: tuple[str, ...] = ()
     unseen: int | None = None
