@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 import threading
 import time
+import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from typing import Protocol
+from itertools import chain, repeat
+from typing import Any, Protocol
 
 from tidepull import __version__
 from tidepull.agent.records import Kind, Record
@@ -328,6 +330,77 @@ class GroupCommit:
 def _again(error: LedgerError) -> LedgerError:
     """The same error for another caller, without the first one's traceback."""
     return type(error)(str(error))
+
+
+class SqlLedger:
+    """What ledgers in SQL share: group commit, and reading records by a condition with `?` for each value."""
+
+    where: str
+    _commits: GroupCommit
+
+    def _records(self, where: str, *values: Any) -> list[Record]:
+        """The records on disk for which a condition holds."""
+        raise NotImplementedError
+
+    def _packed(self, seq: int) -> tuple[int, bytes]:
+        """The checksum of a snapshot, and its compressed bytes."""
+        raise NotImplementedError
+
+    @property
+    def last(self) -> int:
+        """The number of the last record that was appended."""
+        return self._commits.last
+
+    @property
+    def safe(self) -> int:
+        """The number of the last record that is on disk."""
+        return self._commits.safe
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write failed since the last recovery."""
+        return self._commits.failed
+
+    def append(self, record: Record) -> None:
+        """Take a record."""
+        self._commits.append(record)
+
+    def flush(self, seq: int) -> None:
+        """Return when record `seq` is on disk."""
+        self._commits.flush(seq)
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number, if it is on disk."""
+        return next(iter(self._records("seq = ? AND kind = 1", seq)), None)
+
+    def named(self, name: str) -> Record | None:
+        """The record of that name, if it is on disk."""
+        return next(iter(self._records("name = ?", name)), None)
+
+    def about(self, seq: int) -> list[Record]:
+        """The records about a decision that are on disk."""
+        return self._records("ref = ? ORDER BY seq", seq)
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records in order, as far as they are on disk."""
+        upto = 2**62 if upto is None else upto
+        for page in chain(PAGES, repeat(PAGES[-1])):
+            records = self._records("seq > ? AND seq <= ? ORDER BY seq LIMIT ?", after, upto, page)
+            yield from records
+            if len(records) < page:
+                return
+            after = records[-1].seq
+
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of one of the rare kinds."""
+        return self._records("kind = ? AND kind > 3 ORDER BY seq", int(kind))
+
+    def snapshot(self, seq: int) -> bytes:
+        """A snapshot; a `LedgerError` where it is damaged."""
+        checksum, packed = self._packed(seq)
+        if zlib.crc32(packed) != checksum:
+            raise LedgerError(f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit")
+        return zlib.decompress(packed)
 
 
 RELEASE_KEY = "release"

@@ -7,14 +7,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, repeat
 from typing import Any
 
-from tidepull.agent.ledger.base import PAGES, GroupCommit, surplus_snapshots
+from tidepull.agent.ledger.base import GroupCommit, SqlLedger, surplus_snapshots
 from tidepull.agent.ledger.database import Connection
 from tidepull.agent.ledger.leases import LENGTH, Leases
-from tidepull.agent.records import Kind, Record, record_of
-from tidepull.errors import HeldError, LedgerError, ParameterError, UnreachableError, WrongStoreError
+from tidepull.agent.records import Record, record_of
+from tidepull.errors import HeldError, ParameterError, UnreachableError, WrongStoreError
 
 _COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
 _HELD = (
@@ -50,7 +49,7 @@ class Place:
             raise ParameterError(f"lease must be from 0.1 to 3600 seconds, got {self.lease:g}")
 
 
-class PostgresLedger:
+class PostgresLedger(SqlLedger):
     """The ledger of one agent, made if there is none (unless it is only read)."""
 
     def __init__(self, place: Place, *, read_only: bool = False) -> None:
@@ -80,29 +79,6 @@ class PostgresLedger:
     def _stored(self) -> int:
         query = "SELECT coalesce(max(seq), 0) FROM tidepull_records WHERE agent = %s"
         return int(self._database.rows(query, self._id)[0][0])
-
-    @property
-    def last(self) -> int:
-        """The number of the last record that was appended."""
-        return self._commits.last
-
-    @property
-    def safe(self) -> int:
-        """The number of the last record that is on the server's disk."""
-        return self._commits.safe
-
-    @property
-    def failed(self) -> bool:
-        """Whether a write failed since the last recovery."""
-        return self._commits.failed
-
-    def append(self, record: Record) -> None:
-        """Take a record."""
-        self._commits.append(record)
-
-    def flush(self, seq: int) -> None:
-        """Return when record `seq` is on the server's disk."""
-        self._commits.flush(seq)
 
     def _write(self, records: list[Record]) -> None:
         """Where the connection dies, it is not known whether they were written: under a new epoch nothing that was sent
@@ -143,39 +119,10 @@ class PostgresLedger:
 
     # ---- reading
 
-    def decision(self, seq: int) -> Record | None:
-        """The decision of that number, if it is stored."""
-        return self._one("seq = %s AND kind = 1", seq)
-
-    def named(self, name: str) -> Record | None:
-        """The decision that its caller named so, if it is stored."""
-        return self._one("name = %s", name.encode())
-
-    def about(self, seq: int) -> list[Record]:
-        """What is known of a stored decision."""
-        return self._records("ref = %s ORDER BY seq", seq)
-
-    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
-        """Records in order, as far as they are stored."""
-        upto = 2**62 if upto is None else upto
-        for page in chain(PAGES, repeat(PAGES[-1])):
-            records = self._records("seq > %s AND seq <= %s ORDER BY seq LIMIT %s", after, upto, page)
-            yield from records
-            if len(records) < page:
-                return
-            after = records[-1].seq
-
-    def of_kind(self, kind: Kind) -> list[Record]:
-        """All records of one of the rare kinds."""
-        return self._records("kind = %s AND kind > 3 ORDER BY seq", int(kind))
-
     def _records(self, where: str, *values: Any) -> list[Record]:
-        query = f"SELECT {_COLUMNS} FROM tidepull_records WHERE agent = %s AND {where}"
+        values = tuple(value.encode() if isinstance(value, str) else value for value in values)
+        query = f"SELECT {_COLUMNS} FROM tidepull_records WHERE agent = ? AND {where}".replace("?", "%s")
         return [_record(row) for row in self._database.rows(query.encode(), self._id, *values)]
-
-    def _one(self, where: str, value: Any) -> Record | None:
-        records = self._records(where, value)
-        return records[0] if records else None
 
     # ---- snapshots and texts
 
@@ -207,13 +154,10 @@ class PostgresLedger:
         query = "SELECT seq FROM tidepull_snapshots WHERE agent = %s ORDER BY seq DESC"
         return [row[0] for row in self._database.rows(query, self._id)]
 
-    def snapshot(self, seq: int) -> bytes:
-        """One of them; a `LedgerError` where it is damaged."""
+    def _packed(self, seq: int) -> tuple[int, bytes]:
         query = "SELECT checksum, data FROM tidepull_snapshots WHERE agent = %s AND seq = %s"
         checksum, packed = self._database.rows(query, self._id, seq)[0]
-        if zlib.crc32(packed) != checksum:
-            raise LedgerError(f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit")
-        return zlib.decompress(packed)
+        return checksum, packed
 
     def read(self, key: str) -> str | None:
         """A text."""

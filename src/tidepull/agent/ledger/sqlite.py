@@ -12,14 +12,13 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from tidepull._internal.files import temporary_name
-from tidepull.agent.ledger.base import PAGES, RELEASE_KEY, GroupCommit, newer_store, surplus_snapshots
+from tidepull.agent.ledger.base import RELEASE_KEY, GroupCommit, SqlLedger, newer_store, surplus_snapshots
 from tidepull.agent.ledger.files import WATCH, FileLock, identity
-from tidepull.agent.records import Kind, Record, record_of
+from tidepull.agent.records import Record, record_of
 from tidepull.errors import LedgerError, WrongStoreError
 
 VERSION = 1
@@ -53,11 +52,11 @@ _COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
 _INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteLedger:
+class SqliteLedger(SqlLedger):
     """The ledger at `path`, made if there is none (unless it is only read)."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path
+        self.path, self.where = path, str(path)
         self._read_only = read_only
         self._file_lock: FileLock | None = None
         self._reading = threading.Lock()
@@ -78,35 +77,12 @@ class SqliteLedger:
             raise
         self._contexts_from = 0  # no decision before it has a context any more
         self._disk_failed = False
-        self._commits = GroupCommit(self._stored(), self._write, str(path))
+        self._commits = GroupCommit(self._stored(), self._write, self.where)
         if not read_only:
             WATCH.add(self)
 
     def _stored(self) -> int:
         return int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
-
-    @property
-    def last(self) -> int:
-        """The number of the last record that was appended."""
-        return self._commits.last
-
-    @property
-    def safe(self) -> int:
-        """The number of the last record that is on disk."""
-        return self._commits.safe
-
-    @property
-    def failed(self) -> bool:
-        """Whether a write failed since the last recovery."""
-        return self._commits.failed
-
-    def append(self, record: Record) -> None:
-        """Take a record."""
-        self._commits.append(record)
-
-    def flush(self, seq: int) -> None:
-        """Return when record `seq` is on disk."""
-        self._commits.flush(seq)
 
     def _write(self, waiting: list[Record]) -> None:
         with self._explained("write to"):
@@ -115,36 +91,6 @@ class SqliteLedger:
     def _insert(self, waiting: list[Record]) -> None:
         with self._transaction():
             self._writer.executemany(_INSERT, [_row(record) for record in waiting])
-
-    def decision(self, seq: int) -> Record | None:
-        """The decision of that number, if it is on disk."""
-        return self._record("SELECT {} FROM records WHERE seq = ? AND kind = 1", seq)
-
-    def named(self, name: str) -> Record | None:
-        """The decision that its caller named so, if it is on disk."""
-        return self._record("SELECT {} FROM records WHERE name = ?", name)
-
-    def about(self, seq: int) -> list[Record]:
-        """What is known of a decision on disk."""
-        rows = self._all("SELECT {} FROM records WHERE ref = ? ORDER BY seq", seq)
-        return [record_of(row) for row in rows]
-
-    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
-        """Records in order, as far as they are on disk."""
-        upto = 2**62 if upto is None else upto
-        for page in chain(PAGES, repeat(PAGES[-1])):
-            rows = self._all(
-                "SELECT {} FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", after, upto, page
-            )
-            yield from map(record_of, rows)
-            if len(rows) < page:
-                return
-            after = rows[-1][-1]
-
-    def of_kind(self, kind: Kind) -> list[Record]:
-        """All records of one of the rare kinds."""
-        rows = self._all("SELECT {} FROM records WHERE kind = ? AND kind > 3 ORDER BY seq", int(kind))
-        return [record_of(row) for row in rows]
 
     def recover(self) -> None:
         """Take records again, after those that are in the file, which is opened anew if the disk has failed.
@@ -182,12 +128,9 @@ class SqliteLedger:
         """Newest first."""
         return [row[0] for row in self._all("SELECT seq FROM snapshots ORDER BY seq DESC")]
 
-    def snapshot(self, seq: int) -> bytes:
-        """One of them; a `LedgerError` where it is damaged."""
+    def _packed(self, seq: int) -> tuple[int, bytes]:
         checksum, packed = self._one("SELECT checksum, data FROM snapshots WHERE seq = ?", seq)
-        if zlib.crc32(packed) != checksum:
-            raise LedgerError(f"the snapshot {seq} in {self.path} is damaged: its checksum does not fit")
-        return zlib.decompress(packed)
+        return checksum, packed
 
     def read(self, key: str) -> str | None:
         """A text."""
@@ -379,14 +322,13 @@ class SqliteLedger:
 
     def _all(self, query: str, *values: Any) -> list[Any]:
         with self._reading, self._explained("read"):
-            return self._reader.execute(query.format(_COLUMNS), values).fetchall()
+            return self._reader.execute(query, values).fetchall()
 
     def _one(self, query: str, *values: Any) -> Any:
         return self._all(query, *values)[0]
 
-    def _record(self, query: str, value: Any) -> Record | None:
-        rows = self._all(query, value)
-        return record_of(rows[0]) if rows else None
+    def _records(self, where: str, *values: Any) -> list[Record]:
+        return [record_of(row) for row in self._all(f"SELECT {_COLUMNS} FROM records WHERE {where}", *values)]
 
     @contextmanager
     def _explained(self, verb: str) -> Iterator[None]:
