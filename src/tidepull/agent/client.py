@@ -8,25 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
-from uuid import UUID
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
 from tidepull.agent import requests
-from tidepull.agent.decisions import Decision, DecisionId
-from tidepull.agent.requests import (
-    AgentRequests,
-    HttpRequest,
-    RewardResult,
-    TextAnswer,
-    TimeLike,
-    choice_body,
-    moment,
-    pause,
-    reward_body,
-)
+from tidepull.agent.requests import AgentRequests, HttpRequest, pause
 from tidepull.errors import MissingExtraError, ParameterError, ServiceError
 
 try:
@@ -34,6 +22,7 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("tidepull.Client", "client") from None
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -185,107 +174,49 @@ class Client:
         self.close()
 
 
+def _blocking(
+    build: Callable[Concatenate[AgentRequests, P], HttpRequest[T]],
+) -> Callable[Concatenate[RemoteAgent, P], T]:
+    """A method that sends the request that `build` makes, and waits for its answer."""
+
+    @wraps(build)
+    def method(self: RemoteAgent, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.client.send(build(self.requests, *args, **kwargs))
+
+    return method
+
+
 class RemoteAgent:
-    """An agent of a service; its methods are those of `tidepull.Agent`."""
+    """An agent of a service; its methods are those of `tidepull.Agent`, and `AgentRequests` documents them."""
 
     def __init__(self, client: Client, name: str) -> None:
         self.name = name
-        self._send = client.send
-        self._requests = AgentRequests(name)
-
-    def choose(
-        self,
-        context: Mapping[str, Any] | None = None,
-        *,
-        arms: Iterable[str] | None = None,
-        subject: str | int | UUID | None = None,
-        at: TimeLike | None = None,
-        id: str | int | UUID | None = None,
-    ) -> Decision:
-        """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
-        return self._send(self._requests.choose(choice_body(context, arms, subject, at, id)))
-
-    def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> list[Decision]:
-        """One decision for each context, all in one commit."""
-        bodies = [choice_body(context, None, None, None, None) for context in contexts]
-        return self._send(self._requests.choose_many(bodies))
-
-    def reward(
-        self, id: DecisionId, reward: float, *, at: TimeLike | None = None, key: str | None = None
-    ) -> bool:
-        """What a decision was worth; False if that was known."""
-        return self._send(self._requests.reward(reward_body(id, reward, at, key)))
-
-    def rewards(self, rewards: Mapping[str, float]) -> list[RewardResult]:
-        """What many decisions were worth, by their ids; each is taken or refused for itself."""
-        return self._send(
-            self._requests.rewards([reward_body(id, worth, None, None) for id, worth in rewards.items()])
-        )
+        self.client = client
+        self.requests = AgentRequests(name)
 
     @property
     def arms(self) -> list[str]:
         """The arms that can be chosen."""
-        return self._send(self._requests.arms())
+        return self.client.send(self.requests.arms())
 
-    def add(self, label: str, features: Mapping[str, Any] | None = None) -> list[str]:
-        """A new arm, or a retired one again; the arms that there are now."""
-        return self._send(self._requests.change("add", label, features=features))
-
-    def retire(self, label: str) -> list[str]:
-        """An arm is not chosen any more; the arms that are left."""
-        return self._send(self._requests.change("retire", label))
-
-    def rename(self, label: str, to: str) -> list[str]:
-        """An arm has another name from now on."""
-        return self._send(self._requests.change("rename", label, to=to))
-
-    def explain(self) -> TextAnswer:
-        """What it believes, in plain words: print it."""
-        return self._send(self._requests.words("explain"))
-
-    def lift(self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0) -> TextAnswer:
-        """The gain over the control group, with an interval."""
-        return self._send(self._requests.words("lift", since=moment(since), level=level, points=points))
-
-    def state(self) -> dict[str, Any]:
-        """Where it stands."""
-        return self._send(self._requests.table("state"))
-
-    def history(
-        self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
-    ) -> dict[str, Any]:
-        """Decisions and rewards over time, by arm and group."""
-        return self._send(
-            self._requests.table("history", since=moment(since), until=moment(until), bins=bins)
-        )
-
-    def heatmap(self) -> dict[str, Any]:
-        """The best arm of every hour of the week."""
-        return self._send(self._requests.table("heatmap"))
-
-    def waiting(self) -> dict[str, Any]:
-        """How rewards come."""
-        return self._send(self._requests.table("waiting"))
-
-    def freeze(self) -> None:
-        """Nothing is learnt from now on."""
-        self._send(self._requests.act("freeze"))
-
-    def unfreeze(self) -> None:
-        """Rewards are learnt again."""
-        self._send(self._requests.act("unfreeze"))
-
-    def rollback(self, to: TimeLike | Decision) -> None:
-        """Forget what was learnt after a moment, or after a decision of that id."""
-        self._send(self._requests.rollback(to))
-
-    def export(self, path: str | Path) -> None:
-        """Every decision into a .jsonl, .csv or .parquet file."""
-        Path(path).write_bytes(self._send(self._requests.export(Path(path).suffix.lstrip("."))))
-
-    def delete(self) -> None:
-        """Delete it and all it knows, for good."""
-        self._send(self._requests.delete())
+    choose = _blocking(AgentRequests.choose)
+    choose_many = _blocking(AgentRequests.choose_many)
+    reward = _blocking(AgentRequests.reward)
+    rewards = _blocking(AgentRequests.rewards)
+    add = _blocking(AgentRequests.add)
+    retire = _blocking(AgentRequests.retire)
+    rename = _blocking(AgentRequests.rename)
+    explain = _blocking(AgentRequests.explain)
+    lift = _blocking(AgentRequests.lift)
+    state = _blocking(AgentRequests.state)
+    history = _blocking(AgentRequests.history)
+    heatmap = _blocking(AgentRequests.heatmap)
+    waiting = _blocking(AgentRequests.waiting)
+    freeze = _blocking(AgentRequests.freeze)
+    unfreeze = _blocking(AgentRequests.unfreeze)
+    rollback = _blocking(AgentRequests.rollback)
+    export = _blocking(AgentRequests.export)
+    delete = _blocking(AgentRequests.delete)
 
 
 class AsyncClient:
@@ -398,108 +329,45 @@ class AsyncClient:
         await self.close()
 
 
+def _awaiting(
+    build: Callable[Concatenate[AgentRequests, P], HttpRequest[T]],
+) -> Callable[Concatenate[AsyncRemoteAgent, P], Coroutine[Any, Any, T]]:
+    """A coroutine that sends the request that `build` makes, and awaits its answer."""
+
+    @wraps(build)
+    async def method(self: AsyncRemoteAgent, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.client.send(build(self.requests, *args, **kwargs))
+
+    return method
+
+
 class AsyncRemoteAgent:
-    """An agent of a service; see `RemoteAgent`."""
+    """An agent of a service; see `RemoteAgent`. Its `arms` is a coroutine."""
 
     def __init__(self, client: AsyncClient, name: str) -> None:
         self.name = name
-        self._send = client.send
-        self._requests = AgentRequests(name)
+        self.client = client
+        self.requests = AgentRequests(name)
 
-    async def choose(
-        self,
-        context: Mapping[str, Any] | None = None,
-        *,
-        arms: Iterable[str] | None = None,
-        subject: str | int | UUID | None = None,
-        at: TimeLike | None = None,
-        id: str | int | UUID | None = None,
-    ) -> Decision:
-        """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
-        return await self._send(self._requests.choose(choice_body(context, arms, subject, at, id)))
-
-    async def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> list[Decision]:
-        """One decision for each context, all in one commit."""
-        bodies = [choice_body(context, None, None, None, None) for context in contexts]
-        return await self._send(self._requests.choose_many(bodies))
-
-    async def reward(
-        self, id: DecisionId, reward: float, *, at: TimeLike | None = None, key: str | None = None
-    ) -> bool:
-        """What a decision was worth; False if that was known."""
-        return await self._send(self._requests.reward(reward_body(id, reward, at, key)))
-
-    async def rewards(self, rewards: Mapping[str, float]) -> list[RewardResult]:
-        """What many decisions were worth, by their ids; each is taken or refused for itself."""
-        bodies = [reward_body(id, worth, None, None) for id, worth in rewards.items()]
-        return await self._send(self._requests.rewards(bodies))
-
-    async def arms(self) -> list[str]:
-        """The arms that can be chosen."""
-        return await self._send(self._requests.arms())
-
-    async def add(self, label: str, features: Mapping[str, Any] | None = None) -> list[str]:
-        """A new arm, or a retired one again; the arms that there are now."""
-        return await self._send(self._requests.change("add", label, features=features))
-
-    async def retire(self, label: str) -> list[str]:
-        """An arm is not chosen any more; the arms that are left."""
-        return await self._send(self._requests.change("retire", label))
-
-    async def rename(self, label: str, to: str) -> list[str]:
-        """An arm has another name from now on."""
-        return await self._send(self._requests.change("rename", label, to=to))
-
-    async def explain(self) -> TextAnswer:
-        """What it believes, in plain words: print it."""
-        return await self._send(self._requests.words("explain"))
-
-    async def lift(
-        self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0
-    ) -> TextAnswer:
-        """The gain over the control group, with an interval."""
-        return await self._send(self._requests.words("lift", since=moment(since), level=level, points=points))
-
-    async def state(self) -> dict[str, Any]:
-        """Where it stands."""
-        return await self._send(self._requests.table("state"))
-
-    async def history(
-        self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
-    ) -> dict[str, Any]:
-        """Decisions and rewards over time, by arm and group."""
-        return await self._send(
-            self._requests.table("history", since=moment(since), until=moment(until), bins=bins)
-        )
-
-    async def heatmap(self) -> dict[str, Any]:
-        """The best arm of every hour of the week."""
-        return await self._send(self._requests.table("heatmap"))
-
-    async def waiting(self) -> dict[str, Any]:
-        """How rewards come."""
-        return await self._send(self._requests.table("waiting"))
-
-    async def freeze(self) -> None:
-        """Nothing is learnt from now on."""
-        await self._send(self._requests.act("freeze"))
-
-    async def unfreeze(self) -> None:
-        """Rewards are learnt again."""
-        await self._send(self._requests.act("unfreeze"))
-
-    async def rollback(self, to: TimeLike | Decision) -> None:
-        """Forget what was learnt after a moment, or after a decision of that id."""
-        await self._send(self._requests.rollback(to))
-
-    async def export(self, path: str | Path) -> None:
-        """Every decision into a .jsonl, .csv or .parquet file."""
-        data = await self._send(self._requests.export(Path(path).suffix.lstrip(".")))
-        Path(path).write_bytes(data)
-
-    async def delete(self) -> None:
-        """Delete it and all it knows, for good."""
-        await self._send(self._requests.delete())
+    arms = _awaiting(AgentRequests.arms)
+    choose = _awaiting(AgentRequests.choose)
+    choose_many = _awaiting(AgentRequests.choose_many)
+    reward = _awaiting(AgentRequests.reward)
+    rewards = _awaiting(AgentRequests.rewards)
+    add = _awaiting(AgentRequests.add)
+    retire = _awaiting(AgentRequests.retire)
+    rename = _awaiting(AgentRequests.rename)
+    explain = _awaiting(AgentRequests.explain)
+    lift = _awaiting(AgentRequests.lift)
+    state = _awaiting(AgentRequests.state)
+    history = _awaiting(AgentRequests.history)
+    heatmap = _awaiting(AgentRequests.heatmap)
+    waiting = _awaiting(AgentRequests.waiting)
+    freeze = _awaiting(AgentRequests.freeze)
+    unfreeze = _awaiting(AgentRequests.unfreeze)
+    rollback = _awaiting(AgentRequests.rollback)
+    export = _awaiting(AgentRequests.export)
+    delete = _awaiting(AgentRequests.delete)
 
 
 def _sent(error: Exception) -> bool:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 import random
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from decimal import Decimal
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from urllib.parse import quote
 from uuid import UUID
@@ -57,7 +58,7 @@ class HttpRequest(Generic[T]):
 
     method: str
     path: str
-    read: Any
+    read: Callable[..., T]
     body: Any = None
     query: dict[str, Any] | None = None
     repeatable: bool = True
@@ -66,8 +67,7 @@ class HttpRequest(Generic[T]):
         """What the answer means; a `ServiceError` if it is a refusal."""
         if status >= 400:
             raise service_error(status, content)
-        found: T = self.read(json.loads(content) if kind.partition(";")[0] == "application/json" else content)
-        return found
+        return self.read(json.loads(content) if kind.partition(";")[0] == "application/json" else content)
 
     def may_repeat(self, status: int | None, *, sent: bool) -> bool:
         """Whether to try again after a status (None: there was no answer; `sent`: the request may have arrived)."""
@@ -170,69 +170,128 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class AgentRequests:
-    """All that can be asked of one agent."""
+    """The requests about one agent; the clients' agents have a method for each."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._path = f"/v1/agents/{quote(name, safe='')}"
 
-    def choose(self, body: dict[str, Any]) -> HttpRequest[Decision]:
-        """A decision."""
-        return HttpRequest("POST", f"{self._path}/choose", lambda made: Decision.from_seconds(**made), body)
+    def choose(
+        self,
+        context: Mapping[str, Any] | None = None,
+        *,
+        arms: Iterable[str] | None = None,
+        subject: str | int | UUID | None = None,
+        at: TimeLike | None = None,
+        id: str | int | UUID | None = None,
+    ) -> HttpRequest[Decision]:
+        """Choose an arm, as `Agent.choose` does; the decision is durable when the answer is there."""
+        body = choice_body(context, arms, subject, at, id)
+        return self._post("choose", lambda answer: Decision.from_seconds(**answer), body)
 
-    def choose_many(self, bodies: Sequence[dict[str, Any]]) -> HttpRequest[list[Decision]]:
-        """Decisions, all or none."""
+    def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> HttpRequest[list[Decision]]:
+        """Make one decision for each context, all in one commit."""
+        bodies = [choice_body(context, None, None, None, None) for context in contexts]
 
-        def read(made: Any) -> list[Decision]:
-            return [Decision.from_seconds(**one) for one in made["decisions"]]
+        def read(answer: Any) -> list[Decision]:
+            return [Decision.from_seconds(**decision) for decision in answer["decisions"]]
 
-        return HttpRequest("POST", f"{self._path}/choose/batch", read, {"decisions": list(bodies)})
+        return self._post("choose/batch", read, {"decisions": bodies})
 
-    def reward(self, body: dict[str, Any]) -> HttpRequest[bool]:
-        """A reward."""
-        return HttpRequest("POST", f"{self._path}/reward", lambda taken: not taken["duplicate"], body)
+    def reward(
+        self, id: DecisionId, reward: float, *, at: TimeLike | None = None, key: str | None = None
+    ) -> HttpRequest[bool]:
+        """Report the reward of a decision, as `Agent.reward` does: False if it is a duplicate."""
+        return self._post("reward", lambda answer: not answer["duplicate"], reward_body(id, reward, at, key))
 
-    def rewards(self, bodies: Sequence[dict[str, Any]]) -> HttpRequest[list[RewardResult]]:
-        """Rewards, each for itself."""
+    def rewards(self, rewards: Mapping[str, float]) -> HttpRequest[list[RewardResult]]:
+        """Report rewards by the ids of their decisions; each is taken or refused for itself."""
+        bodies = [reward_body(id, reward, None, None) for id, reward in rewards.items()]
 
-        def read(taken: Any) -> list[RewardResult]:
-            return [RewardResult(**one) for one in taken["rewards"]]
+        def read(answer: Any) -> list[RewardResult]:
+            return [RewardResult(**result) for result in answer["rewards"]]
 
-        return HttpRequest("POST", f"{self._path}/rewards", read, {"rewards": list(bodies)})
-
-    def words(self, what: str, **query: Any) -> HttpRequest[TextAnswer]:
-        """What it says of itself: `explain` or `lift`."""
-        return HttpRequest("GET", f"{self._path}/{what}", TextAnswer, query=without_none(**query))
-
-    def table(self, what: str, **query: Any) -> HttpRequest[dict[str, Any]]:
-        """Numbers: `state`, `history`, `heatmap`, `waiting`."""
-        return HttpRequest("GET", f"{self._path}/{what}", dict, query=without_none(**query))
+        return self._post("rewards", read, {"rewards": bodies})
 
     def arms(self) -> HttpRequest[list[str]]:
         """The arms that can be chosen."""
-        return HttpRequest("GET", f"{self._path}/arms", _open)
+        return self._get("arms", _open)
 
-    def change(self, op: str, label: str, **more: Any) -> HttpRequest[list[str]]:
-        """Arms come and go."""
-        body = without_none(op=op, label=label, **more)
-        return HttpRequest("POST", f"{self._path}/arms", _open, body, repeatable=False)
+    def add(self, label: str, features: Mapping[str, Any] | None = None) -> HttpRequest[list[str]]:
+        """Add an arm, or a retired one again; the arms that there are now."""
+        return self._change_arms(op="add", label=label, features=features)
 
-    def act(self, what: str) -> HttpRequest[dict[str, Any]]:
-        """`freeze`, `unfreeze`."""
-        return HttpRequest("POST", f"{self._path}/{what}", dict)
+    def retire(self, label: str) -> HttpRequest[list[str]]:
+        """Retire an arm; the arms that are left."""
+        return self._change_arms(op="retire", label=label)
 
-    def rollback(self, to: TimeLike | Decision) -> HttpRequest[dict[str, Any]]:
-        """Go back to a moment or a decision."""
+    def rename(self, label: str, to: str) -> HttpRequest[list[str]]:
+        """Rename an arm; the arms that there are now."""
+        return self._change_arms(op="rename", label=label, to=to)
+
+    def explain(self) -> HttpRequest[TextAnswer]:
+        """What the agent believes, in plain words: print it."""
+        return self._get("explain", TextAnswer)
+
+    def lift(
+        self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0
+    ) -> HttpRequest[TextAnswer]:
+        """The gain over the control group, with an interval."""
+        return self._get("lift", TextAnswer, since=moment(since), level=level, points=points)
+
+    def state(self) -> HttpRequest[dict[str, Any]]:
+        """The settings of the agent, its arms and its counts."""
+        return self._get("state", dict)
+
+    def history(
+        self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
+    ) -> HttpRequest[dict[str, Any]]:
+        """Decisions and rewards over time, by arm and group."""
+        return self._get("history", dict, since=moment(since), until=moment(until), bins=bins)
+
+    def heatmap(self) -> HttpRequest[dict[str, Any]]:
+        """The best arm of every hour of the week."""
+        return self._get("heatmap", dict)
+
+    def waiting(self) -> HttpRequest[dict[str, Any]]:
+        """How many rewards are pending, and how late rewards come."""
+        return self._get("waiting", dict)
+
+    def freeze(self) -> HttpRequest[None]:
+        """Stop learning; decisions go on, and rewards are recorded."""
+        return self._post("freeze", _nothing)
+
+    def unfreeze(self) -> HttpRequest[None]:
+        """Learn again."""
+        return self._post("unfreeze", _nothing)
+
+    def rollback(self, to: TimeLike | Decision) -> HttpRequest[None]:
+        """Forget what was learnt after a moment or a decision."""
         body = {"to": to.id if isinstance(to, Decision) else moment(to)}
-        return HttpRequest("POST", f"{self._path}/rollback", dict, body, repeatable=False)
+        return self._post("rollback", _nothing, body, repeatable=False)
 
-    def export(self, format: str) -> HttpRequest[bytes]:
-        """Every decision, as a file."""
-        return HttpRequest("GET", f"{self._path}/export", bytes, query={"format": format})
+    def export(self, path: str | Path) -> HttpRequest[None]:
+        """Write all decisions to a .jsonl, .csv or .parquet file."""
+
+        def read(content: bytes) -> None:
+            Path(path).write_bytes(content)
+
+        return self._get("export", read, format=Path(path).suffix.lstrip("."))
 
     def delete(self) -> HttpRequest[None]:
-        """It goes."""
-        return HttpRequest("DELETE", self._path, lambda _: None, repeatable=False)
+        """Delete the agent and all it knows, for good."""
+        return HttpRequest("DELETE", self._path, _nothing, repeatable=False)
+
+    def _get(self, what: str, read: Callable[..., T], **query: Any) -> HttpRequest[T]:
+        return HttpRequest("GET", f"{self._path}/{what}", read, query=without_none(**query))
+
+    def _post(
+        self, what: str, read: Callable[..., T], body: Any = None, *, repeatable: bool = True
+    ) -> HttpRequest[T]:
+        return HttpRequest("POST", f"{self._path}/{what}", read, body, repeatable=repeatable)
+
+    def _change_arms(self, **change: Any) -> HttpRequest[list[str]]:
+        return self._post("arms", _open, without_none(**change), repeatable=False)
 
 
 def create(body: dict[str, Any]) -> HttpRequest[str]:
@@ -247,3 +306,7 @@ def agents() -> HttpRequest[list[str]]:
 
 def _open(found: Any) -> list[str]:
     return [arm["label"] for arm in found["arms"] if not arm["retired"]]
+
+
+def _nothing(_: Any) -> None:
+    """The answer has nothing to say."""
