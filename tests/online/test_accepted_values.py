@@ -9,7 +9,7 @@ from uuid import UUID
 from zoneinfo import ZoneInfo
 
 import numpy as np
-import pandas as pd
+import pandas as pd  # type: ignore[import-untyped]
 import pytest
 
 from tidepull import Agent
@@ -41,9 +41,9 @@ def test_missing_values_of_any_library_are_missing(missing: Any, context: Any) -
 @pytest.mark.parametrize("context", [CONTEXT, None])
 def test_decimals_are_numbers(context: Any) -> None:
     agent = shop(context=context)
-    decision = agent.choose({"age": Decimal("31.5"), "device": NAME}, at=Decimal(100))
+    decision = agent.choose({"age": Decimal("31.5"), "device": NAME}, at=Decimal(100))  # type: ignore[arg-type]
     assert decision.timestamp == 100.0
-    assert agent.reward(decision.id, Decimal("0.5"), at=np.int64(101))
+    assert agent.reward(decision.id, Decimal("0.5"), at=np.int64(101))  # type: ignore[arg-type]
     row = agent.history("rows")[0]
     assert (row["context.age"], row["context.device"], row["reward"]) == (31.5, str(NAME), 0.5)
 

@@ -54,10 +54,10 @@ def test_arms_keep_their_numbers_when_others_come_go_or_are_described_anew() -> 
     arms = described(**DISHES)
     before = arms.rows(np.ones(1))
     assert before is not None
-    arms = arms.changed({"op": "add", "label": "tea", "features": {FREE: {"price": 900, "hot": True}}})
-    arms = arms.changed({"op": "retire", "label": "soup"})
-    arms = arms.changed({"op": "rename", "label": "pasta", "to": "noodles"})
-    arms = arms.changed({"op": "describe", "label": "cake", "features": {FREE: {"taste": "stale"}}})
+    arms = arms.apply({"op": "add", "label": "tea", "features": {FREE: {"price": 900, "hot": True}}})
+    arms = arms.apply({"op": "retire", "label": "soup"})
+    arms = arms.apply({"op": "rename", "label": "pasta", "to": "noodles"})
+    arms = arms.apply({"op": "describe", "label": "cake", "features": {FREE: {"taste": "stale"}}})
     after = Arms.restored(arms.plain()).rows(np.ones(1))
     assert after is not None
     np.testing.assert_array_equal(after[[0, 2]], before[[0, 2]])

@@ -181,7 +181,7 @@ def test_agents_in_a_database_go_by_its_clock(database: str, monkeypatch: pytest
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 2 * HOUR)
     with Agent(database, training="manual") as agent:
-        assert abs(agent.choose().at - real()) < 60
+        assert abs(agent.choose().timestamp - real()) < 60
         assert all(agent.reward(id, 1.0) for id in ids)
 
 

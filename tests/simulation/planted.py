@@ -71,14 +71,14 @@ def reused() -> Iterator[None]:
 @contextmanager
 def twice() -> Iterator[None]:
     """A reward that is only in the ledger, not in memory, is taken once more."""
-    loaded = Decisions.loaded
+    load = Decisions.load
 
     def blind(self: Any, record: Any) -> Any:
-        known = loaded(self, record)
+        known = load(self, record)
         known.paid = ()
         return known
 
-    with patch.object(Decisions, "loaded", blind):
+    with patch.object(Decisions, "load", blind):
         yield
 
 

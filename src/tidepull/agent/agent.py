@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
@@ -235,12 +236,12 @@ class Agent:
         >>> agent.choose(arms=["b"]).arm
         'b'
         """
-        decision, seq = self._decided(context, arms, subject, at, id)
+        decision, seq = self._decide(context, arms, subject, at, id)
         self._commands.flush(seq)
         self._afterwards()
         return decision
 
-    def _decided(self, context: Any, arms: Any, subject: Any, at: Any, id: Any) -> tuple[Decision, int]:
+    def _decide(self, context: Any, arms: Any, subject: Any, at: Any, id: Any) -> tuple[Decision, int]:
         id = id_of(id)
         with self._lock:
             self._ready()
@@ -248,14 +249,14 @@ class Agent:
             pending = None if id is None else commands.decisions.named(id)
             if pending is None:
                 pending = commands.decide(*commands.check_inputs(context, arms, subject, at), id)
-            return self._shown(pending), pending.record.seq
+            return self._decision_of(pending), pending.record.seq
 
     # ---- rewards
 
     def reward(
         self,
         id: DecisionId,
-        reward: float,
+        reward: float | Decimal,
         *,
         at: float | datetime | str | None = None,
         key: str | None = None,
@@ -266,7 +267,7 @@ class Agent:
         ----------
         id : str, int, UUID or Decision
             The decision.
-        reward : float
+        reward : float or Decimal
             Its reward.
         at : float, datetime or str, optional
             Moment of the reward. Default: now.
@@ -295,15 +296,20 @@ class Agent:
         >>> agent.reward(agent.choose(), 1.0)
         True
         """
-        seq, news = self._paid(id, reward, at, key)
+        seq, news = self._record_reward(id, reward, at, key)
         self._commands.flush(seq)
         self._afterwards()
         return news
 
-    def _paid(
-        self, id: DecisionId, reward: float, at: Any, key: str | None, caller: Caller = Caller.PROCESS
+    def _record_reward(
+        self,
+        id: DecisionId,
+        reward: float | Decimal,
+        at: Any,
+        key: str | None,
+        caller: Caller = Caller.PROCESS,
     ) -> tuple[int, bool]:
-        value = _checked(reward)
+        value = _finite_reward(reward)
         with self._lock:
             self._ready()
             pending = self._commands.decisions.find(id)
@@ -335,21 +341,21 @@ class Agent:
         with self._lock:
             self._ready()
             made = self._commands.decide_all(requests)
-            return [self._shown(pending) for pending in made], max(
+            return [self._decision_of(pending) for pending in made], max(
                 (pending.latest for pending in made), default=0
             )
 
     def reward_ahead(
         self,
         id: DecisionId,
-        reward: float,
+        reward: float | Decimal,
         *,
         at: float | datetime | str | None = None,
         key: str | None = None,
         caller: Caller = Caller.PROCESS,
     ) -> tuple[bool, int]:
         """Like `reward`, but safe only when `commit` has returned for the number."""
-        seq, news = self._paid(id, reward, at, key, caller)
+        seq, news = self._record_reward(id, reward, at, key, caller)
         return news, seq
 
     def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
@@ -602,7 +608,7 @@ class Agent:
                 continue
             with self._lock:
                 self._ready()
-                commands, value = self._commands, _checked(row["reward"])
+                commands, value = self._commands, _finite_reward(row["reward"])
                 inputs, now = commands.check_inputs(row.get("context"), None, None, row.get("at"))
                 inputs = replace(inputs, played=commands.state.arms.place(row["arm"]), imported=True)
                 pending = commands.decide(inputs, now, None)
@@ -787,7 +793,7 @@ class Agent:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
         self._commands.ensure_recovered()
 
-    def _shown(self, pending: PendingDecision) -> Decision:
+    def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
         id, label = commands.decisions.id(record.seq), commands.state.arms.label(arm)
@@ -804,7 +810,7 @@ class Agent:
         return self._commands.settings
 
 
-def _checked(reward: Any) -> float:
+def _finite_reward(reward: Any) -> float:
     if isinstance(reward, bool):
         return float(reward)
     try:

@@ -110,7 +110,7 @@ class Arms:
             raise ArmError("arms must name at least one arm that can be chosen")
         return mask
 
-    def changed(self, change: Mapping[str, Any]) -> Arms:
+    def apply(self, change: Mapping[str, Any]) -> Arms:
         """These arms after one was added, retired or renamed, as a ledger has it; an `ArmError` if that cannot be."""
         op, label = change["op"], change["label"]
         arms, described = list(self._arms), self._described

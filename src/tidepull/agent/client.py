@@ -180,7 +180,7 @@ def _blocking(
     """A method that sends the request that `build` makes, and waits for its answer."""
 
     @wraps(build)
-    def method(self: RemoteAgent, *args: P.args, **kwargs: P.kwargs) -> T:
+    def method(self: RemoteAgent, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return self.client.send(build(self.requests, *args, **kwargs))
 
     return method
@@ -335,7 +335,7 @@ def _awaiting(
     """A coroutine that sends the request that `build` makes, and awaits its answer."""
 
     @wraps(build)
-    async def method(self: AsyncRemoteAgent, *args: P.args, **kwargs: P.kwargs) -> T:
+    async def method(self: AsyncRemoteAgent, /, *args: P.args, **kwargs: P.kwargs) -> T:
         return await self.client.send(build(self.requests, *args, **kwargs))
 
     return method

@@ -150,7 +150,7 @@ class CommandHandler:
         else:
             cleaned = plain_context(context)
             require_same_kind([early["context"] for early in learning.early], cleaned)
-        cleaned = self._hidden(cleaned)
+        cleaned = self._hash_private(cleaned)
         available = self.state.arms.available(arms)
         subject = id_of(subject)
         if subject is not None and not isinstance(subject, str):
@@ -180,13 +180,13 @@ class CommandHandler:
             try:
                 if request.id is not None and by_id.setdefault(request.id, request) != request:
                     raise ConflictError(f"id {request.id!r} is in this batch twice, with different requests")
-                prepared.append(self._prepared(request))
+                prepared.append(self._prepare(request))
             except InputError as error:
                 raise type(error)(f"decisions[{n}]: {error}") if len(requests) > 1 else error from None
         self._require_fitting([one[0].cleaned for one in prepared if not isinstance(one, PendingDecision)])
-        return [self._made(request, one) for request, one in zip(requests, prepared, strict=True)]
+        return [self._decide_prepared(request, one) for request, one in zip(requests, prepared, strict=True)]
 
-    def _prepared(self, request: Request) -> PendingDecision | tuple[DecisionInputs, float]:
+    def _prepare(self, request: Request) -> PendingDecision | tuple[DecisionInputs, float]:
         """A decision that was made already, or one to make."""
         pending = None if request.id is None else self.decisions.named(request.id)
         if pending is None:
@@ -196,7 +196,7 @@ class CommandHandler:
         self._require_same(request, pending)
         return pending
 
-    def _made(
+    def _decide_prepared(
         self, request: Request, prepared: PendingDecision | tuple[DecisionInputs, float]
     ) -> PendingDecision:
         if isinstance(prepared, PendingDecision):
@@ -248,7 +248,7 @@ class CommandHandler:
     def _same_context(self, context: Any, stored: dict[str, Any]) -> bool:
         """As it was cleaned then: by the schema, or before there was one."""
         schema = self.state.learning.schema
-        if schema is not None and self._hidden(schema.clean(context)) == stored:
+        if schema is not None and self._hash_private(schema.clean(context)) == stored:
             return True
         return (schema is None or schema.guessed) and plain_context(context) == stored
 
@@ -274,11 +274,11 @@ class CommandHandler:
         """The record that says what a decision was worth, and whether it is new."""
         stamp = self._stamp(at, caller)
         if pending.deferred:
-            return self._held(id, pending, value, stamp.at)
+            return self._hold_reward(id, pending, value, stamp.at)
         key = (
             key if self.settings.on_duplicate == "add" else None
         )  # elsewhere the value itself says whether it is news
-        earlier = self._repeated(id, pending, value, key)
+        earlier = self._find_duplicate(id, pending, value, key)
         if earlier is not None:
             return earlier, False
         self._require_in_time(id, pending, stamp.at)
@@ -305,7 +305,9 @@ class CommandHandler:
             return None if deferred else self.settings.default_reward
         return sum(rewards) if self.settings.on_duplicate == "add" else rewards[-1]
 
-    def _held(self, id: str, pending: PendingDecision, value: float, moment: float) -> tuple[Record, bool]:
+    def _hold_reward(
+        self, id: str, pending: PendingDecision, value: float, moment: float
+    ) -> tuple[Record, bool]:
         """A reward waits until its decision is activated; where one may not change, the first one counts."""
         if pending.held and self.settings.on_duplicate == "refuse":
             return pending.held[0], False
@@ -328,7 +330,9 @@ class CommandHandler:
             self.pay(pending, unpack_reward(record.body), stamp)
         return True
 
-    def _repeated(self, id: str, pending: PendingDecision, value: float, key: str | None) -> Record | None:
+    def _find_duplicate(
+        self, id: str, pending: PendingDecision, value: float, key: str | None
+    ) -> Record | None:
         """The record that says the same already; another reward is an error, unless it may be added or replace."""
         on_duplicate = self.settings.on_duplicate
         if key is not None:
@@ -367,7 +371,7 @@ class CommandHandler:
             self._next_due = math.inf if record is None else self._due(record)
             if record is None or self._next_due >= now:
                 return
-            settled += self._settle(self.decisions.loaded(self._overdue.popleft()), now)
+            settled += self._settle(self.decisions.load(self._overdue.popleft()), now)
             looked += 1
         self._settling = now
 
@@ -411,7 +415,7 @@ class CommandHandler:
 
     def change_arms(self, change: dict[str, Any], at: Any) -> Record:
         """Arms come and go."""
-        self.state.arms.changed(change)  # what cannot be is refused before anything is done
+        self.state.arms.apply(change)  # what cannot be is refused before anything is done
         self.flush()
         with self._step():
             self.state.change_arms(change, self.ledger, self.ledger.last, self.state.slices)
@@ -463,9 +467,9 @@ class CommandHandler:
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)
             self.saved = record.seq
-            return record, lambda: self._written(taken)
+            return record, lambda: self._dump(taken)
 
-    def _written(self, taken: Callable[[], Snapshot]) -> bytes:
+    def _dump(self, taken: Callable[[], Snapshot]) -> bytes:
         with self._step():
             return snapshots.dump(taken())
 
@@ -481,7 +485,7 @@ class CommandHandler:
         """A text that must not be stored, as something that only this agent can make of it."""
         return blake2b(text.encode(), key=self._salt, digest_size=8).digest()
 
-    def _hidden(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+    def _hash_private(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Private fields as salted hashes."""
         schema = self.state.learning.schema
         for name in schema.private if schema is not None else ():

@@ -140,9 +140,9 @@ class Decisions:
         if seq is not None and seq in self._pending:
             return self._pending[seq]
         record = self._ledger.named(name)
-        return None if record is None or record.kind is not Kind.DECISION else self.loaded(record)
+        return None if record is None or record.kind is not Kind.DECISION else self.load(record)
 
-    def loaded(self, record: Record) -> PendingDecision:
+    def load(self, record: Record) -> PendingDecision:
         """A decision of the ledger with what has come for it."""
         if record.seq in self._pending:
             return self._pending[record.seq]
@@ -205,4 +205,4 @@ class Decisions:
         if seq in self._pending:
             return self._pending[seq]
         record = self._ledger.decision(seq)
-        return None if record is None else self.loaded(record)
+        return None if record is None else self.load(record)

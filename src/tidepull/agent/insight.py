@@ -124,12 +124,12 @@ def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]
         sum(count > 1 for count in rewards.values()) if once else 0,
         sum(count for ref, count in rewards.items() if ref not in decisions) if whole else 0,
         differences,
-        _damaged(ledger),
+        _count_damaged(ledger),
         faults,
     )
 
 
-def _damaged(ledger: Ledger) -> int:
+def _count_damaged(ledger: Ledger) -> int:
     damaged = 0
     for seq in ledger.snapshots():
         try:
@@ -175,11 +175,11 @@ def beliefs_of(
     explain = getattr(policy, "explain", None)
     if explain is None:
         return []
-    found = [(_named(belief.words, labels, calendar), belief.weight) for belief in explain().beliefs]
+    found = [(_with_labels(belief.words, labels, calendar), belief.weight) for belief in explain().beliefs]
     return [(words, weight) for words, weight in found if weight >= least][:3]
 
 
-def _named(words: str, labels: dict[int, str], calendar: bool) -> str:
+def _with_labels(words: str, labels: dict[int, str], calendar: bool) -> str:
     """Arms by their labels instead of numbers; a context that has the calendar in it named so."""
     if calendar:
         words = words.replace("the context decides", "but for what hour, weekday and context decide")
@@ -353,13 +353,13 @@ class Insight:
         kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE)
         records = [record for kind in kinds for record in self._ledger.of_kind(kind)]
         records.sort(key=lambda record: record.seq)
-        return [(record.at, _said(record)) for record in records[-most:]]
+        return [(record.at, _describe_change(record)) for record in records[-most:]]
 
     def _changes(self, most: int = 10) -> list[str]:
         return [f"{self.clock.datetime(at):%d %B %Y %H:%M}: {words}" for at, words in self.changes(most)]
 
 
-def _said(record: Any) -> str:
+def _describe_change(record: Any) -> str:
     if record.kind is Kind.ARMS:
         change = json.loads(record.body)
         done = {"add": "added", "retire": "retired", "rename": "renamed", "describe": "described anew"}[

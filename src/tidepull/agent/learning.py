@@ -45,9 +45,9 @@ class Learning:
 
     def _begin(self, schema: Schema) -> None:
         self.schema, self.seen = schema, schema.fresh()
-        self.policy = self._built(schema)
+        self.policy = self._build(schema)
 
-    def _built(self, schema: Schema) -> Guarded:
+    def _build(self, schema: Schema) -> Guarded:
         from tidepull.building import build_policy
 
         observed = schema.width + (len(CALENDAR) if self._settings.time_features else 0)
@@ -194,7 +194,7 @@ class Learning:
             early["arm"], Group.POLICY, 1.0, number, np.empty(0, np.int64), np.array(early["x"]), available
         )
 
-    def grown(self, arms: Arms) -> Learning:
+    def grow(self, arms: Arms) -> Learning:
         """A fresh policy with more room, which knows the schema and what fields have seen, and nothing else."""
         fresh = Learning(self._settings, self._clock, arms)
         fresh.schema, fresh.seen = self.schema, self.seen
@@ -202,7 +202,7 @@ class Learning:
             fresh.early = self.early
             return fresh
         fresh.early = [{**early, "reward": None} for early in self.early]
-        fresh.policy = fresh._built(self.schema)
+        fresh.policy = fresh._build(self.schema)
         return fresh
 
     def take(self) -> Callable[[], Snapshot]:

@@ -133,7 +133,9 @@ def choice_body(
     )
 
 
-def reward_body(id: DecisionId, reward: float, at: TimeLike | None, key: str | None) -> dict[str, Any]:
+def reward_body(
+    id: DecisionId, reward: float | Decimal, at: TimeLike | None, key: str | None
+) -> dict[str, Any]:
     """The body of a reward; it has a key in any case, so that it counts once where rewards add up."""
     return without_none(id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex)
 
@@ -199,7 +201,7 @@ class AgentRequests:
         return self._post("choose/batch", read, {"decisions": bodies})
 
     def reward(
-        self, id: DecisionId, reward: float, *, at: TimeLike | None = None, key: str | None = None
+        self, id: DecisionId, reward: float | Decimal, *, at: TimeLike | None = None, key: str | None = None
     ) -> HttpRequest[bool]:
         """Report the reward of a decision, as `Agent.reward` does: False if it is a duplicate."""
         return self._post("reward", lambda answer: not answer["duplicate"], reward_body(id, reward, at, key))

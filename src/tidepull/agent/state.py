@@ -179,20 +179,20 @@ class AgentState:
     def change_arms(self, change: Mapping[str, Any], ledger: Ledger, upto: int, slices: int) -> None:
         """Arms come and go; where there is no room, the policy is built anew from the ledger up to a record.
         `slices` of upkeep were done since it."""
-        arms = self.arms.changed(change)
+        arms = self.arms.apply(change)
         if arms.room == self.arms.room:
             self.learning.with_arms(arms)
         else:
-            self.learning = self._grown(arms, ledger, upto)
+            self.learning = self._grow(arms, ledger, upto)
             if slices:
                 self.learning.catch_up()
         self.arms = arms
         self._bounds()
 
-    def _grown(self, arms: Arms, ledger: Ledger, upto: int) -> Learning:
+    def _grow(self, arms: Arms, ledger: Ledger, upto: int) -> Learning:
         """The policy as it would be had it had that room from the start: it lives through the ledger again. Its slices
         may be smaller than they were, so where upkeep was done, all that is pending is done."""
-        grown = self.learning.grown(arms)
+        grown = self.learning.grow(arms)
         if grown.policy is None:
             return grown
         frozen, first = False, True

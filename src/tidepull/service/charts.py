@@ -71,7 +71,7 @@ def waiting(insight: Insight, now: float) -> dict[str, Any]:
     """How rewards come: how many wait, how many will not come any more, how long they take."""
     log = insight.log()
     unpaid = np.isnan(log.reward)
-    within = insight.mind.settings.reward_within
+    within = insight.state.settings.reward_within
     over = unpaid & (log.at + within < now) if within is not None else np.zeros(len(log), bool)
     delays = (log.paid_at - log.at)[~unpaid]
     quantiles = np.quantile(delays, [0.5, 0.95]).tolist() if len(delays) else [None, None]

@@ -190,8 +190,8 @@ def test_client_goes_on_with_the_next_address_when_one_does_not_answer(service: 
 
 
 def test_unsure_answer_is_repeated_only_where_that_is_safe() -> None:
-    once: HttpRequest[None] = HttpRequest("DELETE", "/x", None, repeatable=False)
-    again: HttpRequest[None] = HttpRequest("POST", "/x", None)
+    once: HttpRequest[Any] = HttpRequest("DELETE", "/x", dict, repeatable=False)
+    again: HttpRequest[Any] = HttpRequest("POST", "/x", dict)
     assert [ask.may_repeat(502, sent=True) for ask in (once, again)] == [False, True]
     assert [ask.may_repeat(503, sent=True) for ask in (once, again)] == [True, True]
 
