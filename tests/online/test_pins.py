@@ -11,7 +11,7 @@ import pytest
 
 from tidepull import Agent
 from tidepull.agent.ledger.base import MemoryLedger
-from tidepull.agent.settings import Settings, load_settings, new_settings
+from tidepull.agent.settings import AgentSettings, load_settings, new_settings
 from tidepull.errors import ParameterError
 from tidepull.policies.tide import TideParameters
 
@@ -29,7 +29,7 @@ def test_settings_have_the_version_of_tide_when_none_was_given() -> None:
 def test_settings_from_before_versions_were_kept_are_read_as_version_4() -> None:
     text = json.loads(new_settings({"arms": ["a", "b"]}, "here").text())
     old = json.dumps({**text, "parameters": {"window": 512}})
-    assert Settings.read(old).parameters == {"version": 4, "window": 512}
+    assert AgentSettings.read(old).parameters == {"version": 4, "window": 512}
 
 
 @pytest.mark.parametrize("again", ["tide", ("tide", {}), ("tide", {"version": 4}), None])

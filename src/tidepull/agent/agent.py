@@ -25,12 +25,12 @@ from tidepull.agent.background import Background
 from tidepull.agent.clock import Clock, SteadyTime
 from tidepull.agent.commands import Caller, CommandHandler, Request, Stamp
 from tidepull.agent.decisions import OURS, Decision, DecisionId, PendingDecision, id_of
-from tidepull.agent.insight import AgentStatus, Condition, Insight, Report, check_ledger, status_of
+from tidepull.agent.insight import AgentReport, AgentStatus, Insight, LedgerCheck, check_ledger, status_of
 from tidepull.agent.ledger import ledger_at
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
-from tidepull.agent.records import Choice, Group, Kind
-from tidepull.agent.settings import Settings, load_settings
+from tidepull.agent.records import Choice, DecisionGroup, Kind
+from tidepull.agent.settings import AgentSettings, load_settings
 from tidepull.errors import LedgerError, ParameterError, RewardError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
@@ -44,7 +44,7 @@ SETTLED_AT_A_TIME = 8
 """Overdue decisions that are settled in one piece of work, about 3 ms with `tide`."""
 
 _LARGEST = 1e15
-_GROUPS = {int(group): group.name.lower() for group in Group}
+_GROUPS = {int(group): group.name.lower() for group in DecisionGroup}
 
 
 class Agent:
@@ -477,7 +477,7 @@ class Agent:
 
     # ---- looking
 
-    def explain(self) -> Report:
+    def explain(self) -> AgentReport:
         """What it believes, in plain words: print it."""
         return self._look(Insight.report)
 
@@ -534,7 +534,7 @@ class Agent:
         draw = import_module("tidepull.reporting.agent_plots").draw
         self._look(lambda insight: draw(insight, Path(path)))
 
-    def check(self) -> Condition:
+    def check(self) -> LedgerCheck:
         """Read the whole ledger and repeat it from the start: is everything as it was?"""
         commands = self._commands
         return self._look(lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased()))
@@ -805,7 +805,7 @@ class Agent:
         return self._where
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> AgentSettings:
         """What was chosen when the agent was made."""
         return self._commands.settings
 

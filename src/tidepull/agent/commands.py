@@ -25,7 +25,7 @@ from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
 from tidepull.agent.schema import plain_context, require_same_kind
-from tidepull.agent.settings import Settings
+from tidepull.agent.settings import AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs, load_state
 from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
 from tidepull.types import Snapshot
@@ -75,7 +75,14 @@ class CommandHandler:
     """State, ledger and steps of one agent; not for two threads at once, but for `flush`."""
 
     def __init__(
-        self, ledger: Ledger, settings: Settings, salt: bytes, clock: Clock, where: str, *, read_only: bool
+        self,
+        ledger: Ledger,
+        settings: AgentSettings,
+        salt: bytes,
+        clock: Clock,
+        where: str,
+        *,
+        read_only: bool,
     ) -> None:
         self.ledger = ledger
         self.settings = settings

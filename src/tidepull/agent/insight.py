@@ -18,8 +18,8 @@ from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, lift_of
-from tidepull.agent.log import Hours, Log, LogReader, next_change, spans
-from tidepull.agent.records import Group, Kind
+from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
+from tidepull.agent.records import DecisionGroup, Kind
 from tidepull.agent.state import AgentState
 from tidepull.errors import TidepullError
 from tidepull.types import FloatArray
@@ -61,7 +61,7 @@ def status_of(commands: CommandHandler) -> AgentStatus:
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class LedgerCheck:
     """What was found in a ledger. `differences` are decisions that come out otherwise when repeated."""
 
     records: int
@@ -92,7 +92,7 @@ class Condition:
         return "\n".join([*lines, *self.faults])
 
 
-def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]]) -> Condition:
+def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]]) -> LedgerCheck:
     """The condition of a ledger; `fresh` is a state that knows nothing yet."""
     kinds: Counter[Kind] = Counter()
     rewards: Counter[int] = Counter()
@@ -117,7 +117,7 @@ def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]
         except TidepullError as error:
             faults.append(f"Repeating it failed: {error}.")
     once = fresh.settings.on_duplicate == "refuse"
-    return Condition(
+    return LedgerCheck(
         sum(kinds.values()),
         len(decisions),
         kinds[Kind.REWARD],
@@ -140,7 +140,7 @@ def _count_damaged(ledger: Ledger) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class AgentReport:
     """`chances` are each arm's chance to be best now (how often the policy's draws found it best of late), `when` the
     hours at which each is best, `beliefs` what the policy holds true about time, `changes` what changed when."""
 
@@ -201,12 +201,12 @@ STARVED, RECENT = 0.005, 1000
 OUTSIDE = 0.05
 
 
-def alarms(log: Log, labels: dict[int, str], now: float) -> list[str]:
+def alarms(log: DecisionLog, labels: dict[int, str], now: float) -> list[str]:
     """One sentence each; none is good news. `labels` are those of the arms that can be chosen."""
     return [*_silence(log, now), *_starved(log, labels)]
 
 
-def _silence(log: Log, now: float) -> list[str]:
+def _silence(log: DecisionLog, now: float) -> list[str]:
     """No reward since: how likely is that, given how many decisions got one before, and how fast?"""
     paid = ~np.isnan(log.reward)
     if paid.sum() < 20:
@@ -227,8 +227,8 @@ def _silence(log: Log, now: float) -> list[str]:
     ]
 
 
-def _starved(log: Log, labels: dict[int, str]) -> list[str]:
-    recent = log.where(log.group == Group.POLICY).where(slice(-RECENT, None))
+def _starved(log: DecisionLog, labels: dict[int, str]) -> list[str]:
+    recent = log.where(log.group == DecisionGroup.POLICY).where(slice(-RECENT, None))
     if len(recent) < RECENT:
         return []
     counts = {place: int((recent.arm == place).sum()) for place in labels}
@@ -287,7 +287,7 @@ class Insight:
             self._summary = PolicySummary(beliefs, drift(self.state.learning))
         return self._summary
 
-    def log(self) -> Log:
+    def log(self) -> DecisionLog:
         """Every decision."""
         return self._reader.read(self._ledger)
 
@@ -296,16 +296,16 @@ class Insight:
         log = self.log()
         return lift_of(log if since is None else log.since(since), level)
 
-    def report(self) -> Report:
+    def report(self) -> AgentReport:
         """What it believes, in words."""
         log = self.log()
         if not len(log):
             nothing = lift_of(log)
-            return Report("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
+            return AgentReport("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
         now = float(log.at[-1])
         hours = self._reader.late.hours(self.room)
         summary = self.summarise_policy()
-        return Report(
+        return AgentReport(
             self._status(log),
             self.chances(),
             self._when(hours) if len(log) >= TELLING else [],
@@ -325,7 +325,7 @@ class Insight:
         """Each arm's mean share in every hour of every weekday, after the log was read."""
         return self._reader.late.week(self.room)
 
-    def _status(self, log: Log) -> str:
+    def _status(self, log: DecisionLog) -> str:
         paid = int((~np.isnan(log.reward)).sum())
         first = self.clock.datetime(float(log.at[0]))
         frozen = " It is frozen: it decides and does not learn." if self._frozen else ""
@@ -336,11 +336,11 @@ class Insight:
         decisions = f"{len(log):,} decision{'s' * (len(log) != 1)} since {first:%d %B %Y}"
         return f"{decisions}, {worth}.{frozen}{warmup}"
 
-    def _when(self, hours: Hours) -> list[str]:
+    def _when(self, hours: BestHours) -> list[str]:
         found = [(self.labels[arm], text) for arm, text in spans(hours.best) if arm in self.labels]
         return [f"{label} is best {text}." for label, text in found]
 
-    def _next(self, hours: Hours, now: datetime) -> str | None:
+    def _next(self, hours: BestHours, now: datetime) -> str | None:
         change = next_change(hours.best, now)
         if change is None:
             return None

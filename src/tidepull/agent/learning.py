@@ -15,9 +15,9 @@ from tidepull._internal.threads import one_blas_thread
 from tidepull.agent.arms import Arms
 from tidepull.agent.clock import CALENDAR, Clock
 from tidepull.agent.fields import FieldState
-from tidepull.agent.records import Choice, Group
+from tidepull.agent.records import Choice, DecisionGroup
 from tidepull.agent.schema import ENOUGH, Schema, guess, to_single_precision
-from tidepull.agent.settings import Settings
+from tidepull.agent.settings import AgentSettings
 from tidepull.errors import SnapshotError
 from tidepull.protocols import HasRewardCheck, Pick
 from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, Snapshot
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 class Learning:
     """A policy behind a schema. Every method is a deterministic step."""
 
-    def __init__(self, settings: Settings, clock: Clock, arms: Arms) -> None:
+    def __init__(self, settings: AgentSettings, clock: Clock, arms: Arms) -> None:
         self._settings = settings
         self._clock = clock
         self._arms = arms
@@ -101,7 +101,7 @@ class Learning:
 
     def learn(self, choice: Choice, at: float, reward: float) -> None:
         """The reward of a decision that was made at that time."""
-        if choice.group is Group.WARMUP:
+        if choice.group is DecisionGroup.WARMUP:
             early = self.early[choice.round]
             early["reward"] = reward
             if not self._settled:
@@ -191,7 +191,13 @@ class Learning:
         early = self.early[number]
         available = np.array(early["available"])
         return Choice(
-            early["arm"], Group.POLICY, 1.0, number, np.empty(0, np.int64), np.array(early["x"]), available
+            early["arm"],
+            DecisionGroup.POLICY,
+            1.0,
+            number,
+            np.empty(0, np.int64),
+            np.array(early["x"]),
+            available,
         )
 
     def grow(self, arms: Arms) -> Learning:

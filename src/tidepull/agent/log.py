@@ -15,15 +15,15 @@ import numpy as np
 
 from tidepull.agent.clock import Clock
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.records import Choice, Group, Kind, Record, unpack_reward
-from tidepull.agent.settings import Settings
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.settings import AgentSettings
 from tidepull.types import FloatArray, IntArray
 
 DAYS = ("weekdays", "weekends")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Hours:
+class BestHours:
     """Each arm's mean share in every hour of weekdays and weekends (2 x 24 x arms); NaN where nothing was decided."""
 
     shares: FloatArray
@@ -131,9 +131,9 @@ class RecentShares:
         """Each arm's mean share in every hour of every weekday (7 x 24 x arms, from Monday); NaN: there is none."""
         return self._means(7, room, lambda weekday: weekday)
 
-    def hours(self, room: int) -> Hours:
+    def hours(self, room: int) -> BestHours:
         """The same for weekdays and weekends."""
-        return Hours(self._means(2, room, lambda weekday: int(weekday >= 5)))
+        return BestHours(self._means(2, room, lambda weekday: int(weekday >= 5)))
 
     def _means(self, days: int, room: int, day_of: Callable[[int], int]) -> FloatArray:
         totals, numbers = np.zeros((days, 24, room)), np.zeros((days, 24, 1))
@@ -147,7 +147,7 @@ class RecentShares:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Log:
+class DecisionLog:
     """Columns of equal length, in the order of decisions. `reward` and `paid_at` are NaN where none has come; `subject`
     numbers the subjects, and decisions without one have numbers of their own."""
 
@@ -163,19 +163,19 @@ class Log:
     def __len__(self) -> int:
         return len(self.seq)
 
-    def since(self, at: float) -> Log:
+    def since(self, at: float) -> DecisionLog:
         """Decisions from a moment on."""
         return self.where(self.at >= at)
 
-    def where(self, rows: Any) -> Log:
+    def where(self, rows: Any) -> DecisionLog:
         """Some of the rows."""
-        return Log(*(getattr(self, name)[rows] for name in self.__slots__))
+        return DecisionLog(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
 class LogReader:
     """Reads a ledger into columns, and goes on where it stopped when it reads again."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: AgentSettings, clock: Clock) -> None:
         self._settings = settings
         self._upto = 0
         self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject")}
@@ -185,7 +185,7 @@ class LogReader:
         self._erased: list[tuple[int, int]] = []
         self.late = RecentShares(clock)
 
-    def read(self, ledger: Ledger) -> Log:
+    def read(self, ledger: Ledger) -> DecisionLog:
         """All decisions that a ledger has by now, and what each was worth in the end."""
         for record in ledger.tail(self._upto):
             self._upto = record.seq
@@ -196,7 +196,9 @@ class LogReader:
             elif record.ref is not None and record.body and record.kind in (Kind.REWARD, Kind.DUE):
                 self._paid(record, record.ref)
         columns: dict[str, Any] = {name: np.array(column, np.int64) for name, column in self._whole.items()}
-        return Log(**columns, **{name: np.array(column, float) for name, column in self._real.items()})
+        return DecisionLog(
+            **columns, **{name: np.array(column, float) for name, column in self._real.items()}
+        )
 
     def _decided(self, record: Record) -> None:
         arm, group, chance = Choice.head(record.body)
@@ -215,7 +217,7 @@ class LogReader:
         self._shared(record, group)
 
     def _shared(self, record: Record, group: int) -> None:
-        if group in (Group.POLICY, Group.CONTROL):
+        if group in (DecisionGroup.POLICY, DecisionGroup.CONTROL):
             self.late.add(record.at, Choice.counts_in(record.body))
 
     def _rolled_back(self, record: Record, ledger: Ledger) -> None:
@@ -236,7 +238,7 @@ class LogReader:
             self._real["paid_at"][n] = record.at
 
 
-def _worth(record: Record, before: float, settings: Settings) -> float:
+def _worth(record: Record, before: float, settings: AgentSettings) -> float:
     """What a decision is worth after one more record."""
     value = unpack_reward(record.body)
     adds = record.kind is Kind.REWARD and settings.on_duplicate == "add" and not np.isnan(before)

@@ -44,7 +44,7 @@ def _policies() -> Registry[Any]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class AgentSettings:
     """Everything about an agent that is not learnt; JSON values only."""
 
     arms: list[Any]
@@ -115,7 +115,7 @@ class Settings:
         return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, text: str) -> Settings:
+    def read(cls, text: str) -> AgentSettings:
         """Settings from JSON, also under their old names; parameters that were not pinned yet are what they were."""
         values = {_OLD_NAMES.get(name, name): value for name, value in json.loads(text).items()}
         pins = _policies().entry(values["policy"]).parameters.before_pins()
@@ -167,7 +167,7 @@ def _whole(name: str, value: Any, least: int, most: int) -> None:
 
 def load_settings(
     ledger: Ledger, given: Mapping[str, Any], where: str, *, read_only: bool = False
-) -> tuple[Settings, bytes]:
+) -> tuple[AgentSettings, bytes]:
     """The settings and the salt of a ledger: written if it is new, else compared with what is given (None: not)."""
     written_by = ledger.read(RELEASE_KEY)
     if written_by is not None and is_newer(written_by):
@@ -179,14 +179,14 @@ def load_settings(
         salt = _salt(settings.seed, given).hex()
         ledger.write({"settings": settings.text(), "salt": salt, RELEASE_KEY: __version__})
     else:
-        settings = Settings.read(text)
+        settings = AgentSettings.read(text)
         _require_same(settings, given, where)
         if written_by != __version__ and not read_only:
             ledger.write({RELEASE_KEY: __version__})
     return settings, bytes.fromhex(salt)
 
 
-def new_settings(given: Mapping[str, Any], where: str) -> Settings:
+def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
     """Settings of a new agent."""
     if "arms" not in given:
         raise WrongStoreError(f"there is no agent at {where} yet; to make one, give arms=[...]")
@@ -200,7 +200,7 @@ def new_settings(given: Mapping[str, Any], where: str) -> Settings:
     if "time_features" not in chosen:
         # The one switch for policies that read `Context.time` well enough to do without the calendar's features.
         chosen["time_features"] = not getattr(_policies().entry(chosen["policy"]).build, "reads_time", False)
-    return Settings(**chosen)
+    return AgentSettings(**chosen)
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
     return blake2b(str(seed).encode(), digest_size=16).digest() if "seed" in given else os.urandom(16)
 
 
-def _require_same(settings: Settings, given: Mapping[str, Any], where: str) -> None:
+def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str) -> None:
     for name, value in _plain(given).items():
         stored = getattr(settings, name)
         if name == "parameters":  # an agent keeps the version that was the default when it was made

@@ -19,8 +19,8 @@ from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.records import Choice, Group, Kind, Record, unpack_reward
-from tidepull.agent.settings import Settings
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
@@ -104,7 +104,7 @@ class DecisionInputs:
 class AgentState:
     """The state of an agent. `erased` are spans of records (after, upto] that a rollback took back."""
 
-    def __init__(self, settings: Settings, salt: bytes, clock: Clock) -> None:
+    def __init__(self, settings: AgentSettings, salt: bytes, clock: Clock) -> None:
         self.settings = settings
         self.clock = clock
         self._salt = salt
@@ -140,20 +140,24 @@ class AgentState:
             arm, chance = inputs.played, 1.0
         return Choice(arm, group, chance, number, quantise(shares), x, inputs.available)
 
-    def group(self, inputs: DecisionInputs) -> Group:
+    def group(self, inputs: DecisionInputs) -> DecisionGroup:
         """Who chooses in the coming decision."""
         if self.learning.in_warmup:
-            return Group.WARMUP
+            return DecisionGroup.WARMUP
         if inputs.imported:
-            return Group.IMPORTED
+            return DecisionGroup.IMPORTED
         if self.settings.control == 0.0:
-            return Group.POLICY
+            return DecisionGroup.POLICY
         of = ("decision", self.decisions) if inputs.subject is None else ("subject", inputs.subject.hex())
-        return Group.CONTROL if unit(self._salt, "group", *of) < self.settings.control else Group.POLICY
+        return (
+            DecisionGroup.CONTROL
+            if unit(self._salt, "group", *of) < self.settings.control
+            else DecisionGroup.POLICY
+        )
 
-    def chances(self, group: Group, shares: FloatArray, available: BoolArray) -> FloatArray:
+    def chances(self, group: DecisionGroup, shares: FloatArray, available: BoolArray) -> FloatArray:
         """What each arm's chance is, given who chooses and how often each came out best in the policy's draws."""
-        if group is not Group.CONTROL:
+        if group is not DecisionGroup.CONTROL:
             if self._unbounded:
                 return shares
             return bound_chances(shares, available, self.settings.min_share, self._least, self._most)
@@ -203,7 +207,7 @@ class AgentState:
                 grown.catch_up()
             if record.kind is Kind.DECISION:
                 choice = Choice.unpack(record.body)
-                if choice.group is Group.WARMUP:
+                if choice.group is DecisionGroup.WARMUP:
                     continue
                 if first:
                     grown.settle()
@@ -271,7 +275,7 @@ class AgentState:
             raise LedgerError(
                 f"decision {record.seq} cannot be repeated: its context was dropped; a newer snapshot is needed"
             )
-        imported = choice.group is Group.IMPORTED
+        imported = choice.group is DecisionGroup.IMPORTED
         available = np.zeros(self.arms.room, bool)
         available[: len(choice.available)] = choice.available
         cleaned = json.loads(record.context)
@@ -339,7 +343,7 @@ class AgentState:
 
 
 def load_state(
-    settings: Settings, salt: bytes, clock: Clock, ledger: Ledger, erased: Sequence[tuple[int, int]]
+    settings: AgentSettings, salt: bytes, clock: Clock, ledger: Ledger, erased: Sequence[tuple[int, int]]
 ) -> AgentState:
     """The state after all records of a ledger: the newest sound snapshot, and what came after it once more."""
     for seq in ledger.snapshots():
