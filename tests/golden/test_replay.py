@@ -172,7 +172,7 @@ def clock(agent: Agent, time: Time) -> Iterator[Any]:
         True,
     ]
     for at in given:
-        yield said(lambda moment: agent.choose({"device": "phone"}, at=moment).at, at)
+        yield said(lambda moment: agent.choose({"device": "phone"}, at=moment).timestamp, at)
     for back in (0.0, 30.0, 59.0, 500.0, 7 * HOUR):
         time.now = START + 8 * HOUR - back
         decision = agent.choose({"device": "desktop"})
