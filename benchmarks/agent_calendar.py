@@ -58,7 +58,7 @@ def play(shop: Shop, seed: int, variant: str) -> tuple[float, float, float]:
     rates = [shop.rates(n)[shop.open(n)] for n in range(len(shop))]
     best, even = np.mean([r.max() for r in rates]), np.mean([r.mean() for r in rates])
     started = time.process_time()
-    earned = float(serve(shop, ("tide", parameters), seed, calendar=calendar)[1].mean())
+    earned = float(serve(shop, ("tide", parameters), seed, time_features=calendar)[1].mean())
     return float((earned - even) / (best - even)), earned, time.process_time() - started
 
 

@@ -34,9 +34,9 @@ def one_thread(folder: Path, rng: random.Random, kills: int, policy: str) -> dic
         killed += 1
     kill_after(start(path, said, policy, 0, VISITS, 1), said, 10**9, 0.0)
     audit(path, said)
-    twin = Agent.memory(**{**SHOP, "policy": policy}, upkeep="inline")
+    twin = Agent.memory(**{**SHOP, "policy": policy}, training="inline")
     serve(twin, 0, VISITS, late=0)
-    with Agent(path, upkeep="inline") as agent:
+    with Agent(path, training="inline") as agent:
         same = serve(agent, VISITS, VISITS + 30) == serve(twin, VISITS, VISITS + 30)
     return {
         "threads": 1,

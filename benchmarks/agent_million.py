@@ -25,7 +25,7 @@ import numpy as np
 
 from benchmarks.agent_speed import CONTEXT, visits
 from tidepull.agent.agent import Agent
-from tidepull.agent.desk import Request
+from tidepull.agent.commands import Request
 
 ROOT = Path(__file__).parents[1]
 BATCH = 100
@@ -70,7 +70,9 @@ def run(path: Path, events: int, policy: str) -> Iterator[dict[str, Any]]:
     """A row for each twentieth."""
     given, rng = visits(1000), np.random.default_rng(0)
     part = max(1, events // 40)
-    with Agent(path, arms=["a", "b", "c"], context=CONTEXT, policy=policy, seed=0, upkeep="manual") as agent:
+    with Agent(
+        path, arms=["a", "b", "c"], context=CONTEXT, policy=policy, seed=0, training="manual"
+    ) as agent:
         for twentieth in range(20):
             started = time.thread_time()
             for first in range(0, part, BATCH):
@@ -89,15 +91,15 @@ def restarts(path: Path, *, from_nothing: bool) -> dict[str, Any]:
     """Seconds of a restart: with a snapshot of the end, with one that is older by some thousand records, and if asked
     with none."""
     found: dict[str, Any] = {"restart_s": restart(path)}
-    with Agent(path, upkeep="manual") as agent:
-        ledger = agent._desk.ledger
+    with Agent(path, training="manual") as agent:
+        ledger = agent._commands.ledger
         older = next(seq for seq in [*ledger.snapshots(), 0] if ledger.last - seq >= 1000 or seq == 0)
         found["older_records"] = ledger.last - older
         ledger.drop_snapshots(older)
     found["restart_older_s"] = restart(path)
     if from_nothing:
-        with Agent(path, upkeep="manual") as agent:
-            agent._desk.ledger.drop_snapshots(0)
+        with Agent(path, training="manual") as agent:
+            agent._commands.ledger.drop_snapshots(0)
         found["restart_from_nothing_s"] = restart(path)
     return found
 

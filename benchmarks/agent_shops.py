@@ -71,8 +71,8 @@ def serve(shop: Shop, policy: Any, seed: int, **given: Any) -> tuple[Agent, Floa
         context={"device": ["0", "1"]},
         policy=policy,
         seed=seed,
-        upkeep="inline",
-        room=8,
+        training="inline",
+        capacity=8,
         **given,
     )
     waiting: list[tuple[float, str, float]] = []

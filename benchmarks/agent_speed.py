@@ -53,7 +53,7 @@ def calls(policy: str, n_arms: int, rounds: int) -> dict[str, Any]:
         context=CONTEXT,
         policy=policy,
         seed=0,
-        upkeep="manual",
+        training="manual",
     )
     rng, spent = np.random.default_rng(1), []
     for n, context in enumerate(visits(rounds)):
@@ -88,7 +88,9 @@ def raw_commits(folder: Path, rows: int = 500) -> float:
 def on_disk(folder: Path, threads: int, each: int = 300) -> dict[str, Any]:
     """Decisions and rewards a second with so many client threads, every one of them safe on disk."""
     path = folder / f"{threads}.db"
-    agent = Agent(path, arms=["a", "b", "c"], context=CONTEXT, policy="bernoulli-ts", seed=0, upkeep="manual")
+    agent = Agent(
+        path, arms=["a", "b", "c"], context=CONTEXT, policy="bernoulli-ts", seed=0, training="manual"
+    )
     given = visits(each)
 
     def client() -> None:

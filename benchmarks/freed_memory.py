@@ -26,7 +26,7 @@ def megabytes() -> float:
 
 def measure(give_back: bool) -> None:
     from tidepull.agent.agent import Agent
-    from tidepull.agent.desk import Request
+    from tidepull.agent.commands import Request
     from tidepull.service.server import give_memory_back
 
     if give_back:
@@ -35,7 +35,7 @@ def measure(give_back: bool) -> None:
     chosen: dict[str, Any] = {"arms": ["a", "b", "c"], "context": FIELDS, "policy": "tide"}
     with tempfile.TemporaryDirectory() as folder:
         agents = [
-            Agent(Path(folder) / f"{n}.db", **chosen, seed=n, upkeep="manual", snapshot_every=10**9)
+            Agent(Path(folder) / f"{n}.db", **chosen, seed=n, training="manual", snapshot_every=10**9)
             for n in range(AGENTS)
         ]
         for agent in agents * VISITS:

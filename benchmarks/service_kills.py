@@ -113,10 +113,10 @@ def audited(path: str | Path, heard: Heard) -> list[str]:
     """What of all that was told is not in the ledger ("lost"), or is there otherwise ("changed"), or twice ("doubled"),
     or before what was answered before anybody asked for it ("order")."""
     with Agent(path, read_only=True) as agent:
-        records = list(agent._desk.ledger.tail(0))
+        records = list(agent._commands.ledger.tail(0))
         labels = [label for label, _ in agent.state().arms]
-        differences = agent._desk.mind.differences
-        ids = {record.name: agent._desk.decisions.id(record.seq) for record in records}
+        differences = agent._commands.state.differences
+        ids = {record.name: agent._commands.decisions.id(record.seq) for record in records}
     decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
     paid = {record.ref: record for record in records if record.kind is Kind.REWARD}
     faults = [f"changed: {differences} decisions came out otherwise when repeated"] if differences else []

@@ -138,8 +138,8 @@ def bare_app(folder: Path, spent: Spent) -> Any:
     from starlette.responses import Response
     from starlette.routing import Route
 
+    from tidepull.agent.ledger.sqlite import SqliteLedger
     from tidepull.agent.records import Kind, Record
-    from tidepull.agent.sqlite import SqliteLedger
     from tidepull.service.messages import ChooseBatch, ChooseBody, DecisionMade, DecisionsMade
 
     ledger = SqliteLedger(folder / "bare.db")

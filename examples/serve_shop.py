@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 import tidepull
-from tidepull.agent.desk import Request
+from tidepull.agent.commands import Request
 
 TIDE = ("tide", {"also": ["calendar"]})
 WITHIN = 3 * 3600.0
@@ -48,8 +48,8 @@ def fill(path: Path, *, days: int = 28, a_day: int = 400, policy: Any = TIDE, se
     clicks: list[tuple[float, str, float]] = []
     context = {"device": ["phone", "desktop"]}
     agent = tidepull.Agent(
-        path, arms=["coffee", "dinner", "brunch"], context=context, policy=policy, seed=seed, upkeep="manual",
-        control=0.1, floor=0.02, reward_within=WITHIN, room=8,
+        path, arms=["coffee", "dinner", "brunch"], context=context, policy=policy, seed=seed, training="manual",
+        control=0.1, min_share=0.02, reward_within=WITHIN, capacity=8,
     )  # fmt: skip
     with agent:
         times = visitors(end - days * 86_400, days, a_day, rng)

@@ -56,7 +56,7 @@ def main(days: int = 28, picture: str = "shop_by_hour.png") -> None:
     earned: dict[str, Any] = {}
     for name, choices in RIVALS.items():
         context = {"device": ["phone", "desktop"]}
-        agent = tidepull.Agent.memory(arms=BANNERS, context=context, seed=0, upkeep="inline", **choices)
+        agent = tidepull.Agent.memory(arms=BANNERS, context=context, seed=0, training="inline", **choices)
         shown[name], clicks = serve(agent, times)
         earned[name] = np.cumsum(clicks)
         print(f"{name:20} {earned[name][-1]:6.0f} clicks from {len(times):,} visitors")

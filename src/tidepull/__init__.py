@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from tidepull._internal.warm_up import warm_up
     from tidepull.agent import fields
     from tidepull.agent.agent import Agent
-    from tidepull.agent.answers import Decision
     from tidepull.agent.client import AsyncClient, Client
+    from tidepull.agent.decisions import Decision
     from tidepull.building import build_policy, build_problem, shape_of
     from tidepull.encoders.torch import TorchEncoder, input_width
     from tidepull.errors import TidepullError
@@ -82,7 +82,7 @@ _HOMES = {
     "AsyncClient": "agent.client",
     "Client": "agent.client",
     "Context": "types",
-    "Decision": "agent.answers",
+    "Decision": "agent.decisions",
     "Entry": "registry",
     "Event": "types",
     "Learner": "protocols",

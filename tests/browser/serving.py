@@ -13,7 +13,7 @@ import httpx
 import uvicorn
 
 from tidepull import Agent
-from tidepull.agent.desk import Request
+from tidepull.agent.commands import Request
 from tidepull.service.server import Choices, prepare
 
 HTML = "<img src=x onerror=alert(1)>"
@@ -24,7 +24,7 @@ def fill(path: Path, decisions: int, *, silent: int = 0, arms: tuple[str, ...] =
     """An agent that decided every 15 minutes until now; a visitor likes every third banner, and says so after two
     minutes; of the last `silent` decisions nobody says anything. In the middle an arm was added."""
     start = time.time() - decisions * QUARTER
-    agent = Agent(path, arms=arms, policy="bernoulli-ts", seed=1, control=0.2, room=4, upkeep="manual")
+    agent = Agent(path, arms=arms, policy="bernoulli-ts", seed=1, control=0.2, capacity=4, training="manual")
     with agent:
         for n in range(decisions):
             at = start + n * QUARTER

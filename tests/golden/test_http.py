@@ -196,7 +196,7 @@ class Timed(Directory):
         self._clock = clock
 
     def open(self, name: str) -> Agent:
-        return Agent(self.root / f"{name}.db", upkeep="manual", now=self._clock)
+        return Agent(self.root / f"{name}.db", training="manual", now=self._clock)
 
     def make(self, name: str, given: dict[str, Any]) -> None:
         super().make(name, {**given, "now": self._clock})

@@ -52,8 +52,8 @@ SHOP: dict[str, Any] = {
     "arms": ["blue", "green", "red"],
     "context": {**FIELDS, **MORE},
     "seed": 7,
-    "zone": "Europe/Berlin",
-    "room": 4,
+    "timezone": "Europe/Berlin",
+    "capacity": 4,
     "control": 0.25,
     "reward_within": 6 * HOUR,
     "default_reward": 0.0,
@@ -172,11 +172,11 @@ def clock(agent: Agent, time: Time) -> Iterator[Any]:
         True,
     ]
     for at in given:
-        yield said(lambda moment: agent.choose({"device": "phone"}, at=moment).at, at)
+        yield said(lambda moment: agent.choose({"device": "phone"}, at=moment).timestamp, at)
     for back in (0.0, 30.0, 59.0, 500.0, 7 * HOUR):
         time.now = START + 8 * HOUR - back
         decision = agent.choose({"device": "desktop"})
-        yield decision.at
+        yield decision.timestamp
         yield said(agent.reward, decision.id, 1.0, at=START + 9 * HOUR)
         yield said(agent.reward, decision.id, 1.0)
     yield said(agent.rollback, START + 8 * HOUR)
@@ -186,8 +186,11 @@ SMALL = {"arms": ["blue", "green"], "context": {"device": ["phone", "desktop"]},
 HISTORIES: dict[str, tuple[Callable[[Agent, Time], Iterator[Any]], dict[str, Any]]] = {
     "shop by tide": (shop, {**SHOP, "policy": "tide", "context": FIELDS}),
     "shop by bernoulli-ts": (shop, {**SHOP, "policy": "bernoulli-ts"}),
-    "shop by lin-ts": (shop, {**SHOP, "policy": "lin-ts", "floor": 0.1, "shares": {"blue": (0.1, 0.5)}}),
-    "adding": (adding, {**SMALL, "policy": "d-ucb", "reward_within": HOUR, "again": "add"}),
+    "shop by lin-ts": (
+        shop,
+        {**SHOP, "policy": "lin-ts", "min_share": 0.1, "share_bounds": {"blue": (0.1, 0.5)}},
+    ),
+    "adding": (adding, {**SMALL, "policy": "d-ucb", "reward_within": HOUR, "on_duplicate": "add"}),
     "guessed": (guessed, {"arms": ["blue", "green"], "policy": "lin-ts", "seed": 5}),
     "clock": (clock, {**SMALL, "policy": "bernoulli-ts", "reward_within": 6 * HOUR}),
 }
@@ -258,7 +261,7 @@ def reopened(path: Path, now: float) -> tuple[bytes, list[list[Any]]]:
     """The state of an agent that is opened again, and what it decides then."""
     time = Time()
     time.now = now
-    with Agent(path, upkeep="inline", now=time) as agent:
+    with Agent(path, training="inline", now=time) as agent:
         agent.save()
         return saved(path), afterwards(agent, time)
 
@@ -267,7 +270,7 @@ def played(name: str, folder: Path) -> dict[str, Any]:
     """Everything that is recorded of a history."""
     play, given = HISTORIES[name]
     path, copy, time = folder / "agent.db", folder / "copy.db", Time()
-    with Agent(path, upkeep="inline", now=time, snapshot_every=100, **given) as agent:
+    with Agent(path, training="inline", now=time, snapshot_every=100, **given) as agent:
         answers = list(play(agent, time))
         told = shown(agent)
     found = rows(path)

@@ -13,7 +13,7 @@ import pytest
 from tests.online.worlds import SHOP, START, serve, visit, worth
 from tidepull import state as snapshots
 from tidepull.agent.agent import Agent
-from tidepull.agent.guess import ENOUGH
+from tidepull.agent.schema import ENOUGH
 from tidepull.errors import (
     ArmError,
     ContextError,
@@ -31,7 +31,7 @@ from tidepull.state import difference
 
 
 def shop(**given: Any) -> Agent:
-    return Agent.memory(**{**SHOP, "upkeep": "inline", **given})
+    return Agent.memory(**{**SHOP, "training": "inline", **given})
 
 
 def test_agent_learns_the_best_arm() -> None:
@@ -115,7 +115,7 @@ def test_missing_reward_counts_as_the_default_when_its_time_is_over() -> None:
 def test_rewards_that_add_up_or_replace_are_learnt_when_their_time_is_over(
     again: Any, worth_it: float
 ) -> None:
-    changing, plain = shop(again=again, reward_within=60, control=0), shop(control=0)
+    changing, plain = shop(on_duplicate=again, reward_within=60, control=0), shop(control=0)
     first = changing.choose(visit(0), at=START)
     assert changing.reward(first.id, 1.0, at=START + 1)
     assert changing.reward(first.id, 2.0, at=START + 2)
@@ -129,7 +129,7 @@ def test_rewards_that_add_up_or_replace_are_learnt_when_their_time_is_over(
 
 
 def test_rewards_with_the_same_key_are_added_once() -> None:
-    agent = shop(again="add", reward_within=60)
+    agent = shop(on_duplicate="add", reward_within=60)
     decision = agent.choose({}, at=START)
     assert agent.reward(decision.id, 1.0, key="click", at=START)
     assert not agent.reward(decision.id, 1.0, key="click", at=START)
@@ -161,7 +161,7 @@ def test_control_arm_is_played_by_the_control_alone_whatever_the_policy_thinks()
 
 
 def test_propensity_is_the_frequency_with_which_arms_are_played() -> None:
-    agent = shop(control=0.0, floor=0.1, policy="bernoulli-ts")
+    agent = shop(control=0.0, min_share=0.1, policy="bernoulli-ts")
     for n in range(30):
         agent.reward(agent.choose({}).id, float(n % 3 == 0))
     agent.freeze()
@@ -175,7 +175,7 @@ def test_propensity_is_the_frequency_with_which_arms_are_played() -> None:
 
 
 def test_shares_stay_between_least_and_most() -> None:
-    agent = shop(control=0.0, shares={"blue": (0.2, 1.0), "red": (0.0, 0.5)})
+    agent = shop(control=0.0, share_bounds={"blue": (0.2, 1.0), "red": (0.0, 0.5)})
     made = serve(agent, 0, 600, late=1)[200:]
     shares = {arm: np.mean([a == arm for a, _, _ in made]) for arm in SHOP["arms"]}
     assert shares["blue"] > 0.15
@@ -228,13 +228,13 @@ def test_only_arm_cannot_retire() -> None:
 @pytest.mark.parametrize("context", [SHOP["context"], None], ids=["schema", "guessed"])
 def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: str, context: Any) -> None:
     n = 120
-    narrow = shop(room=4, control=1.0, policy=policy, context=context)
-    wide = shop(room=8, control=1.0, policy=policy, context=context)
+    narrow = shop(capacity=4, control=1.0, policy=policy, context=context)
+    wide = shop(capacity=8, control=1.0, policy=policy, context=context)
     for agent in (narrow, wide):
         serve(agent, 0, n)
         for label in ("pink", "grey"):
             agent.add(label)
-    states = [one._desk.mind.learning.policy for one in (narrow, wide)]
+    states = [one._commands.state.learning.policy for one in (narrow, wide)]
     assert states[0] is not None
     assert states[1] is not None
     shares: list[list[float]] = []
@@ -243,8 +243,10 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
         shares.append([])
         for m in range(20):
             agent.choose(visit(m), at=START + 300.0 * (n + 30) + m)
-            shares[-1] += agent._desk.decisions._known[agent._desk.ledger.last].choice.counts.tolist()
-    assert narrow._desk.mind.arms.room == 8
+            shares[-1] += agent._commands.decisions._pending[
+                agent._commands.ledger.last
+            ].choice.counts.tolist()
+    assert narrow._commands.state.arms.room == 8
     assert states[0].rounds == states[1].rounds
     if policy == "ucb":
         assert shares[0] == shares[1]
@@ -255,12 +257,12 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
 
 def test_grown_tide_is_in_the_state_of_one_that_had_the_room_from_the_start() -> None:
     """With the same arms played and the same work done, and but for random numbers drawn, nothing differs."""
-    narrow, wide = (shop(room=room, control=1.0, policy="tide") for room in (4, 8))
+    narrow, wide = (shop(capacity=room, control=1.0, policy="tide") for room in (4, 8))
     for agent in (narrow, wide):
         serve(agent, 0, 70)
         agent.add("pink", at=START)
         agent.add("grey", at=START)
-    left, right = (one._desk.mind.learning.take()()["policy"]["state"] for one in (narrow, wide))
+    left, right = (one._commands.state.learning.take()()["policy"]["state"] for one in (narrow, wide))
     for name in ("bank", "scale", "trail", "memories", "contexts"):
         assert difference(left[name], right[name], name) is None
 
@@ -276,11 +278,11 @@ def test_arms_with_features_start_from_what_their_features_suggest(room: int | N
         arms=arms,
         context={},
         policy=("lin-ts", {"noise_std": 0.3}),
-        calendar=False,
+        time_features=False,
         control=0,
         seed=3,
-        room=room,
-        upkeep="inline",
+        capacity=room,
+        training="inline",
     )
     for n in range(300):
         decision = agent.choose({})
@@ -306,9 +308,9 @@ def test_context_that_does_not_fit_changes_nothing() -> None:
 def test_schema_is_guessed_from_the_first_decisions() -> None:
     agent = shop(context=None)
     made = serve(agent, 0, 60)
-    assert {group for _, _, group in made[:ENOUGH]} == {"guessing"}
-    assert "guessing" not in {group for _, _, group in made[ENOUGH:]}
-    schema = agent._desk.mind.learning.schema
+    assert {group for _, _, group in made[:ENOUGH]} == {"warmup"}
+    assert "warmup" not in {group for _, _, group in made[ENOUGH:]}
+    schema = agent._commands.state.learning.schema
     assert schema is not None
     assert list(schema.fields) == ["device", "age"]
     agent.choose({"device": "tv", "what": 3})
@@ -322,7 +324,7 @@ def test_schema_is_guessed_of_every_kind_and_the_first_context_after_it_must_fit
         agent.choose({**kinds, "mixed": n if n % 2 else "text"})
     with pytest.raises(ContextError, match="field 'when' must be a datetime"):
         agent.choose({"when": "tomorrow"})
-    assert agent.choose(kinds).group != "guessing"
+    assert agent.choose(kinds).group != "warmup"
     assert agent.check().sound
 
 
@@ -332,7 +334,7 @@ def test_frozen_agent_records_rewards_and_learns_nothing() -> None:
         serve(one, 0, 50)
     agent.freeze()
     assert agent.frozen
-    policy = agent._desk.mind.learning.policy
+    policy = agent._commands.state.learning.policy
     assert policy is not None
 
     def learnt() -> str:
@@ -355,18 +357,18 @@ def test_rollback_forgets_what_was_learnt_since_and_keeps_arms() -> None:
     agent.rollback(START + 300.0 * 59.5)
     twin.add("pink")
     assert agent.arms[-1] == "pink"
-    states = [one._desk.mind.learning.take()() for one in (agent, twin)]
+    states = [one._commands.state.learning.take()() for one in (agent, twin)]
     assert str(states[0]) == str(states[1])
     assert agent.reward("visit 99", 1.0)  # recorded, and not learnt
-    assert str(agent._desk.mind.learning.take()()) == str(states[1])
+    assert str(agent._commands.state.learning.take()()) == str(states[1])
 
 
 def test_agent_decides_while_a_snapshot_is_sealed_and_the_decision_is_not_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    agent = Agent(tmp_path / "shop.db", **{**SHOP, "upkeep": "manual"})
+    agent = Agent(tmp_path / "shop.db", **{**SHOP, "training": "manual"})
     serve(agent, 0, 30)
-    rounds, sealed = agent._desk.mind.decisions, snapshots.checksum
+    rounds, sealed = agent._commands.state.decisions, snapshots.checksum
 
     def meanwhile(content: Any) -> str:
         other = threading.Thread(target=agent.choose, args=(visit(31),), daemon=True)
@@ -377,16 +379,16 @@ def test_agent_decides_while_a_snapshot_is_sealed_and_the_decision_is_not_in_it(
 
     monkeypatch.setattr(snapshots, "checksum", meanwhile)
     agent.save()
-    ledger = agent._desk.ledger
+    ledger = agent._commands.ledger
     assert snapshots.load(ledger.snapshot(ledger.snapshots()[0]))["decisions"] == rounds
-    assert agent._desk.mind.decisions == rounds + 1
+    assert agent._commands.state.decisions == rounds + 1
     agent.close()
 
 
 def test_agent_goes_on_when_a_snapshot_could_not_be_sealed(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    agent = shop(upkeep="manual")
+    agent = shop(training="manual")
     serve(agent, 0, 30)
 
     def damaged(_: Any) -> str:
@@ -396,10 +398,10 @@ def test_agent_goes_on_when_a_snapshot_could_not_be_sealed(
         patch.setattr(snapshots, "checksum", damaged)
         with pytest.raises(SnapshotError, match="not finite"):
             agent.save()
-    before = len(agent._desk.ledger.snapshots())
+    before = len(agent._commands.ledger.snapshots())
     agent.choose(visit(31))
     agent.save()
-    assert len(agent._desk.ledger.snapshots()) == before + 1
+    assert len(agent._commands.ledger.snapshots()) == before + 1
 
 
 def test_clock_that_goes_back_is_noted() -> None:
@@ -418,23 +420,23 @@ def test_private_field_and_subject_are_stored_as_hashes() -> None:
     agent = shop(context={"mail": Category(private=True)})
     agent.choose({"mail": "a@b.example"}, subject="Ann")
     agent.choose({"mail": "a@b.example"})
-    contexts = [record.context for record in agent._desk.ledger.tail(0)]
+    contexts = [record.context for record in agent._commands.ledger.tail(0)]
     assert contexts[0] == contexts[1]
-    assert "a@b" not in repr(list(agent._desk.ledger.tail(0)))
-    assert "Ann" not in repr(list(agent._desk.ledger.tail(0)))
+    assert "a@b" not in repr(list(agent._commands.ledger.tail(0)))
+    assert "Ann" not in repr(list(agent._commands.ledger.tail(0)))
 
 
 # ---- kept
 
 
 def test_forgotten_subject_is_gone_from_the_ledger_and_the_agent_goes_on(place: str, tmp_path: Path) -> None:
-    with Agent(place, **SHOP, upkeep="inline", snapshot_every=30) as agent:
+    with Agent(place, **SHOP, training="inline", snapshot_every=30) as agent:
         serve(agent, 0, 40)
         for _ in range(3):
             mine = agent.choose({"age": 77.125}, subject="Ann", at=START + 300.0 * 40)
         agent.reward(mine.id, 1.0)
         other = agent.choose({"age": 33.0}, subject="Bob", at=START + 300.0 * 40)
-        hashed = agent._desk.hash("Ann")
+        hashed = agent._commands.hash("Ann")
         assert agent.forget("Ann") == 3
         assert agent.forget("Ann") == 0
         with pytest.raises(DecisionError):
@@ -447,32 +449,32 @@ def test_forgotten_subject_is_gone_from_the_ledger_and_the_agent_goes_on(place: 
         assert b"77.125" not in file.read_bytes()
         assert hashed not in file.read_bytes()
     with Agent(place, read_only=True) as agent:
-        left = list(agent._desk.ledger.tail(0))
+        left = list(agent._commands.ledger.tail(0))
     assert not any(record.subject == hashed or b"77.125" in (record.context or b"") for record in left)
-    with Agent(place, upkeep="inline") as agent:
-        assert agent._desk.mind.differences == 0
+    with Agent(place, training="inline") as agent:
+        assert agent._commands.state.differences == 0
         assert len(ahead) == 19
         agent.add("pink")
         agent.add("grey")  # more room: built anew from what is left
-        assert agent._desk.mind.arms.room == 8
+        assert agent._commands.state.arms.room == 8
         assert agent.reward("visit 56", 1.0)
         serve(agent, 60, 70)
 
 
 def test_contexts_are_dropped_after_the_time_that_they_may_be_kept(place: str) -> None:
-    with Agent(place, **SHOP, upkeep="inline", snapshot_every=20, retain=3000) as agent:
+    with Agent(place, **SHOP, training="inline", snapshot_every=20, retention=3000) as agent:
         made = serve(agent, 0, 100)
-        contexts = [r.context is not None for r in agent._desk.ledger.tail(0) if r.kind == 1]
+        contexts = [r.context is not None for r in agent._commands.ledger.tail(0) if r.kind == 1]
     assert not any(contexts[:60])
     assert all(contexts[-10:])
-    assert made == serve(twin := shop(retain=3000), 0, 100)
-    with Agent(place, upkeep="inline") as agent:
+    assert made == serve(twin := shop(retention=3000), 0, 100)
+    with Agent(place, training="inline") as agent:
         assert serve(agent, 100, 120) == serve(twin, 100, 120)
 
 
 def test_archived_decisions_leave_the_ledger_and_what_was_learnt_stays(place: str, tmp_path: Path) -> None:
     twin = shop()
-    with Agent(place, **SHOP, upkeep="inline", snapshot_every=30) as agent:
+    with Agent(place, **SHOP, training="inline", snapshot_every=30) as agent:
         for one in (agent, twin):
             serve(one, 0, 60)
         first = agent.history("rows")[0]["id"]
@@ -482,8 +484,8 @@ def test_archived_decisions_leave_the_ledger_and_what_was_learnt_stays(place: st
         with pytest.raises(DecisionError, match=f"there is no decision '{first}'"):
             agent.reward(first, 1.0)
         with pytest.raises(ExpiredError, match="it was archived"):
-            agent.reward(agent._desk.decisions.id(1), 1.0)
-    with Agent(place, upkeep="inline") as agent:
+            agent.reward(agent._commands.decisions.id(1), 1.0)
+    with Agent(place, training="inline") as agent:
         late = [[one.choose(visit(n), at=START + 300.0 * n) for n in range(60, 90)] for one in (agent, twin)]
         assert [(d.arm, d.propensity) for d in late[0]] == [(d.arm, d.propensity) for d in late[1]]
     heir = shop(seed=9)
@@ -495,8 +497,8 @@ def test_agent_goes_on_after_a_restart_as_if_nothing_had_happened(place: str) ->
     made = []
     for first in range(0, 300, 50):
         given = SHOP if first == 0 else {}
-        with Agent(place, **given, upkeep="inline", snapshot_every=70) as agent:
-            assert agent._desk.mind.differences == 0
+        with Agent(place, **given, training="inline", snapshot_every=70) as agent:
+            assert agent._commands.state.differences == 0
             made += serve(agent, first, first + 50)
     assert made == undisturbed
 
@@ -506,8 +508,8 @@ def test_tide_goes_on_after_a_restart_as_if_nothing_had_happened(tmp_path: Path)
     made = []
     for first in (0, 50, 90):
         given = {**SHOP, "policy": "tide"} if first == 0 else {}
-        with Agent(tmp_path / "shop.db", **given, upkeep="inline", snapshot_every=60) as agent:
-            assert agent._desk.mind.differences == 0
+        with Agent(tmp_path / "shop.db", **given, training="inline", snapshot_every=60) as agent:
+            assert agent._commands.state.differences == 0
             made += serve(agent, first, [50, 90, 140][[0, 50, 90].index(first)])
     assert made == undisturbed
 
@@ -516,20 +518,20 @@ def test_work_in_the_background_is_repeated_where_it_was_done(tmp_path: Path) ->
     with Agent(tmp_path / "shop.db", **{**SHOP, "policy": "tide"}, snapshot_every=10_000) as agent:
         serve(agent, 0, 120)
     with Agent(tmp_path / "shop.db") as agent:
-        assert sum(record.slices for record in agent._desk.ledger.tail(0)) > 0
-        assert agent._desk.mind.decisions == 120
-        assert agent._desk.mind.differences == 0
+        assert sum(record.slices for record in agent._commands.ledger.tail(0)) > 0
+        assert agent._commands.state.decisions == 120
+        assert agent._commands.state.differences == 0
 
 
 def test_snapshot_in_the_middle_of_work_is_repeated_as_a_step(tmp_path: Path) -> None:
     """A snapshot sends unfinished work back to its start, so a replay without it would go on otherwise."""
-    with Agent(tmp_path / "shop.db", **{**SHOP, "policy": "tide"}, upkeep="manual") as agent:
+    with Agent(tmp_path / "shop.db", **{**SHOP, "policy": "tide"}, training="manual") as agent:
         unfinished = 0
         for n in range(75):
             serve(agent, n, n + 1)
             agent.work()
             if n % 5 == 0:
-                unfinished += agent._desk.mind.learning.pending
+                unfinished += agent._commands.state.learning.pending
                 agent.save()
         assert unfinished > 2
         assert agent.check().differences == 0
@@ -537,7 +539,13 @@ def test_snapshot_in_the_middle_of_work_is_repeated_as_a_step(tmp_path: Path) ->
 
 @pytest.mark.parametrize("again", ["refuse", "add", "replace"])
 def test_rewards_that_fall_due_are_the_same_after_restarts(place: str, again: Any) -> None:
-    given = {**SHOP, "again": again, "reward_within": 2000, "default_reward": 0.25, "upkeep": "inline"}
+    given = {
+        **SHOP,
+        "on_duplicate": again,
+        "reward_within": 2000,
+        "default_reward": 0.25,
+        "training": "inline",
+    }
     undisturbed = serve(Agent.memory(**given), 0, 90)
     made = []
     for first in (0, 30, 60):
@@ -553,7 +561,7 @@ def test_second_writer_is_told_who_holds_the_agent(place: str) -> None:
         with pytest.raises(HeldError, match=r"shop.* is held by this process \(.* since .*read_only=True"):
             Agent(place)
         with Agent(place, read_only=True) as reader:
-            assert reader._desk.mind.decisions == 5
+            assert reader._commands.state.decisions == 5
             with pytest.raises(LedgerError, match="read_only"):
                 reader.choose({})
     with Agent(place) as again:
@@ -601,24 +609,24 @@ def test_closed_agent_leaves_one_file_and_says_that_it_is_closed(tmp_path: Path)
         ({"arms": ["a", "a"]}, "there are two arms 'a'"),
         ({"arms": {"a": [1.0], "b": None}}, "must both have features"),
         ({"control": 1.5}, "control must be a number from 0 to 1"),
-        ({"floor": -0.1}, "floor must be"),
-        ({"draws": 0}, "draws must be a whole number"),
-        ({"zone": "Mars"}, "there is no time zone 'Mars'"),
+        ({"min_share": -0.1}, "min_share must be"),
+        ({"propensity_draws": 0}, "propensity_draws must be a whole number"),
+        ({"timezone": "Mars"}, "there is no time zone 'Mars'"),
         ({"policy": "tied"}, "did you mean 'tide'"),
         ({"policy": "oracle"}, "the oracle needs the truth"),
         ({"policy": ("ucb", {"xi": -1})}, "xi must be"),
         ({"default_reward": 0.0}, "default_reward needs reward_within"),
-        ({"again": "add"}, "needs reward_within"),
-        ({"again": "often"}, "again must be"),
+        ({"on_duplicate": "add"}, "needs reward_within"),
+        ({"on_duplicate": "often"}, "on_duplicate must be"),
         ({"reward_within": -3}, "reward_within must be a positive"),
-        ({"shares": {"black": (0, 1)}}, "there is no arm 'black'"),
-        ({"shares": {"blue": (0.9, 0.1)}}, "must have a pair"),
-        ({"shares": {"blue": (0.6, 1), "red": (0.6, 1)}}, "they must leave room for 1"),
+        ({"share_bounds": {"black": (0, 1)}}, "there is no arm 'black'"),
+        ({"share_bounds": {"blue": (0.9, 0.1)}}, "must have a pair"),
+        ({"share_bounds": {"blue": (0.6, 1), "red": (0.6, 1)}}, "they must leave room for 1"),
         ({"control_arm": "black"}, "control_arm: there is no arm 'black'"),
-        ({"upkeep": "never"}, "upkeep must be"),
+        ({"training": "never"}, "training must be"),
         ({"snapshot_every": 0}, "snapshot_every must be"),
         ({"context": {"age": complex}}, "field 'age' must be float"),
-        ({"room": 2}, "room must be a whole number from 3"),
+        ({"capacity": 2}, "capacity must be a whole number from 3"),
     ],
 )
 def test_wrong_choices_are_named(given: dict[str, Any], message: str) -> None:

@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
-from tidepull.agent.control import bounded, drawn, unit
+from tidepull.agent.state import bound_chances, draw_arm, unit
 
 UNITS = st.floats(0, 1)
 
@@ -25,7 +25,7 @@ def test_bounded_chances_add_up_and_keep_every_bound_that_can_be_kept(n: int, da
     shares /= shares.sum()
     least, most = numbers() / n, 1 - numbers() / n
     least = np.minimum(least, most)
-    chances = bounded(shares, available, data.draw(UNITS), least, most)
+    chances = bound_chances(shares, available, data.draw(UNITS), least, most)
     assert abs(chances.sum() - 1) < 1e-9
     assert not chances[~available].any()
     if least[available].sum() <= 1 <= most[available].sum():
@@ -36,12 +36,14 @@ def test_bounded_chances_add_up_and_keep_every_bound_that_can_be_kept(n: int, da
 def test_bounds_that_do_not_bind_change_nothing() -> None:
     shares = np.array([0.5, 0.3, 0.2, 0.0])
     available = np.array([True, True, True, False])
-    chances = bounded(shares, available, 0.0, np.full(4, 0.1), np.full(4, 0.9))
+    chances = bound_chances(shares, available, 0.0, np.full(4, 0.1), np.full(4, 0.9))
     assert np.allclose(chances, shares, atol=1e-9)
 
 
 def test_floor_is_spread_over_available_arms_only() -> None:
-    chances = bounded(np.array([1.0, 0, 0]), np.array([True, False, True]), 0.2, np.zeros(3), np.ones(3))
+    chances = bound_chances(
+        np.array([1.0, 0, 0]), np.array([True, False, True]), 0.2, np.zeros(3), np.ones(3)
+    )
     assert chances.tolist() == [0.9, 0.0, 0.1]
 
 
@@ -54,6 +56,6 @@ def test_units_are_even_and_differ_by_salt_and_number() -> None:
 
 def test_arms_are_drawn_as_often_as_their_chances_say() -> None:
     chances = np.array([0.0, 0.25, 0.75, 0.0])
-    arms = np.bincount([drawn(chances, u) for u in np.linspace(0, 1, 1000, endpoint=False)], minlength=4)
+    arms = np.bincount([draw_arm(chances, u) for u in np.linspace(0, 1, 1000, endpoint=False)], minlength=4)
     assert arms.tolist() == [0, 250, 750, 0]
-    assert drawn(np.array([0.3, 0.3, 0.0]), 0.999) == 1
+    assert draw_arm(np.array([0.3, 0.3, 0.0]), 0.999) == 1

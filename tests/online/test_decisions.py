@@ -12,20 +12,20 @@ import pytest
 from tests.online.worlds import SHOP
 from tidepull.agent import decisions
 from tidepull.agent.agent import Agent
-from tidepull.agent.desk import Request
+from tidepull.agent.commands import Request
 from tidepull.agent.records import Kind
 from tidepull.errors import OtherRewardError
 
 
 @pytest.fixture
 def agent(tmp_path: Path) -> Any:
-    given = {**SHOP, "policy": "bernoulli-ts", "upkeep": "manual", "snapshot_every": 10**9}
+    given = {**SHOP, "policy": "bernoulli-ts", "training": "manual", "snapshot_every": 10**9}
     with Agent(tmp_path / "shop.db", **given) as made:
         yield made
 
 
 def remembered(agent: Agent) -> int:
-    return len(agent._desk.decisions._known)
+    return len(agent._commands.decisions._pending)
 
 
 def test_waiting_decision_takes_less_than_a_kilobyte(agent: Agent) -> None:
@@ -84,5 +84,5 @@ def test_reward_counts_once_when_it_comes_twice_before_a_commit(
     news, seq = agent.reward_ahead(first.id, 1.0)
     assert not news
     agent.commit(seq)
-    rewards = [record for record in agent._desk.ledger.tail(0) if record.kind is Kind.REWARD]
+    rewards = [record for record in agent._commands.ledger.tail(0) if record.kind is Kind.REWARD]
     assert len(rewards) == 1

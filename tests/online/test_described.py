@@ -11,8 +11,8 @@ import pytest
 
 from tidepull.agent.agent import Agent
 from tidepull.agent.arms import Arm, Arms
-from tidepull.agent.described import COLUMNS, FREE, NAMES, Described
 from tidepull.agent.personalizer import settings
+from tidepull.agent.schema import COLUMNS, FREE, NAMES, FreeFormFeatures
 from tidepull.errors import ArmError
 from tidepull.state import difference
 
@@ -24,7 +24,7 @@ DISHES: dict[str, dict[str, Any]] = {
 
 
 def menu(path: Path | None = None, **given: Any) -> Agent:
-    chosen = {"seed": 1, "control": 0.0, "upkeep": "manual", "calendar": False, "room": 8, **given}
+    chosen = {"seed": 1, "control": 0.0, "training": "manual", "time_features": False, "capacity": 8, **given}
     return Agent(path, **settings(DISHES, **chosen))
 
 
@@ -54,10 +54,10 @@ def test_arms_keep_their_numbers_when_others_come_go_or_are_described_anew() -> 
     arms = described(**DISHES)
     before = arms.rows(np.ones(1))
     assert before is not None
-    arms = arms.changed({"op": "add", "label": "tea", "features": {FREE: {"price": 900, "hot": True}}})
-    arms = arms.changed({"op": "retire", "label": "soup"})
-    arms = arms.changed({"op": "rename", "label": "pasta", "to": "noodles"})
-    arms = arms.changed({"op": "describe", "label": "cake", "features": {FREE: {"taste": "stale"}}})
+    arms = arms.apply({"op": "add", "label": "tea", "features": {FREE: {"price": 900, "hot": True}}})
+    arms = arms.apply({"op": "retire", "label": "soup"})
+    arms = arms.apply({"op": "rename", "label": "pasta", "to": "noodles"})
+    arms = arms.apply({"op": "describe", "label": "cake", "features": {FREE: {"taste": "stale"}}})
     after = Arms.restored(arms.plain()).rows(np.ones(1))
     assert after is not None
     np.testing.assert_array_equal(after[[0, 2]], before[[0, 2]])
@@ -69,7 +69,7 @@ def test_numbers_of_the_first_arms_are_standardised_by_all_of_them() -> None:
     rows = described(**DISHES).rows(np.empty(0))
     assert rows is not None
     prices = rows[:3, NAMES:][
-        :, Described.founded([(k, {FREE: v}) for k, v in DISHES.items()])._state[0].index("price")
+        :, FreeFormFeatures.founded([(k, {FREE: v}) for k, v in DISHES.items()])._state[0].index("price")
     ]
     assert prices[0] > prices[1] > prices[2]
     assert abs(prices.mean()) < 0.5
@@ -88,7 +88,13 @@ def test_arm_without_a_description_is_refused_where_others_have_one() -> None:
 
 def test_new_arm_is_known_by_what_it_is_like() -> None:
     tastes = {"cake": "sweet", "tart": "sweet", "soup": "salty", "ham": "salty"}
-    given: dict[str, Any] = {"seed": 1, "control": 0.0, "upkeep": "manual", "calendar": False, "room": 8}
+    given: dict[str, Any] = {
+        "seed": 1,
+        "control": 0.0,
+        "training": "manual",
+        "time_features": False,
+        "capacity": 8,
+    }
     agent = Agent.memory(**settings({dish: {"taste": taste} for dish, taste in tastes.items()}, **given))
     rng = random.Random(0)
     for n in range(200):
@@ -123,8 +129,8 @@ def test_restarted_agent_decides_as_one_that_was_not(tmp_path: Path) -> None:
     expected = live(twin, 0, 40)
     with menu(tmp_path / "menu.db", now=lambda: 1.7e9) as agent:
         made = live(agent, 0, 25)
-    with Agent(tmp_path / "menu.db", upkeep="manual", now=lambda: 1.7e9) as agent:
+    with Agent(tmp_path / "menu.db", training="manual", now=lambda: 1.7e9) as agent:
         made += live(agent, 25, 40)
         assert made == expected
-        assert difference(agent._desk.mind.take()(), twin._desk.mind.take()()) is None
+        assert difference(agent._commands.state.take()(), twin._commands.state.take()()) is None
         assert agent.check().sound

@@ -19,10 +19,10 @@ import pytest
 from tests.online.service.houses import House
 from tests.postgres import Server
 from tidepull.agent.agent import Agent
-from tidepull.agent.desk import Request
-from tidepull.agent.postgres import PostgresLedger
+from tidepull.agent.commands import Request
+from tidepull.agent.ledger.postgres import PostgresLedger
+from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.records import Kind, Record
-from tidepull.agent.sqlite import SqliteLedger
 from tidepull.errors import LedgerError, OtherRewardError
 from tidepull.service.routes import rewards as reward_routes
 
@@ -86,7 +86,7 @@ class Told:
         with Agent(place.path) as agent:
             assert agent.check().sound
             rows = {row["id"]: row for row in agent.history("rows")}
-            ledger, name = agent._desk.ledger, agent._desk.decisions.id
+            ledger, name = agent._commands.ledger, agent._commands.decisions.id
             ids = {r.seq: r.name or name(r.seq) for r in ledger.tail(0) if r.kind is Kind.DECISION}
             paid = Counter(ids[r.ref or 0] for r in ledger.tail(0) if r.kind is Kind.REWARD)
         for id, arm in self.arms.items():
@@ -124,7 +124,7 @@ def every_commit(
 
 def in_process(place: Place, told: Told) -> None:
     """Three threads decide and reward, one of them in batches; what was refused is asked again."""
-    with Agent(place.path, upkeep="manual") as agent, ThreadPoolExecutor(3) as threads:
+    with Agent(place.path, training="manual") as agent, ThreadPoolExecutor(3) as threads:
 
         def one(id: str) -> None:
             for _ in range(2):
@@ -244,7 +244,7 @@ def test_what_was_written_by_a_failed_commit_is_answered_when_it_is_asked_again(
             with pytest.raises(LedgerError, match="after all was written"):
                 play()
 
-    with Agent(place.path, **MADE, upkeep="manual") as agent:
+    with Agent(place.path, **MADE, training="manual") as agent:
         late(lambda: agent.choose(id="single"))
         told.arms["single"] = agent.choose(id="single").arm
         late(lambda: agent.reward("single", 1.0))
@@ -264,8 +264,8 @@ def test_what_was_written_by_a_failed_commit_is_answered_when_it_is_asked_again(
 def test_state_is_not_trusted_before_all_of_it_was_read_again(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    with Agent(tmp_path / "a.db", **MADE, upkeep="manual") as agent:
-        ledger = agent._desk.ledger
+    with Agent(tmp_path / "a.db", **MADE, training="manual") as agent:
+        ledger = agent._commands.ledger
         with monkeypatch.context() as patched:
             patched.setattr(SqliteLedger, "_insert", FailingOnce(1, late=False).around(SqliteLedger._insert))
             with pytest.raises(LedgerError):
@@ -274,15 +274,15 @@ def test_state_is_not_trusted_before_all_of_it_was_read_again(
             patched.setattr(SqliteLedger, "snapshots", lambda _: ledger.snapshot(-1))  # nothing can be read
             with pytest.raises((LedgerError, IndexError)):
                 agent.choose(id="first")
-            assert agent.is_unsure
+            assert agent.is_dirty
         assert agent.choose(id="first").id == agent.choose(id="first").id
         assert [row["id"] for row in agent.history("rows")] == ["first"]
 
 
 def test_a_step_before_a_failed_commit_is_refused_whoever_recovers(tmp_path: Path) -> None:
-    with Agent(tmp_path / "a.db", **MADE, upkeep="manual") as agent:
+    with Agent(tmp_path / "a.db", **MADE, training="manual") as agent:
         first, seq = agent.choose_ahead([Request(id="first")])
-        ledger = agent._desk.ledger
+        ledger = agent._commands.ledger
         assert isinstance(ledger, SqliteLedger)
         honest = ledger._insert
 

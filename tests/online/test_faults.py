@@ -16,17 +16,17 @@ import pytest
 from tests.online.worlds import SHOP, START, serve, visit
 from tidepull import __version__
 from tidepull.agent.agent import Agent
-from tidepull.agent.sqlite import VERSION, SqliteLedger
+from tidepull.agent.ledger.sqlite import VERSION, SqliteLedger
 from tidepull.errors import LedgerError, NewerStoreError, WrongStoreError
 
 
 def made(path: Path, visits: int = 80, **given: Any) -> list[tuple[str, float, str]]:
-    with Agent(path, **SHOP, upkeep="inline", snapshot_every=40, **given) as agent:
+    with Agent(path, **SHOP, training="inline", snapshot_every=40, **given) as agent:
         return serve(agent, 0, visits)
 
 
 def twin(visits: int) -> Agent:
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     serve(agent, 0, visits)
     return agent
 
@@ -35,7 +35,7 @@ def test_full_disk_loses_nothing_that_was_acknowledged_and_the_agent_goes_on_whe
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "shop.db"
-    with Agent(path, **SHOP, upkeep="inline") as agent:
+    with Agent(path, **SHOP, training="inline") as agent:
         serve(agent, 0, 40)
         limits = resource.getrlimit(resource.RLIMIT_FSIZE)
         resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
@@ -47,13 +47,13 @@ def test_full_disk_loses_nothing_that_was_acknowledged_and_the_agent_goes_on_whe
             resource.setrlimit(resource.RLIMIT_FSIZE, limits)
         assert serve(agent, 40, 90) == serve(twin(40), 40, 90)
     with Agent(path) as agent:
-        assert agent._desk.mind.differences == 0
-        assert agent._desk.mind.decisions == 90
+        assert agent._commands.state.differences == 0
+        assert agent._commands.state.decisions == 90
 
 
 def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
-    agent = Agent(tmp_path / "shop.db", **SHOP, upkeep="manual")
-    ledger = agent._desk.ledger
+    agent = Agent(tmp_path / "shop.db", **SHOP, training="manual")
+    ledger = agent._commands.ledger
     assert isinstance(ledger, SqliteLedger)
     honest, failing = ledger._insert, threading.Event()
 
@@ -84,8 +84,8 @@ def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
         thread.join()
     agent.close()
     with Agent(tmp_path / "shop.db", read_only=True) as again:
-        kept = [again._desk.decisions.id(record.seq) for record in again._desk.ledger.tail(0)]
-        assert again._desk.mind.differences == 0
+        kept = [again._commands.decisions.id(record.seq) for record in again._commands.ledger.tail(0)]
+        assert again._commands.state.differences == 0
     assert sorted(told) == sorted(kept)
     assert len(set(told)) + len(lost) == 120
     assert lost
@@ -94,8 +94,8 @@ def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
 def test_read_only_file_is_named(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
     made(path, 10)
-    with Agent(path, upkeep="inline") as agent:
-        ledger = agent._desk.ledger
+    with Agent(path, training="inline") as agent:
+        ledger = agent._commands.ledger
         assert isinstance(ledger, SqliteLedger)
         ledger._writer.execute("PRAGMA query_only = 1")
         with pytest.raises(LedgerError, match="it is read-only: change its permissions"):
@@ -119,13 +119,13 @@ def test_damaged_snapshot_falls_back_to_the_one_before(
     path = tmp_path / "shop.db"
     made(path)
     with Agent(path, read_only=True) as reader:
-        newest = reader._desk.ledger.snapshots()
+        newest = reader._commands.ledger.snapshots()
     assert len(newest) >= 3
     for seq in newest[:how_many]:
         damage(path, seq)
-    with Agent(path, upkeep="inline") as agent:
+    with Agent(path, training="inline") as agent:
         assert caplog.text.count("the one before it is tried") == min(how_many, len(newest))
-        assert agent._desk.mind.differences == 0
+        assert agent._commands.state.differences == 0
         assert serve(agent, 80, 100) == serve(twin(80), 80, 100)
         assert agent.check().damaged_snapshots == min(how_many, len(newest))
 
@@ -191,7 +191,7 @@ def test_agent_that_was_opened_before_a_fork_says_so(tmp_path: Path) -> None:
 def test_agent_answers_questions_after_a_write_that_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Agent(tmp_path / "shop.db", **SHOP, upkeep="manual") as agent:
+    with Agent(tmp_path / "shop.db", **SHOP, training="manual") as agent:
         first = agent.choose(visit(0), id="first")
         with monkeypatch.context() as patched:
 
@@ -217,7 +217,7 @@ def test_log_that_is_deleted_is_noticed_within_a_second_and_nothing_is_lost(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, ending: str
 ) -> None:
     path = tmp_path / "shop.db"
-    with Agent(path, **SHOP, upkeep="manual") as agent:
+    with Agent(path, **SHOP, training="manual") as agent:
         serve(agent, 0, 30)
         Path(f"{path}{ending}").unlink()
         serve(agent, 30, 40)
@@ -227,7 +227,7 @@ def test_log_that_is_deleted_is_noticed_within_a_second_and_nothing_is_lost(
         for end in ("", "-wal"):  # as if the power had been cut now
             shutil.copy(f"{path}{end}", tmp_path / "cut" / f"shop.db{end}")
     with Agent(tmp_path / "cut" / "shop.db") as after:
-        assert after._desk.mind.decisions == 50
+        assert after._commands.state.decisions == 50
         assert after.check().sound
 
 
@@ -235,7 +235,7 @@ def test_file_that_is_moved_away_takes_nothing_until_it_is_back(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path = tmp_path / "shop.db"
-    with Agent(path, **SHOP, upkeep="manual") as agent:
+    with Agent(path, **SHOP, training="manual") as agent:
         serve(agent, 0, 30)
         path.rename(tmp_path / "elsewhere")
         wait_for(caplog, "was deleted or replaced while the agent is open")
@@ -245,7 +245,7 @@ def test_file_that_is_moved_away_takes_nothing_until_it_is_back(
         (tmp_path / "elsewhere").rename(path)
         assert serve(agent, 30, 60) == serve(twin(30), 30, 60)
     with Agent(path) as agent:
-        assert agent._desk.mind.decisions == 60
+        assert agent._commands.state.decisions == 60
         assert agent.check().sound
 
 
@@ -253,7 +253,7 @@ def test_file_that_is_moved_away_takes_nothing_until_it_is_back(
 def test_agent_of_a_newer_release_is_refused_by_its_name(place: str, read_only: bool) -> None:
     with Agent(place, **SHOP) as agent:
         serve(agent, 0, 5)
-        agent._desk.ledger.write({"release": "99.1.0"})
+        agent._commands.ledger.write({"release": "99.1.0"})
     with pytest.raises(
         NewerStoreError, match=r"was written by tidepull 99\.1\.0, and this is .*: install tidepull 99"
     ):
@@ -262,8 +262,8 @@ def test_agent_of_a_newer_release_is_refused_by_its_name(place: str, read_only: 
 
 def test_agent_of_an_earlier_release_says_who_wrote_it_last(place: str) -> None:
     with Agent(place, **SHOP) as agent:
-        agent._desk.ledger.write({"release": "0.1.0"})
+        agent._commands.ledger.write({"release": "0.1.0"})
     with Agent(place, read_only=True) as agent:
-        assert agent._desk.ledger.read("release") == "0.1.0"
+        assert agent._commands.ledger.read("release") == "0.1.0"
     with Agent(place) as agent:
-        assert agent._desk.ledger.read("release") == __version__
+        assert agent._commands.ledger.read("release") == __version__

@@ -14,7 +14,7 @@ from tidepull.agent.agent import Agent
 @pytest.mark.parametrize("kind", ["pandas", "polars"])
 def test_history_has_the_same_types_whichever_rows_come_first(kind: Any) -> None:
     pytest.importorskip(kind)
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     for n in range(130):
         decision = agent.choose({"age": 3.0} if n > 110 else {}, at=START + n)
         if n > 120:

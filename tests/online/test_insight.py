@@ -14,8 +14,7 @@ from typer.testing import CliRunner
 from tests.online.worlds import SHOP, START, serve, visit
 from tidepull.agent.agent import Agent
 from tidepull.agent.clock import Clock
-from tidepull.agent.late import LateShares
-from tidepull.agent.when import next_change, spans
+from tidepull.agent.log import RecentShares, next_change, spans
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError
 
@@ -27,7 +26,7 @@ def evening_shop() -> Agent:
     """Red is best from 18 to 23, blue otherwise; decisions every half hour for ten weeks."""
     agent = Agent.memory(
         arms=["blue", "green", "red"], context={}, policy=("lin-ts", {"noise_std": 0.5}), seed=1, control=0.2,
-        upkeep="inline",
+        training="inline",
     )  # fmt: skip
     rng = np.random.default_rng(0)
     for n in range(70 * 48):
@@ -58,7 +57,7 @@ def test_report_of_a_new_agent_has_nothing_to_say() -> None:
 
 
 def test_report_names_what_changed() -> None:
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     serve(agent, 0, 5)
     agent.add("pink", at=START)
     agent.rename("pink", "rose", at=START + 60)
@@ -71,7 +70,7 @@ def test_report_names_what_changed() -> None:
 
 
 def test_report_after_a_rollback_tells_what_is_believed_then() -> None:
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     serve(agent, 0, 60)
     before = agent.explain().chances
     serve(agent, 60, 120)
@@ -83,7 +82,7 @@ def test_report_after_a_rollback_tells_what_is_believed_then() -> None:
 
 
 def test_report_tells_no_hours_after_a_few_decisions() -> None:
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     serve(agent, 0, 1)
     report = agent.explain()
     assert report.status == "1 decision since 01 July 2026, no reward yet."
@@ -92,7 +91,7 @@ def test_report_tells_no_hours_after_a_few_decisions() -> None:
 
 
 def test_tide_s_beliefs_are_told_by_the_labels_of_arms() -> None:
-    agent = Agent.memory(**{**SHOP, "policy": "tide"}, upkeep="manual")
+    agent = Agent.memory(**{**SHOP, "policy": "tide"}, training="manual")
     serve(agent, 0, 30)
     assert any("%" in belief for belief in agent.explain().beliefs)
 
@@ -104,13 +103,13 @@ def test_hours_that_go_over_midnight_are_one_span() -> None:
     assert spans(np.zeros((2, 24), int)) == [(0, "at all hours")]
     change = next_change(best, datetime(2026, 6, 1, 21, 30, tzinfo=UTC))
     assert change == (datetime(2026, 6, 1, 22, tzinfo=UTC), 0, 1)
-    unknown = LateShares(Clock()).hours(2)
+    unknown = RecentShares(Clock()).hours(2)
     assert spans(unknown.best) == []
     assert next_change(unknown.best, datetime(2026, 6, 1, tzinfo=UTC)) is None
 
 
 def test_warning_says_that_rewards_have_stopped() -> None:
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     for n in range(80):
         at = START + 300.0 * n
         decision = agent.choose(visit(n), at=at)
@@ -122,7 +121,7 @@ def test_warning_says_that_rewards_have_stopped() -> None:
 
 
 def test_warning_says_that_a_context_drifts_out_of_its_range() -> None:
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     for n in range(60):
         agent.choose({"age": 40.0 + n % 5, "device": "tv" if n > 30 else "phone"})
     for _ in range(12):
@@ -132,7 +131,7 @@ def test_warning_says_that_a_context_drifts_out_of_its_range() -> None:
 
 
 def test_history_has_a_row_for_each_decision() -> None:
-    agent = Agent.memory(**SHOP, upkeep="inline")
+    agent = Agent.memory(**SHOP, training="inline")
     made = serve(agent, 0, 30)
     frame = agent.history()
     assert list(frame["arm"]) == [arm for arm, _, _ in made]
@@ -146,11 +145,11 @@ def test_history_has_a_row_for_each_decision() -> None:
 
 @pytest.mark.parametrize("ending", ["parquet", "jsonl", "csv"])
 def test_export_can_be_learnt_by_another_agent(tmp_path: Path, ending: str) -> None:
-    agent = Agent.memory(**SHOP, upkeep="inline", control=0.0)
+    agent = Agent.memory(**SHOP, training="inline", control=0.0)
     serve(agent, 0, 300)
     path = tmp_path / f"log.{ending}"
     assert agent.export(path) == 300
-    heir = Agent.memory(**{**SHOP, "seed": 8}, upkeep="inline", control=0.0)
+    heir = Agent.memory(**{**SHOP, "seed": 8}, training="inline", control=0.0)
     assert heir.learn_from(path) == sum(1 for n in range(297) if n % 7)
     rows = heir.history("rows")
     assert {row["group"] for row in rows} == {"imported"}
@@ -186,7 +185,7 @@ def run(*words: Any) -> tuple[int, str]:
 
 def test_shell_tells_what_python_tells(tmp_path: Path) -> None:
     path = tmp_path / "shop.db"
-    with Agent(path, **SHOP, upkeep="inline") as agent:
+    with Agent(path, **SHOP, training="inline") as agent:
         serve(agent, 0, 60)
         assert run(path, "explain") == (0, str(agent.explain()) + "\n")
         assert run(path, "lift") == (0, str(agent.lift()) + "\n")

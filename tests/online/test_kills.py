@@ -55,9 +55,9 @@ def kill_after(process: BaseProcess, said: Path, lines: int, wait: float) -> boo
 def audit(place: str | Path, said: Path) -> None:
     """What callers were told is in the ledger, once."""
     with Agent(place, read_only=True) as agent:
-        records = list(agent._desk.ledger.tail(0))
-        assert agent._desk.mind.differences == 0
-        labels = [arm.label for arm in agent._desk.mind.arms]
+        records = list(agent._commands.ledger.tail(0))
+        assert agent._commands.state.differences == 0
+        labels = [arm.label for arm in agent._commands.state.arms]
     decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
     rewards = Counter(record.ref for record in records if record.kind is Kind.REWARD)
     paid = {record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD}
@@ -99,8 +99,8 @@ def die_and_decide(place: str | Path, file: Path, policy: str, last: int, kills:
         lines = len(told(file))
     assert not kill_after(start(place, file, policy, 0, last, 1), file, 10**9, 0.0)
     audit(place, file)
-    with Agent(place, upkeep="inline") as agent:
-        twin = Agent.memory(**{**SHOP, "policy": policy}, upkeep="inline")
+    with Agent(place, training="inline") as agent:
+        twin = Agent.memory(**{**SHOP, "policy": policy}, training="inline")
         serve(twin, 0, last, late=0)
         assert serve(agent, last, last + 20) == serve(twin, last, last + 20)
 
@@ -113,9 +113,9 @@ def test_nothing_is_lost_or_doubled_when_many_threads_are_killed(place: str, tmp
         kill_after(process, said, len(told(said)) + rng.randrange(50, 500), rng.random() * 0.003)
         audit(place, said)
     with Agent(place) as agent:
-        assert agent._desk.ledger.snapshots()
-        from_snapshot = agent._desk.mind.take()()
-        agent._desk.ledger.drop_snapshots(0)
+        assert agent._commands.ledger.snapshots()
+        from_snapshot = agent._commands.state.take()()
+        agent._commands.ledger.drop_snapshots(0)
     with Agent(place, read_only=True) as agent:
-        assert agent._desk.mind.differences == 0
-        assert str(agent._desk.mind.take()()) == str(from_snapshot)
+        assert agent._commands.state.differences == 0
+        assert str(agent._commands.state.take()()) == str(from_snapshot)

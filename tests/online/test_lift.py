@@ -10,17 +10,17 @@ import pytest
 from scipy.stats import t as student
 
 from tidepull.agent.lift import IN_A_BLOCK, lift_of
-from tidepull.agent.log import Log
-from tidepull.agent.records import Group
+from tidepull.agent.log import DecisionLog
+from tidepull.agent.records import DecisionGroup
 
 
-def log_of(reward: Any, control: Any, subject: Any = None, at: Any = None) -> Log:
+def log_of(reward: Any, control: Any, subject: Any = None, at: Any = None) -> DecisionLog:
     n = len(reward)
-    return Log(
+    return DecisionLog(
         np.arange(1, n + 1),
         np.arange(n, dtype=float) if at is None else at,
         np.zeros(n, np.int64),
-        np.where(control, Group.CONTROL, Group.POLICY),
+        np.where(control, DecisionGroup.CONTROL, DecisionGroup.POLICY),
         np.ones(n),
         np.asarray(reward, float),
         np.zeros(n),

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tidepull import Agent
-from tidepull.agent.ledger import MemoryLedger
-from tidepull.agent.making import settings_in
+from tidepull.agent.ledger.base import MemoryLedger
+from tidepull.agent.settings import load_settings
 from tidepull.errors import SnapshotError, WrongStoreError
 from tidepull.policies import policies
 from tidepull.policies.seal import Seal
@@ -34,7 +37,7 @@ BEFORE = {
 def made_before(parameters: dict[str, Any], policy: str = "tide") -> MemoryLedger:
     """A ledger as it was written when its release was not noted."""
     ledger = MemoryLedger()
-    settings, _ = settings_in(ledger, {"arms": ["a", "b"], "policy": policy}, "here")
+    settings, _ = load_settings(ledger, {"arms": ["a", "b"], "policy": policy}, "here")
     ledger.write({"settings": json.dumps({**json.loads(settings.text()), "parameters": parameters})})
     del ledger._texts["release"]
     return ledger
@@ -42,13 +45,13 @@ def made_before(parameters: dict[str, Any], policy: str = "tide") -> MemoryLedge
 
 @pytest.mark.parametrize("given", [None, "tide", ("tide", {})])
 def test_agent_of_the_last_version_opens_again(given: object) -> None:
-    settings, _ = settings_in(made_before({"version": 13}), {"policy": given}, "here")
+    settings, _ = load_settings(made_before({"version": 13}), {"policy": given}, "here")
     assert settings.parameters == {}
 
 
 def test_parameters_of_the_last_version_keep_what_was_in_force() -> None:
     stored = {"version": 13, "wild": 0.0, "boldest": 1.0, "window": 512, "earnings": False}
-    settings, _ = settings_in(made_before(stored), {}, "here")
+    settings, _ = load_settings(made_before(stored), {}, "here")
     assert settings.parameters == {"wild": 0.01, "window": 512}
 
 
@@ -57,25 +60,25 @@ def test_agent_of_another_version_is_refused_with_a_way_out(stored: dict[str, An
     with pytest.raises(
         WrongStoreError, match=f"here cannot be opened: made with tide version {version}, which is gone"
     ):
-        settings_in(made_before(stored), {}, "here")
+        load_settings(made_before(stored), {}, "here")
 
 
 @pytest.mark.parametrize("stored", [{"earnings": True}, {"uniform_weights": True}, {"boldest": 3.0}])
 def test_agent_with_an_option_that_is_gone_is_refused(stored: dict[str, Any]) -> None:
     with pytest.raises(WrongStoreError, match="there is no parameter"):
-        settings_in(made_before({"version": 13, **stored}), {}, "here")
+        load_settings(made_before({"version": 13, **stored}), {}, "here")
 
 
 def test_agent_of_another_policy_opens_whenever_it_was_made() -> None:
-    settings, _ = settings_in(made_before({"discount": 0.9}, "d-ucb"), {}, "here")
+    settings, _ = load_settings(made_before({"discount": 0.9}, "d-ucb"), {}, "here")
     assert settings.parameters == {"discount": 0.9}
 
 
 def test_new_agent_opens_again_without_any_version() -> None:
     ledger = MemoryLedger()
-    first, _ = settings_in(ledger, {"arms": ["a", "b"], "policy": ("tide", {"wild": 0.0})}, "here")
+    first, _ = load_settings(ledger, {"arms": ["a", "b"], "policy": ("tide", {"wild": 0.0})}, "here")
     assert first.parameters == {"wild": 0.0}
-    assert settings_in(ledger, {}, "here")[0] == first
+    assert load_settings(ledger, {}, "here")[0] == first
 
 
 def test_snapshot_of_the_last_version_fits_and_those_of_others_are_refused() -> None:
@@ -93,3 +96,29 @@ def test_agent_of_tide_decides_after_a_restart(tmp_path: Any) -> None:
         agent.reward(agent.choose().id, 1.0)
     with Agent(path) as agent:
         agent.reward(agent.choose().id, 0.0)
+
+
+def test_ledgers_with_the_old_names_of_settings_are_read(tmp_path: Path) -> None:
+    """The names of version 0.2 stand for those of today."""
+    path = tmp_path / "shop.db"
+    chosen = {"timezone": "Europe/Berlin", "min_share": 0.1, "capacity": 8, "reward_within": 60.0}
+    with Agent(path, arms=["a", "b"], policy="ucb", on_duplicate="add", **chosen) as agent:  # type: ignore[arg-type]
+        settings = agent.settings
+    old = {
+        "timezone": "zone",
+        "time_features": "calendar",
+        "capacity": "room",
+        "propensity_draws": "draws",
+        "min_share": "floor",
+        "share_bounds": "shares",
+        "on_duplicate": "again",
+        "retention": "retain",
+    }
+    with closing(sqlite3.connect(path)) as file:
+        stored = json.loads(settings.text())
+        text = json.dumps({old.get(name, name): value for name, value in stored.items()})
+        assert all(f'"{name}"' in text for name in old.values())
+        file.execute("UPDATE texts SET value = ? WHERE key = 'settings'", (text,))
+        file.commit()
+    with Agent(path, timezone="Europe/Berlin", capacity=8) as agent:
+        assert agent.settings == settings

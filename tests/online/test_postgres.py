@@ -19,11 +19,11 @@ import pytest
 from tests.online.test_kills import audit, start, told
 from tests.online.worlds import SHOP, START, serve, visit, worth
 from tests.postgres import Server, private
-from tidepull.agent import database as tables
 from tidepull.agent.agent import Agent
-from tidepull.agent.leases import Leases
-from tidepull.agent.places import place_of
-from tidepull.agent.postgres import PostgresLedger
+from tidepull.agent.ledger import database as tables
+from tidepull.agent.ledger import place_of
+from tidepull.agent.ledger.leases import Leases
+from tidepull.agent.ledger.postgres import PostgresLedger
 from tidepull.agent.records import Kind, Record
 from tidepull.errors import (
     HeldError,
@@ -36,7 +36,7 @@ from tidepull.errors import (
 
 
 def ledger_of(agent: Agent) -> PostgresLedger:
-    ledger = agent._desk.ledger
+    ledger = agent._commands.ledger
     assert isinstance(ledger, PostgresLedger)
     return ledger
 
@@ -112,14 +112,14 @@ def test_agent_that_was_never_made_leaves_nothing(leases: list[Leases], database
 
 def test_agent_that_is_deleted_is_gone_and_others_stay(leases: list[Leases], database: str) -> None:
     for place in (database, f"{database}-2"):
-        with Agent(place, **SHOP, upkeep="inline") as agent:
+        with Agent(place, **SHOP, training="inline") as agent:
             serve(agent, 0, 5)
             agent.save()
     leases[0].delete(leases[0].acquire(place_of(database).agent))
     with pytest.raises(WrongStoreError, match="there is no agent at"):
         Agent(database, read_only=True)
     with Agent(f"{database}-2", read_only=True) as agent:
-        assert agent._desk.mind.decisions == 5
+        assert agent._commands.state.decisions == 5
 
 
 # ---- fences
@@ -134,13 +134,13 @@ def test_old_owner_that_wakes_up_writes_nothing(database: str, tmp_path: Path) -
     os.kill(process.pid, signal.SIGSTOP)
     try:
         time.sleep(0.6)
-        with Agent(place, upkeep="inline") as agent:
-            before = agent._desk.mind.decisions
+        with Agent(place, training="inline") as agent:
+            before = agent._commands.state.decisions
             os.kill(process.pid, signal.SIGCONT)
             for n in range(20):
                 agent.choose({}, id=f"mine {n}")
             time.sleep(0.2)
-            assert agent._desk.mind.decisions == before + 20
+            assert agent._commands.state.decisions == before + 20
         process.join(20)
         assert not process.is_alive()
     finally:
@@ -148,11 +148,11 @@ def test_old_owner_that_wakes_up_writes_nothing(database: str, tmp_path: Path) -
         process.join()
     audit(place, said)
     with Agent(place, read_only=True) as agent:
-        assert agent._desk.mind.decisions == before + 20
+        assert agent._commands.state.decisions == before + 20
 
 
 def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_again(database: str) -> None:
-    first = Agent(database, **SHOP, upkeep="inline")
+    first = Agent(database, **SHOP, training="inline")
     made = serve(first, 0, 20)
     ledger = ledger_of(first)
     assert ledger._lease is not None
@@ -161,7 +161,7 @@ def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_ag
     with ledger._database.connection("write to") as connection:
         connection.execute("UPDATE tidepull_agents SET expires = '-infinity' WHERE id = %s", (ledger._id,))
     other = replace(place_of(database), database=place_of(database).database + "&application_name=other")
-    with Agent(other, upkeep="inline") as second:
+    with Agent(other, training="inline") as second:
         made += serve(second, 20, 30)
         for _ in range(2):
             with pytest.raises(HeldError, match="(taken over|is held) by this process"):
@@ -170,14 +170,14 @@ def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_ag
             first.save()
     made += serve(first, 30, 40)
     first.close()
-    assert made == serve(Agent.memory(**SHOP, upkeep="inline"), 0, 40)
+    assert made == serve(Agent.memory(**SHOP, training="inline"), 0, 40)
 
 
 @pytest.mark.parametrize("written", [False, True])
 def test_commit_whose_answer_was_lost_is_neither_lost_nor_doubled(
     database: str, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    with Agent(database, **SHOP, upkeep="inline") as agent:
+    with Agent(database, **SHOP, training="inline") as agent:
         serve(agent, 0, 10)
         ledger, calls = ledger_of(agent), []
         honest = ledger._insert
@@ -193,7 +193,7 @@ def test_commit_whose_answer_was_lost_is_neither_lost_nor_doubled(
         monkeypatch.setattr(ledger, "_insert", insert)
         agent.choose(visit(10), id="visit 10", at=START + 3000)
         monkeypatch.undo()
-        assert agent._desk.ledger.last == len(list(agent._desk.ledger.tail(0)))
+        assert agent._commands.ledger.last == len(list(agent._commands.ledger.tail(0)))
         assert len(calls) == (1 if written else 2)
         assert agent.check().sound
 
@@ -238,14 +238,16 @@ def test_server_that_is_killed_under_load_loses_and_doubles_nothing(caplog: pyte
         stop.set()
         for one in clients:
             one.join()
-        assert agent._desk.mind.differences == 0
+        assert agent._commands.state.differences == 0
         agent.close()
         with Agent(server.url("shop"), read_only=True) as again:
-            records = list(again._desk.ledger.tail(0))
+            records = list(again._commands.ledger.tail(0))
             assert again.check().sound
             kept = {row["id"]: (row["arm"], row["reward"]) for row in again.history("rows")}
             names = {
-                row.name: again._desk.decisions.id(row.seq) for row in records if row.kind is Kind.DECISION
+                row.name: again._commands.decisions.id(row.seq)
+                for row in records
+                if row.kind is Kind.DECISION
             }
         assert set(errors) == {True}
         assert not {
@@ -258,7 +260,7 @@ def test_server_that_is_killed_under_load_loses_and_doubles_nothing(caplog: pyte
 
 
 def test_agent_goes_on_without_a_word_when_all_its_connections_were_cut(database: str) -> None:
-    with Agent(database, **SHOP, upkeep="inline") as agent:
+    with Agent(database, **SHOP, training="inline") as agent:
         made = serve(agent, 0, 20)
         with psycopg.connect(place_of(database).database, autocommit=True) as other:
             other.execute(
@@ -266,7 +268,7 @@ def test_agent_goes_on_without_a_word_when_all_its_connections_were_cut(database
                 "WHERE application_name = 'tidepull' AND pid <> pg_backend_pid()"
             )
         made += serve(agent, 20, 40)
-    assert made == serve(Agent.memory(**SHOP, upkeep="inline"), 0, 40)
+    assert made == serve(Agent.memory(**SHOP, training="inline"), 0, 40)
 
 
 # ---- what is wrong, in one sentence
@@ -308,7 +310,7 @@ def test_whom_the_server_does_not_let_in_is_told_why(postgres: Server) -> None:
 
 
 def test_role_that_may_only_read_is_named_and_may_look(database: str) -> None:
-    with Agent(database, **SHOP, upkeep="inline") as agent:
+    with Agent(database, **SHOP, training="inline") as agent:
         serve(agent, 0, 5)
     with psycopg.connect(place_of(database).database, autocommit=True) as owner:
         owner.execute("DROP ROLE IF EXISTS reader")
@@ -320,7 +322,7 @@ def test_role_that_may_only_read_is_named_and_may_look(database: str) -> None:
     ):
         Agent(reader)
     with Agent(reader, read_only=True) as looking:
-        assert looking._desk.mind.decisions == 5
+        assert looking._commands.state.decisions == 5
     with pytest.raises(LedgerError, match="it is read-only"):
         Agent(f"{database}&options=-cdefault_transaction_read_only%3Don")
 
@@ -332,23 +334,23 @@ def test_tables_of_another_version_are_migrated_or_named(
         owner.execute("DROP DATABASE IF EXISTS versions")
         owner.execute("CREATE DATABASE versions")
     place = postgres.url("shop", database="versions")
-    with Agent(place, **SHOP, upkeep="inline") as agent:
+    with Agent(place, **SHOP, training="inline") as agent:
         made = serve(agent, 0, 10)
     with monkeypatch.context() as newer:
         now = tables.VERSION
         newer.setattr(tables, "VERSION", now + 1)
         newer.setattr(tables, "MIGRATIONS", {now: "ALTER TABLE tidepull_agents ADD COLUMN remark text"})
-        with Agent(place, upkeep="inline") as agent:
+        with Agent(place, training="inline") as agent:
             made += serve(agent, 10, 20)
     with pytest.raises(WrongStoreError, match=f"was written by tidepull .*tables of version {now + 1}"):
         Agent(place)
-    assert made == serve(Agent.memory(**SHOP, upkeep="inline"), 0, 20)
+    assert made == serve(Agent.memory(**SHOP, training="inline"), 0, 20)
 
 
 def test_many_agents_share_a_database_and_few_connections(postgres: Server, database: str) -> None:
     places = [f"{database}-{k}" for k in range(12)]
     agents: list[Agent] = [
-        Agent(place, **{**SHOP, "seed": k}, upkeep="inline") for k, place in enumerate(places)
+        Agent(place, **{**SHOP, "seed": k}, training="inline") for k, place in enumerate(places)
     ]
 
     def client(agent: Agent, made: list[Any]) -> None:
@@ -366,5 +368,5 @@ def test_many_agents_share_a_database_and_few_connections(postgres: Server, data
         assert row[0] >= 12
     for k, agent in enumerate(agents):
         agent.close()
-        twin = Agent.memory(**{**SHOP, "seed": k}, upkeep="inline")
+        twin = Agent.memory(**{**SHOP, "seed": k}, training="inline")
         assert made[k] == serve(twin, 0, 15)

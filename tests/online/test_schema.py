@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from tests.properties.quick import QUICK
 from tidepull.agent.clock import Clock
 from tidepull.agent.fields import REMEMBERED, Boolean, Category, Cyclic, Number, Tags, Timestamp
-from tidepull.agent.guess import guess, plain_context
-from tidepull.agent.schema import Schema
+from tidepull.agent.schema import Schema, guess, plain_context
 from tidepull.errors import ContextError, ParameterError
 
 EVERY = {

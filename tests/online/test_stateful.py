@@ -18,10 +18,10 @@ from tests.online.worlds import SHOP, START, visit
 from tests.postgres import Server
 from tests.properties.quick import QUICK
 from tidepull.agent.agent import Agent
-from tidepull.agent.ledger import MemoryLedger
-from tidepull.agent.places import ledger_at
+from tidepull.agent.ledger import ledger_at
+from tidepull.agent.ledger.base import MemoryLedger
+from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.records import Kind, Record
-from tidepull.agent.sqlite import SqliteLedger
 from tidepull.errors import ArmError, HeldError, RewardError
 from tidepull.state import difference
 
@@ -155,7 +155,7 @@ class AgentMachine(RuleBasedStateMachine):
         self.folder = Path(tempfile.mkdtemp())
         self.described = policy.endswith("features")
         arms = {label: self.features(label) for label in SHOP["arms"]} if self.described else SHOP["arms"]
-        given = {**SHOP, "arms": arms, "policy": policy.split()[0], "context": context, "upkeep": "inline"}
+        given = {**SHOP, "arms": arms, "policy": policy.split()[0], "context": context, "training": "inline"}
         self.agent = Agent(self.folder / "a.db", **given, snapshot_every=15)
         self.twin = Agent.memory(**given)
         self.arms = list(SHOP["arms"])
@@ -209,9 +209,9 @@ class AgentMachine(RuleBasedStateMachine):
     @rule()
     def reopen(self) -> None:
         self.agent.close()
-        self.agent = Agent(self.folder / "a.db", upkeep="inline", snapshot_every=15)
-        assert self.agent._desk.mind.differences == 0
-        learnt, by_twin = (one._desk.mind.learning.take()() for one in (self.agent, self.twin))
+        self.agent = Agent(self.folder / "a.db", training="inline", snapshot_every=15)
+        assert self.agent._commands.state.differences == 0
+        learnt, by_twin = (one._commands.state.learning.take()() for one in (self.agent, self.twin))
         assert difference(learnt, by_twin, "learning") is None
 
     @invariant()

@@ -12,7 +12,7 @@ import pytest
 from tests.online.service.houses import House
 from tidepull.agent.agent import SETTLED_AT_A_TIME, Agent
 from tidepull.agent.clock import HELD, PROVED, SteadyTime
-from tidepull.agent.desk import SETTLED_AT_ONCE
+from tidepull.agent.commands import SETTLED_AT_ONCE
 from tidepull.agent.records import Kind
 from tidepull.errors import ExpiredError
 
@@ -24,7 +24,7 @@ WAITS: dict[str, Any] = {
     "seed": 1,
     "reward_within": HOUR,
     "default_reward": 0.0,
-    "upkeep": "manual",
+    "training": "manual",
 }
 
 
@@ -44,7 +44,7 @@ class Hands:
 
 
 def settled(agent: Agent) -> int:
-    return sum(record.kind is Kind.DUE for record in agent._desk.ledger.tail(0))
+    return sum(record.kind is Kind.DUE for record in agent._commands.ledger.tail(0))
 
 
 # ---- what callers of a service may say
@@ -147,7 +147,7 @@ def test_a_clock_that_jumps_for_good_moves_the_time_of_what_waits_with_it(jump: 
     agent.choose()
     hands.go(PROVED + 1)
     third = agent.choose()
-    assert third.at - first.at == pytest.approx(661 + jump)
+    assert third.timestamp - first.timestamp == pytest.approx(661 + jump)
     assert settled(agent) == 0
     hands.go(HOUR - 700)
     assert agent.reward(first.id, 1.0)
@@ -168,7 +168,7 @@ def test_a_jump_still_counts_after_a_restart(tmp_path: Path) -> None:
         hands.go(PROVED + 1)
         agent.choose()
     hands.go(60)
-    with Agent(tmp_path / "a.db", now=hands.time, upkeep="manual") as agent:
+    with Agent(tmp_path / "a.db", now=hands.time, training="manual") as agent:
         agent.choose()
         assert settled(agent) == 0
         assert agent.reward(first.id, 1.0)
@@ -180,8 +180,8 @@ def test_agents_in_a_database_go_by_its_clock(database: str, monkeypatch: pytest
         ids = [agent.choose().id for _ in range(20)]
     real = time.time
     monkeypatch.setattr(time, "time", lambda: real() + 2 * HOUR)
-    with Agent(database, upkeep="manual") as agent:
-        assert abs(agent.choose().at - real()) < 60
+    with Agent(database, training="manual") as agent:
+        assert abs(agent.choose().timestamp - real()) < 60
         assert all(agent.reward(id, 1.0) for id in ids)
 
 
@@ -209,7 +209,7 @@ def test_many_that_fall_due_at_once_are_settled_a_few_at_a_time() -> None:
 
 
 def test_work_in_the_background_goes_by_the_time_that_the_program_says() -> None:
-    agent = Agent.memory(**{**WAITS, "upkeep": "inline"})
+    agent = Agent.memory(**{**WAITS, "training": "inline"})
     start = 1_500_000_000.0
     ids = [agent.choose(at=start + n).id for n in range(30)]
     assert all(agent.reward(id, 1.0, at=start + 60) for id in ids)
@@ -223,7 +223,7 @@ def test_work_in_the_background_goes_by_the_time_that_the_program_says() -> None
 def test_what_is_learnt_is_the_same_however_many_are_settled_at_a_time(again: Any) -> None:
     arms = []
     for upkeep in ("inline", "manual"):
-        agent = Agent.memory(**{**WAITS, "upkeep": upkeep, "again": again})
+        agent = Agent.memory(**{**WAITS, "training": upkeep, "on_duplicate": again})
         for n in range(40):
             decision = agent.choose(at=1e9 + n)
             if n % 3 == 0:

@@ -14,7 +14,7 @@ from tidepull.agent.agent import Agent
 
 def main(place: str, said_in: str, policy: str, first: int, last: int, n_threads: int) -> None:
     mode = "inline" if n_threads == 1 else "thread"
-    agent = Agent(place, **{**SHOP, "policy": policy}, upkeep=mode, snapshot_every=60)  # type: ignore[arg-type]
+    agent = Agent(place, **{**SHOP, "policy": policy}, training=mode, snapshot_every=60)  # type: ignore[arg-type]
     said = os.open(said_in, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
     def tell(*words: object) -> None:
@@ -28,7 +28,7 @@ def main(place: str, said_in: str, policy: str, first: int, last: int, n_threads
                 agent.reward(decision.id, worth(n, decision.arm), at=START + 300.0 * n + 10)
                 tell("paid", n, decision.id, worth(n, decision.arm))
 
-    tell("up", agent._desk.mind.decisions, agent._desk.mind.differences)
+    tell("up", agent._commands.state.decisions, agent._commands.state.differences)
     threads = [
         threading.Thread(target=serve, args=(range(first + k, last, n_threads),)) for k in range(n_threads)
     ]

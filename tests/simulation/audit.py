@@ -17,7 +17,7 @@ from tests.simulation.plan import Plan
 from tidepull import state as snapshots
 from tidepull.agent.agent import Agent
 from tidepull.agent.decisions import OURS
-from tidepull.agent.ledger import MemoryLedger
+from tidepull.agent.ledger.base import MemoryLedger
 from tidepull.agent.records import Choice, Kind, Record, unpack_reward
 from tidepull.errors import TidepullError
 
@@ -30,7 +30,7 @@ EXPECTED = {
 
 def audit(calls: list[Call], agent: Agent, plan: Plan, *, slack: float) -> list[str]:
     """Everything that is not as callers were told. Decisions may expire by `slack` seconds too early."""
-    records = list(agent._desk.ledger.tail(0))
+    records = list(agent._commands.ledger.tail(0))
     book = Book(calls, records, agent, plan)
     found = [
         *book.statuses(),
@@ -106,7 +106,7 @@ class Book:
             yield f"lost decision: visit {visit} was told {answer} in {call}"
             return
         arm, _, propensity = Choice.head(record.body)
-        label = self._agent._desk.mind.arms.label(arm)
+        label = self._agent._commands.state.arms.label(arm)
         if (label, propensity, record.at, record.name) != (
             answer["arm"], answer["propensity"], answer["at"], name
         ):  # fmt: skip
@@ -123,7 +123,7 @@ class Book:
                 status = None if answer is None else answer["status"]
                 counts["asked"] += status is None or status == 200 or status >= 500
                 counts["told"] += status == 200
-                counts["news"] += status == 200 and answer["news"]
+                counts["new"] += status == 200 and not answer["duplicate"]
         for (seq, key), counts in asked.items():
             yield from self._paid(seq, key, counts)
 
@@ -141,8 +141,8 @@ class Book:
             yield f"lost reward: {what}"
         if len(rows) > (counts["asked"] if several else min(1, counts["asked"])):
             yield f"doubled reward: {what}"
-        if counts["news"] > len(rows):
-            yield f"news more than once: {what}"
+        if counts["new"] > len(rows):
+            yield f"new more than once: {what}"
         decision = self._by_seq.get(seq)
         if decision is not None and decision.context is not None:
             value = worth(int(json.loads(decision.context)["visit"]), key, add=self._plan.again == "add")
@@ -170,7 +170,7 @@ class Book:
                 last = max(last, seq)
             for body, answer in _rewards(call):
                 first = begun.setdefault((body["id"], body.get("key")), call.started)
-                rows = self._rows(body) if answer is not None and answer["news"] else []
+                rows = self._rows(body) if answer is not None and not answer["duplicate"] else []
                 if len(rows) == 1:
                     steps.append((first, call.finished, rows[0].seq))
         for _, finished, seq in steps:
@@ -209,7 +209,7 @@ class Book:
 
     def condition(self) -> Iterator[str]:
         """What the agent itself finds, for every fourth history: its twin is repeated in any case."""
-        faults = self._agent._desk.ledger.faults()
+        faults = self._agent._commands.ledger.faults()
         if faults:
             yield f"unsound: {faults}"
         if self._plan.seed % 4 == 0 and not (condition := self._agent.check()).sound:
@@ -218,17 +218,17 @@ class Book:
 
 def twin(records: list[Record], agent: Agent) -> Iterator[str]:
     """An agent that has lived through the same records, without any fault and any snapshot."""
-    desk, undisturbed = agent._desk, MemoryLedger()
-    undisturbed.write({key: desk.ledger.read(key) or "" for key in ("settings", "salt")})
+    commands, undisturbed = agent._commands, MemoryLedger()
+    undisturbed.write({key: commands.ledger.read(key) or "" for key in ("settings", "salt")})
     for record in records:
         undisturbed.append(record)
-    other = Agent(undisturbed, upkeep="manual")  # type: ignore[arg-type]
-    if differences := other._desk.mind.differences + desk.mind.differences:
+    other = Agent(undisturbed, training="manual")  # type: ignore[arg-type]
+    if differences := other._commands.state.differences + commands.state.differences:
         yield f"otherwise: {differences} decisions when they were repeated"
     if _state(agent) != _state(other):
         yield "otherwise: the state is not that of its twin"
     # How far it has looked for what is due is not in the records: the twin goes on from there.
-    other._desk.mind.due = desk.mind.due
+    other._commands.state.due = commands.state.due
     at = max([record.at for record in records], default=0.0) + 1.0
     if agent.choose({"visit": 0}, at=at) != other.choose({"visit": 0}, at=at):
         yield "otherwise: the next decision is not that of its twin"
@@ -236,7 +236,7 @@ def twin(records: list[Record], agent: Agent) -> Iterator[str]:
 
 def _state(agent: Agent) -> bytes:
     """All that an agent knows. How far it has looked for decisions that are due is no knowledge: it looks again."""
-    return snapshots.dump({**agent._desk.mind.take()(), "due": 0})
+    return snapshots.dump({**agent._commands.state.take()(), "due": 0})
 
 
 def _number(id: str) -> int:
@@ -258,9 +258,9 @@ def _rewards(call: Call) -> list[tuple[Any, Any]]:
     if call.kind == "reward":
         if call.status is None:
             return [(call.body, None)]
-        return [(call.body, {"status": call.status, "news": call.told and call.answer["news"]})]
+        return [(call.body, {"status": call.status, "duplicate": not call.told or call.answer["duplicate"]})]
     if call.kind == "rewards":
         answers = call.answer["rewards"] if call.told else [None] * len(call.body["rewards"])
-        answers = [None if a is None else {"news": False, **a} for a in answers]
+        answers = [None if a is None else {"duplicate": True, **a} for a in answers]
         return list(zip(call.body["rewards"], answers, strict=True))
     return []

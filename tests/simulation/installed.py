@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import pkgutil
 import sqlite3
 import sys
 import threading
@@ -15,18 +16,21 @@ from unittest.mock import patch
 
 from tests.simulation.connections import connect
 from tests.simulation.paths import (
-    SimulatedHold,
+    SimulatedFileLock,
     SimulatedPath,
     SimulatedWatch,
     simulated_drop_cache,
     simulated_sync,
 )
-from tidepull.agent.places import ledger_at as real_ledger_at
-from tidepull.agent.sqlite import SqliteLedger
+from tidepull.agent.ledger import ledger_at as real_ledger_at
+from tidepull.agent.ledger.sqlite import SqliteLedger
 
 PACKAGES = ("tidepull.agent", "tidepull.service")
+for _package in PACKAGES:  # what is imported later would see the real clock
+    for _module in pkgutil.walk_packages(import_module(_package).__path__, f"{_package}."):
+        import_module(_module.name)
 agents: Any = import_module("tidepull.agent.agent")
-sqlite: Any = import_module("tidepull.agent.sqlite")
+sqlite: Any = import_module("tidepull.agent.ledger.sqlite")
 
 
 class Sqlite3:
@@ -80,7 +84,7 @@ def installed(*, quiet: bool = True) -> Iterator[Installed]:
         patch.object(sqlite, "sync", simulated_sync),
         patch.object(sqlite, "drop_cache", simulated_drop_cache),
         patch.object(sqlite, "LOG_PAGES", sqlite.LOG_PAGES),
-        patch.object(sqlite, "Hold", SimulatedHold),
+        patch.object(sqlite, "FileLock", SimulatedFileLock),
         patch.object(sqlite, "WATCH", parts.watch),
     ):
         try:

@@ -12,9 +12,8 @@ from typing import Any
 
 from tests.simulation.process import Process
 from tests.simulation.threads import Threads
-from tidepull.agent.ledger import MemoryLedger
+from tidepull.agent.ledger.base import GroupCommit, MemoryLedger
 from tidepull.agent.records import Kind, Record
-from tidepull.agent.waiting import Waiting
 from tidepull.errors import LedgerError
 
 
@@ -61,30 +60,30 @@ class ShelfLedger:
         self.now = now
         self._point()
         self._shelf.look_fails()
-        self._waiting = Waiting(shelf.last, self._write, "the simulated store")
+        self._commits = GroupCommit(shelf.last, self._write, "the simulated store")
 
     @property
     def last(self) -> int:
-        return self._waiting.last
+        return self._commits.last
 
     @property
     def safe(self) -> int:
-        return self._waiting.safe
+        return self._commits.safe
 
     @property
     def failed(self) -> bool:
-        return self._waiting.failed
+        return self._commits.failed
 
     def append(self, record: Record) -> None:
-        self._waiting.append(record)
+        self._commits.append(record)
 
     def flush(self, seq: int) -> None:
-        self._waiting.flush(seq)
+        self._commits.flush(seq)
 
     def recover(self) -> None:
         self._point()
         self._shelf.look_fails()
-        self._waiting.recover(self._shelf.last)
+        self._commits.recover(self._shelf.last)
 
     def _write(self, records: list[Record]) -> None:
         self._point()
@@ -94,7 +93,7 @@ class ShelfLedger:
         self._shelf.write_fails(before=False)
 
     def _changed(self, change: Any) -> Any:
-        with self._waiting.lock:
+        with self._commits.lock:
             self._point()
             self._shelf.write_fails(before=True)
             result = change()
@@ -152,8 +151,8 @@ class ShelfLedger:
         return []
 
     def close(self) -> None:
-        if self._process.alive and not self._waiting.empty:
-            self.flush(self._waiting.last)
+        if self._process.alive and not self._commits.empty:
+            self.flush(self._commits.last)
 
     def _point(self) -> None:
         self._threads.point()

@@ -91,7 +91,7 @@ def simulated_drop_cache(path: Any) -> None:
         _on().drop_cache(SimulatedPath(path)._file())
 
 
-class SimulatedHold:
+class SimulatedFileLock:
     """The right to write to an agent's file; it dies with the process."""
 
     def __init__(self, path: Path) -> None:

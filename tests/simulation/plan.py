@@ -50,9 +50,9 @@ class Plan:
             "context": {"visit": "number"},
             "policy": self.policy,
             "seed": self.seed % 2,
-            "again": self.again,
+            "on_duplicate": self.again,
             "control": self.control,
-            "draws": 8,
+            "propensity_draws": 8,
         }
         if self.reward_within is not None:
             given |= {"reward_within": self.reward_within, "default_reward": 0.0}

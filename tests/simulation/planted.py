@@ -11,7 +11,7 @@ from unittest.mock import patch
 from tests.simulation.plan import Plan
 from tests.simulation.vfs import Machine
 from tidepull.agent.decisions import Decisions
-from tidepull.agent.waiting import Waiting
+from tidepull.agent.ledger.base import GroupCommit
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Planted:
 @contextmanager
 def forgiven() -> Iterator[None]:
     """Somebody has recovered since: whoever still waits for a failed commit is told that it succeeded."""
-    flush, recover = Waiting.flush, Waiting.recover
+    flush, recover = GroupCommit.flush, GroupCommit.recover
 
     def forgetful(self: Any, *given: Any) -> None:
         recover(self, *given)
@@ -35,28 +35,28 @@ def forgiven() -> Iterator[None]:
         if seq > getattr(self, "forgotten", 0):
             flush(self, seq)
 
-    with patch.object(Waiting, "recover", forgetful), patch.object(Waiting, "flush", kind):
+    with patch.object(GroupCommit, "recover", forgetful), patch.object(GroupCommit, "flush", kind):
         yield
 
 
 @contextmanager
 def early() -> Iterator[None]:
     """Two of three commits are acknowledged before anything is written."""
-    flush = Waiting.flush
+    flush = GroupCommit.flush
 
     def hasty(self: Any, seq: int) -> None:
         self.turn = (getattr(self, "turn", 0) + 1) % 3
         if not self.turn or seq <= self.safe:
             flush(self, seq)
 
-    with patch.object(Waiting, "flush", hasty):
+    with patch.object(GroupCommit, "flush", hasty):
         yield
 
 
 @contextmanager
 def reused() -> Iterator[None]:
     """After a failed commit the numbers of its records are given to others."""
-    recover = Waiting.recover
+    recover = GroupCommit.recover
 
     def thrifty(self: Any, *given: Any) -> None:
         recover(self, *given)
@@ -64,21 +64,21 @@ def reused() -> Iterator[None]:
         for name in ("_lost", "_refused"):
             getattr(self, name, []).clear()
 
-    with patch.object(Waiting, "recover", thrifty):
+    with patch.object(GroupCommit, "recover", thrifty):
         yield
 
 
 @contextmanager
 def twice() -> Iterator[None]:
     """A reward that is only in the ledger, not in memory, is taken once more."""
-    loaded = Decisions.loaded
+    load = Decisions.load
 
     def blind(self: Any, record: Any) -> Any:
-        known = loaded(self, record)
+        known = load(self, record)
         known.paid = ()
         return known
 
-    with patch.object(Decisions, "loaded", blind):
+    with patch.object(Decisions, "load", blind):
         yield
 
 

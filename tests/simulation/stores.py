@@ -22,7 +22,7 @@ class SimulatedDirectory(Directory):
         self._given: dict[str, Any] = {"snapshot_every": plan.snapshot_every}
 
     def open(self, name: str) -> Agent:
-        return Agent(self._path(name), upkeep="manual", **self._given)
+        return Agent(self._path(name), training="manual", **self._given)
 
     def make(self, name: str, given: dict[str, Any]) -> None:
         super().make(name, {**given, **self._given})
@@ -46,11 +46,11 @@ class SimulatedShelf(Directory):
 
     def open(self, name: str) -> Agent:
         ledger: Any = ShelfLedger(self._shelf, self._process, self._threads, self._clocks.wall)
-        return Agent(ledger, upkeep="manual", **self._given)
+        return Agent(ledger, training="manual", **self._given)
 
     def make(self, name: str, given: dict[str, Any]) -> None:
         ledger: Any = ShelfLedger(self._shelf, self._process, self._threads, self._clocks.wall)
-        Agent(ledger, upkeep="manual", **given, **self._given).close()
+        Agent(ledger, training="manual", **given, **self._given).close()
 
     def owner(self, name: str) -> str | None:
         return None

@@ -1,7 +1,7 @@
 """The agent: choose an arm, say later what it was worth, and lose nothing in between.
 
-A call takes its step under one lock (`desk.py`) and returns when the record of it is safe. What goes wrong while a step
-is taken leaves the agent to be read from its ledger again, at the next call.
+A call takes its step under one lock (`commands.py`) and returns when the record of it is safe. A step that fails leaves
+the state dirty: the next call reads it from the ledger again.
 """
 
 from __future__ import annotations
@@ -12,37 +12,31 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
+from decimal import Decimal
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from uuid import UUID
+from zoneinfo import ZoneInfo
 
 from tidepull.agent import table
-from tidepull.agent.answers import Decision
 from tidepull.agent.arms import features_of, label_of
-from tidepull.agent.check import Condition, checked
+from tidepull.agent.background import Background
 from tidepull.agent.clock import Clock, SteadyTime
-from tidepull.agent.decisions import OURS, Known
-from tidepull.agent.desk import Caller, Desk, Request, When
-from tidepull.agent.explain import Report
-from tidepull.agent.insight import Insight
+from tidepull.agent.commands import Caller, CommandHandler, Request, Stamp
+from tidepull.agent.decisions import OURS, Decision, DecisionId, PendingDecision, id_of
+from tidepull.agent.insight import AgentReport, AgentStatus, Insight, LedgerCheck, check_ledger, status_of
+from tidepull.agent.ledger import ledger_at
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
-from tidepull.agent.making import settings_in
-from tidepull.agent.places import ledger_at
-from tidepull.agent.records import Choice, Group, Kind
-from tidepull.agent.settings import Settings
-from tidepull.agent.state import State, state_of
-from tidepull.agent.upkeep import Background
-from tidepull.errors import (
-    LedgerError,
-    ParameterError,
-    RewardError,
-)
+from tidepull.agent.records import Choice, DecisionGroup, Kind
+from tidepull.agent.settings import AgentSettings, load_settings
+from tidepull.errors import LedgerError, ParameterError, RewardError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
 
 if TYPE_CHECKING:
-    from tidepull.agent.postgres import Place
+    from tidepull.agent.ledger.postgres import Place
 
 T = TypeVar("T")
 
@@ -50,12 +44,73 @@ SETTLED_AT_A_TIME = 8
 """Overdue decisions that are settled in one piece of work, about 3 ms with `tide`."""
 
 _LARGEST = 1e15
-_GROUPS = {int(group): group.name.lower() for group in Group}
+_GROUPS = {int(group): group.name.lower() for group in DecisionGroup}
 
 
 class Agent:
-    """Learns which arm is best, by the hour and the weekday and for whom, from rewards that come when they come.
+    """An agent that chooses between named arms and learns from rewards that come late, twice or never.
 
+    Every decision and reward is durable in a ledger before a call returns. Opening the ledger again continues
+    exactly where the agent stopped. All settings but the last five stay with the ledger: give them once, when the
+    agent is made.
+
+    Parameters
+    ----------
+    path : str, os.PathLike, Place or None
+        Where the ledger is: a file, or "postgresql://user@host/database?agent=NAME". None keeps it in memory.
+    arms : iterable of str, or mapping of str to features
+        Labels of the arms, or labels with their features. Required for a new agent.
+    context : mapping of str to kind, optional
+        Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one of
+        `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions ("warmup").
+    policy : str or (str, mapping), default "tide"
+        Id of a policy, or its id and parameters (`tidepull list policies`).
+    seed : int, optional
+        With a seed, all choices are reproducible. By default it is random.
+    timezone : str or ZoneInfo, default "UTC"
+        Time zone of hours, weekdays and naive datetimes.
+    time_features : bool, optional
+        Whether contexts get seven numbers of the calendar. Default: unless the policy reads time itself.
+    capacity : int, optional
+        Number of arms for which the policy is built. Default: the next power of two above the number of arms.
+    propensity_draws : int, default 32
+        Posterior draws from which the probabilities of the arms follow.
+    control : float, default 0.05
+        Share of decisions in the control group, against which `lift` is measured.
+    control_arm : str, optional
+        Arm of the control group. Default: an arm drawn uniformly.
+    min_share : float, default 0.0
+        Share of the policy's decisions that is spread evenly over all available arms.
+    share_bounds : mapping of str to (float, float), optional
+        Least and most share of some arms.
+    reward_within : float or timedelta, optional
+        Seconds within which a reward must come.
+    default_reward : float, optional
+        Reward of a decision for which none came within `reward_within`.
+    on_duplicate : {"refuse", "add", "replace"}, default "refuse"
+        What a second, different reward of a decision does. "add" and "replace" need `reward_within`.
+    retention : float or timedelta, optional
+        Age, in seconds, after which raw contexts are dropped.
+    snapshot_every : int, default 5000
+        Records between two snapshots, which make opening quick.
+    training : {"background", "inline", "manual"}, default "background"
+        Where training happens: in a thread, inside calls, or when `work` is called.
+    read_only : bool, default False
+        Open without the right to write, beside the process that has it.
+    now : callable, optional
+        Clock that gives seconds since 1970. Default: the clock of the ledger's machine, without its jumps.
+
+    Raises
+    ------
+    ParameterError
+        A setting is invalid, or differs from the one that the ledger has.
+    HeldError
+        Another process has the ledger open for writing.
+    WrongStoreError
+        The path holds no agent, and `arms` is missing.
+
+    Examples
+    --------
     >>> agent = Agent.memory(arms=["blue", "red"], context={"age": float}, policy="bernoulli-ts", seed=1)
     >>> decision = agent.choose({"age": 31})
     >>> agent.reward(decision.id, 1.0), agent.reward(decision.id, 1.0)
@@ -70,54 +125,71 @@ class Agent:
         context: Mapping[str, Any] | None = None,
         policy: Named | None = None,
         seed: int | None = None,
-        zone: str | None = None,
-        calendar: bool | None = None,
-        room: int | None = None,
-        draws: int | None = None,
+        timezone: str | ZoneInfo | None = None,
+        time_features: bool | None = None,
+        capacity: int | None = None,
+        propensity_draws: int | None = None,
         control: float | None = None,
         control_arm: str | None = None,
-        floor: float | None = None,
-        shares: Mapping[str, tuple[float, float]] | None = None,
+        min_share: float | None = None,
+        share_bounds: Mapping[str, tuple[float, float]] | None = None,
         reward_within: float | timedelta | None = None,
         default_reward: float | None = None,
-        again: Literal["refuse", "add", "replace"] | None = None,
-        retain: float | timedelta | None = None,
+        on_duplicate: Literal["refuse", "add", "replace"] | None = None,
+        retention: float | timedelta | None = None,
         snapshot_every: int = 5000,
-        upkeep: Literal["thread", "inline", "manual"] = "thread",
+        training: Literal["background", "inline", "manual"] = "background",
         read_only: bool = False,
         now: Callable[[], float] | None = None,
     ) -> None:
-        if upkeep not in ("thread", "inline", "manual"):
-            raise ParameterError(f"upkeep must be 'thread', 'inline' or 'manual', got {upkeep!r}")
+        if training not in ("background", "inline", "manual"):
+            raise ParameterError(f"training must be 'background', 'inline' or 'manual', got {training!r}")
         if isinstance(snapshot_every, bool) or not isinstance(snapshot_every, int) or snapshot_every < 1:
             raise ParameterError(
                 f"snapshot_every must be a whole number of at least 1, got {snapshot_every!r}"
             )
         given = {
-            "arms": arms, "context": context, "policy": policy, "seed": seed, "zone": zone, "calendar": calendar,
-            "room": room, "draws": draws, "control": control, "control_arm": control_arm, "floor": floor,
-            "shares": shares, "reward_within": reward_within, "default_reward": default_reward, "again": again,
-            "retain": retain,
+            "arms": arms, "context": context, "policy": policy, "seed": seed, "timezone": timezone,
+            "time_features": time_features, "capacity": capacity, "propensity_draws": propensity_draws,
+            "control": control, "control_arm": control_arm, "min_share": min_share,
+            "share_bounds": share_bounds, "reward_within": reward_within,
+            "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
         }  # fmt: skip
         self._lock = threading.Lock()
         self._owner = os.getpid()
         self._closed = False
-        self._every, self._mode = snapshot_every, upkeep
+        self._every, self._mode = snapshot_every, training
         self._background = Background(self)
         ledger, self._where = ledger_at(path, read_only=read_only)
         try:
-            settings, salt = settings_in(ledger, given, self._where, read_only=read_only)
-            clock = Clock(settings.zone, SteadyTime(ledger.now) if now is None else now)
-            self._desk = Desk(ledger, settings, salt, clock, self._where, read_only=read_only)
+            settings, salt = load_settings(ledger, given, self._where, read_only=read_only)
+            clock = Clock(settings.timezone, SteadyTime(ledger.now) if now is None else now)
+            self._commands = CommandHandler(ledger, settings, salt, clock, self._where, read_only=read_only)
         except BaseException:
             ledger.close()
             raise
-        if upkeep == "inline":
+        if training == "inline":
             self._work_all()
 
     @classmethod
     def memory(cls, **given: Any) -> Self:
-        """An agent that dies with its process, for tests and notebooks; the same choices as for one with a file."""
+        """Make an agent without a file, for tests and notebooks.
+
+        Parameters
+        ----------
+        **given
+            Settings of `Agent`.
+
+        Returns
+        -------
+        Agent
+            An agent that makes the choices of one with a file, and dies with its process.
+
+        Examples
+        --------
+        >>> Agent.memory(arms=["a", "b"], policy="random").arms
+        ['a', 'b']
+        """
         return cls(None, **given)
 
     # ---- deciding
@@ -127,107 +199,212 @@ class Agent:
         context: Mapping[str, Any] | None = None,
         *,
         arms: Iterable[str] | None = None,
-        subject: str | None = None,
+        subject: str | int | UUID | None = None,
         at: float | datetime | str | None = None,
-        id: str | None = None,
+        id: str | int | UUID | None = None,
     ) -> Decision:
-        """Choose an arm, among `arms` if given. `subject` is whom it concerns: one subject stays in one group. `at` is
-        when, if not now. The same `id` again gives the same decision again."""
-        decision, seq = self._decided(context, arms, subject, at, id)
-        self._desk.flush(seq)
+        """Choose an arm.
+
+        Parameters
+        ----------
+        context : mapping of str to value, optional
+            Values of the context's fields. None, NaN, NA and NaT are missing.
+        arms : iterable of str, optional
+            Labels among which to choose. Default: all arms that are not retired.
+        subject : str, int or UUID, optional
+            Person or thing that the decision concerns. Only a salted hash is stored; one subject stays in one group.
+        at : float, datetime or str, optional
+            Moment of the decision: seconds since 1970, a datetime or ISO text. Default: now.
+        id : str, int or UUID, optional
+            Name of the decision. The same id again returns the same decision.
+
+        Returns
+        -------
+        Decision
+            The arm with its exact propensity. The decision is durable.
+
+        Raises
+        ------
+        ContextError
+            A value does not fit its field.
+        ArmError
+            There is no such arm, or it is retired.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="random", seed=1, control=0)
+        >>> agent.choose(arms=["b"]).arm
+        'b'
+        """
+        decision, seq = self._decide(context, arms, subject, at, id)
+        self._commands.flush(seq)
         self._afterwards()
         return decision
 
-    def _decided(self, context: Any, arms: Any, subject: Any, at: Any, id: Any) -> tuple[Decision, int]:
+    def _decide(self, context: Any, arms: Any, subject: Any, at: Any, id: Any) -> tuple[Decision, int]:
+        id = id_of(id)
         with self._lock:
             self._ready()
-            desk = self._desk
-            known = None if id is None else desk.decisions.named(id)
-            if known is None:
-                known = desk.decide(*desk.asked(context, arms, subject, at), id)
-            return self._shown(known), desk.to_wait_for(known.record.seq)
+            commands = self._commands
+            pending = None if id is None else commands.decisions.named(id)
+            if pending is None:
+                pending = commands.decide(*commands.check_inputs(context, arms, subject, at), id)
+            return self._decision_of(pending), commands.number_to_wait_for(pending.record.seq)
 
     # ---- rewards
 
     def reward(
-        self, id: str, reward: float, *, at: float | datetime | str | None = None, key: str | None = None
+        self,
+        id: DecisionId,
+        reward: float | Decimal,
+        *,
+        at: float | datetime | str | None = None,
+        key: str | None = None,
     ) -> bool:
-        """What a decision was worth: now, tomorrow, twice, or never. True if it is news, False if it was known.
+        """Report the reward of a decision.
 
-        With `again="add"`, every reward counts but those whose `key` came before.
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+        reward : float or Decimal
+            Its reward.
+        at : float, datetime or str, optional
+            Moment of the reward. Default: now.
+        key : str, optional
+            Name of the reward, with `on_duplicate="add"`: one that came before does not count again.
+
+        Returns
+        -------
+        bool
+            True if the reward is new, False if it is a duplicate, which has no effect.
+
+        Raises
+        ------
+        DecisionError
+            There is no such decision.
+        ExpiredError
+            The time for the reward is over.
+        OtherRewardError
+            The decision has another reward, and `on_duplicate` is "refuse".
+        RewardError
+            The reward is no finite number, or one that the policy does not take.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={}, policy="random")
+        >>> agent.reward(agent.choose(), 1.0)
+        True
         """
-        seq, news = self._paid(id, reward, at, key)
-        self._desk.flush(seq)
+        seq, news = self._record_reward(id, reward, at, key)
+        self._commands.flush(seq)
         self._afterwards()
         return news
 
-    def _paid(
-        self, id: str, reward: float, at: Any, key: str | None, caller: Caller = Caller.PROCESS
+    def _record_reward(
+        self,
+        id: DecisionId,
+        reward: float | Decimal,
+        at: Any,
+        key: str | None,
+        caller: Caller = Caller.PROCESS,
     ) -> tuple[int, bool]:
-        value = _checked(reward)
+        value = _finite_reward(reward)
         with self._lock:
             self._ready()
-            known = self._desk.decisions.find(id)
+            pending = self._commands.decisions.find(id)
             if key is not None:
-                key = f"{OURS}{known.record.seq}/{key}"
-            record, news = self._desk.reward(id, known, value, at, key, caller)
-            return self._desk.to_wait_for(record.seq), news
+                key = f"{OURS}{pending.record.seq}/{key}"
+            record, news = self._commands.reward(id_of(id), pending, value, at, key, caller)
+            return self._commands.number_to_wait_for(record.seq), news
 
     # ---- for servers: many steps, one commit
 
-    def choose_ahead(self, asked: Sequence[Request]) -> tuple[list[Decision], int]:
-        """Make decisions that are safe only when `commit` has returned for the number that comes with them: nobody may
-        be told of them before. If one cannot be made, none is. A request whose id was used for another one is a
-        `ConflictError`."""
+    def choose_ahead(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
+        """Make decisions, all or none, that are durable only when `commit` has returned for their number.
+
+        Parameters
+        ----------
+        requests : sequence of Request
+            The decisions to make.
+
+        Returns
+        -------
+        tuple of (list of Decision, int)
+            The decisions, which must not be sent before `commit(number)` has returned, and that number.
+
+        Raises
+        ------
+        ConflictError
+            An id was used for another request.
+        """
         with self._lock:
             self._ready()
-            made = self._desk.decide_all(asked)
-            last = max((known.latest for known in made), default=0)
-            return [self._shown(known) for known in made], self._desk.to_wait_for(last)
+            made = self._commands.decide_all(requests)
+            last = max((pending.latest for pending in made), default=0)
+            decisions = [self._decision_of(pending) for pending in made]
+            return decisions, self._commands.number_to_wait_for(last)
 
     def reward_ahead(
         self,
-        id: str,
-        reward: float,
+        id: DecisionId,
+        reward: float | Decimal,
         *,
         at: float | datetime | str | None = None,
         key: str | None = None,
         caller: Caller = Caller.PROCESS,
     ) -> tuple[bool, int]:
         """Like `reward`, but safe only when `commit` has returned for the number."""
-        seq, news = self._paid(id, reward, at, key, caller)
+        seq, news = self._record_reward(id, reward, at, key, caller)
         return news, seq
 
-    def activate_ahead(self, id: str) -> tuple[bool, int]:
+    def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
         """A decision that was asked for as deferred counts from now on; False if it does already. Safe only when
         `commit` has returned for the number."""
         with self._lock:
             self._ready()
-            known = self._desk.decisions.find(id)
-            news = self._desk.activate(id, known)
-            return news, self._desk.to_wait_for(known.latest)
+            pending = self._commands.decisions.find(id)
+            news = self._commands.activate(id_of(id), pending)
+            return news, self._commands.number_to_wait_for(pending.latest)
 
-    def chances(self, id: str) -> dict[str, float]:
+    def chances(self, id: DecisionId) -> dict[str, float]:
         """The chance that every arm had which could be chosen in a decision, by label."""
         with self._lock:
             self._ready()
-            return self._desk.chances(self._desk.decisions.find(id))
+            return self._commands.chances(self._commands.decisions.find(id))
 
     def commit(self, seq: int) -> None:
         """Return when the step of that number is safe; a `LedgerError` if its commit failed, whoever has recovered
         since. Any thread may call it while others take steps."""
-        self._desk.flush(seq)
+        self._commands.flush(seq)
 
     # ---- arms
 
     @property
     def arms(self) -> list[str]:
         """The arms that can be chosen."""
-        return self._desk.mind.arms.labels
+        return self._commands.state.arms.labels
 
     def add(self, label: str, features: Any = None, *, at: float | datetime | str | None = None) -> None:
-        """A new arm, or a retired one again. Where the policy has no room left, it is built anew from the ledger with
-        twice the room, which takes as long as replaying it."""
+        """Add an arm, or a retired one again.
+
+        Beyond its capacity, the policy is built anew from the ledger with twice the capacity. That takes as long as
+        a replay.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm.
+        features : float or mapping, optional
+            Its features, where arms have them.
+        at : float, datetime or str, optional
+            Moment of the change. Default: now.
+
+        Raises
+        ------
+        ArmError
+            There is such an arm already, or its features do not fit.
+        """
         change: dict[str, Any] = {"op": "add", "label": label_of(label)}
         if features is not None:
             change["features"] = features_of(label, features)
@@ -239,12 +416,12 @@ class Agent:
 
     def features(self, label: str) -> Mapping[str, Any] | None:
         """What is known of an arm; None: nothing."""
-        return self._desk.mind.arms.features(label)
+        return self._commands.state.arms.features(label)
 
     @property
     def describes(self) -> bool:
         """Whether its arms are described by free-form objects."""
-        return self._desk.mind.arms.described
+        return self._commands.state.arms.described
 
     def rename(self, label: str, to: str, *, at: float | datetime | str | None = None) -> None:
         """An arm has another name from now on."""
@@ -259,8 +436,8 @@ class Agent:
     def _change(self, change: dict[str, Any], at: Any) -> None:
         with self._lock:
             self._ready()
-            record = self._desk.change_arms(change, at)
-        self._desk.flush(record.seq)
+            record = self._commands.change_arms(change, at)
+        self._commands.flush(record.seq)
 
     # ---- holding still, going back
 
@@ -275,93 +452,154 @@ class Agent:
     @property
     def frozen(self) -> bool:
         """Whether nothing is learnt now."""
-        return self._desk.mind.frozen
+        return self._commands.state.frozen
 
-    def rollback(self, to: float | datetime | str) -> None:
-        """Forget all that was learnt after a moment, or after the decision of that id. Arms stay as they are, and
-        nothing is deleted: rewards of decisions that were taken back are recorded, and not learnt."""
+    def rollback(self, to: float | datetime | str | Decision) -> None:
+        """Forget what was learnt after a moment or a decision.
+
+        Arms stay as they are, and nothing is deleted. Rewards of decisions that were taken back are recorded, and
+        not learnt.
+
+        Parameters
+        ----------
+        to : float, datetime, str or Decision
+            A moment, or a decision or its id.
+        """
         with self._lock:
             self._ready()
-            self._desk.roll_back(to)
+            self._commands.roll_back(to)
         self.save()
 
     def _hold(self, kind: Kind) -> None:
         with self._lock:
             self._ready()
-            record = self._desk.hold(kind)
-        self._desk.flush(record.seq)
+            record = self._commands.hold(kind)
+        self._commands.flush(record.seq)
 
     # ---- looking
 
-    def explain(self) -> Report:
+    def explain(self) -> AgentReport:
         """What it believes, in plain words: print it."""
         return self._look(Insight.report)
 
     def lift(self, *, since: float | datetime | str | None = None, level: float = 0.95) -> Lift:
-        """The gain in reward over the control group, with an interval; of decisions since a moment, if given."""
-        moment = None if since is None else self._desk.clock.read(since)
+        """Estimate the gain in reward over the control group.
+
+        Parameters
+        ----------
+        since : float, datetime or str, optional
+            First moment of the decisions that count. Default: all.
+        level : float, default 0.95
+            Level of the confidence interval.
+
+        Returns
+        -------
+        Lift
+            The gain and its interval; `print` shows it in words.
+        """
+        moment = None if since is None else self._commands.clock.read(since)
         return self._look(lambda insight: insight.lift(moment, level))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
-        """Every decision as a table, a row each, with what it was worth."""
-        return self._look(lambda insight: table.frame(self._rows(insight), kind))
+        """All decisions as a table, one row each, with their rewards.
+
+        Parameters
+        ----------
+        kind : {"pandas", "polars", "rows"}, default "pandas"
+            What to return.
+
+        Returns
+        -------
+        DataFrame or list of dict
+            The table.
+        """
+        return self._look(lambda insight: table.frame(self.rows_aside(insight), kind))
 
     def export(self, path: str | os.PathLike[str]) -> int:
-        """Write every decision to a .parquet, .jsonl or .csv file; how many there were."""
-        return self._look(lambda insight: table.write(Path(path), self._rows(insight)))
+        """Write all decisions to a file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The .parquet, .jsonl or .csv file.
+
+        Returns
+        -------
+        int
+            Number of decisions.
+        """
+        return self._look(lambda insight: table.write(Path(path), self.rows_aside(insight)))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """A picture of traffic, rewards by hour and weekday, and the gain over the control (extra `bench`)."""
         draw = import_module("tidepull.reporting.agent_plots").draw
         self._look(lambda insight: draw(insight, Path(path)))
 
-    def check(self) -> Condition:
+    def check(self) -> LedgerCheck:
         """Read the whole ledger and repeat it from the start: is everything as it was?"""
-        desk = self._desk
-        return self._look(lambda _: checked(desk.fresh_mind(), desk.ledger, desk.erased()))
-
-    def _rows(self, insight: Insight) -> Iterator[dict[str, Any]]:
-        return table.rows(insight, self._desk.ledger, self._desk.decisions.id)
+        commands = self._commands
+        return self._look(lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased()))
 
     def _look(self, question: Callable[[Insight], T]) -> T:
         with self._lock:
             self._ready()
-            self._desk.flush()
-            return question(Insight(self._desk.mind, self._desk.ledger))
+            self._commands.flush()
+            return question(Insight(self._commands.state, self._commands.ledger))
 
     def aside(self, reader: LogReader | None = None) -> Insight:
         """A view that can be questioned while the agent goes on, by another thread; a `reader` that was used before
         reads only what is new."""
         with self._lock:
             self._ready()
-            insight = Insight(self._desk.mind, self._desk.ledger, reader)
-            insight.told()
+            insight = Insight(self._commands.state, self._commands.ledger, reader)
+            insight.summarise_policy()
             return insight
 
     def reader(self) -> LogReader:
         """For `aside`; one thread at a time may use it."""
-        return LogReader(self.settings, self._desk.clock)
+        return LogReader(self.settings, self._commands.clock)
 
     def rows_aside(self, insight: Insight) -> Iterator[dict[str, Any]]:
         """Every decision as `export` writes it, from a view."""
-        return self._rows(insight)
+        return table.rows(insight, self._commands.ledger, self._commands.decisions.id)
 
-    def state(self) -> State:
+    def state(self) -> AgentStatus:
         """Where it stands: what was chosen at its making, its arms, and how much has happened."""
         with self._lock:
             self._ready()
-            return state_of(self._desk)
+            return status_of(self._commands)
 
     # ---- logs of others
 
     def learn_from(self, path: str | os.PathLike[str]) -> int:
-        """Learn from a log: a .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`, such
-        as `export` writes. What has no reward is passed over. How many decisions were learnt."""
+        """Learn from a log of decisions.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            A .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`, such as `export`
+            writes. Rows without a reward are skipped.
+
+        Returns
+        -------
+        int
+            Number of decisions learnt.
+        """
         return self._learn_all(table.read(Path(path)))
 
     def warm_start(self, log: HasDecisions) -> int:
-        """Learn from a log that `tidepull.logs.read` has read, whatever its format; its arms must be the agent's. What
-        has no reward is passed over. How many decisions were learnt."""
+        """Learn from a log that `tidepull.logs.read` returned.
+
+        Parameters
+        ----------
+        log : HasDecisions
+            The log; its arms must be the agent's. Decisions without a reward are skipped.
+
+        Returns
+        -------
+        int
+            Number of decisions learnt.
+        """
         return self._learn_all(log.decisions())
 
     def _learn_all(self, rows: Iterable[Mapping[str, Any]]) -> int:
@@ -371,11 +609,11 @@ class Agent:
                 continue
             with self._lock:
                 self._ready()
-                desk, value = self._desk, _checked(row["reward"])
-                asked, now = desk.asked(row.get("context"), None, None, row.get("at"))
-                asked = replace(asked, played=desk.mind.arms.place(row["arm"]), imported=True)
-                known = desk.decide(asked, now, None)
-                steps.append(desk.pay(known, value, When(asked.at, now)).seq)
+                commands, value = self._commands, _finite_reward(row["reward"])
+                inputs, now = commands.check_inputs(row.get("context"), None, None, row.get("at"))
+                inputs = replace(inputs, played=commands.state.arms.place(row["arm"]), imported=True)
+                pending = commands.decide(inputs, now, None)
+                steps.append(commands.pay(pending, value, Stamp(inputs.at, now)).seq)
             count += 1
             if len(steps) == 100:
                 self._commit_all(steps)
@@ -386,48 +624,74 @@ class Agent:
         return count
 
     def _commit_all(self, steps: list[int]) -> None:
-        """The last one first: one commit does for all of them, and each is asked for its own."""
+        """The last one first: one commit does for all of them, and each is waited for by its own number."""
         while steps:
             self.commit(steps.pop())
 
     # ---- what is kept, and for how long
 
-    def forget(self, subject: str) -> int:
-        """Delete all decisions that concern a subject, for good; how many there were. What was learnt of them stays
-        learnt, as one voice among all others; the agent cannot be rolled back to before this call."""
+    def forget(self, subject: str | int | UUID) -> int:
+        """Delete all decisions about a subject, for good.
+
+        What was learnt from them stays. The agent cannot be rolled back to before this call.
+
+        Parameters
+        ----------
+        subject : str, int or UUID
+            The subject, as `choose` got it.
+
+        Returns
+        -------
+        int
+            Number of deleted decisions.
+        """
         with self._lock:
             self._ready()
-            hashed = self._desk.hash(subject)
+            hashed = self._commands.hash(id_of(subject))
         self.save()
         self.save()  # whatever happens to the newer one, no restart needs what is deleted
         with self._lock:
             self._ready()
-            self._desk.flush()
-            count = self._desk.ledger.remove(subject=hashed)
-            self._desk.decisions.clear()
+            self._commands.flush()
+            count = self._commands.ledger.remove(subject=hashed)
+            self._commands.decisions.clear()
         return count
 
     def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
-        """Move decisions before a moment to a .parquet, .jsonl or .csv file and out of the ledger; how many. What was
-        learnt stays; rewards for them are refused as expired, and `lift` and `history` know the rest."""
-        moment = self._desk.clock.read(before)
+        """Move old decisions from the ledger to a file.
+
+        What was learnt stays. Rewards for these decisions are refused as expired; `lift` and `history` know the rest.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The .parquet, .jsonl or .csv file to write.
+        before : float, datetime or str
+            Moment before which decisions are moved.
+
+        Returns
+        -------
+        int
+            Number of moved decisions.
+        """
+        moment = self._commands.clock.read(before)
         self.save()
         self.save()
         with self._lock:
             self._ready()
-            self._desk.flush()
-            ledger = self._desk.ledger
-            insight = Insight(self._desk.mind, ledger)
+            self._commands.flush()
+            ledger = self._commands.ledger
+            insight = Insight(self._commands.state, ledger)
             log = insight.log()
             old = log.seq[log.at < moment]
             if not len(old):
                 return 0
             upto = int(old[-1])
-            chosen = (row for row, seq in zip(self._rows(insight), log.seq, strict=True) if seq <= upto)
+            chosen = (row for row, seq in zip(self.rows_aside(insight), log.seq, strict=True) if seq <= upto)
             table.write(Path(path), chosen)
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
-            self._desk.decisions.clear()
+            self._commands.decisions.clear()
         return count
 
     # ---- work that nobody waits for
@@ -440,8 +704,8 @@ class Agent:
             self._ready()
             if self.has_work:
                 self._work_a_little()
-                return self.has_work or self._snapshot_is_due()
-            if not self._snapshot_is_due():
+                return self.has_work or self.snapshot_is_due
+            if not self.snapshot_is_due:
                 return False
         self.save()
         return False
@@ -454,25 +718,26 @@ class Agent:
             return self.has_work
 
     def _work_a_little(self) -> None:
-        if self._desk.mind.learning.pending:
-            self._desk.slice()
+        if self._commands.state.learning.pending:
+            self._commands.slice()
         else:
-            self._desk.settle(SETTLED_AT_A_TIME)
+            self._commands.settle(SETTLED_AT_A_TIME)
 
     @property
     def has_work(self) -> bool:
         """Whether a slice of upkeep is pending, or decisions are overdue."""
-        return self._desk.mind.learning.pending or self._desk.is_settling
+        return self._commands.state.learning.pending or self._commands.is_settling
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether so many records came since the last snapshot that it is time for another."""
-        return self._snapshot_is_due()
+        """Whether `snapshot_every` records came since the last snapshot."""
+        commands = self._commands
+        return not commands.read_only and commands.ledger.last - commands.saved >= self._every
 
     @property
-    def is_unsure(self) -> bool:
+    def is_dirty(self) -> bool:
         """Whether something failed, so that the next call reads the state from the ledger again."""
-        return self._desk.unsure
+        return self._commands.dirty
 
     def recover(self) -> None:
         """Read the state from the ledger again, if something failed; the next call would do so too."""
@@ -483,16 +748,12 @@ class Agent:
         """Take a snapshot now, so that a restart need not repeat what came before."""
         with self._lock:
             self._ready()
-            record, written = self._desk.take()
-        self._desk.flush(record.seq)
-        self._desk.ledger.save(record.seq, record.at, written())
-        if self.settings.retain is not None:
+            record, written = self._commands.take()
+        self._commands.flush(record.seq)
+        self._commands.ledger.save(record.seq, record.at, written())
+        if self.settings.retention is not None:
             with self._lock:
-                self._desk.drop_old_contexts()
-
-    def _snapshot_is_due(self) -> bool:
-        desk = self._desk
-        return not desk.read_only and desk.ledger.last - desk.saved >= self._every
+                self._commands.drop_old_contexts()
 
     def _work_all(self) -> None:
         while self.work():
@@ -501,9 +762,9 @@ class Agent:
     def _afterwards(self) -> None:
         if self._mode == "inline":
             self._work_all()
-        elif self._mode == "thread" and (self.has_work or self._snapshot_is_due()):
+        elif self._mode == "background" and (self.has_work or self.snapshot_is_due):
             self._background.wake()
-        elif self._mode == "manual" and self._snapshot_is_due():
+        elif self._mode == "manual" and self.snapshot_is_due:
             self.save()
 
     def close(self) -> None:
@@ -513,7 +774,7 @@ class Agent:
         self._background.close()
         with self._lock:
             self._closed = True
-            self._desk.ledger.close()
+            self._commands.ledger.close()
 
     def __enter__(self) -> Self:
         return self
@@ -531,14 +792,13 @@ class Agent:
             )
         if self._closed:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
-        self._desk.sit_down()
+        self._commands.ensure_recovered()
 
-    def _shown(self, known: Known) -> Decision:
-        record, desk = known.record, self._desk
+    def _decision_of(self, pending: PendingDecision) -> Decision:
+        record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
-        return Decision(
-            desk.decisions.id(record.seq), desk.mind.arms.label(arm), propensity, _GROUPS[group], record.at
-        )
+        id, label = commands.decisions.id(record.seq), commands.state.arms.label(arm)
+        return Decision(id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at)
 
     @property
     def where(self) -> str:
@@ -546,12 +806,12 @@ class Agent:
         return self._where
 
     @property
-    def settings(self) -> Settings:
+    def settings(self) -> AgentSettings:
         """What was chosen when the agent was made."""
-        return self._desk.settings
+        return self._commands.settings
 
 
-def _checked(reward: Any) -> float:
+def _finite_reward(reward: Any) -> float:
     if isinstance(reward, bool):
         return float(reward)
     try:

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 
 from tidepull.agent.clock import Clock
-from tidepull.agent.described import Described, cleaned, is_free
-from tidepull.agent.fields import Category, Number, State
-from tidepull.agent.guess import guess, plain_context
-from tidepull.agent.schema import Schema
+from tidepull.agent.fields import Category, FieldState, Number
+from tidepull.agent.schema import FreeFormFeatures, Schema, clean_features, guess, is_free, plain_context
 from tidepull.errors import ArmError, ContextError, ParameterError
 from tidepull.types import BoolArray, FloatArray
 
@@ -50,7 +48,7 @@ class Arms:
         arms: Sequence[Arm],
         room: int | None = None,
         founders: int | None = None,
-        described: Described | None = None,
+        described: FreeFormFeatures | None = None,
     ) -> None:
         self._arms = list(arms)
         self.room = room_for(len(self._arms)) if room is None else room
@@ -64,7 +62,7 @@ class Arms:
         self._described = described
         if described is None and self._arms and is_free(self._arms[0].features):
             first = self._arms[: self._founders]
-            self._described = Described.founded([(arm.label, arm.features or {}) for arm in first])
+            self._described = FreeFormFeatures.founded([(arm.label, arm.features or {}) for arm in first])
         elif described is None:
             self._describe()
 
@@ -112,7 +110,7 @@ class Arms:
             raise ArmError("arms must name at least one arm that can be chosen")
         return mask
 
-    def changed(self, change: Mapping[str, Any]) -> Arms:
+    def apply(self, change: Mapping[str, Any]) -> Arms:
         """These arms after one was added, retired or renamed, as a ledger has it; an `ArmError` if that cannot be."""
         op, label = change["op"], change["label"]
         arms, described = list(self._arms), self._described
@@ -189,7 +187,7 @@ class Arms:
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> Arms:
         """From JSON."""
-        described = Described.restored(plain["described"]) if "described" in plain else None
+        described = FreeFormFeatures.restored(plain["described"]) if "described" in plain else None
         return cls([Arm(*arm) for arm in plain["arms"]], plain["room"], plain["founders"], described)
 
     def _require_fitting(self, label: str, features: Any) -> None:
@@ -236,7 +234,7 @@ class Arms:
             self._features[place] = row
 
 
-def _copied(state: State) -> State:
+def _copied(state: FieldState) -> FieldState:
     return [list(item) if isinstance(item, list) else item for item in state]
 
 
@@ -270,7 +268,7 @@ def features_of(label: Any, given: Any) -> Mapping[str, Any] | None:
     if given is None:
         return None
     if is_free(given):
-        return cleaned(label, given)
+        return clean_features(label, given)
     if isinstance(given, Mapping):
         return plain_context(given)
     if isinstance(given, Sequence | np.ndarray) and not isinstance(given, str):

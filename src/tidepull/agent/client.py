@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Callable, Coroutine, Sequence
+from functools import wraps
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Concatenate, ParamSpec, Self, TypeVar
 
-from tidepull.agent import asking
-from tidepull.agent.answers import Decision
-from tidepull.agent.asking import Ask, Asks, Lines, Rewarded, When, moment, one_choice, one_reward, pause
+from tidepull.agent import requests
+from tidepull.agent.requests import AgentRequests, HttpRequest, pause
 from tidepull.errors import MissingExtraError, ParameterError, ServiceError
 
 try:
@@ -23,11 +22,12 @@ try:
 except ModuleNotFoundError:
     raise MissingExtraError("tidepull.Client", "client") from None
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
 class _Settings:
-    """What both clients are made of."""
+    """The settings that both clients share."""
 
     def __init__(
         self, url: str | Sequence[str], token: str | None, timeout: float, retries: int, transport: Any
@@ -61,14 +61,33 @@ class _Addresses:
 
 
 class Client:
-    """A service at a URL, or at several, of which the next is asked when one does not answer.
+    """A client of `tidepull serve`, whose agents have the methods of `tidepull.Agent`.
 
-        with tidepull.Client("http://localhost:8000", token="tp_...") as client:
-            shop = client.agent("shop")
-            decision = shop.choose({"device": "phone", "age": 31})
-            shop.reward(decision.id, 1.0)
+    Parameters
+    ----------
+    url : str or sequence of str
+        Address of the service, or several: the next one is asked when one does not answer.
+    token : str, optional
+        Token of the service (`tidepull token`).
+    timeout : float, default 10.0
+        Seconds to wait for an answer.
+    retries : int, default 4
+        How often a request is repeated, where a repetition is safe.
+    transport : optional
+        Transport of `httpx`, for tests.
 
-    What its agents can do is what a `tidepull.Agent` can.
+    Raises
+    ------
+    ServiceError
+        From its methods: the service refused a request, or could not be reached.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> with tidepull.Client("http://localhost:8000", token="tp_...") as client:  # doctest: +SKIP
+    ...     shop = client.agent("shop")
+    ...     decision = shop.choose({"device": "phone", "age": 31})
+    ...     shop.reward(decision, 1.0)
     """
 
     def __init__(
@@ -80,38 +99,68 @@ class Client:
         retries: int = 4,
         transport: Any = None,
     ) -> None:
-        made = _Settings(url, token, timeout, retries, transport)
-        self._retries, self._addresses = made.retries, made.addresses
-        self._http = httpx.Client(**made.http)
+        settings = _Settings(url, token, timeout, retries, transport)
+        self._retries, self._addresses = settings.retries, settings.addresses
+        self._http = httpx.Client(**settings.http)
 
     def agent(self, name: str) -> RemoteAgent:
-        """An agent of that name; nothing is asked yet."""
+        """An agent of the service, without a request.
+
+        Parameters
+        ----------
+        name : str
+            Name of the agent.
+
+        Returns
+        -------
+        RemoteAgent
+            The agent.
+        """
         return RemoteAgent(self, name)
 
     def agents(self) -> list[str]:
-        """The names of the agents that the token is for."""
-        return self.ask(asking.agents())
+        """List the agents that the token is for.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
+        return self.send(requests.agents())
 
     def create(self, name: str, **settings: Any) -> RemoteAgent:
-        """A new agent; settings are those of `tidepull.Agent`."""
-        return RemoteAgent(self, self.ask(asking.create(asking.agent_body(name, settings))))
+        """Make an agent.
 
-    def ask(self, ask: Ask[T]) -> T:
+        Parameters
+        ----------
+        name : str
+            Name of the agent.
+        **settings
+            Settings of `tidepull.Agent`, such as `arms` and `context`.
+
+        Returns
+        -------
+        RemoteAgent
+            The agent.
+        """
+        return RemoteAgent(self, self.send(requests.create(requests.agent_body(name, settings))))
+
+    def send(self, request: HttpRequest[T]) -> T:
         """Send a request, again where that is safe."""
         for attempt in range(self._retries + 1):
             try:
                 answer = self._http.request(
-                    ask.method, self._addresses.of(ask.path), json=ask.body, params=ask.query
+                    request.method, self._addresses.of(request.path), json=request.body, params=request.query
                 )
             except httpx.TransportError as error:
-                if attempt == self._retries or not ask.may_repeat(None, sent=_sent(error)):
+                if attempt == self._retries or not request.may_repeat(None, sent=_sent(error)):
                     raise _unreachable(error) from error
                 time.sleep(self._addresses.next(attempt, None))
                 continue
-            if attempt < self._retries and ask.may_repeat(answer.status_code, sent=True):
+            if attempt < self._retries and request.may_repeat(answer.status_code, sent=True):
                 time.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
                 continue
-            return ask.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+            return request.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
         raise AssertionError
 
     def close(self) -> None:
@@ -125,107 +174,74 @@ class Client:
         self.close()
 
 
+def _blocking(
+    build: Callable[Concatenate[AgentRequests, P], HttpRequest[T]],
+) -> Callable[Concatenate[RemoteAgent, P], T]:
+    """A method that sends the request that `build` makes, and waits for its answer."""
+
+    @wraps(build)
+    def method(self: RemoteAgent, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return self.client.send(build(self.requests, *args, **kwargs))
+
+    return method
+
+
 class RemoteAgent:
-    """An agent of a service; its methods are those of `tidepull.Agent`."""
+    """An agent of a service; its methods are those of `tidepull.Agent`, and `AgentRequests` documents them."""
 
     def __init__(self, client: Client, name: str) -> None:
         self.name = name
-        self._ask = client.ask
-        self._asks = Asks(name)
-
-    def choose(
-        self,
-        context: Mapping[str, Any] | None = None,
-        *,
-        arms: Iterable[str] | None = None,
-        subject: str | None = None,
-        at: When | None = None,
-        id: str | None = None,
-    ) -> Decision:
-        """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
-        return self._ask(self._asks.choose(one_choice(context, arms, subject, at, id)))
-
-    def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> list[Decision]:
-        """One decision for each context, all in one commit."""
-        bodies = [one_choice(context, None, None, None, None) for context in contexts]
-        return self._ask(self._asks.choose_many(bodies))
-
-    def reward(self, id: str, reward: float, *, at: When | None = None, key: str | None = None) -> bool:
-        """What a decision was worth; False if that was known."""
-        return self._ask(self._asks.reward(one_reward(id, reward, at, key)))
-
-    def rewards(self, rewards: Mapping[str, float]) -> list[Rewarded]:
-        """What many decisions were worth, by their ids; each is taken or refused for itself."""
-        return self._ask(
-            self._asks.rewards([one_reward(id, worth, None, None) for id, worth in rewards.items()])
-        )
+        self.client = client
+        self.requests = AgentRequests(name)
 
     @property
     def arms(self) -> list[str]:
         """The arms that can be chosen."""
-        return self._ask(self._asks.arms())
+        return self.client.send(self.requests.arms())
 
-    def add(self, label: str, features: Mapping[str, Any] | None = None) -> list[str]:
-        """A new arm, or a retired one again; the arms that there are now."""
-        return self._ask(self._asks.change("add", label, features=features))
-
-    def retire(self, label: str) -> list[str]:
-        """An arm is not chosen any more; the arms that are left."""
-        return self._ask(self._asks.change("retire", label))
-
-    def rename(self, label: str, to: str) -> list[str]:
-        """An arm has another name from now on."""
-        return self._ask(self._asks.change("rename", label, to=to))
-
-    def explain(self) -> Lines:
-        """What it believes, in plain words: print it."""
-        return self._ask(self._asks.words("explain"))
-
-    def lift(self, *, since: When | None = None, level: float = 0.95, points: int = 0) -> Lines:
-        """The gain over the control group, with an interval."""
-        return self._ask(self._asks.words("lift", since=moment(since), level=level, points=points))
-
-    def state(self) -> dict[str, Any]:
-        """Where it stands."""
-        return self._ask(self._asks.table("state"))
-
-    def history(
-        self, *, since: When | None = None, until: When | None = None, bins: int = 120
-    ) -> dict[str, Any]:
-        """Decisions and rewards over time, by arm and group."""
-        return self._ask(self._asks.table("history", since=moment(since), until=moment(until), bins=bins))
-
-    def heatmap(self) -> dict[str, Any]:
-        """The best arm of every hour of the week."""
-        return self._ask(self._asks.table("heatmap"))
-
-    def waiting(self) -> dict[str, Any]:
-        """How rewards come."""
-        return self._ask(self._asks.table("waiting"))
-
-    def freeze(self) -> None:
-        """Nothing is learnt from now on."""
-        self._ask(self._asks.act("freeze"))
-
-    def unfreeze(self) -> None:
-        """Rewards are learnt again."""
-        self._ask(self._asks.act("unfreeze"))
-
-    def rollback(self, to: When) -> None:
-        """Forget what was learnt after a moment, or after a decision of that id."""
-        self._ask(self._asks.act("rollback", {"to": moment(to)}))
-
-    def export(self, path: str | Path) -> None:
-        """Every decision into a .jsonl, .csv or .parquet file."""
-        Path(path).write_bytes(self._ask(self._asks.export(Path(path).suffix.lstrip("."))))
-
-    def delete(self) -> None:
-        """Delete it and all it knows, for good."""
-        self._ask(self._asks.delete())
+    choose = _blocking(AgentRequests.choose)
+    choose_many = _blocking(AgentRequests.choose_many)
+    reward = _blocking(AgentRequests.reward)
+    rewards = _blocking(AgentRequests.rewards)
+    add = _blocking(AgentRequests.add)
+    retire = _blocking(AgentRequests.retire)
+    rename = _blocking(AgentRequests.rename)
+    explain = _blocking(AgentRequests.explain)
+    lift = _blocking(AgentRequests.lift)
+    state = _blocking(AgentRequests.state)
+    history = _blocking(AgentRequests.history)
+    heatmap = _blocking(AgentRequests.heatmap)
+    waiting = _blocking(AgentRequests.waiting)
+    freeze = _blocking(AgentRequests.freeze)
+    unfreeze = _blocking(AgentRequests.unfreeze)
+    rollback = _blocking(AgentRequests.rollback)
+    export = _blocking(AgentRequests.export)
+    delete = _blocking(AgentRequests.delete)
 
 
 class AsyncClient:
-    """The same for `async` programs: `async with tidepull.AsyncClient(...) as client`."""
+    """A client of `tidepull serve` for `async` programs; see `Client`.
+
+    Parameters
+    ----------
+    url : str or sequence of str
+        Address of the service, or several: the next one is asked when one does not answer.
+    token : str, optional
+        Token of the service (`tidepull token`).
+    timeout : float, default 10.0
+        Seconds to wait for an answer.
+    retries : int, default 4
+        How often a request is repeated, where a repetition is safe.
+    transport : optional
+        Transport of `httpx`, for tests.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> async def choose() -> str:
+    ...     async with tidepull.AsyncClient("http://localhost:8000", token="tp_...") as client:
+    ...         return (await client.agent("shop").choose({"age": 31})).arm
+    """
 
     def __init__(
         self,
@@ -236,38 +252,68 @@ class AsyncClient:
         retries: int = 4,
         transport: Any = None,
     ) -> None:
-        made = _Settings(url, token, timeout, retries, transport)
-        self._retries, self._addresses = made.retries, made.addresses
-        self._http = httpx.AsyncClient(**made.http)
+        settings = _Settings(url, token, timeout, retries, transport)
+        self._retries, self._addresses = settings.retries, settings.addresses
+        self._http = httpx.AsyncClient(**settings.http)
 
     def agent(self, name: str) -> AsyncRemoteAgent:
-        """An agent of that name; nothing is asked yet."""
+        """An agent of the service, without a request.
+
+        Parameters
+        ----------
+        name : str
+            Name of the agent.
+
+        Returns
+        -------
+        AsyncRemoteAgent
+            The agent.
+        """
         return AsyncRemoteAgent(self, name)
 
     async def agents(self) -> list[str]:
-        """The names of the agents that the token is for."""
-        return await self.ask(asking.agents())
+        """List the agents that the token is for.
+
+        Returns
+        -------
+        list of str
+            Their names.
+        """
+        return await self.send(requests.agents())
 
     async def create(self, name: str, **settings: Any) -> AsyncRemoteAgent:
-        """A new agent; settings are those of `tidepull.Agent`."""
-        return AsyncRemoteAgent(self, await self.ask(asking.create(asking.agent_body(name, settings))))
+        """Make an agent.
 
-    async def ask(self, ask: Ask[T]) -> T:
+        Parameters
+        ----------
+        name : str
+            Name of the agent.
+        **settings
+            Settings of `tidepull.Agent`, such as `arms` and `context`.
+
+        Returns
+        -------
+        AsyncRemoteAgent
+            The agent.
+        """
+        return AsyncRemoteAgent(self, await self.send(requests.create(requests.agent_body(name, settings))))
+
+    async def send(self, request: HttpRequest[T]) -> T:
         """Send a request, again where that is safe."""
         for attempt in range(self._retries + 1):
             try:
                 answer = await self._http.request(
-                    ask.method, self._addresses.of(ask.path), json=ask.body, params=ask.query
+                    request.method, self._addresses.of(request.path), json=request.body, params=request.query
                 )
             except httpx.TransportError as error:
-                if attempt == self._retries or not ask.may_repeat(None, sent=_sent(error)):
+                if attempt == self._retries or not request.may_repeat(None, sent=_sent(error)):
                     raise _unreachable(error) from error
                 await asyncio.sleep(self._addresses.next(attempt, None))
                 continue
-            if attempt < self._retries and ask.may_repeat(answer.status_code, sent=True):
+            if attempt < self._retries and request.may_repeat(answer.status_code, sent=True):
                 await asyncio.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
                 continue
-            return ask.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+            return request.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
         raise AssertionError
 
     async def close(self) -> None:
@@ -283,104 +329,45 @@ class AsyncClient:
         await self.close()
 
 
+def _awaiting(
+    build: Callable[Concatenate[AgentRequests, P], HttpRequest[T]],
+) -> Callable[Concatenate[AsyncRemoteAgent, P], Coroutine[Any, Any, T]]:
+    """A coroutine that sends the request that `build` makes, and awaits its answer."""
+
+    @wraps(build)
+    async def method(self: AsyncRemoteAgent, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        return await self.client.send(build(self.requests, *args, **kwargs))
+
+    return method
+
+
 class AsyncRemoteAgent:
-    """An agent of a service; see `RemoteAgent`."""
+    """An agent of a service; see `RemoteAgent`. Its `arms` is a coroutine."""
 
     def __init__(self, client: AsyncClient, name: str) -> None:
         self.name = name
-        self._ask = client.ask
-        self._asks = Asks(name)
+        self.client = client
+        self.requests = AgentRequests(name)
 
-    async def choose(
-        self,
-        context: Mapping[str, Any] | None = None,
-        *,
-        arms: Iterable[str] | None = None,
-        subject: str | None = None,
-        at: When | None = None,
-        id: str | None = None,
-    ) -> Decision:
-        """Choose an arm; the decision is on disk when this returns. The same `id` again is the same decision again."""
-        return await self._ask(self._asks.choose(one_choice(context, arms, subject, at, id)))
-
-    async def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> list[Decision]:
-        """One decision for each context, all in one commit."""
-        bodies = [one_choice(context, None, None, None, None) for context in contexts]
-        return await self._ask(self._asks.choose_many(bodies))
-
-    async def reward(self, id: str, reward: float, *, at: When | None = None, key: str | None = None) -> bool:
-        """What a decision was worth; False if that was known."""
-        return await self._ask(self._asks.reward(one_reward(id, reward, at, key)))
-
-    async def rewards(self, rewards: Mapping[str, float]) -> list[Rewarded]:
-        """What many decisions were worth, by their ids; each is taken or refused for itself."""
-        bodies = [one_reward(id, worth, None, None) for id, worth in rewards.items()]
-        return await self._ask(self._asks.rewards(bodies))
-
-    async def arms(self) -> list[str]:
-        """The arms that can be chosen."""
-        return await self._ask(self._asks.arms())
-
-    async def add(self, label: str, features: Mapping[str, Any] | None = None) -> list[str]:
-        """A new arm, or a retired one again; the arms that there are now."""
-        return await self._ask(self._asks.change("add", label, features=features))
-
-    async def retire(self, label: str) -> list[str]:
-        """An arm is not chosen any more; the arms that are left."""
-        return await self._ask(self._asks.change("retire", label))
-
-    async def rename(self, label: str, to: str) -> list[str]:
-        """An arm has another name from now on."""
-        return await self._ask(self._asks.change("rename", label, to=to))
-
-    async def explain(self) -> Lines:
-        """What it believes, in plain words: print it."""
-        return await self._ask(self._asks.words("explain"))
-
-    async def lift(self, *, since: When | None = None, level: float = 0.95, points: int = 0) -> Lines:
-        """The gain over the control group, with an interval."""
-        return await self._ask(self._asks.words("lift", since=moment(since), level=level, points=points))
-
-    async def state(self) -> dict[str, Any]:
-        """Where it stands."""
-        return await self._ask(self._asks.table("state"))
-
-    async def history(
-        self, *, since: When | None = None, until: When | None = None, bins: int = 120
-    ) -> dict[str, Any]:
-        """Decisions and rewards over time, by arm and group."""
-        return await self._ask(
-            self._asks.table("history", since=moment(since), until=moment(until), bins=bins)
-        )
-
-    async def heatmap(self) -> dict[str, Any]:
-        """The best arm of every hour of the week."""
-        return await self._ask(self._asks.table("heatmap"))
-
-    async def waiting(self) -> dict[str, Any]:
-        """How rewards come."""
-        return await self._ask(self._asks.table("waiting"))
-
-    async def freeze(self) -> None:
-        """Nothing is learnt from now on."""
-        await self._ask(self._asks.act("freeze"))
-
-    async def unfreeze(self) -> None:
-        """Rewards are learnt again."""
-        await self._ask(self._asks.act("unfreeze"))
-
-    async def rollback(self, to: When) -> None:
-        """Forget what was learnt after a moment, or after a decision of that id."""
-        await self._ask(self._asks.act("rollback", {"to": moment(to)}))
-
-    async def export(self, path: str | Path) -> None:
-        """Every decision into a .jsonl, .csv or .parquet file."""
-        data = await self._ask(self._asks.export(Path(path).suffix.lstrip(".")))
-        Path(path).write_bytes(data)
-
-    async def delete(self) -> None:
-        """Delete it and all it knows, for good."""
-        await self._ask(self._asks.delete())
+    arms = _awaiting(AgentRequests.arms)
+    choose = _awaiting(AgentRequests.choose)
+    choose_many = _awaiting(AgentRequests.choose_many)
+    reward = _awaiting(AgentRequests.reward)
+    rewards = _awaiting(AgentRequests.rewards)
+    add = _awaiting(AgentRequests.add)
+    retire = _awaiting(AgentRequests.retire)
+    rename = _awaiting(AgentRequests.rename)
+    explain = _awaiting(AgentRequests.explain)
+    lift = _awaiting(AgentRequests.lift)
+    state = _awaiting(AgentRequests.state)
+    history = _awaiting(AgentRequests.history)
+    heatmap = _awaiting(AgentRequests.heatmap)
+    waiting = _awaiting(AgentRequests.waiting)
+    freeze = _awaiting(AgentRequests.freeze)
+    unfreeze = _awaiting(AgentRequests.unfreeze)
+    rollback = _awaiting(AgentRequests.rollback)
+    export = _awaiting(AgentRequests.export)
+    delete = _awaiting(AgentRequests.delete)
 
 
 def _sent(error: Exception) -> bool:

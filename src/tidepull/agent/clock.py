@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -110,16 +111,16 @@ class Clock:
     '2026-07-01 14:00:00+02:00'
     """
 
-    def __init__(self, zone: str = "UTC", now: Callable[[], float] = time.time) -> None:
+    def __init__(self, timezone: str = "UTC", now: Callable[[], float] = time.time) -> None:
         try:
-            self._zone = ZoneInfo(zone)
+            self._zone = ZoneInfo(timezone)
         except (KeyError, ValueError, OSError, TypeError):
             raise ParameterError(
-                f"zone: there is no time zone {zone!r}; give a name such as 'Europe/Berlin' or 'UTC'"
+                f"timezone: there is no time zone {timezone!r}; give a name such as 'Europe/Berlin' or 'UTC'"
             ) from None
-        self.zone = zone
+        self.timezone = timezone
         self._now = now
-        self._utc = zone == "UTC"
+        self._utc = timezone == "UTC"
         self._last = -math.inf  # what was read last
 
     def now(self) -> float:
@@ -135,9 +136,11 @@ class Clock:
                 raise InputError(
                     f"at must be seconds since 1970, a datetime or ISO text such as '2026-07-01T12:00', got {at!r}"
                 ) from None
+        if isinstance(at, Decimal | np.number):
+            at = float(at)
         if isinstance(at, np.datetime64):
             at = at.astype("datetime64[us]").item()
-        if isinstance(at, datetime):
+        if isinstance(at, datetime) and at == at:  # pandas' NaT is no moment
             at = (at if at.tzinfo is not None else at.replace(tzinfo=self._zone)).timestamp()
         if isinstance(at, bool) or not isinstance(at, int | float) or not LEAST < at < MOST:
             raise InputError(f"at must be seconds since 1970, a datetime or ISO text, got {at!r}")

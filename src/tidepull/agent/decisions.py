@@ -1,15 +1,77 @@
-"""Decisions by their ids: those of late from memory, others from the ledger, with what has come for each."""
+"""Decisions: what a caller gets, and pending ones by their ids, from memory or from the ledger."""
 
 from __future__ import annotations
 
+import numbers
 from collections import OrderedDict, deque
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Self, TypeAlias
+from uuid import UUID
 
-from tidepull.agent.ledger import Ledger
+from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.records import Choice, Kind, Record
 from tidepull.errors import DecisionError, ExpiredError
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An arm that an agent chose.
+
+    Parameters
+    ----------
+    id : str
+        Name of the decision, for its reward.
+    arm : str
+        Label of the chosen arm.
+    propensity : float
+        Exact probability with which the arm was chosen, given the group.
+    group : str
+        "policy", "control" (drawn uniformly, or the control arm), "warmup" (drawn uniformly while the schema is
+        guessed) or "imported" (learnt from a log).
+    at : datetime
+        Moment of the decision, with a time zone: the agent's, or UTC from a service.
+    timestamp : float
+        The same moment in seconds since 1970, exactly as the ledger has it.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> agent = tidepull.Agent.memory(arms=["a", "b"], context={}, policy="random", seed=1)
+    >>> decision = agent.choose(at="2026-07-01T12:00")
+    >>> str(decision.at)
+    '2026-07-01 12:00:00+00:00'
+    >>> agent.reward(decision, 1.0)
+    True
+    """
+
+    id: str
+    arm: str
+    propensity: float
+    group: str
+    at: datetime
+    timestamp: float = field(repr=False)
+
+    @classmethod
+    def from_seconds(
+        cls, id: str, arm: str, propensity: float, group: str, at: float, timezone: tzinfo = UTC
+    ) -> Self:
+        """A decision whose moment is given in seconds since 1970, as in HTTP."""
+        return cls(id, arm, propensity, group, datetime.fromtimestamp(at, timezone), at)
+
+
+DecisionId: TypeAlias = str | int | UUID | Decision
+"""What names a decision: its id as text, whole number or UUID, or the decision itself."""
+
+
+def id_of(given: Any) -> Any:
+    """The id as text; what cannot be one is left for the check."""
+    if isinstance(given, Decision):
+        return given.id
+    is_whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)
+    return str(given) if is_whole or isinstance(given, UUID) else given
+
 
 OURS = "\x1f"
 """Names that begin so are of the agent's own making, and no decision's."""
@@ -19,7 +81,7 @@ REMEMBERED = 2048
 
 
 @dataclass(slots=True)
-class Known:
+class PendingDecision:
     """A decision and what has come for it so far; `over`: nothing can come any more. `deferred`: nothing counts until
     it is activated; rewards are `held`. `latest` is the number of the last record about it."""
 
@@ -42,7 +104,7 @@ class Decisions:
     def __init__(self, ledger: Ledger, salt: bytes) -> None:
         self._ledger = ledger
         self._salt = salt
-        self._known: OrderedDict[int, Known] = OrderedDict()
+        self._pending: OrderedDict[int, PendingDecision] = OrderedDict()
         self._names: dict[str, int] = {}
         self._done: deque[int] = deque()  # in the order of their last records
 
@@ -56,36 +118,38 @@ class Decisions:
         mine = number.isdecimal() and len(number) < 19 and id == self.id(int(number))
         return int(number) if mine else None
 
-    def find(self, id: Any) -> Known:
+    def find(self, id: Any) -> PendingDecision:
         """The decision of an id; an error that names it where there is none, or where it was archived."""
+        id = id_of(id)
         if not isinstance(id, str):
-            raise DecisionError(f"a decision id is text, got {id!r}")
+            raise DecisionError(f"a decision id is text, a whole number, a UUID or a decision, got {id!r}")
         number = self.number(id)
-        known = self.named(id) if number is None else self._load(number)
-        if known is None:
+        pending = self.named(id) if number is None else self._load(number)
+        if pending is None:
             if number is not None and number <= int(self._ledger.read("archived") or 0):
                 raise ExpiredError(f"decision {id} has expired: it was archived")
             raise DecisionError(f"there is no decision {id!r} of this agent")
-        return known
+        return pending
 
-    def named(self, name: Any) -> Known | None:
+    def named(self, name: Any) -> PendingDecision | None:
         """The decision that its caller named so."""
+        name = id_of(name)
         if not isinstance(name, str) or not 0 < len(name) <= 256 or name.startswith(OURS):
             raise DecisionError(f"an id must be text of 1 to 256 characters, got {name!r}")
         seq = self._names.get(name)
-        if seq is not None and seq in self._known:
-            return self._known[seq]
+        if seq is not None and seq in self._pending:
+            return self._pending[seq]
         record = self._ledger.named(name)
-        return None if record is None or record.kind is not Kind.DECISION else self.loaded(record)
+        return None if record is None or record.kind is not Kind.DECISION else self.load(record)
 
-    def loaded(self, record: Record) -> Known:
+    def load(self, record: Record) -> PendingDecision:
         """A decision of the ledger with what has come for it."""
-        if record.seq in self._known:
-            return self._known[record.seq]
+        if record.seq in self._pending:
+            return self._pending[record.seq]
         about = self._ledger.about(record.seq)
         kinds = {other.kind for other in about}
         return self.remember(
-            Known(
+            PendingDecision(
                 record,
                 about[-1].seq if about else record.seq,
                 tuple(other for other in about if other.kind is Kind.REWARD),
@@ -95,50 +159,50 @@ class Decisions:
             )
         )
 
-    def remember(self, known: Known) -> Known:
+    def remember(self, pending: PendingDecision) -> PendingDecision:
         """Keep a decision in memory; those that are done leave, and if there are too many the oldest."""
-        record = known.record
+        record = pending.record
         if record.name is None:  # only what has a name can be asked for again
-            known.record = Record(*record[:5], seq=record.seq)
+            pending.record = Record(*record[:5], seq=record.seq)
         else:
             self._names[record.name] = record.seq
-        self._known[record.seq] = known
+        self._pending[record.seq] = pending
         self._leave()
-        return known
+        return pending
 
-    def done(self, known: Known) -> None:
+    def done(self, pending: PendingDecision) -> None:
         """No reward is expected of it any more: it leaves when all about it is safe."""
-        self._done.append(known.record.seq)
+        self._done.append(pending.record.seq)
 
     def _leave(self) -> None:
         safe = self._ledger.safe
         while self._done:
-            known = self._known.get(self._done[0])
-            if known is not None and known.latest > safe:
+            pending = self._pending.get(self._done[0])
+            if pending is not None and pending.latest > safe:
                 break
             self._forget(self._done.popleft())
         for _ in range(
-            min(2, len(self._known) - REMEMBERED)
+            min(2, len(self._pending) - REMEMBERED)
         ):  # one more than came, so that a flood ebbs away
-            seq, oldest = next(iter(self._known.items()))
+            seq, oldest = next(iter(self._pending.items()))
             if oldest.latest > safe:
-                self._known.move_to_end(seq)
+                self._pending.move_to_end(seq)
             else:
                 self._forget(seq)
 
     def _forget(self, seq: int) -> None:
-        known = self._known.pop(seq, None)
-        if known is not None and known.record.name is not None:
-            self._names.pop(known.record.name, None)
+        pending = self._pending.pop(seq, None)
+        if pending is not None and pending.record.name is not None:
+            self._names.pop(pending.record.name, None)
 
     def clear(self) -> None:
         """Forget what is in memory; everything must be on disk."""
-        self._known.clear()
+        self._pending.clear()
         self._names.clear()
         self._done.clear()
 
-    def _load(self, seq: int) -> Known | None:
-        if seq in self._known:
-            return self._known[seq]
+    def _load(self, seq: int) -> PendingDecision | None:
+        if seq in self._pending:
+            return self._pending[seq]
         record = self._ledger.decision(seq)
-        return None if record is None else self.loaded(record)
+        return None if record is None else self.load(record)

@@ -10,15 +10,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import date, datetime
+from decimal import Decimal
 from hashlib import blake2b
 from typing import Any, TypeAlias
+from uuid import UUID
 
 import numpy as np
 
 from tidepull.agent.clock import Clock
 from tidepull.errors import ParameterError
 
-State: TypeAlias = list[Any]
+FieldState: TypeAlias = list[Any]
 
 REMEMBERED = 4096
 """Values after which a number's mean and spread follow the latest so many."""
@@ -47,7 +49,7 @@ class Field:
         """How many numbers it becomes."""
         raise NotImplementedError
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """What it has seen before anything came."""
         return []
 
@@ -55,7 +57,7 @@ class Field:
         """The value as JSON; `FieldError` if it is not of this kind."""
         raise NotImplementedError
 
-    def encode(self, value: Any, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: Any, at: float, state: FieldState, clock: Clock) -> list[float]:
         """`width` numbers of a clean value that is not missing; `state` moves on."""
         raise NotImplementedError
 
@@ -66,9 +68,17 @@ class Field:
 
 @dataclass(frozen=True)
 class Number(Field):
-    """A number, standardised by the mean and spread of what came so far.
+    """A number: its z-score over the last 4,096 values, clipped to [-6, 6].
 
-    The latest 4,096 values count. With `flag=True` a second column says whether it was missing.
+    Parameters
+    ----------
+    flag : bool, default False
+        Whether a second column says that the number is missing.
+
+    Examples
+    --------
+    >>> Number().width, Number(flag=True).width
+    (1, 2)
     """
 
     flag: bool = False
@@ -78,7 +88,7 @@ class Number(Field):
         """One, or two with a flag."""
         return 2 if self.flag else 1
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """Count, mean and mean square deviation; how many of late were cut off (a discounted share)."""
         return [0, 0.0, 0.0, 0.0]
 
@@ -86,7 +96,7 @@ class Number(Field):
         """A float; NaN is missing."""
         return finite_number(value)
 
-    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
         """Its distance from the mean in spreads."""
         z = standardised(value, state)
         return [z, -1.0] if self.flag else [z]
@@ -94,11 +104,24 @@ class Number(Field):
 
 @dataclass(frozen=True)
 class Category(Field):
-    """One of several texts (or whole numbers).
+    """One of several texts or whole numbers, one-hot encoded.
 
-    Known values have a column each (two of them share one: 1 and -1). Others take the `unseen` columns in the order in
-    which they appear, and when those are taken, the column that their hash says; without such columns they count
-    as missing. `private`: only a salted hash of the value is stored.
+    Two listed values without `unseen` columns share one column, with 1 and -1.
+
+    Parameters
+    ----------
+    values : tuple of str, optional
+        Listed values, with a column each.
+    unseen : int, optional
+        Columns for other values, taken in order of appearance, then by hash. Without any, such values are missing.
+        Default: 0 with `values`, else 8.
+    private : bool, default False
+        Whether only a salted hash of the value is stored.
+
+    Examples
+    --------
+    >>> Category(("phone", "desktop", "tv")).width, Category().width
+    (3, 8)
     """
 
     values: tuple[str, ...] = ()
@@ -121,7 +144,7 @@ class Category(Field):
         assert self.unseen is not None
         return 1 if len(self.values) == 2 and not self.unseen else len(self.values) + self.unseen
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """The unseen values that have a place of their own, and how many came that have none."""
         return [[], 0]
 
@@ -129,13 +152,13 @@ class Category(Field):
         """Text."""
         return text_of(value)
 
-    def encode(self, value: str, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: str, at: float, state: FieldState, clock: Clock) -> list[float]:
         """1 in its column."""
         if self.width == 1 and len(self.values) == 2:
             state[1] += value not in self.values
             return [1.0 if value == self.values[0] else -1.0 if value == self.values[1] else 0.0]
         row = [0.0] * self.width
-        column = place(value, self.values, self.unseen or 0, state)
+        column = column_of(value, self.values, self.unseen or 0, state)
         if column is not None:
             row[column] = 1.0
         return row
@@ -143,7 +166,13 @@ class Category(Field):
 
 @dataclass(frozen=True)
 class Boolean(Field):
-    """True or false: 1 or -1."""
+    """True or false, encoded as 1 or -1.
+
+    Examples
+    --------
+    >>> Boolean().width
+    1
+    """
 
     @property
     def width(self) -> int:
@@ -156,14 +185,30 @@ class Boolean(Field):
             return bool(value)
         raise FieldError(f"must be true or false, got {value!r}")
 
-    def encode(self, value: bool, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: bool, at: float, state: FieldState, clock: Clock) -> list[float]:
         """1 or -1."""
         return [1.0 if value else -1.0]
 
 
 @dataclass(frozen=True)
 class Cyclic(Field):
-    """A number on a circle, such as an hour (period 24) or a direction (360): sine and cosine."""
+    """A number on a circle, encoded as sine and cosine.
+
+    Parameters
+    ----------
+    period : float
+        Length of the circle, such as 24 for hours or 360 for directions.
+
+    Raises
+    ------
+    ParameterError
+        The period is not positive.
+
+    Examples
+    --------
+    >>> Cyclic(24).width
+    2
+    """
 
     period: float
 
@@ -182,7 +227,7 @@ class Cyclic(Field):
         """A float; NaN is missing."""
         return finite_number(value)
 
-    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
         """Sine and cosine of its angle."""
         angle = math.tau * (value % self.period) / self.period
         return [math.sin(angle), math.cos(angle)]
@@ -190,14 +235,20 @@ class Cyclic(Field):
 
 @dataclass(frozen=True)
 class Timestamp(Field):
-    """A moment: how long before the decision it was (in doublings of a day), its time of day and its weekday."""
+    """A moment: its age at the decision (log2 of days, as a z-score), its time of day and its weekday.
+
+    Examples
+    --------
+    >>> Timestamp().width
+    5
+    """
 
     @property
     def width(self) -> int:
         """Five."""
         return 5
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """As for a number."""
         return Number().fresh()
 
@@ -210,7 +261,7 @@ class Timestamp(Field):
         except Exception:
             raise FieldError(f"must be a datetime, seconds since 1970 or ISO text, got {value!r}") from None
 
-    def encode(self, value: float, at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
         """Age, day and week."""
         days = (at - value) / 86_400.0
         age = math.copysign(math.log2(1.0 + abs(days)), days)
@@ -220,7 +271,22 @@ class Timestamp(Field):
 
 @dataclass(frozen=True)
 class Tags(Field):
-    """A list of texts, in any number and order; each has a place as in a `Category`, and all weigh 1 together."""
+    """A list of texts in any number and order, multi-hot encoded with length 1.
+
+    Parameters
+    ----------
+    values : tuple of str, optional
+        Listed tags, with a column each.
+    unseen : int, optional
+        Columns for other tags. Default: 0 with `values`, else 8.
+    private : bool, default False
+        Whether only salted hashes of the tags are stored.
+
+    Examples
+    --------
+    >>> Tags(("new", "sale")).width
+    2
+    """
 
     values: tuple[str, ...] = ()
     unseen: int | None = None
@@ -237,7 +303,7 @@ class Tags(Field):
         """A column for each known tag and each place for unseen ones."""
         return len(self.values) + (self.unseen or 0)
 
-    def fresh(self) -> State:
+    def fresh(self) -> FieldState:
         """As for a category."""
         return [[], 0]
 
@@ -249,11 +315,11 @@ class Tags(Field):
             raise FieldError(f"has {len(value)} tags; at most {_MOST_TAGS} are taken")
         return sorted({text_of(item) for item in value})
 
-    def encode(self, value: list[str], at: float, state: State, clock: Clock) -> list[float]:
+    def encode(self, value: list[str], at: float, state: FieldState, clock: Clock) -> list[float]:
         """Its tags' columns."""
         row = [0.0] * self.width
         for tag in value:
-            column = place(tag, self.values, self.unseen or 0, state)
+            column = column_of(tag, self.values, self.unseen or 0, state)
             if column is not None:
                 row[column] = 1.0
         length = math.sqrt(sum(row))
@@ -296,9 +362,18 @@ def field_of(given: Any, name: str) -> Field:
     )
 
 
+def is_missing(value: Any) -> bool:
+    """Whether a value stands for none: None, NaN of any kind, or pandas' NA and NaT."""
+    if isinstance(value, Decimal):
+        return value.is_nan()
+    if isinstance(value, float | datetime | np.floating | np.datetime64):
+        return bool(value != value)
+    return value is None or type(value).__name__ == "NAType"
+
+
 def finite_number(value: Any) -> float | None:
     """A float of a sensible size, None for NaN."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | np.number):
+    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | Decimal | np.number):
         raise FieldError(f"must be a number, got {value!r}")
     try:
         number = float(value)
@@ -315,7 +390,7 @@ def text_of(value: Any) -> str:
     """Text, or a number or boolean as text."""
     if isinstance(value, np.generic):
         value = value.item()
-    if isinstance(value, bool | int | float):
+    if isinstance(value, bool | int | float | Decimal | UUID):
         value = str(value)
     if not isinstance(value, str):
         raise FieldError(f"must be text, got {value!r}")
@@ -333,7 +408,7 @@ def buckets(unseen: int | None, usual: int) -> int:
     return unseen
 
 
-def place(value: str, known: tuple[str, ...], unseen: int, state: State) -> int | None:
+def column_of(value: str, known: tuple[str, ...], unseen: int, state: FieldState) -> int | None:
     """The column of a text: its own, a free one which it keeps, or the one that its hash says; None: nowhere."""
     if value in known:
         return known.index(value)
@@ -349,7 +424,7 @@ def place(value: str, known: tuple[str, ...], unseen: int, state: State) -> int 
     return len(known) + int.from_bytes(blake2b(value.encode(), digest_size=8).digest(), "little") % unseen
 
 
-def standardised(value: float, state: State) -> float:
+def standardised(value: float, state: FieldState) -> float:
     """(value - mean) / spread, the value itself counted in; `state` is as `Number.fresh` has it."""
     count = min(state[0] + 1, REMEMBERED)
     share = 1.0 / count

@@ -1,32 +1,264 @@
-"""Looking into an agent's ledger: explain, lift, history and warnings. Nothing here changes anything."""
+"""What can be asked of an agent: its status, its report in plain words, alarms, and whether its ledger is sound."""
 
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 import numpy as np
 
-from tidepull.agent.alarms import alarms, drift
+from tidepull import state as snapshots
 from tidepull.agent.clock import Jump
-from tidepull.agent.explain import Report, beliefs_of, in_words
-from tidepull.agent.ledger import Ledger
+from tidepull.agent.commands import CommandHandler
+from tidepull.agent.fields import Category, Number, Tags, Timestamp
+from tidepull.agent.learning import Learning
+from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, lift_of
-from tidepull.agent.log import Log, LogReader
-from tidepull.agent.mind import Mind
-from tidepull.agent.records import Kind
-from tidepull.agent.when import Hours, next_change, spans
+from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
+from tidepull.agent.records import DecisionGroup, Kind
+from tidepull.agent.state import AgentState
+from tidepull.errors import TidepullError
 from tidepull.types import FloatArray
+
+
+@dataclass(frozen=True, slots=True)
+class AgentStatus:
+    """`arms` are labels and whether each is retired; `latest` is when the last decision was made (seconds since 1970,
+    None: there is none); `records` numbers the last line of the ledger, `saved` the one of the newest snapshot."""
+
+    arms: list[tuple[str, bool]]
+    context: dict[str, Any] | None
+    frozen: bool
+    warmup: bool
+    decisions: int
+    rewards: int
+    latest: float | None
+    records: int
+    saved: int
+    upkeep_pending: bool
+
+
+def status_of(commands: CommandHandler) -> AgentStatus:
+    """The state of the agent whose commands it is."""
+    state = commands.state
+    schema = state.learning.schema
+    return AgentStatus(
+        [(arm.label, arm.retired) for arm in state.arms],
+        None if schema is None else schema.plain(),
+        state.frozen,
+        state.learning.policy is None,
+        state.decisions,
+        state.rewards,
+        state.latest if state.decisions else None,
+        commands.ledger.last,
+        commands.saved,
+        state.learning.pending,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerCheck:
+    """What was found in a ledger. `differences` are decisions that come out otherwise when repeated."""
+
+    records: int
+    decisions: int
+    rewards: int
+    doubled: int
+    orphans: int
+    differences: int | None
+    damaged_snapshots: int
+    faults: list[str]
+
+    @property
+    def sound(self) -> bool:
+        """Whether nothing is wrong."""
+        return not (self.doubled or self.orphans or self.differences or self.damaged_snapshots or self.faults)
+
+    def __str__(self) -> str:
+        lines = [f"{self.records:,} records: {self.decisions:,} decisions, {self.rewards:,} rewards."]
+        if self.differences is None:
+            lines.append("It was not repeated: early records or contexts are not there any more.")
+        elif not self.differences:
+            lines.append("Repeated from the start, every decision comes out as it was.")
+        else:
+            lines.append(f"{self.differences:,} decisions come out otherwise when repeated.")
+        lines += [f"{self.doubled:,} decisions have two rewards."] if self.doubled else []
+        lines += [f"{self.orphans:,} rewards belong to no decision."] if self.orphans else []
+        lines += [f"{self.damaged_snapshots:,} snapshots are damaged."] if self.damaged_snapshots else []
+        return "\n".join([*lines, *self.faults])
+
+
+def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]]) -> LedgerCheck:
+    """The condition of a ledger; `fresh` is a state that knows nothing yet."""
+    kinds: Counter[Kind] = Counter()
+    rewards: Counter[int] = Counter()
+    decisions: set[int] = set()
+    whole, first, faults = True, True, ledger.faults()
+    for record in ledger.tail(0):
+        kinds[record.kind] += 1
+        if record.kind is Kind.DECISION:
+            decisions.add(record.seq)
+            whole &= record.context is not None
+        elif record.kind is Kind.REWARD and record.ref is not None:
+            rewards[record.ref] += 1
+        whole &= not first or record.seq == 1
+        first = False
+    differences = None
+    if whole:
+        fresh.erased = list(erased)
+        try:
+            for record in ledger.tail(0):
+                fresh.apply(record, ledger)
+            differences = fresh.differences
+        except TidepullError as error:
+            faults.append(f"Repeating it failed: {error}.")
+    once = fresh.settings.on_duplicate == "refuse"
+    return LedgerCheck(
+        sum(kinds.values()),
+        len(decisions),
+        kinds[Kind.REWARD],
+        sum(count > 1 for count in rewards.values()) if once else 0,
+        sum(count for ref, count in rewards.items() if ref not in decisions) if whole else 0,
+        differences,
+        _count_damaged(ledger),
+        faults,
+    )
+
+
+def _count_damaged(ledger: Ledger) -> int:
+    damaged = 0
+    for seq in ledger.snapshots():
+        try:
+            snapshots.load(ledger.snapshot(seq))
+        except TidepullError:
+            damaged += 1
+    return damaged
+
+
+@dataclass(frozen=True, slots=True)
+class AgentReport:
+    """`chances` are each arm's chance to be best now (how often the policy's draws found it best of late), `when` the
+    hours at which each is best, `beliefs` what the policy holds true about time, `changes` what changed when."""
+
+    status: str
+    chances: dict[str, float]
+    when: list[str]
+    next: str | None
+    beliefs: list[str]
+    changes: list[str]
+    lift: Lift
+    alarms: list[str]
+
+    def __str__(self) -> str:
+        lines = [self.status]
+        if self.chances:
+            ranked = sorted(self.chances.items(), key=lambda item: -item[1])
+            lines.append("Chance to be best now: " + ", ".join(f"{arm} {p:.0%}" for arm, p in ranked) + ".")
+        lines += self.when
+        lines += [self.next] if self.next else []
+        lines += [f"It believes: {'; '.join(self.beliefs)}."] if self.beliefs else []
+        lines += [str(self.lift)]
+        lines += [f"Warning: {alarm}" for alarm in self.alarms]
+        lines += ["What changed:", *(f"  {change}" for change in self.changes)] if self.changes else []
+        return "\n".join(lines)
+
+
+def beliefs_of(
+    policy: Any, labels: dict[int, str], calendar: bool, least: float = 0.05
+) -> list[tuple[str, float]]:
+    """What a policy that explains itself believes, and how much: ("repeats every day", 0.97); `calendar`: its contexts
+    have hour and weekday in them."""
+    explain = getattr(policy, "explain", None)
+    if explain is None:
+        return []
+    found = [(_with_labels(belief.words, labels, calendar), belief.weight) for belief in explain().beliefs]
+    return [(words, weight) for words, weight in found if weight >= least][:3]
+
+
+def _with_labels(words: str, labels: dict[int, str], calendar: bool) -> str:
+    """Arms by their labels instead of numbers; a context that has the calendar in it named so."""
+    if calendar:
+        words = words.replace("the context decides", "but for what hour, weekday and context decide")
+    return re.sub(r"\barm (\d+)", lambda found: labels.get(int(found[1]), found[0]), words)
+
+
+def in_words(moment: datetime, now: datetime) -> str:
+    """ "at 18:00", "on Saturday at 9:00"."""
+    hour = f"{moment.hour}:00"
+    if moment.date() == now.date():
+        return f"at {hour}"
+    return f"on {moment:%A} at {hour}"
+
+
+UNLIKELY = 1e-4
+"""Chance below which silence is no accident."""
+
+STARVED, RECENT = 0.005, 1000
+OUTSIDE = 0.05
+
+
+def alarms(log: DecisionLog, labels: dict[int, str], now: float) -> list[str]:
+    """One sentence each; none is good news. `labels` are those of the arms that can be chosen."""
+    return [*_silence(log, now), *_starved(log, labels)]
+
+
+def _silence(log: DecisionLog, now: float) -> list[str]:
+    """No reward since: how likely is that, given how many decisions got one before, and how fast?"""
+    paid = ~np.isnan(log.reward)
+    if paid.sum() < 20:
+        return []
+    patience = float(np.quantile((log.paid_at - log.at)[paid], 0.95))
+    last = float(np.nanmax(log.paid_at))
+    ripe = log.at + patience < now
+    before, after = ripe & (log.at + patience <= last), ripe & (log.at > last - patience)
+    after &= log.at + patience > last
+    if not before.any() or paid[after].any():
+        return []
+    rate, silent = float(paid[before].mean()), int(after.sum())
+    if silent < 10 or (1 - min(rate, 0.9)) ** silent >= UNLIKELY:
+        return []
+    return [
+        f"Rewards have stopped coming: none for the last {silent:,} decisions that should have one by now, "
+        f"while {rate:.0%} had one before."
+    ]
+
+
+def _starved(log: DecisionLog, labels: dict[int, str]) -> list[str]:
+    recent = log.where(log.group == DecisionGroup.POLICY).where(slice(-RECENT, None))
+    if len(recent) < RECENT:
+        return []
+    counts = {place: int((recent.arm == place).sum()) for place in labels}
+    return [
+        f"Arm '{labels[place]}' got {count} of the last {RECENT:,} decisions of the policy: what is known of it is "
+        "old. Retire it, or give it a least share."
+        for place, count in counts.items()
+        if count < STARVED * RECENT
+    ]
+
+
+def drift(learning: Learning) -> list[str]:
+    """Fields whose values are not what they used to be."""
+    said = []
+    for name, field in (learning.schema.fields if learning.schema is not None else {}).items():
+        seen = learning.seen[name]
+        if isinstance(field, Number | Timestamp) and seen[3] > OUTSIDE:
+            said.append(f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of late decisions.")
+        elif isinstance(field, Category | Tags) and field.values and not field.unseen and seen[1] >= 20:
+            said.append(f"Field '{name}' had values {seen[1]:,} times that its list does not have.")
+    return said
+
 
 TELLING = 100
 """Decisions from which on hours are told: before, they are the luck of a few draws."""
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """What only the mind itself can say, so that the rest can be said while it goes on."""
+class PolicySummary:
+    """What only the state itself can say, so that the rest can be said while it goes on."""
 
     beliefs: list[tuple[str, float]]
     drift: list[str]
@@ -36,26 +268,26 @@ class Insight:
     """A view of an agent at one moment. Only `told` looks at what changes while the agent works: call it while nobody
     takes a step. Everything else reads what is safe in the ledger."""
 
-    def __init__(self, mind: Mind, ledger: Ledger, reader: LogReader | None = None) -> None:
-        self.mind = mind
+    def __init__(self, state: AgentState, ledger: Ledger, reader: LogReader | None = None) -> None:
+        self.state = state
         self._ledger = ledger
-        self._reader = reader or LogReader(mind.settings, mind.clock)
-        self._told: Told | None = None
-        self.clock = mind.clock
-        self.room = mind.arms.room
-        self.labels = {place: arm.label for place, arm in enumerate(mind.arms)}
-        self.open = {place: arm.label for place, arm in enumerate(mind.arms) if not arm.retired}
-        self._frozen, self._guessing = mind.frozen, mind.learning.policy is None
+        self._reader = reader or LogReader(state.settings, state.clock)
+        self._summary: PolicySummary | None = None
+        self.clock = state.clock
+        self.room = state.arms.room
+        self.labels = {place: arm.label for place, arm in enumerate(state.arms)}
+        self.open = {place: arm.label for place, arm in enumerate(state.arms) if not arm.retired}
+        self._frozen, self._in_warmup = state.frozen, state.learning.policy is None
 
-    def told(self) -> Told:
+    def summarise_policy(self) -> PolicySummary:
         """What the policy believes, and which fields drift."""
-        if self._told is None:
-            policy = None if self.mind.learning.policy is None else self.mind.learning.policy.inner
-            beliefs = beliefs_of(policy, self.labels, self.mind.settings.calendar)
-            self._told = Told(beliefs, drift(self.mind.learning))
-        return self._told
+        if self._summary is None:
+            policy = None if self.state.learning.policy is None else self.state.learning.policy.inner
+            beliefs = beliefs_of(policy, self.labels, self.state.settings.time_features)
+            self._summary = PolicySummary(beliefs, drift(self.state.learning))
+        return self._summary
 
-    def log(self) -> Log:
+    def log(self) -> DecisionLog:
         """Every decision."""
         return self._reader.read(self._ledger)
 
@@ -64,24 +296,24 @@ class Insight:
         log = self.log()
         return lift_of(log if since is None else log.since(since), level)
 
-    def report(self) -> Report:
+    def report(self) -> AgentReport:
         """What it believes, in words."""
         log = self.log()
         if not len(log):
             nothing = lift_of(log)
-            return Report("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
+            return AgentReport("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
         now = float(log.at[-1])
         hours = self._reader.late.hours(self.room)
-        told = self.told()
-        return Report(
+        summary = self.summarise_policy()
+        return AgentReport(
             self._status(log),
             self.chances(),
             self._when(hours) if len(log) >= TELLING else [],
             self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
-            [f"{words} ({weight:.0%})" for words, weight in told.beliefs],
+            [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
             lift_of(log),
-            [*alarms(log, self.open, now), *told.drift],
+            [*alarms(log, self.open, now), *summary.drift],
         )
 
     def chances(self) -> dict[str, float]:
@@ -93,22 +325,22 @@ class Insight:
         """Each arm's mean share in every hour of every weekday, after the log was read."""
         return self._reader.late.week(self.room)
 
-    def _status(self, log: Log) -> str:
+    def _status(self, log: DecisionLog) -> str:
         paid = int((~np.isnan(log.reward)).sum())
         first = self.clock.datetime(float(log.at[0]))
         frozen = " It is frozen: it decides and does not learn." if self._frozen else ""
-        guessing = " It is still guessing what contexts look like." if self._guessing else ""
+        warmup = " It is still guessing what contexts look like." if self._in_warmup else ""
         worth = (
             f"{paid:,} with a reward ({np.nanmean(log.reward):.3g} on average)" if paid else "no reward yet"
         )
         decisions = f"{len(log):,} decision{'s' * (len(log) != 1)} since {first:%d %B %Y}"
-        return f"{decisions}, {worth}.{frozen}{guessing}"
+        return f"{decisions}, {worth}.{frozen}{warmup}"
 
-    def _when(self, hours: Hours) -> list[str]:
+    def _when(self, hours: BestHours) -> list[str]:
         found = [(self.labels[arm], text) for arm, text in spans(hours.best) if arm in self.labels]
         return [f"{label} is best {text}." for label, text in found]
 
-    def _next(self, hours: Hours, now: datetime) -> str | None:
+    def _next(self, hours: BestHours, now: datetime) -> str | None:
         change = next_change(hours.best, now)
         if change is None:
             return None
@@ -121,13 +353,13 @@ class Insight:
         kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE)
         records = [record for kind in kinds for record in self._ledger.of_kind(kind)]
         records.sort(key=lambda record: record.seq)
-        return [(record.at, _said(record)) for record in records[-most:]]
+        return [(record.at, _describe_change(record)) for record in records[-most:]]
 
     def _changes(self, most: int = 10) -> list[str]:
         return [f"{self.clock.datetime(at):%d %B %Y %H:%M}: {words}" for at, words in self.changes(most)]
 
 
-def _said(record: Any) -> str:
+def _describe_change(record: Any) -> str:
     if record.kind is Kind.ARMS:
         change = json.loads(record.body)
         done = {"add": "added", "retire": "retired", "rename": "renamed", "describe": "described anew"}[

@@ -7,34 +7,34 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
 from tidepull.agent.arms import Arms
 from tidepull.agent.clock import CALENDAR, Clock
-from tidepull.agent.fields import State
-from tidepull.agent.guess import ENOUGH, guess
-from tidepull.agent.records import Choice, Group
-from tidepull.agent.schema import Schema, rounded
-from tidepull.agent.settings import Settings
-from tidepull.building import build_policy
+from tidepull.agent.fields import FieldState
+from tidepull.agent.records import Choice, DecisionGroup
+from tidepull.agent.schema import ENOUGH, Schema, guess, to_single_precision
+from tidepull.agent.settings import AgentSettings
 from tidepull.errors import SnapshotError
-from tidepull.policies.guard import Guarded
 from tidepull.protocols import HasRewardCheck, Pick
 from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, Snapshot
+
+if TYPE_CHECKING:
+    from tidepull.policies.guard import Guarded
 
 
 class Learning:
     """A policy behind a schema. Every method is a deterministic step."""
 
-    def __init__(self, settings: Settings, clock: Clock, arms: Arms) -> None:
+    def __init__(self, settings: AgentSettings, clock: Clock, arms: Arms) -> None:
         self._settings = settings
         self._clock = clock
         self._arms = arms
         self.schema: Schema | None = None
-        self.seen: dict[str, State] = {}
+        self.seen: dict[str, FieldState] = {}
         self.policy: Guarded | None = None
         self.early: list[dict[str, Any]] = []  # the first decisions, made while the schema is guessed
         self._settled = settings.context is not None
@@ -45,10 +45,12 @@ class Learning:
 
     def _begin(self, schema: Schema) -> None:
         self.schema, self.seen = schema, schema.fresh()
-        self.policy = self._built(schema)
+        self.policy = self._build(schema)
 
-    def _built(self, schema: Schema) -> Guarded:
-        observed = schema.width + (len(CALENDAR) if self._settings.calendar else 0)
+    def _build(self, schema: Schema) -> Guarded:
+        from tidepull.building import build_policy
+
+        observed = schema.width + (len(CALENDAR) if self._settings.time_features else 0)
         width = self._arms.row_width(observed)
         shape = ProblemShape(self._arms.room, 0 if width else observed, width)
         return build_policy(
@@ -60,14 +62,14 @@ class Learning:
         if self.schema is None:
             return np.empty(0)
         row = self.schema.encode(cleaned, at, self.seen)
-        return rounded(row + self._clock.calendar(at) if self._settings.calendar else row)
+        return to_single_precision(row + self._clock.calendar(at) if self._settings.time_features else row)
 
     def decide(
         self, cleaned: Mapping[str, Any], at: float, available: BoolArray, draws: int, pick: Pick
     ) -> tuple[int, int, FloatArray]:
         """A decision in a context: the arm that `pick` chose, the policy's round (while a schema is guessed: how many
         decisions there were before), and what the policy saw."""
-        if not self._settled and not self.guessing:
+        if not self._settled and not self.in_warmup:
             self._guess()
             self.settle()
         if self.policy is None:
@@ -87,7 +89,7 @@ class Learning:
         return arm, self.policy.rounds - 1 + self.first_round, x
 
     @property
-    def guessing(self) -> bool:
+    def in_warmup(self) -> bool:
         """Whether the coming decision is one of those from which the schema is guessed."""
         return self.schema is None and len(self.early) < ENOUGH
 
@@ -95,11 +97,11 @@ class Learning:
         """A decision of the ledger once more, as it was; there may be more room now."""
         assert self.policy is not None
         context = self._context(choice.x, at, self._mask(choice))
-        self.policy.choose_by(context, self._settings.draws, lambda _: choice.arm)
+        self.policy.choose_by(context, self._settings.propensity_draws, lambda _: choice.arm)
 
     def learn(self, choice: Choice, at: float, reward: float) -> None:
         """The reward of a decision that was made at that time."""
-        if choice.group is Group.GUESSING:
+        if choice.group is DecisionGroup.WARMUP:
             early = self.early[choice.round]
             early["reward"] = reward
             if not self._settled:
@@ -161,7 +163,7 @@ class Learning:
 
     def coming_schema(self) -> Schema | None:
         """What the next context must fit; None where it is one of those from which the schema is guessed."""
-        if self.schema is not None or self.guessing:
+        if self.schema is not None or self.in_warmup:
             return self.schema
         return Schema(guess([early["context"] for early in self.early]), self._clock, guessed=True)
 
@@ -189,10 +191,16 @@ class Learning:
         early = self.early[number]
         available = np.array(early["available"])
         return Choice(
-            early["arm"], Group.POLICY, 1.0, number, np.empty(0, np.int64), np.array(early["x"]), available
+            early["arm"],
+            DecisionGroup.POLICY,
+            1.0,
+            number,
+            np.empty(0, np.int64),
+            np.array(early["x"]),
+            available,
         )
 
-    def grown(self, arms: Arms) -> Learning:
+    def grow(self, arms: Arms) -> Learning:
         """A fresh policy with more room, which knows the schema and what fields have seen, and nothing else."""
         fresh = Learning(self._settings, self._clock, arms)
         fresh.schema, fresh.seen = self.schema, self.seen
@@ -200,7 +208,7 @@ class Learning:
             fresh.early = self.early
             return fresh
         fresh.early = [{**early, "reward": None} for early in self.early]
-        fresh.policy = fresh._built(self.schema)
+        fresh.policy = fresh._build(self.schema)
         return fresh
 
     def take(self) -> Callable[[], Snapshot]:
@@ -232,6 +240,6 @@ class Learning:
         self.first_round, self._unsure = int(snapshot["first_round"]), bool(snapshot["unsure"])
 
 
-def quantised(shares: Sequence[float] | FloatArray) -> Any:
+def quantise(shares: Sequence[float] | FloatArray) -> Any:
     """Shares in the coarse form in which a ledger has them."""
     return np.rint(np.asarray(shares) * 65535).astype(np.int64)

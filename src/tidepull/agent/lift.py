@@ -16,8 +16,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.stats import t as student
 
-from tidepull.agent.log import Log
-from tidepull.agent.records import Group
+from tidepull.agent.log import DecisionLog
+from tidepull.agent.records import DecisionGroup
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 IN_A_BLOCK = 10
@@ -66,11 +66,13 @@ class Lift:
         )
 
 
-def lift_of(log: Log, level: float = 0.95) -> Lift:
+def lift_of(log: DecisionLog, level: float = 0.95) -> Lift:
     """The gain of the policy's decisions over the control's, of all that have a reward."""
-    log = log.where(~np.isnan(log.reward) & ((log.group == Group.POLICY) | (log.group == Group.CONTROL)))
+    log = log.where(
+        ~np.isnan(log.reward) & ((log.group == DecisionGroup.POLICY) | (log.group == DecisionGroup.CONTROL))
+    )
     log = log.where(np.argsort(log.at, kind="stable"))
-    control: BoolArray = log.group == Group.CONTROL
+    control: BoolArray = log.group == DecisionGroup.CONTROL
     n_policy, n_control = int((~control).sum()), int(control.sum())
     if min(n_policy, n_control) < 2:
         nan = math.nan

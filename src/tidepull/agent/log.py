@@ -1,25 +1,153 @@
-"""A ledger as columns: one row for each decision, with what it was worth."""
+"""The ledger as columns, one row a decision, and which arm is best at which hour."""
 
 from __future__ import annotations
 
 import json
 from array import array
 from bisect import bisect_left
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 import numpy as np
 
 from tidepull.agent.clock import Clock
-from tidepull.agent.late import LateShares
-from tidepull.agent.ledger import Ledger
-from tidepull.agent.records import Choice, Group, Kind, Record, unpack_reward
-from tidepull.agent.settings import Settings
+from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.settings import AgentSettings
 from tidepull.types import FloatArray, IntArray
+
+DAYS = ("weekdays", "weekends")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Log:
+class BestHours:
+    """Each arm's mean share in every hour of weekdays and weekends (2 x 24 x arms); NaN where nothing was decided."""
+
+    shares: FloatArray
+
+    @property
+    def best(self) -> FloatArray:
+        """The best arm of every hour (2 x 24); -1 where nothing is known."""
+        known = ~np.isnan(self.shares).any(axis=2)
+        return np.where(known, np.argmax(np.nan_to_num(self.shares), axis=2), -1)
+
+
+def spans(best: FloatArray) -> list[tuple[int, str]]:
+    """Every arm that is best at some hour, most hours first, and when: "from 18:00 to 23:00 on weekdays".
+
+    >>> spans(np.array([[0] * 18 + [1] * 6, [0] * 24]))
+    [(0, 'from 0:00 to 18:00 on weekdays, all day on weekends'), (1, 'from 18:00 to 24:00 on weekdays')]
+    """
+    arms = [int(arm) for arm in np.unique(best) if arm >= 0]
+    arms.sort(key=lambda arm: -int((best == arm).sum()))
+    if len(arms) == 1 and (best >= 0).all():
+        return [(arms[0], "at all hours")]
+    if (best[0] == best[1]).all():
+        return [(arm, _ranges(best[0] == arm)) for arm in arms]
+    said = []
+    for arm in arms:
+        parts = [(_ranges(best[day] == arm), DAYS[day]) for day in (0, 1)]
+        said.append((arm, ", ".join(f"{text} on {day}" for text, day in parts if text)))
+    return said
+
+
+def _ranges(hours: FloatArray) -> str:
+    """Hours of a day as text; a range that goes over midnight is one."""
+    if hours.all():
+        return "all day"
+    if not hours.any():
+        return ""
+    starts = [h for h in range(24) if hours[h] and not hours[h - 1]]
+    texts = []
+    for start in starts:
+        length = next(n for n in range(1, 25) if not hours[(start + n) % 24])
+        end = start + length
+        texts.append(f"from {start}:00 to {end if end <= 24 else end - 24}:00")
+    if len(texts) > 1 and hours[0] and hours[23]:
+        texts = texts[-1:] + texts[:-1]
+    return " and ".join(texts)
+
+
+def next_change(best: FloatArray, now: datetime) -> tuple[datetime, int, int] | None:
+    """When another arm becomes the best, within a week: the hour, the arm until then, and the one after."""
+    moment = now.replace(minute=0, second=0, microsecond=0)
+    present = int(best[int(moment.weekday() >= 5), moment.hour])
+    for _ in range(7 * 24):
+        moment += timedelta(hours=1)
+        arm = int(best[int(moment.weekday() >= 5), moment.hour])
+        if arm >= 0 and arm != present and present >= 0:
+            return moment, present, arm
+    return None
+
+
+HOURS = 4 * 7 * 24
+"""How far back "when" looks."""
+
+CHANCES = 200
+"""Late decisions over which "now" is averaged."""
+
+_THURSDAY = 3  # 1 January 1970
+
+
+class RecentShares:
+    """Sums of shares for every hour of the last four weeks (a day begins at midnight where the user is), and the shares
+    of the latest decisions."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._hours: dict[int, tuple[FloatArray, int]] = {}
+        self._newest = -(1 << 62)
+        self._latest: deque[IntArray] = deque(maxlen=CHANCES)
+
+    def add(self, at: float, counts: IntArray) -> None:
+        """A decision; `counts` has each arm's share of the draws, in 65535ths."""
+        hour = int(self._clock.local(at) // 3600)
+        self._latest.append(counts)
+        if hour <= self._newest - HOURS:
+            return
+        if hour > self._newest:
+            self._newest = hour
+            for old in [known for known in self._hours if known <= hour - HOURS]:
+                del self._hours[old]
+        sums, number = self._hours.get(hour, (np.zeros(len(counts)), 0))
+        if len(counts) > len(sums):
+            sums = np.pad(sums, (0, len(counts) - len(sums)))
+        sums[: len(counts)] += counts
+        self._hours[hour] = sums, number + 1
+
+    def now(self, room: int) -> FloatArray | None:
+        """Each arm's mean share in the latest decisions; None: there are none."""
+        if not self._latest:
+            return None
+        mean = np.zeros(room)
+        for counts in self._latest:
+            mean[: len(counts)] += counts
+        return mean / (65535 * len(self._latest))
+
+    def week(self, room: int) -> FloatArray:
+        """Each arm's mean share in every hour of every weekday (7 x 24 x arms, from Monday); NaN: there is none."""
+        return self._means(7, room, lambda weekday: weekday)
+
+    def hours(self, room: int) -> BestHours:
+        """The same for weekdays and weekends."""
+        return BestHours(self._means(2, room, lambda weekday: int(weekday >= 5)))
+
+    def _means(self, days: int, room: int, day_of: Callable[[int], int]) -> FloatArray:
+        totals, numbers = np.zeros((days, 24, room)), np.zeros((days, 24, 1))
+        for hour, (sums, number) in self._hours.items():
+            day, place = divmod(hour, 24)
+            where = day_of((day + _THURSDAY) % 7), place
+            totals[where][: len(sums)] += sums / 65535
+            numbers[where] += number
+        with np.errstate(invalid="ignore"):
+            return np.where(numbers > 0, totals / numbers, np.nan)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class DecisionLog:
     """Columns of equal length, in the order of decisions. `reward` and `paid_at` are NaN where none has come; `subject`
     numbers the subjects, and decisions without one have numbers of their own."""
 
@@ -35,19 +163,19 @@ class Log:
     def __len__(self) -> int:
         return len(self.seq)
 
-    def since(self, at: float) -> Log:
+    def since(self, at: float) -> DecisionLog:
         """Decisions from a moment on."""
         return self.where(self.at >= at)
 
-    def where(self, rows: Any) -> Log:
+    def where(self, rows: Any) -> DecisionLog:
         """Some of the rows."""
-        return Log(*(getattr(self, name)[rows] for name in self.__slots__))
+        return DecisionLog(*(getattr(self, name)[rows] for name in self.__slots__))
 
 
 class LogReader:
     """Reads a ledger into columns, and goes on where it stopped when it reads again."""
 
-    def __init__(self, settings: Settings, clock: Clock) -> None:
+    def __init__(self, settings: AgentSettings, clock: Clock) -> None:
         self._settings = settings
         self._upto = 0
         self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject")}
@@ -55,9 +183,9 @@ class LogReader:
         self._subjects: dict[bytes, int] = {}
         self._clock = clock
         self._erased: list[tuple[int, int]] = []
-        self.late = LateShares(clock)
+        self.late = RecentShares(clock)
 
-    def read(self, ledger: Ledger) -> Log:
+    def read(self, ledger: Ledger) -> DecisionLog:
         """All decisions that a ledger has by now, and what each was worth in the end."""
         for record in ledger.tail(self._upto):
             self._upto = record.seq
@@ -68,7 +196,9 @@ class LogReader:
             elif record.ref is not None and record.body and record.kind in (Kind.REWARD, Kind.DUE):
                 self._paid(record, record.ref)
         columns: dict[str, Any] = {name: np.array(column, np.int64) for name, column in self._whole.items()}
-        return Log(**columns, **{name: np.array(column, float) for name, column in self._real.items()})
+        return DecisionLog(
+            **columns, **{name: np.array(column, float) for name, column in self._real.items()}
+        )
 
     def _decided(self, record: Record) -> None:
         arm, group, chance = Choice.head(record.body)
@@ -87,13 +217,13 @@ class LogReader:
         self._shared(record, group)
 
     def _shared(self, record: Record, group: int) -> None:
-        if group in (Group.POLICY, Group.CONTROL):
+        if group in (DecisionGroup.POLICY, DecisionGroup.CONTROL):
             self.late.add(record.at, Choice.counts_in(record.body))
 
     def _rolled_back(self, record: Record, ledger: Ledger) -> None:
         """What was believed in between is believed no more."""
         self._erased.append((int(json.loads(record.body)["to"]), record.seq))
-        self.late = LateShares(self._clock)
+        self.late = RecentShares(self._clock)
         for before in ledger.tail(0, record.seq):
             erased = any(after < before.seq <= upto for after, upto in self._erased)
             if before.kind is Kind.DECISION and not erased:
@@ -108,8 +238,8 @@ class LogReader:
             self._real["paid_at"][n] = record.at
 
 
-def _worth(record: Record, before: float, settings: Settings) -> float:
+def _worth(record: Record, before: float, settings: AgentSettings) -> float:
     """What a decision is worth after one more record."""
     value = unpack_reward(record.body)
-    adds = record.kind is Kind.REWARD and settings.again == "add" and not np.isnan(before)
+    adds = record.kind is Kind.REWARD and settings.on_duplicate == "add" and not np.isnan(before)
     return before + value if adds else value

@@ -9,8 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from tidepull.agent.arms import room_for
-from tidepull.agent.described import FREE
-from tidepull.agent.hashed import Hashed
+from tidepull.agent.schema import FREE, Hashed
 from tidepull.protocols import HasDecisions
 
 FIELD = "features"
@@ -20,7 +19,7 @@ MOST_ACTIONS = 1000
 """Actions that an agent ever gets to know."""
 
 WAIT = 600.0
-DEFAULTS: dict[str, Any] = {"reward_within": WAIT, "default_reward": 0.0, "again": "refuse"}
+DEFAULTS: dict[str, Any] = {"reward_within": WAIT, "default_reward": 0.0, "on_duplicate": "refuse"}
 """Personalizer's own: ten minutes, then 0; the earliest reward counts."""
 
 SHARED = "FromUrl."
@@ -39,7 +38,7 @@ def settings(actions: Mapping[str, Mapping[str, Any]] | Iterable[str], **chosen:
     made: dict[str, Any] = {"context": {FIELD: Hashed()}, **DEFAULTS}
     if isinstance(actions, Mapping):
         arms = {action: {FREE: features} for action, features in actions.items()}
-        made |= {"arms": arms, "policy": POLICY, "room": max(ROOM, room_for(len(arms)))}
+        made |= {"arms": arms, "policy": POLICY, "capacity": max(ROOM, room_for(len(arms)))}
     else:
         made["arms"] = list(actions)
     return {**made, **chosen}
@@ -64,7 +63,7 @@ def logged_context(flat: Mapping[str, Any]) -> dict[str, Any]:
     return {FIELD: {name.removeprefix(SHARED): value for name, value in flat.items()}}
 
 
-class Translated:
+class PersonalizerLog:
     """A log of Personalizer's (DSJSON, read by `tidepull.logs`) for an agent with such a field."""
 
     def __init__(self, log: HasDecisions) -> None:

@@ -36,12 +36,12 @@ class Kind(IntEnum):
     HELD = 14  # a reward that came before its decision was activated
 
 
-class Group(IntEnum):
+class DecisionGroup(IntEnum):
     """Who chose the arm of a decision; the numbers are on disk."""
 
     POLICY = 0
     CONTROL = 1
-    GUESSING = 2  # drawn uniformly while the schema was being guessed
+    WARMUP = 2  # drawn uniformly while the schema was being guessed
     IMPORTED = 3
 
 
@@ -79,7 +79,7 @@ class Choice:
     each arm came out best in the policy's draws, what the policy saw, and which arms could be chosen."""
 
     arm: int
-    group: Group
+    group: DecisionGroup
     propensity: float
     round: int
     counts: IntArray
@@ -122,7 +122,7 @@ class Choice:
             available = np.unpackbits(bits, count=n_arms).view(np.bool_)
             counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
             x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
-            return cls(arm, Group(group), propensity, round, counts, x, available)
+            return cls(arm, DecisionGroup(group), propensity, round, counts, x, available)
         except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 

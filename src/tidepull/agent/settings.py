@@ -1,23 +1,50 @@
-"""What is chosen when an agent is made, and stays with its ledger."""
+"""An agent's settings: what a user gives, what is checked, and what stays with the ledger."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from datetime import timedelta
+from hashlib import blake2b
 from typing import Any, Literal
+from zoneinfo import ZoneInfo
 
+from tidepull import __version__
+from tidepull.agent.arms import arms_of
 from tidepull.agent.clock import Clock
-from tidepull.errors import ParameterError
-from tidepull.policies import policies
+from tidepull.agent.ledger.base import RELEASE_KEY, Ledger, is_newer, newer_store
+from tidepull.agent.schema import Schema
+from tidepull.errors import ParameterError, WrongStoreError
+from tidepull.registry import Named, Registry
 
 DRAWS = 32
 """Draws of the policy from which an arm's chance follows."""
 
+_OLD_NAMES = {
+    "zone": "timezone",
+    "calendar": "time_features",
+    "room": "capacity",
+    "draws": "propensity_draws",
+    "floor": "min_share",
+    "shares": "share_bounds",
+    "again": "on_duplicate",
+    "retain": "retention",
+}
+"""Names in the ledgers of version 0.2 and before, and what they are called now."""
+
+
+def _policies() -> Registry[Any]:
+    """The registered policies, imported when the first one is asked for: they are half of the library."""
+    from tidepull.policies import policies
+
+    return policies
+
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class AgentSettings:
     """Everything about an agent that is not learnt; JSON values only."""
 
     arms: list[Any]
@@ -25,21 +52,21 @@ class Settings:
     policy: str
     parameters: dict[str, Any] = field(default_factory=dict)
     seed: int = 0
-    zone: str = "UTC"
-    calendar: bool = True
-    room: int | None = None
-    draws: int = DRAWS
+    timezone: str = "UTC"
+    time_features: bool = True
+    capacity: int | None = None
+    propensity_draws: int = DRAWS
     control: float = 0.05
     control_arm: str | None = None
-    floor: float = 0.0
-    shares: dict[str, list[float]] = field(default_factory=dict)
+    min_share: float = 0.0
+    share_bounds: dict[str, list[float]] = field(default_factory=dict)
     reward_within: float | None = None
     default_reward: float | None = None
-    again: Literal["refuse", "add", "replace"] = "refuse"
-    retain: float | None = None
+    on_duplicate: Literal["refuse", "add", "replace"] = "refuse"
+    retention: float | None = None
 
     def __post_init__(self) -> None:
-        entry, _ = policies.resolve((self.policy, self.parameters))
+        entry, _ = _policies().resolve((self.policy, self.parameters))
         if entry.guest is not None:
             raise ParameterError(
                 f"policy: {self.policy} has no snapshots, because its state lies inside {entry.guest.name}, so an "
@@ -47,12 +74,12 @@ class Settings:
             )
         if self.policy == "oracle":
             raise ParameterError("policy: the oracle needs the truth, which an agent has not got")
-        Clock(self.zone)
+        Clock(self.timezone)
         _between("control", self.control, 0.0, 1.0)
-        _between("floor", self.floor, 0.0, 1.0)
-        _whole("draws", self.draws, 1, 10_000)
+        _between("min_share", self.min_share, 0.0, 1.0)
+        _whole("propensity_draws", self.propensity_draws, 1, 10_000)
         _whole("seed", self.seed, 0, 2**63)
-        for name in ("reward_within", "retain"):
+        for name in ("reward_within", "retention"):
             value = getattr(self, name)
             if value is not None and not (isinstance(value, float) and 0 < value < 1e12):
                 raise ParameterError(
@@ -60,20 +87,23 @@ class Settings:
                 )
         if self.default_reward is not None and self.reward_within is None:
             raise ParameterError("default_reward needs reward_within: after which time does it count?")
-        if self.again not in ("refuse", "add", "replace"):
-            raise ParameterError(f"again must be 'refuse', 'add' or 'replace', got {self.again!r}")
-        if self.again != "refuse" and self.reward_within is None:
+        if self.on_duplicate not in ("refuse", "add", "replace"):
             raise ParameterError(
-                f"again='{self.again}' needs reward_within: a reward is learnt when nothing can change it any more"
+                f"on_duplicate must be 'refuse', 'add' or 'replace', got {self.on_duplicate!r}"
             )
-        if self.room is not None:
-            _whole("room", self.room, len(self.arms), 1 << 13)
+        if self.on_duplicate != "refuse" and self.reward_within is None:
+            raise ParameterError(
+                f"on_duplicate='{self.on_duplicate}' needs reward_within: "
+                "a reward is learnt when nothing can change it any more"
+            )
+        if self.capacity is not None:
+            _whole("capacity", self.capacity, len(self.arms), 1 << 13)
         self._check_shares()
 
     @property
     def learns_when_due(self) -> bool:
         """Whether rewards are learnt when their time is over, not when they come."""
-        return self.again != "refuse"
+        return self.on_duplicate != "refuse"
 
     @property
     def counts_missing(self) -> bool:
@@ -85,12 +115,12 @@ class Settings:
         return json.dumps(asdict(self))
 
     @classmethod
-    def read(cls, text: str, *, earlier: bool = False) -> Settings:
-        """From JSON; `earlier`: as a release wrote it that left no note of itself."""
-        values = json.loads(text)
+    def read(cls, text: str, *, earlier: bool = False) -> AgentSettings:
+        """Settings from JSON, also under their old names; `earlier`: of a release that left no note of itself."""
+        values = {_OLD_NAMES.get(name, name): value for name, value in json.loads(text).items()}
         if earlier:
-            known = policies.entry(values["policy"]).parameters
-            values["parameters"] = known.from_earlier(values.get("parameters", {}))
+            parameters = _policies().entry(values["policy"]).parameters
+            values["parameters"] = parameters.from_earlier(values.get("parameters", {}))
         return cls(**values)
 
     def _check_shares(self) -> None:
@@ -98,19 +128,20 @@ class Settings:
         if self.control_arm is not None and self.control_arm not in labels:
             raise ParameterError(f"control_arm: there is no arm '{self.control_arm}'")
         least = most = 0.0
-        for label, pair in self.shares.items():
+        for label, pair in self.share_bounds.items():
             if label not in labels:
-                raise ParameterError(f"shares: there is no arm '{label}'")
+                raise ParameterError(f"share_bounds: there is no arm '{label}'")
             if not isinstance(pair, list) or len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= 1:
                 raise ParameterError(
-                    f"shares: '{label}' must have a pair (least, most) between 0 and 1, got {pair!r}"
+                    f"share_bounds: '{label}' must have a pair (least, most) between 0 and 1, got {pair!r}"
                 )
         for label in labels:
-            low, high = self.shares.get(label, (0.0, 1.0))
+            low, high = self.share_bounds.get(label, (0.0, 1.0))
             least, most = least + low, most + high
         if least > 1 or most < 1:
             raise ParameterError(
-                f"shares: the least shares add up to {least:g} and the most to {most:g}; they must leave room for 1"
+                f"share_bounds: the least shares add up to {least:g} and the most to {most:g}; "
+                "they must leave room for 1"
             )
 
 
@@ -134,3 +165,102 @@ def _between(name: str, value: Any, least: float, most: float) -> None:
 def _whole(name: str, value: Any, least: int, most: int) -> None:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ParameterError(f"{name} must be a whole number from {least} to {most}, got {value!r}")
+
+
+def load_settings(
+    ledger: Ledger, given: Mapping[str, Any], where: str, *, read_only: bool = False
+) -> tuple[AgentSettings, bytes]:
+    """The settings and the salt of a ledger: written if it is new, else compared with what is given (None: not)."""
+    written_by = ledger.read(RELEASE_KEY)
+    if written_by is not None and is_newer(written_by):
+        raise newer_store(where, written_by)
+    given = {name: value for name, value in given.items() if value is not None}
+    text, salt = ledger.read("settings"), ledger.read("salt")
+    if text is None or salt is None:
+        settings = new_settings(given, where)
+        salt = _salt(settings.seed, given).hex()
+        ledger.write({"settings": settings.text(), "salt": salt, RELEASE_KEY: __version__})
+    else:
+        try:
+            settings = AgentSettings.read(text, earlier=written_by is None)
+        except ParameterError as error:
+            raise WrongStoreError(f"{where} cannot be opened: {error}") from None
+        _require_same(settings, given, where)
+        if written_by != __version__ and not read_only:
+            ledger.write({RELEASE_KEY: __version__})
+    return settings, bytes.fromhex(salt)
+
+
+def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
+    """Settings of a new agent."""
+    if "arms" not in given:
+        raise WrongStoreError(f"there is no agent at {where} yet; to make one, give arms=[...]")
+    chosen = _plain(given)
+    if "seed" not in chosen:
+        chosen["seed"] = int.from_bytes(os.urandom(7), "little")
+    chosen.setdefault("context", None)
+    chosen.setdefault("policy", "tide")
+    if "time_features" not in chosen:
+        # The one switch for policies that read `Context.time` well enough to do without the calendar's features.
+        chosen["time_features"] = not getattr(_policies().entry(chosen["policy"]).build, "reads_time", False)
+    return AgentSettings(**chosen)
+
+
+def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
+    """As settings have it."""
+    plain = dict(given)
+    if "arms" in plain:
+        plain["arms"] = [
+            [arm.label, None if arm.features is None else dict(arm.features)]
+            for arm in arms_of(plain["arms"])
+        ]
+    if "context" in plain:
+        plain["context"] = Schema(plain["context"], Clock()).plain()
+    if "policy" in plain:
+        plain |= _policy(plain["policy"])
+    if isinstance(plain.get("timezone"), ZoneInfo):
+        plain["timezone"] = plain["timezone"].key
+    if "share_bounds" in plain:
+        plain["share_bounds"] = shares_of(plain["share_bounds"])
+    for name in ("reward_within", "retention"):
+        if name in plain:
+            plain[name] = seconds(plain[name])
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+
+
+def _policy(named: Named) -> dict[str, Any]:
+    entry, parameters = _policies().resolve(named)
+    given = {} if isinstance(named, str) else dict(named[1])
+    values = {name: value for name, value in parameters.to_mapping().items() if name in given}
+    return {"policy": entry.id, "parameters": values}
+
+
+def seconds(given: Any) -> Any:
+    """A `timedelta` or a number of seconds; what is neither is left for the check."""
+    if isinstance(given, timedelta):
+        return given.total_seconds()
+    return float(given) if isinstance(given, int) and not isinstance(given, bool) else given
+
+
+def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
+    """Given a seed, everything follows from it; else it is nobody's guess."""
+    return blake2b(str(seed).encode(), digest_size=16).digest() if "seed" in given else os.urandom(16)
+
+
+def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str) -> None:
+    for name, value in _plain(given).items():
+        stored = getattr(settings, name)
+        if name == "context":
+            stored = None if stored is None else Schema(stored, Clock()).plain()
+        if _tuples(value) != _tuples(stored):
+            shown = f"; it has {stored!r}" if len(repr(stored)) < 200 else ""
+            raise ParameterError(
+                f"{where} was made with other {name}{shown}: leave {name} out"
+                + (", and change arms with add, retire and rename" if name == "arms" else "")
+            )
+
+
+def _tuples(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _tuples(item) for key, item in value.items()}
+    return tuple(_tuples(item) for item in value) if isinstance(value, list | tuple) else value

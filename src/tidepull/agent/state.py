@@ -1,43 +1,381 @@
-"""Where an agent stands, in numbers."""
+"""All that an agent knows, as a deterministic machine: the same records lead to the same state, bit for bit.
+
+The agent makes a record of every step; after a restart the records make the steps.
+"""
 
 from __future__ import annotations
 
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any
 
-from tidepull.agent.desk import Desk
+import numpy as np
+
+from tidepull import state as snapshots
+from tidepull.agent.arms import Arm, Arms
+from tidepull.agent.clock import Clock
+from tidepull.agent.learning import Learning, quantise
+from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.settings import AgentSettings
+from tidepull.errors import LedgerError, SnapshotError
+from tidepull.types import BoolArray, FloatArray, Snapshot
+
+
+def unit(salt: bytes, *parts: object) -> float:
+    """A number in [0, 1) that follows from its arguments alone, evenly spread.
+
+    >>> unit(b"salt", "arm", 7) == unit(b"salt", "arm", 7), 0 <= unit(b"salt", "arm", 8) < 1
+    (True, True)
+    """
+    text = "\x1f".join(map(str, parts)).encode()
+    return (int.from_bytes(blake2b(text, key=salt, digest_size=8).digest(), "little") >> 11) * 2.0**-53
+
+
+def draw_arm(chances: FloatArray, u: float) -> int:
+    """The arm that u in [0, 1) falls on."""
+    total, latest = 0.0, 0
+    for arm, chance in enumerate(chances.tolist()):
+        if chance > 0.0:
+            total, latest = total + chance, arm
+            if u < total:
+                return arm
+    return latest
+
+
+def bound_chances(
+    shares: FloatArray, available: BoolArray, floor: float, least: FloatArray, most: FloatArray
+) -> FloatArray:
+    """Chances near the shares: a part `floor` spread evenly over the available arms, none of which falls below its
+    least or rises above its most. Where bounds of the available arms cannot all be kept, they give way evenly.
+
+    >>> bound_chances(np.array([1.0, 0.0]), np.array([True, True]), 0.1, np.zeros(2), np.ones(2))
+    array([0.95, 0.05])
+    """
+    even = available / available.sum()
+    chances: FloatArray = (1 - floor) * shares + floor * even
+    low, high = np.where(available, least, 0.0), np.where(available, most, 0.0)
+    if not low.any() and high.sum() == available.sum():
+        return chances
+    if low.sum() > 1:
+        low = low / low.sum()
+    if high.sum() < 1:
+        high = high / high.sum() if high.any() else even
+    high = np.maximum(high, low)
+    return _between(np.maximum(chances, 1e-12 * available), low, high)
+
+
+def _between(weights: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The point of the simplex of the form clip(c w, low, high)."""
+    below, above = 0.0, 1e15
+    for _ in range(100):
+        middle = (below + above) / 2 if above < 4 else float(np.sqrt(max(below, 1e-3) * above))
+        if np.clip(middle * weights, low, high).sum() < 1:
+            below = middle
+        else:
+            above = middle
+    made: FloatArray = np.clip(above * weights, low, high)
+    free = (made > low) & (made < high)
+    if free.any():
+        made[free] *= (1 - made[~free].sum()) / made[free].sum()
+    made /= made.sum()
+    return made
+
+
+_LOG = logging.getLogger("tidepull")
+FORMAT = 1
 
 
 @dataclass(frozen=True, slots=True)
-class State:
-    """`arms` are labels and whether each is retired; `latest` is when the last decision was made (seconds since 1970,
-    None: there is none); `records` numbers the last line of the ledger, `saved` the one of the newest snapshot."""
+class DecisionInputs:
+    """A decision to make: the clean context, when, and which places may be chosen."""
 
-    arms: list[tuple[str, bool]]
-    context: dict[str, Any] | None
-    frozen: bool
-    guessing: bool
-    decisions: int
-    rewards: int
-    latest: float | None
-    records: int
-    saved: int
-    upkeep_pending: bool
+    cleaned: Mapping[str, Any]
+    at: float
+    available: BoolArray
+    subject: bytes | None = None
+    played: int | None = None  # the arm that is played whatever the policy says: a ledger or a log has it
+    imported: bool = False
 
 
-def state_of(desk: Desk) -> State:
-    """The state of the agent whose desk it is."""
-    mind = desk.mind
-    schema = mind.learning.schema
-    return State(
-        [(arm.label, arm.retired) for arm in mind.arms],
-        None if schema is None else schema.plain(),
-        mind.frozen,
-        mind.learning.policy is None,
-        mind.decisions,
-        mind.rewards,
-        mind.latest if mind.decisions else None,
-        desk.ledger.last,
-        desk.saved,
-        mind.learning.pending,
+class AgentState:
+    """The state of an agent. `erased` are spans of records (after, upto] that a rollback took back."""
+
+    def __init__(self, settings: AgentSettings, salt: bytes, clock: Clock) -> None:
+        self.settings = settings
+        self.clock = clock
+        self._salt = salt
+        self.arms = Arms([Arm(*arm) for arm in settings.arms], settings.capacity)
+        self.learning = Learning(settings, clock, self.arms)
+        self.frozen = False
+        self.latest = -1e300
+        self.decisions = 0
+        self.rewards = 0
+        self.due = 0
+        self.slices = 0
+        self.differences = 0
+        self.erased: list[tuple[int, int]] = []
+        self._bounds()
+
+    def decide(self, inputs: DecisionInputs) -> Choice:
+        """Choose an arm; a round of the policy begins."""
+        group = self.group(inputs)
+        made: list[tuple[int, float, FloatArray]] = []
+
+        def pick(shares: FloatArray) -> int:
+            chances = self.chances(group, shares, inputs.available)
+            arm = draw_arm(chances, unit(self._salt, "arm", self.decisions))
+            made.append((arm, float(chances[arm]), shares))
+            return arm if inputs.played is None else inputs.played
+
+        _, number, x = self.learning.decide(
+            inputs.cleaned, inputs.at, inputs.available, self.settings.propensity_draws, pick
+        )
+        self.latest, self.decisions = inputs.at, self.decisions + 1
+        arm, chance, shares = made[0]
+        if inputs.imported and inputs.played is not None:
+            arm, chance = inputs.played, 1.0
+        return Choice(arm, group, chance, number, quantise(shares), x, inputs.available)
+
+    def group(self, inputs: DecisionInputs) -> DecisionGroup:
+        """Who chooses in the coming decision."""
+        if self.learning.in_warmup:
+            return DecisionGroup.WARMUP
+        if inputs.imported:
+            return DecisionGroup.IMPORTED
+        if self.settings.control == 0.0:
+            return DecisionGroup.POLICY
+        of = ("decision", self.decisions) if inputs.subject is None else ("subject", inputs.subject.hex())
+        return (
+            DecisionGroup.CONTROL
+            if unit(self._salt, "group", *of) < self.settings.control
+            else DecisionGroup.POLICY
+        )
+
+    def chances(self, group: DecisionGroup, shares: FloatArray, available: BoolArray) -> FloatArray:
+        """What each arm's chance is, given who chooses and how often each came out best in the policy's draws."""
+        if group is not DecisionGroup.CONTROL:
+            if self._unbounded:
+                return shares
+            return bound_chances(shares, available, self.settings.min_share, self._least, self._most)
+        even: FloatArray = available / available.sum()
+        if self.settings.control_arm is None:
+            return even
+        place = self._control_place
+        return np.eye(len(available))[place] if available[place] else even
+
+    def learn(self, seq: int, choice: Choice, decided_at: float, reward: float) -> bool:
+        """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was taken back."""
+        learns = not self.frozen and not self._is_erased(seq)
+        if learns:
+            self.learning.learn(choice, decided_at, reward)
+        self.rewards += 1
+        return learns
+
+    def slice(self) -> bool:
+        """One slice of upkeep, counted; True while more is pending."""
+        self.slices += 1
+        return self.learning.slice()
+
+    def change_arms(self, change: Mapping[str, Any], ledger: Ledger, upto: int, slices: int) -> None:
+        """Arms come and go; where there is no room, the policy is built anew from the ledger up to a record.
+        `slices` of upkeep were done since it."""
+        arms = self.arms.apply(change)
+        if arms.room == self.arms.room:
+            self.learning.with_arms(arms)
+        else:
+            self.learning = self._grow(arms, ledger, upto)
+            if slices:
+                self.learning.catch_up()
+        self.arms = arms
+        self._bounds()
+
+    def _grow(self, arms: Arms, ledger: Ledger, upto: int) -> Learning:
+        """The policy as it would be had it had that room from the start: it lives through the ledger again. Its slices
+        may be smaller than they were, so where upkeep was done, all that is pending is done."""
+        grown = self.learning.grow(arms)
+        if grown.policy is None:
+            return grown
+        frozen, first = False, True
+        for record in ledger.tail(0, upto):
+            if self._is_erased(record.seq):
+                continue
+            if record.slices:
+                grown.catch_up()
+            if record.kind is Kind.DECISION:
+                choice = Choice.unpack(record.body)
+                if choice.group is DecisionGroup.WARMUP:
+                    continue
+                if first:
+                    grown.settle()
+                    grown.first_round, first = choice.round - grown.policy.rounds, False
+                while grown.policy.rounds + grown.first_round <= choice.round:
+                    grown.repeat(choice, record.at)  # more than once where decisions before it were removed
+            elif record.kind is Kind.SNAPSHOT:
+                grown.take()
+            elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
+                frozen = record.kind is Kind.FREEZE
+            elif record.kind in (Kind.REWARD, Kind.DUE) and not frozen and self._teaches(record):
+                decision = ledger.decision(record.ref or 0)
+                if decision is not None and not self._is_erased(decision.seq):
+                    grown.learn(Choice.unpack(decision.body), decision.at, unpack_reward(record.body))
+        return grown
+
+    def _is_erased(self, seq: int) -> bool:
+        """Whether a rollback took a record back."""
+        return any(after < seq <= upto for after, upto in self.erased)
+
+    def _teaches(self, record: Record) -> bool:
+        """Whether the policy learns from such a record."""
+        if record.kind is Kind.DUE:
+            return bool(record.body)
+        return record.kind is Kind.REWARD and not self.settings.learns_when_due
+
+    def apply(self, record: Record, ledger: Ledger) -> None:
+        """Make the step that a record is of, and compare with what it says."""
+        if self._is_erased(record.seq):
+            self._apply_erased(record, ledger)
+            return
+        for _ in range(record.slices):
+            self.slice()
+        self.slices = 0
+        if record.kind is Kind.DECISION:
+            self._repeat(record)
+        elif record.kind in (Kind.REWARD, Kind.DUE):
+            self._learn_again(record, ledger)
+        elif record.kind is Kind.SNAPSHOT:
+            self.learning.take()
+        else:
+            self._apply_plain(record, ledger, record.slices)
+
+    def _apply_erased(self, record: Record, ledger: Ledger) -> None:
+        """Of what was taken back, only arms, counts and the clock remain."""
+        if record.kind is Kind.DECISION:
+            self.latest, self.decisions = record.at, self.decisions + 1
+        elif record.kind in (Kind.REWARD, Kind.DUE):
+            self.rewards += self._teaches(record)
+            self._passed(record)
+        elif record.kind is not Kind.SNAPSHOT:
+            self._apply_plain(record, ledger, 0)
+
+    def _apply_plain(self, record: Record, ledger: Ledger, slices: int) -> None:
+        if record.kind is Kind.ARMS:
+            self.change_arms(json.loads(record.body), ledger, record.seq - 1, slices)
+        elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
+            self.frozen = record.kind is Kind.FREEZE
+        elif record.kind is Kind.NOTE:
+            self.latest = record.at
+
+    def _repeat(self, record: Record) -> None:
+        choice = Choice.unpack(record.body)
+        if record.context is None:
+            raise LedgerError(
+                f"decision {record.seq} cannot be repeated: its context was dropped; a newer snapshot is needed"
+            )
+        imported = choice.group is DecisionGroup.IMPORTED
+        available = np.zeros(self.arms.room, bool)
+        available[: len(choice.available)] = choice.available
+        cleaned = json.loads(record.context)
+        decided = self.decide(
+            DecisionInputs(cleaned, record.at, available, record.subject, choice.arm, imported)
+        )
+        if not _same(choice, decided):
+            self.differences += 1
+            if self.differences == 1:
+                _LOG.warning(
+                    "decision %d came out otherwise when it was repeated (another machine or version?); "
+                    "what the ledger says counts (said once)",
+                    record.seq,
+                )
+
+    def _learn_again(self, record: Record, ledger: Ledger) -> None:
+        decision = ledger.decision(record.ref or 0)
+        if decision is None:
+            raise LedgerError(f"record {record.seq} belongs to decision {record.ref}, which is not there")
+        if self._teaches(record):
+            self.learn(decision.seq, Choice.unpack(decision.body), decision.at, unpack_reward(record.body))
+        self._passed(record)
+
+    def _passed(self, record: Record) -> None:
+        if record.kind is Kind.DUE:
+            self.due = max(self.due, record.ref or 0)
+
+    def _bounds(self) -> None:
+        self._least, self._most = np.zeros(self.arms.room), np.ones(self.arms.room)
+        founders: Sequence[Any] = self.settings.arms
+        for place, arm in enumerate(founders):
+            self._least[place], self._most[place] = self.settings.share_bounds.get(arm[0], (0.0, 1.0))
+        self._unbounded = self.settings.min_share == 0.0 and not self.settings.share_bounds
+        wanted = self.settings.control_arm
+        self._control_place = 0 if wanted is None else [arm[0] for arm in founders].index(wanted)
+
+    def take(self) -> Callable[[], Snapshot]:
+        """The whole state as it is now, made ready for saving by the call that is returned; work under way starts
+        anew, here too."""
+        learning = self.learning.take()
+        taken = {
+            "format": FORMAT,
+            "arms": self.arms.plain(),
+            "frozen": self.frozen,
+            "latest": self.latest,
+            "decisions": self.decisions,
+            "rewards": self.rewards,
+            "due": self.due,
+            "erased": [list(span) for span in self.erased],
+        }
+        return lambda: {**taken, "learning": learning()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        if snapshot.get("format") != FORMAT:
+            raise SnapshotError(f"the agent's snapshot has the format {snapshot.get('format')}, not {FORMAT}")
+        self.arms = Arms.restored(snapshot["arms"])
+        self.learning = Learning(self.settings, self.clock, self.arms)
+        self.learning.restore(snapshot["learning"])
+        self.frozen, self.latest = bool(snapshot["frozen"]), float(snapshot["latest"])
+        self.decisions, self.rewards = int(snapshot["decisions"]), int(snapshot["rewards"])
+        self.due = int(snapshot["due"])
+        self.erased = [(int(after), int(upto)) for after, upto in snapshot["erased"]]
+        self._bounds()
+
+
+def load_state(
+    settings: AgentSettings, salt: bytes, clock: Clock, ledger: Ledger, erased: Sequence[tuple[int, int]]
+) -> AgentState:
+    """The state after all records of a ledger: the newest sound snapshot, and what came after it once more."""
+    for seq in ledger.snapshots():
+        if any(after < seq <= upto for after, upto in erased):
+            continue
+        state = AgentState(settings, salt, clock)
+        try:
+            state.restore(snapshots.load(ledger.snapshot(seq)))
+        except (SnapshotError, LedgerError, KeyError, TypeError, ValueError) as error:
+            _LOG.warning(
+                "the snapshot at record %d cannot be used (%s); the one before it is tried", seq, error
+            )
+            continue
+        return _replay(state, ledger, seq, erased)
+    if ledger.read("whole") == "no":
+        raise LedgerError("no snapshot can be used, and early records are not there any more: restore a copy")
+    return _replay(AgentState(settings, salt, clock), ledger, 0, erased)
+
+
+def _replay(state: AgentState, ledger: Ledger, after: int, erased: Sequence[tuple[int, int]]) -> AgentState:
+    state.erased = list(erased)
+    for record in ledger.tail(after):
+        state.apply(record, ledger)
+    return state
+
+
+def _same(logged: Choice, made: Choice) -> bool:
+    return (
+        logged.arm == made.arm
+        and logged.group == made.group
+        and logged.propensity == made.propensity
+        and logged.round == made.round
+        and np.array_equal(logged.counts, made.counts)
+        and np.array_equal(logged.x, made.x)
     )

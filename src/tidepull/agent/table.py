@@ -11,8 +11,8 @@ from typing import Any
 
 from tidepull._internal.files import replacing
 from tidepull.agent.insight import Insight
-from tidepull.agent.ledger import Ledger
-from tidepull.agent.records import Choice, Group, Kind
+from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.records import Choice, DecisionGroup, Kind
 from tidepull.errors import DataError, InputError, MissingExtraError
 
 COLUMNS = (
@@ -48,7 +48,7 @@ def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]
             "id": record.name or name(record.seq),
             "at": insight.clock.datetime(record.at).isoformat(),
             "arm": labels[choice.arm],
-            "group": Group(choice.group).name.lower(),
+            "group": DecisionGroup(choice.group).name.lower(),
             "propensity": choice.propensity,
             "reward": None if reward != reward else reward,
             "rewarded_at": None if paid_at != paid_at else insight.clock.datetime(paid_at).isoformat(),

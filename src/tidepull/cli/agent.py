@@ -39,7 +39,7 @@ def _file(
 def _opened(context: typer.Context) -> Agent:
     from tidepull.agent.agent import Agent
 
-    return Agent(context.obj, read_only=True, upkeep="manual")
+    return Agent(context.obj, read_only=True, training="manual")
 
 
 @agent_app.command()
@@ -112,7 +112,7 @@ def personalizer(
 ) -> None:
     """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm start."""
     from tidepull.agent.agent import Agent
-    from tidepull.agent.personalizer import MOST_ACTIONS, Translated, merged, settings
+    from tidepull.agent.personalizer import MOST_ACTIONS, PersonalizerLog, merged, settings
     from tidepull.errors import InputError
     from tidepull.logs import read
     from tidepull.logs.formats.decisions import dsjson_actions
@@ -127,9 +127,9 @@ def personalizer(
         chosen = settings({action: merged(like.get(action)) for action in actions}, **rules)
     else:
         chosen = settings(actions, policy=policy, **rules)
-    chosen["again"] = "add" if add else "refuse"
-    with Agent(context.obj, upkeep="inline", **chosen) as agent:
-        learnt = sum(agent.warm_start(Translated(log)) for log in found)
+    chosen["on_duplicate"] = "add" if add else "refuse"
+    with Agent(context.obj, training="inline", **chosen) as agent:
+        learnt = sum(agent.warm_start(PersonalizerLog(log)) for log in found)
         agent.save()
     print(f"{learnt:,} decisions learnt, {len(actions):,} actions; agent in {context.obj}")
 

@@ -10,8 +10,8 @@ import numpy as np
 
 from tidepull.agent.insight import Insight
 from tidepull.agent.lift import lift_of
-from tidepull.agent.log import Log
-from tidepull.agent.records import Group
+from tidepull.agent.log import DecisionLog
+from tidepull.agent.records import DecisionGroup
 from tidepull.reporting.plots import dated, pyplot, save, tidy
 from tidepull.types import FloatArray, IntArray
 
@@ -41,9 +41,9 @@ def draw(insight: Insight, path: Path) -> None:
     save(figure, [path])
 
 
-def _traffic(axes: Any, insight: Insight, log: Log, moments: list[Any]) -> None:
+def _traffic(axes: Any, insight: Insight, log: DecisionLog, moments: list[Any]) -> None:
     """Each arm's share of the policy's decisions, over time."""
-    rows = np.flatnonzero(log.group == Group.POLICY)
+    rows = np.flatnonzero(log.group == DecisionGroup.POLICY)
     if len(rows):
         parts = [part for part in np.array_split(rows, min(_POINTS, max(1, len(rows) // 20))) if len(part)]
         x = [moments[int(part[len(part) // 2])] for part in parts]
@@ -56,7 +56,9 @@ def _traffic(axes: Any, insight: Insight, log: Log, moments: list[Any]) -> None:
     tidy(axes)
 
 
-def _rewards(axes: Any, insight: Insight, log: Log, key: IntArray, names: list[str], xlabel: str) -> None:
+def _rewards(
+    axes: Any, insight: Insight, log: DecisionLog, key: IntArray, names: list[str], xlabel: str
+) -> None:
     """Mean reward of each arm by hour or weekday, with 95% bars; control and policy together."""
     paid = ~np.isnan(log.reward)
     width = 0.8 / max(1, len(insight.labels))
@@ -71,7 +73,7 @@ def _rewards(axes: Any, insight: Insight, log: Log, key: IntArray, names: list[s
     tidy(axes)
 
 
-def _gain(axes: Any, log: Log, moments: list[Any]) -> None:
+def _gain(axes: Any, log: DecisionLog, moments: list[Any]) -> None:
     """The gain over the control up to each moment, with its interval."""
     ends = np.unique(np.linspace(0, len(log), _POINTS + 1).astype(int))[1:]
     lifts = [(moments[end - 1], lift_of(log.where(slice(0, end)))) for end in ends.tolist()]
@@ -111,7 +113,7 @@ def _best(axes: Any, insight: Insight) -> None:
 
 def _beliefs(axes: Any, insight: Insight) -> None:
     """What the policy holds true about time, where it can say so."""
-    beliefs = insight.told().beliefs
+    beliefs = insight.summarise_policy().beliefs
     axes.set_title("what it believes about time", fontsize=10)
     if not beliefs:
         axes.text(0.5, 0.5, "this policy does not say, or not yet", ha="center", va="center", fontsize=9)

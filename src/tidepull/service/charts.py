@@ -8,8 +8,8 @@ import numpy as np
 
 from tidepull.agent.insight import Insight
 from tidepull.agent.lift import Lift, lift_of
-from tidepull.agent.log import Log
-from tidepull.agent.records import Group
+from tidepull.agent.log import DecisionLog
+from tidepull.agent.records import DecisionGroup
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
@@ -26,8 +26,8 @@ def series(insight: Insight, since: float | None, until: float | None, bins: int
     arms = {label: _line(part, place, part.arm == n, bins) for n, label in insight.labels.items()}
     groups = {
         group.name.lower(): _line(part, place, part.group == group, bins)
-        for group in Group
-        if (part.group == group).any() or group is Group.POLICY
+        for group in DecisionGroup
+        if (part.group == group).any() or group is DecisionGroup.POLICY
     }
     return {
         "since": since,
@@ -40,7 +40,7 @@ def series(insight: Insight, since: float | None, until: float | None, bins: int
     }
 
 
-def _range(log: Log, since: float | None, until: float | None) -> tuple[float, float]:
+def _range(log: DecisionLog, since: float | None, until: float | None) -> tuple[float, float]:
     if since is None:
         since = float(log.at.min()) if len(log) else 0.0
     if until is None:
@@ -48,7 +48,7 @@ def _range(log: Log, since: float | None, until: float | None) -> tuple[float, f
     return since, max(until, since + 1.0)
 
 
-def _line(log: Log, place: IntArray, rows: Any, bins: int) -> dict[str, Any]:
+def _line(log: DecisionLog, place: IntArray, rows: Any, bins: int) -> dict[str, Any]:
     """For each bin: decisions, those with a reward, and their mean with its 95% interval (null: not known). The page
     reads the spread from its width, so it is not cut off where rewards end."""
     paid = rows & ~np.isnan(log.reward)
@@ -71,7 +71,7 @@ def waiting(insight: Insight, now: float) -> dict[str, Any]:
     """How rewards come: how many wait, how many will not come any more, how long they take."""
     log = insight.log()
     unpaid = np.isnan(log.reward)
-    within = insight.mind.settings.reward_within
+    within = insight.state.settings.reward_within
     over = unpaid & (log.at + within < now) if within is not None else np.zeros(len(log), bool)
     delays = (log.paid_at - log.at)[~unpaid]
     quantiles = np.quantile(delays, [0.5, 0.95]).tolist() if len(delays) else [None, None]

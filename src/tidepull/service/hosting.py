@@ -24,7 +24,7 @@ from tidepull.service.warming import warm
 from tidepull.service.whereabouts import ElsewhereError, UnsettledError, Whereabouts
 
 if TYPE_CHECKING:
-    from tidepull.agent.shards import Shard
+    from tidepull.agent.ledger.database import Shard
 
 T = TypeVar("T")
 _LOG = logging.getLogger("tidepull.serve")
@@ -117,7 +117,7 @@ class Hosting:
         hosted = self._open.get(name)
         if hosted is None:
             hosted = await self._opened(name, forwarded)
-        elif hosted.agent.is_unsure:
+        elif hosted.agent.is_dirty:
             await hosted.elsewhere(Agent.recover)
         hosted.touched = time.monotonic()
         return hosted
@@ -156,7 +156,7 @@ class Hosting:
         lost = set(await self._elsewhere(self._store.lost))
         if self._suspicious:
             self._suspicious = False
-            lost |= {hosted.name for hosted in self._open.values() if hosted.agent.is_unsure}
+            lost |= {hosted.name for hosted in self._open.values() if hosted.agent.is_dirty}
         for name in lost & set(self._open):
             async with self._door(name):
                 with suppress(TidepullError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta, Struct
+from msgspec import UNSET, Meta, Struct, UnsetType
 
 from tidepull.service.limits import MOST_FIELDS, MOST_NAME, MOST_TAGS, MOST_TEXT
 
@@ -70,18 +70,18 @@ class NewAgent(Strict):
     ) = None
     policy: Text | PolicyChoice | None = None
     seed: Annotated[int, Meta(ge=0, le=2**53)] | None = None
-    zone: Text | None = None
-    calendar: bool | None = None
-    room: Annotated[int, Meta(ge=1, le=8192)] | None = None
-    draws: Annotated[int, Meta(ge=1, le=10_000)] | None = None
+    timezone: Text | None = None
+    time_features: bool | None = None
+    capacity: Annotated[int, Meta(ge=1, le=8192)] | None = None
+    propensity_draws: Annotated[int, Meta(ge=1, le=10_000)] | None = None
     control: Chance | None = None
     control_arm: Label | None = None
-    floor: Chance | None = None
-    shares: Annotated[dict[Label, tuple[Chance, Chance]], Meta(max_length=4096)] | None = None
+    min_share: Chance | None = None
+    share_bounds: Annotated[dict[Label, tuple[Chance, Chance]], Meta(max_length=4096)] | None = None
     reward_within: Seconds | None = None
     default_reward: Number | None = None
-    again: Literal["refuse", "add", "replace"] | None = None
-    retain: Seconds | None = None
+    on_duplicate: Literal["refuse", "add", "replace"] | None = None
+    retention: Seconds | None = None
 
 
 class ChooseBody(Strict):
@@ -106,7 +106,7 @@ class DecisionMade(Struct, kw_only=True):
     id: str
     arm: str
     propensity: float
-    group: Literal["policy", "control", "guessing", "imported"]
+    group: Literal["policy", "control", "warmup", "imported"]
     at: float
 
 
@@ -132,18 +132,19 @@ class RewardBatch(Strict):
 
 
 class RewardTaken(Struct, kw_only=True):
-    """`news` is false if it was known already."""
+    """`duplicate` is true if it was known already."""
 
     id: str
-    news: bool
+    duplicate: bool
 
 
 class RewardAnswer(Struct, kw_only=True, omit_defaults=True):
-    """`status` is 200, or what this reward alone would have been answered; then `detail` says why."""
+    """`status` is 200, or what this reward alone would have been answered; then `detail` says why, and there is no
+    `duplicate`."""
 
     id: str
     status: int
-    news: bool = False
+    duplicate: bool | UnsetType = UNSET
     detail: str | None = None
 
 
@@ -181,17 +182,17 @@ class StateShown(Struct, kw_only=True):
     name: str
     policy: str
     parameters: dict[str, Any]
-    zone: str
+    timezone: str
     control: float
     control_arm: str | None
-    floor: float
+    min_share: float
     reward_within: float | None
     default_reward: float | None
-    again: str
+    on_duplicate: str
     arms: list[ArmShown]
     context: dict[str, Any] | None
     frozen: bool
-    guessing: bool
+    warmup: bool
     decisions: int
     rewards: int
     latest: float | None

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from tidepull.agent.desk import Caller
+from tidepull.agent.commands import Caller
 from tidepull.service.auth import Scope, Token
 from tidepull.service.problems import HttpError, sentence
 

@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidepull.agent.agent import Agent
-from tidepull.agent.described import FREE, cleaned
-from tidepull.agent.desk import Request
-from tidepull.agent.hashed import Hashed
+from tidepull.agent.commands import Request
 from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, settings
+from tidepull.agent.schema import FREE, Hashed, clean_features
 from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
 from tidepull.service.hosting import Hosted, Hosting
 from tidepull.service.problems import HttpError
@@ -79,7 +78,7 @@ class Personalizer:
         ):
             return {}
         self._described |= dict.fromkeys(actions, now)
-        given = {action: cleaned(action, {FREE: features}) for action, features in actions.items()}
+        given = {action: clean_features(action, {FREE: features}) for action, features in actions.items()}
         return {action: made for action, made in given.items() if made != agent.features(action)}
 
     async def rank(

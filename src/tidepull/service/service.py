@@ -98,7 +98,7 @@ class Service:
                 for hosted in self.hosting.opened:
                     if hosted.agent.snapshot_is_due and not (hosted.saving or hosted.ailing):
                         await self._snapshot(hosted)
-                    if hosted.agent.has_work and not (hosted.ailing or hosted.agent.is_unsure):
+                    if hosted.agent.has_work and not (hosted.ailing or hosted.agent.is_dirty):
                         busy = True
                         await self._rest(self._slice(hosted))
 

@@ -13,7 +13,7 @@ from tidepull.errors import MissingExtraError, ParameterError
 from tidepull.service.messages import NAME
 
 if TYPE_CHECKING:
-    from tidepull.agent.shards import Shard
+    from tidepull.agent.ledger.database import Shard
 
 _NAME = re.compile(NAME)
 
@@ -81,13 +81,13 @@ class Directory:
 
     def open(self, name: str) -> Agent:
         """The agent of that name."""
-        return Agent(self._path(name), upkeep="manual")
+        return Agent(self._path(name), training="manual")
 
     def make(self, name: str, given: dict[str, Any]) -> None:
         """A new agent, whole or not at all: under another name until all is written."""
         self.remove(f".{name}")
         try:
-            Agent(self._path(f".{name}"), upkeep="manual", **given).close()
+            Agent(self._path(f".{name}"), training="manual", **given).close()
             with explained("write", self.root):
                 self._path(f".{name}").replace(self._path(name))
         finally:
@@ -132,9 +132,9 @@ class SharedDatabase:
 
     def __init__(self, url: str, here: str = "") -> None:
         try:
-            from tidepull.agent.leases import Leases
-            from tidepull.agent.postgres import Place
-            from tidepull.agent.shards import Shards
+            from tidepull.agent.ledger.database import Shards
+            from tidepull.agent.ledger.leases import Leases
+            from tidepull.agent.ledger.postgres import Place
         except ImportError:
             raise MissingExtraError("agents in PostgreSQL", "postgres") from None
         if "agent=" in url:
@@ -155,12 +155,12 @@ class SharedDatabase:
 
     def open(self, name: str) -> Agent:
         """The agent of that name. Whether to wait for a lease is the caller's business."""
-        return Agent(self._place(self._url, name, url=self.here, wait=False), upkeep="manual")
+        return Agent(self._place(self._url, name, url=self.here, wait=False), training="manual")
 
     def make(self, name: str, given: dict[str, Any]) -> None:
         """A new agent; one that could not be made is not kept."""
         place = self._place(self._url, name, url=self.here, wait=False)
-        Agent(place, upkeep="manual", **given).close()
+        Agent(place, training="manual", **given).close()
 
     def remove(self, name: str) -> None:
         """Delete its rows for good."""

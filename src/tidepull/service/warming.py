@@ -15,7 +15,7 @@ def warm(agent: Agent) -> None:
         str(settings.parameters),
         settings.context is None,
         len(settings.arms) > 2,
-        settings.calendar,
+        settings.time_features,
     )
     if kind in _WARM:
         return
@@ -24,9 +24,9 @@ def warm(agent: Agent) -> None:
         arms=list(arms) if None in arms.values() else arms,
         context=settings.context,
         policy=(settings.policy, settings.parameters),
-        calendar=settings.calendar,
+        time_features=settings.time_features,
         seed=0,
-        upkeep="manual",
+        training="manual",
     )
     for n in range(20):
         decision = twin.choose({})

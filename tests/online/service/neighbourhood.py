@@ -17,7 +17,7 @@ import psycopg
 
 from tests.online.service.running import PROCESSES
 from tests.postgres import Server
-from tidepull.agent import leases
+from tidepull.agent.ledger import leases
 from tidepull.service import server, service
 from tidepull.service.auth import new_token, write_tokens
 

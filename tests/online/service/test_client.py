@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 import tidepull
 from tests.online.service.running import Running, running
 from tidepull.agent import client as clients
-from tidepull.agent.asking import Ask, pause
+from tidepull.agent.requests import HttpRequest, pause
 from tidepull.cli.app import app
 from tidepull.errors import ParameterError, ServiceError
 
@@ -146,7 +146,7 @@ def test_retried_decision_and_reward_count_once(client: tidepull.Client, service
 
 
 def test_retried_reward_is_added_once(client: tidepull.Client, service: Running) -> None:
-    client.create("shop", arms=["a", "b"], context={}, again="add", reward_within=3600)
+    client.create("shop", arms=["a", "b"], context={}, on_duplicate="add", reward_within=3600)
     with tidepull.Client(
         service.url, token=service.token, transport=Flaky(["good", "lost", "good", "good"])
     ) as other:
@@ -190,8 +190,8 @@ def test_client_goes_on_with_the_next_address_when_one_does_not_answer(service: 
 
 
 def test_unsure_answer_is_repeated_only_where_that_is_safe() -> None:
-    once: Ask[None] = Ask("DELETE", "/x", None, repeatable=False)
-    again: Ask[None] = Ask("POST", "/x", None)
+    once: HttpRequest[Any] = HttpRequest("DELETE", "/x", dict, repeatable=False)
+    again: HttpRequest[Any] = HttpRequest("POST", "/x", dict)
     assert [ask.may_repeat(502, sent=True) for ask in (once, again)] == [False, True]
     assert [ask.may_repeat(503, sent=True) for ask in (once, again)] == [True, True]
 
@@ -201,7 +201,7 @@ def test_pauses_grow_and_follow_what_the_service_says() -> None:
     assert 0.2 <= pause(3, None) <= 0.4
     assert pause(50, None) <= 2.0
     assert (pause(0, "3"), pause(0, "3000")) == (3.0, 10.0)
-    assert not Ask("GET", "/", dict).may_repeat(404, sent=True)
+    assert not HttpRequest("GET", "/", dict).may_repeat(404, sent=True)
 
 
 def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:

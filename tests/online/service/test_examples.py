@@ -45,7 +45,7 @@ def test_examples_do_what_the_page_says(tmp_path: Path) -> None:
         said = [run(service, ["bash", "-e"], text) for text in blocks("bash")]
         assert '"decisions":0' in said[0]
         assert '"propensity":' in said[1]
-        assert said[2] == '{"id":"visit 17","news":true}'
+        assert said[2] == '{"id":"visit 17","duplicate":false}'
         assert "1 decision since" in said[3]
         assert "there is no field 'shoe'" in said[4]
         assert '"arm"' in said[5]

@@ -183,7 +183,7 @@ def test_agent_is_made_by_the_first_call_with_personalizers_defaults(tmp_path: P
     assert ask(house, "events/x/reward", {"value": 1}).status_code == 404
     assert ask(house, "rank", body("a", "b", eventId="x")).status_code == 201
     state = house.ask("GET", "/v1/agents/menu").json()
-    assert (state["reward_within"], state["default_reward"], state["again"]) == (600, 0, "refuse")
+    assert (state["reward_within"], state["default_reward"], state["on_duplicate"]) == (600, 0, "refuse")
     assert state["context"][FIELD]["kind"] == "Hashed"
     house.close()
 
@@ -349,7 +349,7 @@ def deferring(**given: Any) -> tuple[Agent, Clock]:
 
 
 def defer(agent: Agent, id: str) -> None:
-    from tidepull.agent.desk import Request
+    from tidepull.agent.commands import Request
 
     agent.choose_ahead([Request(id=id, deferred=True)])
 
@@ -378,7 +378,7 @@ def test_deferred_decision_that_was_seen_gets_the_default_reward() -> None:
 
 @pytest.mark.parametrize(("again", "worth"), [("refuse", 0.25), ("add", 1.0), ("replace", 0.75)])
 def test_rewards_before_the_activation_count_from_it_on(again: str, worth: float) -> None:
-    agent, clock = deferring(policy="ucb", again=again)
+    agent, clock = deferring(policy="ucb", on_duplicate=again)
     defer(agent, "x")
     agent.reward_ahead("x", 0.25)
     agent.reward_ahead("x", 0.75)

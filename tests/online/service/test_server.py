@@ -113,7 +113,7 @@ def test_sigterm_finishes_what_was_accepted_and_exits_with_0(tmp_path: Path) -> 
         state = agent.state()
         assert state.saved == state.records  # a snapshot was taken at the end
         assert state.decisions >= len(answered)
-        known = agent._desk.decisions
+        known = agent._commands.decisions
         assert all(known.find(id) for id in answered)
     assert not failed
 

@@ -13,7 +13,7 @@ import pytest
 
 from tests.online.service.houses import House
 from tidepull.agent.agent import Agent
-from tidepull.agent.sqlite import SqliteLedger
+from tidepull.agent.ledger.sqlite import SqliteLedger
 
 
 def choose(house: House, n: int, **more: object) -> httpx.Response:
@@ -27,7 +27,7 @@ def test_service_decides_and_learns_as_the_agent_does(shop: House) -> None:
         context={"device": ["phone", "desktop"], "age": float},
         policy="bernoulli-ts",
         seed=7,
-        upkeep="manual",
+        training="manual",
     )
     for n in range(30):
         at = 1_782_900_000.0 + 60 * n
@@ -41,7 +41,7 @@ def test_service_decides_and_learns_as_the_agent_does(shop: House) -> None:
             "at": at,
         }
         paid = shop.ask("POST", "/v1/agents/shop/reward", {"id": made["id"], "reward": n % 2, "at": at})
-        assert paid.json() == {"id": made["id"], "news": True}
+        assert paid.json() == {"id": made["id"], "duplicate": False}
         twin.reward(same.id, n % 2, at=at)
     assert shop.ask("GET", "/v1/agents/shop/explain").json()["words"] == str(twin.explain())
 
@@ -178,7 +178,7 @@ def served(house: House, count: int) -> None:
         at = 1_782_900_000.0 + 1800 * n
         made = choose(house, n, at=at).json()
         reward = {"id": made["id"], "reward": int(made["arm"] == "blue"), "at": at + 60}
-        assert house.ask("POST", "/v1/agents/shop/reward", reward).json()["news"]
+        assert not house.ask("POST", "/v1/agents/shop/reward", reward).json()["duplicate"]
 
 
 def test_history_has_an_interval_as_wide_above_the_mean_as_below(shop: House) -> None:

@@ -46,10 +46,10 @@ def test_any_shard_answers_for_any_agent_and_agents_are_spread(shards: Street) -
         assert made[0] == made[1]  # one decision, whoever was asked
         assert made[0][0] == 200
         rewarded = [
-            shard.ask("POST", f"/v1/agents/shop{k}/reward", {"id": "visit", "reward": 1})[1]["news"]
+            shard.ask("POST", f"/v1/agents/shop{k}/reward", {"id": "visit", "reward": 1})[1]["duplicate"]
             for shard in (first, second)
         ]
-        assert rewarded == [True, False]
+        assert rewarded == [False, True]
         states = [shard.ask("GET", f"/v1/agents/shop{k}/state")[1] for shard in (first, second)]
         assert states[0]["decisions"] == states[1]["decisions"] == 1
     history = (

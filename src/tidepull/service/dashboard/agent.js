@@ -88,7 +88,7 @@ export class AgentView {
   async refresh() {
     const state = await get(agentPath(this.name));
     if (this.#stopped) return;
-    this.zone = knowsZone(state.zone) ? state.zone : "UTC";
+    this.zone = knowsZone(state.timezone) ? state.timezone : "UTC";
     if (!state.decisions) {
       this.#head(state, []);
       if (!this.first.hasChildNodes()) fill(this.first, firstDecision(state));
@@ -167,7 +167,7 @@ export class AgentView {
     const arms = topArms(history);
     this.#palette.assign(arms);
     this.rangeButtons.forEach((button) => button.setAttribute("aria-pressed", String(button.textContent === this.#range)));
-    say(this.shownRange, `${moment.full(history.since, this.zone)} to ${moment.full(history.until, this.zone)}, ${state.zone}, a point for each ${span(history.step).replace(/^1 /, "")}`);
+    say(this.shownRange, `${moment.full(history.since, this.zone)} to ${moment.full(history.until, this.zone)}, ${state.timezone}, a point for each ${span(history.step).replace(/^1 /, "")}`);
     const marks = history.changes.map((change, n) => ({ ...change, number: n + 1 }));
     const common = { x: history.starts, since: history.since, until: history.until, step: history.step, zone: this.zone, marks };
     this.charts.reward.draw({ ...common, series: rewardSeries(history, arms, this.#palette) });

@@ -13,7 +13,7 @@ export function health(state, alarms, now = Date.now() / 1000) {
   if (now - state.latest > QUIET) {
     return { level: "calm", word: "Quiet", sentence: `No decision for ${span(now - state.latest)}.` };
   }
-  if (state.guessing) return { level: "calm", word: "Starting", sentence: "It is learning what contexts look like." };
+  if (state.warmup) return { level: "calm", word: "Starting", sentence: "It is learning what contexts look like." };
   return { level: "good", word: "Fine", sentence: `Last decision ${ago(state.latest, now)}.` };
 }
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidepull.agent.answers import Decision
-from tidepull.agent.desk import Caller, Request
+from tidepull.agent.commands import Caller, Request
+from tidepull.agent.decisions import Decision
 from tidepull.service.auth import Scope
 from tidepull.service.limits import MOST_NAME
 from tidepull.service.messages import ChooseBatch, ChooseBody, DecisionMade, DecisionsMade
@@ -62,7 +62,7 @@ def _made(decision: Decision) -> DecisionMade:
         arm=decision.arm,
         propensity=decision.propensity,
         group=decision.group,  # type: ignore[arg-type]
-        at=decision.at,
+        at=decision.timestamp,
     )
 
 

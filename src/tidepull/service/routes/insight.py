@@ -13,8 +13,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from tidepull.agent import table
-from tidepull.agent.alarms import alarms
-from tidepull.agent.insight import Insight
+from tidepull.agent.insight import Insight, alarms
 from tidepull.agent.lift import Lift
 from tidepull.errors import InputError
 from tidepull.service import charts

@@ -6,7 +6,7 @@ import asyncio
 import time
 from collections.abc import Awaitable
 
-from tidepull.agent.desk import Caller
+from tidepull.agent.commands import Caller
 from tidepull.errors import InputError, StoreError, TidepullError
 from tidepull.service.auth import Scope
 from tidepull.service.hosting import Hosted
@@ -26,7 +26,7 @@ async def reward(call: Call) -> RewardTaken:
     await hosted.turns.committed(seq)
     call.service.metrics.rewarded(call.name, int(news))
     call.service.taken(hosted)
-    return RewardTaken(id=body.id, news=news)
+    return RewardTaken(id=body.id, duplicate=not news)
 
 
 async def rewards(call: Call) -> RewardsTaken:
@@ -42,7 +42,7 @@ async def rewards(call: Call) -> RewardsTaken:
         waits = [hosted.turns.committed(step[1]) if isinstance(step, tuple) else None for step in steps]
         answers = [await _answered(*one) for one in zip(bodies, steps, waits, strict=True)]
     taken = sum(answer.status == 200 for answer in answers)
-    call.service.metrics.rewarded(call.name, sum(answer.news for answer in answers))
+    call.service.metrics.rewarded(call.name, sum(answer.duplicate is False for answer in answers))
     call.service.taken(hosted)
     return RewardsTaken(taken=taken, refused=len(answers) - taken, rewards=answers)
 
@@ -77,7 +77,7 @@ async def _answered(body: RewardBody, step: Step, safe: Awaitable[None] | None) 
         except StoreError as error:
             step = error
     if isinstance(step, tuple):
-        return RewardAnswer(id=body.id, status=200, news=step[0])
+        return RewardAnswer(id=body.id, status=200, duplicate=not step[0])
     problem = problem_of(step)
     assert problem is not None
     return RewardAnswer(id=body.id, status=problem.status, detail=problem.detail)
@@ -95,7 +95,7 @@ OPERATIONS = [
         RewardBody,
         problems=(409, 410),
         example={"id": "17-5f0c2d1e", "reward": 1.0},
-        answered={"id": "17-5f0c2d1e", "news": True},
+        answered={"id": "17-5f0c2d1e", "duplicate": False},
     ),
     Operation(
         "POST",
@@ -111,7 +111,7 @@ OPERATIONS = [
             "taken": 1,
             "refused": 1,
             "rewards": [
-                {"id": "17-5f0c2d1e", "status": 200, "news": True},
+                {"id": "17-5f0c2d1e", "status": 200, "duplicate": False},
                 {"id": "visit 18", "status": 404, "detail": "there is no decision 'visit 18' of this agent."},
             ],
         },

@@ -1,7 +1,7 @@
-"""An agent's desk: its mind and its ledger, and every step that changes both. One at a time may sit at it.
+"""The command handler of an agent: every step that changes its state and its ledger, one at a time.
 
-Each step is taken in the mind and handed to the ledger as a record. What goes wrong in between leaves the state unsure,
-to be read from the ledger again.
+Each step changes the state and appends a record to the ledger (event sourcing). A step that fails halfway leaves the
+state dirty: it is read from the ledger again.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 
 from tidepull import state as snapshots
 from tidepull.agent.clock import Clock, Jump
-from tidepull.agent.decisions import Decisions, Known
-from tidepull.agent.guess import plain_context, require_same_kind
-from tidepull.agent.ledger import PAGES, Ledger
-from tidepull.agent.mind import Asked, Mind, recalled
+from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
+from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
-from tidepull.agent.settings import Settings
+from tidepull.agent.schema import plain_context, require_same_kind
+from tidepull.agent.settings import AgentSettings
+from tidepull.agent.state import AgentState, DecisionInputs, load_state
 from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
 from tidepull.types import Snapshot
 
@@ -40,7 +40,7 @@ class Caller(Enum):
     CLIENT = "client"  # of a service: an `at` near the present
 
 
-class When(NamedTuple):
+class Stamp(NamedTuple):
     """The moment that a record gets, and the one by which it is judged whether a decision still waits."""
 
     at: float
@@ -49,7 +49,7 @@ class When(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a caller asks of `Desk.decide_all`: the arguments of `Agent.choose`. `deferred`: it counts for nothing until
+    """The arguments of `Agent.choose`, for `CommandHandler.decide_all`. A `deferred` decision counts for nothing until
     it is activated."""
 
     context: Mapping[str, Any] | None = None
@@ -72,11 +72,18 @@ _LOG = logging.getLogger("tidepull")
 _AS_JSON = json.JSONEncoder(separators=(",", ":")).encode
 
 
-class Desk:
+class CommandHandler:
     """State, ledger and steps of one agent; not for two threads at once, but for `flush`."""
 
     def __init__(
-        self, ledger: Ledger, settings: Settings, salt: bytes, clock: Clock, where: str, *, read_only: bool
+        self,
+        ledger: Ledger,
+        settings: AgentSettings,
+        salt: bytes,
+        clock: Clock,
+        where: str,
+        *,
+        read_only: bool,
     ) -> None:
         self.ledger = ledger
         self.settings = settings
@@ -86,13 +93,13 @@ class Desk:
         self._where = where
         self._around = _Step(self)
         self._broken = False
-        self.recall()
+        self.reload()
 
-    def recall(self) -> None:
+    def reload(self) -> None:
         """Read the state from the ledger."""
         self._latest = 0  # all that is read from the ledger is safe
         self._read = self.ledger.safe  # up to which number records were read, and not made since
-        self.mind: Mind = recalled(self.settings, self._salt, self.clock, self.ledger, self.erased())
+        self.state: AgentState = load_state(self.settings, self._salt, self.clock, self.ledger, self.erased())
         self.decisions = Decisions(self.ledger, self._salt)
         self._overdue: deque[Record] = deque()  # the next decisions to settle, oldest first
         self._next_due = -math.inf
@@ -105,19 +112,19 @@ class Desk:
         self._broken = False
 
     @property
-    def unsure(self) -> bool:
+    def dirty(self) -> bool:
         """Whether a step or a commit failed, so that the state must be read from the ledger again."""
         return self._broken or self.ledger.failed
 
-    def sit_down(self) -> None:
+    def ensure_recovered(self) -> None:
         """Before anything else: be sure of the state."""
-        if self.unsure:
+        if self.dirty:
             self._broken = True  # until the state has been read
             if self.ledger.failed:
                 self.ledger.recover()
             else:
                 self.flush()  # steps before the one that broke count, and must not be written after the state is read
-            self.recall()
+            self.reload()
 
     def erased(self) -> list[tuple[int, int]]:
         """Spans of records that rollbacks took back."""
@@ -125,113 +132,120 @@ class Desk:
             (int(json.loads(record.body)["to"]), record.seq) for record in self.ledger.of_kind(Kind.ROLLBACK)
         ]
 
-    def fresh_mind(self) -> Mind:
+    def fresh_state(self) -> AgentState:
         """One that knows nothing yet."""
-        return Mind(self.settings, self._salt, self.clock)
+        return AgentState(self.settings, self._salt, self.clock)
 
     def flush(self, seq: int | None = None) -> None:
         """Return when a record is safe. None means all records since the state was read from the ledger; the caller
-        must have kept the agent's lock since `sit_down`, or another thread may have read it again in between."""
+        must have kept the agent's lock since `ensure_recovered`, or another thread may have read it again."""
         self.ledger.flush(self._latest if seq is None else seq)
 
-    def to_wait_for(self, seq: int) -> int:
-        """Which number whoever has just been shown a record waits for: 0 where it was read from the ledger. Its commit
-        may have failed after all was written, and whoever waited for that is refused; a retry is not."""
+    def number_to_wait_for(self, seq: int) -> int:
+        """Return the number that a caller who sees record `seq` waits for: 0 if it was read from the ledger.
+
+        Its commit may have failed after all of it was written. The caller of that commit is refused, a retry is not.
+        """
         return 0 if seq <= self._read else seq
 
-    def break_off(self) -> None:
+    def mark_dirty(self) -> None:
         """A step failed halfway: the state is not to be trusted."""
         self._broken = True
 
     # ---- decisions
 
-    def asked(
+    def check_inputs(
         self, context: Any, arms: Any, subject: Any, at: Any, caller: Caller = Caller.PROCESS
-    ) -> tuple[Asked, float]:
+    ) -> tuple[DecisionInputs, float]:
         """A decision to make, everything checked, and by which moment it is judged what still waits; nothing has
         changed yet."""
-        learning = self.mind.learning
+        learning = self.state.learning
         schema = learning.coming_schema()
         if schema is not None:
             cleaned = schema.clean(context)
         else:
             cleaned = plain_context(context)
             require_same_kind([early["context"] for early in learning.early], cleaned)
-        cleaned = self._hidden(cleaned)
-        available = self.mind.arms.available(arms)
+        cleaned = self._hash_private(cleaned)
+        available = self.state.arms.available(arms)
+        subject = id_of(subject)
         if subject is not None and not isinstance(subject, str):
             raise InputError(f"subject must be text, got {subject!r}")
-        when = self._when(at, caller)
+        stamp = self._stamp(at, caller)
         hashed = None if subject is None else self.hash(subject)
-        return Asked(cleaned, when.at, available, hashed), when.now
+        return DecisionInputs(cleaned, stamp.at, available, hashed), stamp.now
 
-    def decide(self, asked: Asked, now: float, name: str | None) -> Known:
+    def decide(self, inputs: DecisionInputs, now: float, name: str | None) -> PendingDecision:
         """Make a decision."""
         with self._step():
             self._settle_overdue(now)
-            choice = self.mind.decide(asked)
-            text = _AS_JSON(asked.cleaned).encode()
+            choice = self.state.decide(inputs)
+            text = _AS_JSON(inputs.cleaned).encode()
             record = self._append(
-                Kind.DECISION, asked.at, body=choice.pack(), context=text, subject=asked.subject, name=name
+                Kind.DECISION, inputs.at, body=choice.pack(), context=text, subject=inputs.subject, name=name
             )
             if self.settings.reward_within is not None:
-                self._next_due = min(self._next_due, asked.at + self.settings.reward_within)
-            return self.decisions.remember(Known(record, record.seq))
+                self._next_due = min(self._next_due, inputs.at + self.settings.reward_within)
+            return self.decisions.remember(PendingDecision(record, record.seq))
 
-    def decide_all(self, requests: Sequence[Request]) -> list[Known]:
+    def decide_all(self, requests: Sequence[Request]) -> list[PendingDecision]:
         """Make decisions, all of them or none; the same id again, with the same request, is the same decision again."""
         by_id: dict[str, Request] = {}
-        prepared: list[Known | tuple[Asked, float]] = []
+        prepared: list[PendingDecision | tuple[DecisionInputs, float]] = []
         for n, request in enumerate(requests):
             try:
                 if request.id is not None and by_id.setdefault(request.id, request) != request:
                     raise ConflictError(f"id {request.id!r} is in this batch twice, with different requests")
-                prepared.append(self._prepared(request))
+                prepared.append(self._prepare(request))
             except InputError as error:
                 raise type(error)(f"decisions[{n}]: {error}") if len(requests) > 1 else error from None
-        self._require_fitting([one[0].cleaned for one in prepared if not isinstance(one, Known)])
-        return [self._made(request, one) for request, one in zip(requests, prepared, strict=True)]
+        self._require_fitting([one[0].cleaned for one in prepared if not isinstance(one, PendingDecision)])
+        return [self._decide_prepared(request, one) for request, one in zip(requests, prepared, strict=True)]
 
-    def _prepared(self, request: Request) -> Known | tuple[Asked, float]:
+    def _prepare(self, request: Request) -> PendingDecision | tuple[DecisionInputs, float]:
         """A decision that was made already, or one to make."""
-        known = None if request.id is None else self.decisions.named(request.id)
-        if known is None:
-            return self.asked(request.context, request.arms, request.subject, request.at, request.caller)
-        self._require_same(request, known)
-        return known
+        pending = None if request.id is None else self.decisions.named(request.id)
+        if pending is None:
+            return self.check_inputs(
+                request.context, request.arms, request.subject, request.at, request.caller
+            )
+        self._require_same(request, pending)
+        return pending
 
-    def _made(self, request: Request, prepared: Known | tuple[Asked, float]) -> Known:
-        if isinstance(prepared, Known):
+    def _decide_prepared(
+        self, request: Request, prepared: PendingDecision | tuple[DecisionInputs, float]
+    ) -> PendingDecision:
+        if isinstance(prepared, PendingDecision):
             return prepared
         again = None if request.id is None else self.decisions.named(request.id)
         if again is not None:
             return again
-        known = self.decide(*prepared, request.id)
+        pending = self.decide(*prepared, request.id)
         if request.deferred:
             with self._step():
-                self._append_about(known, Kind.DEFERRED, known.record.at)
-            known.deferred = True
-        return known
+                self._append_about(pending, Kind.DEFERRED, pending.record.at)
+            pending.deferred = True
+        return pending
 
-    def chances(self, known: Known) -> dict[str, float]:
+    def chances(self, pending: PendingDecision) -> dict[str, float]:
         """The chance that each arm had which could be chosen in a decision."""
-        choice, arms = known.choice, self.mind.arms
+        choice, arms = pending.choice, self.state.arms
         shares = np.zeros(arms.room)
         shares[: len(choice.counts)] = choice.counts / max(1, int(choice.counts.sum()))
         available = np.zeros(arms.room, bool)
         available[: len(choice.available)] = choice.available
-        chances = self.mind.chances(choice.group, shares, available)
+        chances = self.state.chances(choice.group, shares, available)
         return {arms.label(place): float(chances[place]) for place in np.flatnonzero(available).tolist()}
 
     def _require_fitting(self, contexts: Sequence[Mapping[str, Any]]) -> None:
         """While the schema is guessed, contexts of one batch must also fit each other."""
-        if self.mind.learning.schema is None:
+        if self.state.learning.schema is None:
             for n, context in enumerate(contexts):
                 require_same_kind(contexts[:n], context)
 
-    def _require_same(self, request: Request, known: Known) -> None:
+    def _require_same(self, request: Request, pending: PendingDecision) -> None:
         """An id stands for one request; what the ledger does not know any more is not compared."""
-        record = known.record
+        record = pending.record
         other = []
         if record.context is not None and not self._same_context(request.context, json.loads(record.context)):
             other.append("context")
@@ -239,7 +253,7 @@ class Desk:
             other.append("subject")
         if request.at is not None and self.clock.read(request.at) != record.at:
             other.append("at")
-        if not self._same_arms(request.arms, known):
+        if not self._same_arms(request.arms, pending):
             other.append("arms")
         if other:
             raise ConflictError(
@@ -249,101 +263,111 @@ class Desk:
 
     def _same_context(self, context: Any, stored: dict[str, Any]) -> bool:
         """As it was cleaned then: by the schema, or before there was one."""
-        schema = self.mind.learning.schema
-        if schema is not None and self._hidden(schema.clean(context)) == stored:
+        schema = self.state.learning.schema
+        if schema is not None and self._hash_private(schema.clean(context)) == stored:
             return True
         return (schema is None or schema.guessed) and plain_context(context) == stored
 
-    def _same_arms(self, arms: Any, known: Known) -> bool:
-        then = known.choice.available
+    def _same_arms(self, arms: Any, pending: PendingDecision) -> bool:
+        then = pending.choice.available
         if arms is None:
-            changed = self._arms_changed > known.record.seq
-            return changed or bool((self.mind.arms.available()[: len(then)] == then).all())
-        places = {self.mind.arms.place(label) for label in arms}
+            changed = self._arms_changed > pending.record.seq
+            return changed or bool((self.state.arms.available()[: len(then)] == then).all())
+        places = {self.state.arms.place(label) for label in arms}
         return places == {place for place in range(len(then)) if then[place]}
 
     # ---- rewards
 
     def reward(
-        self, id: str, known: Known, value: float, at: Any, key: str | None, caller: Caller = Caller.PROCESS
+        self,
+        id: str,
+        pending: PendingDecision,
+        value: float,
+        at: Any,
+        key: str | None,
+        caller: Caller = Caller.PROCESS,
     ) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
-        when = self._when(at, caller)
-        if known.deferred:
-            return self._held(id, known, value, when.at)
+        stamp = self._stamp(at, caller)
+        if pending.deferred:
+            return self._hold_reward(id, pending, value, stamp.at)
         key = (
-            key if self.settings.again == "add" else None
+            key if self.settings.on_duplicate == "add" else None
         )  # elsewhere the value itself says whether it is news
-        earlier = self._repeated(id, known, value, key)
+        earlier = self._find_duplicate(id, pending, value, key)
         if earlier is not None:
             return earlier, False
-        self._require_in_time(id, known, when.at)
+        self._require_in_time(id, pending, stamp.at)
         if self.settings.learns_when_due:
-            worth = self._worth([*(unpack_reward(record.body) for record in known.paid), value])
-            self.mind.learning.require_reward(worth)
-        return self.pay(known, value, when, key), True
+            worth = self._worth([*(unpack_reward(record.body) for record in pending.paid), value])
+            self.state.learning.require_reward(worth)
+        return self.pay(pending, value, stamp, key), True
 
-    def pay(self, known: Known, value: float, when: When, key: str | None = None) -> Record:
+    def pay(self, pending: PendingDecision, value: float, stamp: Stamp, key: str | None = None) -> Record:
         """A reward that is new and in time."""
         with self._step():
-            self._settle_overdue(when.now)
+            self._settle_overdue(stamp.now)
             if not self.settings.learns_when_due:
-                self.mind.learn(known.record.seq, known.choice, known.record.at, value)
-            record = self._append_about(known, Kind.REWARD, when.at, pack_reward(value), key)
-            known.paid = (*known.paid, record)
-            if self.settings.again == "refuse":
-                self.decisions.done(known)
+                self.state.learn(pending.record.seq, pending.choice, pending.record.at, value)
+            record = self._append_about(pending, Kind.REWARD, stamp.at, pack_reward(value), key)
+            pending.paid = (*pending.paid, record)
+            if self.settings.on_duplicate == "refuse":
+                self.decisions.done(pending)
             return record
 
     def _worth(self, rewards: list[float], deferred: bool = False) -> float | None:
         """What a decision was worth when its time is over, given the rewards that came."""
         if not rewards:
             return None if deferred else self.settings.default_reward
-        return sum(rewards) if self.settings.again == "add" else rewards[-1]
+        return sum(rewards) if self.settings.on_duplicate == "add" else rewards[-1]
 
-    def _held(self, id: str, known: Known, value: float, moment: float) -> tuple[Record, bool]:
+    def _hold_reward(
+        self, id: str, pending: PendingDecision, value: float, moment: float
+    ) -> tuple[Record, bool]:
         """A reward waits until its decision is activated; where one may not change, the first one counts."""
-        if known.held and self.settings.again == "refuse":
-            return known.held[0], False
-        self._require_in_time(id, known, moment)
+        if pending.held and self.settings.on_duplicate == "refuse":
+            return pending.held[0], False
+        self._require_in_time(id, pending, moment)
         with self._step():
-            record = self._append_about(known, Kind.HELD, moment, pack_reward(value))
-        known.held = (*known.held, record)
+            record = self._append_about(pending, Kind.HELD, moment, pack_reward(value))
+        pending.held = (*pending.held, record)
         return record, True
 
-    def activate(self, id: str, known: Known) -> bool:
+    def activate(self, id: str, pending: PendingDecision) -> bool:
         """A deferred decision counts from now on, with the rewards that have come; False if it does already."""
-        if not known.deferred:
+        if not pending.deferred:
             return False
-        when = self._when(None)
-        self._require_in_time(id, known, when.at)
+        stamp = self._stamp(None)
+        self._require_in_time(id, pending, stamp.at)
         with self._step():
-            self._append_about(known, Kind.ACTIVATED, when.at)
-            known.deferred = False
-        for record in known.held:
-            self.pay(known, unpack_reward(record.body), when)
+            self._append_about(pending, Kind.ACTIVATED, stamp.at)
+            pending.deferred = False
+        for record in pending.held:
+            self.pay(pending, unpack_reward(record.body), stamp)
         return True
 
-    def _repeated(self, id: str, known: Known, value: float, key: str | None) -> Record | None:
+    def _find_duplicate(
+        self, id: str, pending: PendingDecision, value: float, key: str | None
+    ) -> Record | None:
         """The record that says the same already; another reward is an error, unless it may be added or replace."""
-        again = self.settings.again
+        on_duplicate = self.settings.on_duplicate
         if key is not None:
-            return next((record for record in known.paid if record.name == key), None)
-        if not known.paid or again == "add":
+            return next((record for record in pending.paid if record.name == key), None)
+        if not pending.paid or on_duplicate == "add":
             return None
-        latest = known.paid[-1]
+        latest = pending.paid[-1]
         if unpack_reward(latest.body) == value:
             return latest
-        if again == "replace":
+        if on_duplicate == "replace":
             return None
         raise OtherRewardError(
             f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} is another; "
-            "make the agent with again='add' or 'replace' if rewards may change"
+            "make the agent with on_duplicate='add' or 'replace' if rewards may change"
         )
 
-    def _require_in_time(self, id: str, known: Known, moment: float) -> None:
+    def _require_in_time(self, id: str, pending: PendingDecision, moment: float) -> None:
         within = self.settings.reward_within
-        if known.over or (within is not None and moment > self._due(known.record)):
+        if pending.over or (within is not None and moment > self._due(pending.record)):
             raise ExpiredError(f"decision {id} has expired: its reward had to come within {within:g} seconds")
 
     def _due(self, record: Record) -> float:
@@ -363,14 +387,14 @@ class Desk:
             self._next_due = math.inf if record is None else self._due(record)
             if record is None or self._next_due >= now:
                 return
-            settled += self._settle(self.decisions.loaded(self._overdue.popleft()), now)
+            settled += self._settle(self.decisions.load(self._overdue.popleft()), now)
             looked += 1
         self._settling = now
 
     def _oldest_waiting(self) -> Record | None:
         """The oldest decision that is not settled."""
         if not self._overdue:
-            decisions = (r for r in self.ledger.tail(self.mind.due) if r.kind is Kind.DECISION)
+            decisions = (r for r in self.ledger.tail(self.state.due) if r.kind is Kind.DECISION)
             self._overdue.extend(islice(decisions, PAGES[0]))
         return self._overdue[0] if self._overdue else None
 
@@ -385,41 +409,41 @@ class Desk:
             with self._step():
                 self._settle_overdue(self._settling, most)
 
-    def _settle(self, known: Known, now: float) -> bool:
+    def _settle(self, pending: PendingDecision, now: float) -> bool:
         """Whether there was something to settle: a decision that was paid in time needs nothing."""
-        seq = known.record.seq
-        waits = not known.over and (self.settings.learns_when_due or not known.paid)
+        seq = pending.record.seq
+        waits = not pending.over and (self.settings.learns_when_due or not pending.paid)
         if waits:
-            final = self._worth([unpack_reward(record.body) for record in known.paid], known.deferred)
+            final = self._worth([unpack_reward(record.body) for record in pending.paid], pending.deferred)
             if final is not None:
                 try:
-                    self.mind.learn(seq, known.choice, known.record.at, final)
+                    self.state.learn(seq, pending.choice, pending.record.at, final)
                 except InputError as error:  # others must not wait for ever behind it
                     _LOG.warning("the reward of decision %d is not learnt: %s", seq, error)
                     final = None
-            self._append_about(known, Kind.DUE, now, b"" if final is None else pack_reward(final))
-            known.over = True
-        self.decisions.done(known)
-        self.mind.due = seq
+            self._append_about(pending, Kind.DUE, now, b"" if final is None else pack_reward(final))
+            pending.over = True
+        self.decisions.done(pending)
+        self.state.due = seq
         return waits
 
     # ---- arms, holding still, going back
 
     def change_arms(self, change: dict[str, Any], at: Any) -> Record:
         """Arms come and go."""
-        self.mind.arms.changed(change)  # what cannot be is refused before anything is done
+        self.state.arms.apply(change)  # what cannot be is refused before anything is done
         self.flush()
         with self._step():
-            self.mind.change_arms(change, self.ledger, self.ledger.last, self.mind.slices)
-            record = self._append(Kind.ARMS, self._stamp(at), body=json.dumps(change).encode())
+            self.state.change_arms(change, self.ledger, self.ledger.last, self.state.slices)
+            record = self._append(Kind.ARMS, self._moment(at), body=json.dumps(change).encode())
             self._arms_changed = record.seq
             return record
 
     def hold(self, kind: Kind) -> Record:
         """Freeze or unfreeze."""
         with self._step():
-            self.mind.frozen = kind is Kind.FREEZE
-            return self._append(kind, self._stamp(None))
+            self.state.frozen = kind is Kind.FREEZE
+            return self._append(kind, self._moment(None))
 
     def roll_back(self, to: Any) -> None:
         """Take back what was learnt after a moment or a decision."""
@@ -430,12 +454,13 @@ class Desk:
         if not usable and self.ledger.read("whole") == "no":
             raise InputError("rollback: what was known then cannot be rebuilt; its records were archived")
         with self._step():
-            self._append(Kind.ROLLBACK, self._stamp(None), body=json.dumps({"to": after}).encode())
+            self._append(Kind.ROLLBACK, self._moment(None), body=json.dumps({"to": after}).encode())
             self.flush()
             self.ledger.drop_snapshots(after)
-            self.recall()
+            self.reload()
 
     def _last_before(self, to: Any) -> int:
+        to = to.id if isinstance(to, Decision) else to
         if isinstance(to, str) and self.decisions.number(to) is not None:
             return self.decisions.find(to).record.seq
         try:
@@ -449,26 +474,26 @@ class Desk:
     def slice(self) -> None:
         """One slice of upkeep."""
         with self._step():
-            self.mind.slice()
+            self.state.slice()
 
     def take(self) -> tuple[Record, Callable[[], bytes]]:
         """The record of having taken a snapshot, and the call that makes bytes of it: others may decide meanwhile."""
         with self._step():
-            moment = self._stamp(None)  # a note of the clock belongs to the state that is taken
-            taken = self.mind.take()
+            moment = self._moment(None)  # a note of the clock belongs to the state that is taken
+            taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)
             self.saved = record.seq
-            return record, lambda: self._written(taken)
+            return record, lambda: self._dump(taken)
 
-    def _written(self, taken: Callable[[], Snapshot]) -> bytes:
+    def _dump(self, taken: Callable[[], Snapshot]) -> bytes:
         with self._step():
             return snapshots.dump(taken())
 
     def drop_old_contexts(self) -> None:
-        """What `retain` says, as far as no restart needs it."""
+        """What `retention` says, as far as no restart needs it."""
         saved = self.ledger.snapshots()
-        if self.settings.retain is not None and len(saved) >= 2:
-            self.ledger.drop_contexts(saved[1], self.mind.latest - self.settings.retain)
+        if self.settings.retention is not None and len(saved) >= 2:
+            self.ledger.drop_contexts(saved[1], self.state.latest - self.settings.retention)
 
     # ---- inside
 
@@ -476,9 +501,9 @@ class Desk:
         """A text that must not be stored, as something that only this agent can make of it."""
         return blake2b(text.encode(), key=self._salt, digest_size=8).digest()
 
-    def _hidden(self, cleaned: dict[str, Any]) -> dict[str, Any]:
+    def _hash_private(self, cleaned: dict[str, Any]) -> dict[str, Any]:
         """Private fields as salted hashes."""
-        schema = self.mind.learning.schema
+        schema = self.state.learning.schema
         for name in schema.private if schema is not None else ():
             if name in cleaned:
                 value = cleaned[name]
@@ -487,25 +512,25 @@ class Desk:
                 cleaned[name] = hashes if several else hashes[0]
         return cleaned
 
-    def _stamp(self, at: Any) -> float:
-        return self._when(at).at
+    def _moment(self, at: Any) -> float:
+        return self._stamp(at).at
 
-    def _when(self, at: Any, caller: Caller = Caller.PROCESS) -> When:
+    def _stamp(self, at: Any, caller: Caller = Caller.PROCESS) -> Stamp:
         if at is not None and caller is Caller.PROCESS:
             moment = self.clock.read(at)
-            return When(moment, moment)
+            return Stamp(moment, moment)
         if at is not None and caller is Caller.CLIENT:
             at = self.clock.read_near(at, self.settings.reward_within)
-        moment, now, jumps = self.clock.stamp(self.mind.latest)
+        moment, now, jumps = self.clock.stamp(self.state.latest)
         if not self.read_only:
             for jump in jumps:
                 self._note(moment, jump)
-        return When(moment if at is None else self.clock.read(at), now)
+        return Stamp(moment if at is None else self.clock.read(at), now)
 
     def _note(self, moment: float, jump: Jump) -> None:
         with self._step():
             record = self._append(Kind.NOTE, moment, body=jump.pack())
-            self.mind.latest = moment
+            self.state.latest = moment
             if jump.state == "believed":
                 self._jumps.append((record.seq, jump.seconds))
                 self._next_due = -math.inf
@@ -521,17 +546,17 @@ class Desk:
         subject: bytes | None = None,
         name: str | None = None,
     ) -> Record:
-        slices, self.mind.slices = self.mind.slices, 0
+        slices, self.state.slices = self.state.slices, 0
         record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
         self.ledger.append(record)
         self._latest = record.seq
         return record
 
     def _append_about(
-        self, known: Known, kind: Kind, at: float, body: bytes = b"", name: str | None = None
+        self, pending: PendingDecision, kind: Kind, at: float, body: bytes = b"", name: str | None = None
     ) -> Record:
-        record = self._append(kind, at, ref=known.record.seq, body=body, name=name)
-        known.latest = record.seq
+        record = self._append(kind, at, ref=pending.record.seq, body=body, name=name)
+        pending.latest = record.seq
         return record
 
     def _step(self) -> _Step:
@@ -541,18 +566,18 @@ class Desk:
 
 
 class _Step:
-    """Around everything that changes the state: what goes wrong inside makes the state unsure, unless it was the
+    """Around everything that changes the state: what goes wrong inside makes the state dirty, unless it was the
     caller's mistake, which changes nothing."""
 
-    def __init__(self, desk: Desk) -> None:
-        self._desk = desk
+    def __init__(self, commands: CommandHandler) -> None:
+        self._commands = commands
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is not None and not issubclass(kind, InputError):
-            self._desk.break_off()
+            self._commands.mark_dirty()
 
 
 def _within(seq: int, spans: list[tuple[int, int]]) -> bool:

@@ -1,13 +1,19 @@
-"""The seam between an agent and where its records are kept, and a ledger in memory for tests and notebooks."""
+"""The seam between an agent and its store: the `Ledger` protocol, one in memory, group commit, and releases."""
 
 from __future__ import annotations
 
+import re
+import threading
 import time
+import zlib
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping
-from typing import Protocol
+from collections.abc import Callable, Iterator, Mapping
+from itertools import chain, repeat
+from typing import Any, Protocol
 
+from tidepull import __version__
 from tidepull.agent.records import Kind, Record
+from tidepull.errors import LedgerError, NewerStoreError
 
 
 class Ledger(Protocol):
@@ -97,10 +103,10 @@ KEPT = 4
 """Snapshots that are kept whatever their age; beyond them, one for each doubling of the distance from the newest."""
 
 
-def thinned(seqs: list[int]) -> list[int]:
+def surplus_snapshots(seqs: list[int]) -> list[int]:
     """Which snapshots to drop.
 
-    >>> thinned([10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
+    >>> surplus_snapshots([10, 20, 30, 40, 50, 60, 70, 80, 90, 100])
     [10, 20, 40, 50]
     """
     newest_first = sorted(seqs, reverse=True)
@@ -182,7 +188,7 @@ class MemoryLedger:
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot."""
         self._snapshots[seq] = data
-        for old in thinned(list(self._snapshots)):
+        for old in surplus_snapshots(list(self._snapshots)):
             del self._snapshots[old]
 
     def snapshots(self) -> list[int]:
@@ -235,3 +241,189 @@ class MemoryLedger:
 
     def close(self) -> None:
         """Nothing to let go of."""
+
+
+class GroupCommit:
+    """A queue before a store that writes many records at once. `write` keeps all that it is given, in one piece, or
+    raises. `lock` is held by whoever writes to the store.
+
+    A failed write refuses its records for good: whoever waits for one of their numbers gets the error, also after
+    `recover`, and the numbers are never used again in this process. Whether they reached the store is unknown.
+    """
+
+    def __init__(self, last: int, write: Callable[[list[Record]], None], where: str) -> None:
+        self.lock = threading.Lock()
+        self.last = self.safe = last
+        self._write = write
+        self._where = where
+        self._mutex = threading.Lock()  # guards all below, `last` and `safe`
+        self._records: list[Record] = []
+        self._failure: LedgerError | None = None
+        self._refused: list[
+            tuple[int, int, LedgerError]
+        ] = []  # spans (after, upto] of failed writes, in order
+
+    def append(self, record: Record) -> None:
+        """Take a record."""
+        with self._mutex:
+            if self._failure is not None:
+                raise _again(self._failure)
+            self.last = record.seq
+            self._records.append(record)
+
+    def flush(self, seq: int) -> None:
+        """Return when record `seq` is written; an error if its write failed, whatever was written since."""
+        if self._is_written(seq):
+            return
+        with self.lock:
+            if self._is_written(seq):
+                return
+            records = self._records
+            try:
+                with self._mutex:
+                    self._records = []
+                self._write(records)
+            except BaseException as error:
+                self.refuse(records[0].seq - 1, error)
+                raise
+            self.safe = records[-1].seq
+
+    def refuse(self, after: int, error: BaseException) -> None:
+        """Refuse all records from number `after` + 1 on, and take no more until `recover`."""
+        with self._mutex:
+            self._failure = self._explained(error)
+            self._refused.append((after, self.last, self._failure))
+            self._records = []
+
+    def _is_written(self, seq: int) -> bool:
+        """Whether record `seq` is written; the error of its write if that failed."""
+        if self._refused:
+            place = bisect_left(self._refused, seq, key=lambda span: span[1])
+            if place < len(self._refused) and self._refused[place][0] < seq:
+                raise _again(self._refused[place][2])
+        return seq <= self.safe
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write failed, and `recover` was not called since."""
+        return self._failure is not None
+
+    def recover(self, stored: int | None = None) -> None:
+        """Take records again, after those that are stored; the numbers of lost ones are not used a second time."""
+        with self.lock, self._mutex:
+            self._failure = None
+            if stored is not None:
+                self.last = max(self.last, stored)
+                self.safe = max(self.safe, stored)
+
+    def _explained(self, error: BaseException) -> LedgerError:
+        if isinstance(error, LedgerError):
+            return _again(error)
+        return LedgerError(f"cannot write to {self._where}: it failed before ({error!r})")
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing waits."""
+        return not self._records
+
+
+def _again(error: LedgerError) -> LedgerError:
+    """The same error for another caller, without the first one's traceback."""
+    return type(error)(str(error))
+
+
+class SqlLedger:
+    """What ledgers in SQL share: group commit, and reading records by a condition with `?` for each value."""
+
+    where: str
+    _commits: GroupCommit
+
+    def _records(self, where: str, *values: Any) -> list[Record]:
+        """The records on disk for which a condition holds."""
+        raise NotImplementedError
+
+    def _packed(self, seq: int) -> tuple[int, bytes]:
+        """The checksum of a snapshot, and its compressed bytes."""
+        raise NotImplementedError
+
+    @property
+    def last(self) -> int:
+        """The number of the last record that was appended."""
+        return self._commits.last
+
+    @property
+    def safe(self) -> int:
+        """The number of the last record that is on disk."""
+        return self._commits.safe
+
+    @property
+    def failed(self) -> bool:
+        """Whether a write failed since the last recovery."""
+        return self._commits.failed
+
+    def append(self, record: Record) -> None:
+        """Take a record."""
+        self._commits.append(record)
+
+    def flush(self, seq: int) -> None:
+        """Return when record `seq` is on disk."""
+        self._commits.flush(seq)
+
+    def decision(self, seq: int) -> Record | None:
+        """The decision of that number, if it is on disk."""
+        return next(iter(self._records("seq = ? AND kind = 1", seq)), None)
+
+    def named(self, name: str) -> Record | None:
+        """The record of that name, if it is on disk."""
+        return next(iter(self._records("name = ?", name)), None)
+
+    def about(self, seq: int) -> list[Record]:
+        """The records about a decision that are on disk."""
+        return self._records("ref = ? ORDER BY seq", seq)
+
+    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
+        """Records in order, as far as they are on disk."""
+        upto = 2**62 if upto is None else upto
+        for page in chain(PAGES, repeat(PAGES[-1])):
+            records = self._records("seq > ? AND seq <= ? ORDER BY seq LIMIT ?", after, upto, page)
+            yield from records
+            if len(records) < page:
+                return
+            after = records[-1].seq
+
+    def of_kind(self, kind: Kind) -> list[Record]:
+        """All records of one of the rare kinds."""
+        return self._records("kind = ? AND kind > 3 ORDER BY seq", int(kind))
+
+    def snapshot(self, seq: int) -> bytes:
+        """A snapshot; a `LedgerError` where it is damaged."""
+        checksum, packed = self._packed(seq)
+        if zlib.crc32(packed) != checksum:
+            raise LedgerError(f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit")
+        return zlib.decompress(packed)
+
+
+RELEASE_KEY = "release"
+"""The text of a ledger that names the newest release that has written to it."""
+
+
+def is_newer(release: str) -> bool:
+    """Whether a release may have written what this one cannot read; a patch release changes no format.
+
+    >>> is_newer(__version__), is_newer("999.0.1")
+    (False, True)
+    """
+    return _numbers(release) > _numbers(__version__)
+
+
+def newer_store(where: str, release: str | None, detail: str = "") -> NewerStoreError:
+    """The refusal of what a newer release wrote (None: it left no name)."""
+    named = "a newer tidepull" if release is None else f"tidepull {release}"
+    wanted = "that one" if release is None else f"tidepull {release} or newer"
+    return NewerStoreError(
+        f"{where} was written by {named}{detail}, and this is {__version__}: install {wanted}"
+    )
+
+
+def _numbers(release: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in re.findall(r"\d+", release)[:2])

@@ -1,10 +1,11 @@
-"""One PostgreSQL database as a process sees it: connections that its agents share, tables, errors in one sentence."""
+"""One PostgreSQL database as a process sees it: shared connections, tables, errors in one sentence, and shards."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import Any
 
 import psycopg
@@ -13,7 +14,7 @@ from psycopg.conninfo import conninfo_to_dict, make_conninfo
 from psycopg.pq import TransactionStatus
 
 from tidepull import __version__
-from tidepull.agent import release
+from tidepull.agent.ledger.base import RELEASE_KEY, newer_store
 from tidepull.errors import LedgerError, ParameterError, UnreachableError, WrongStoreError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
@@ -143,10 +144,8 @@ class Database:
         if version is None or (version < VERSION and write):
             self._migrate()
         elif version > VERSION:
-            named = self.rows("SELECT value FROM tidepull_meta WHERE key = %s", release.KEY)
-            raise release.newer_store(
-                self.where, named[0][0] if named else None, f" (tables of version {version})"
-            )
+            named = self.rows("SELECT value FROM tidepull_meta WHERE key = %s", RELEASE_KEY)
+            raise newer_store(self.where, named[0][0] if named else None, f" (tables of version {version})")
 
     def _version(self) -> int | None:
         if self.rows("SELECT to_regclass('tidepull_meta')::text")[0][0] is None:
@@ -170,7 +169,7 @@ class Database:
             connection.execute(_TABLES)
             connection.execute(
                 "INSERT INTO tidepull_meta VALUES ('version', %s), (%s, %s)",
-                (str(VERSION), release.KEY, __version__),
+                (str(VERSION), RELEASE_KEY, __version__),
             )
             return
         found = connection.execute("SELECT value FROM tidepull_meta WHERE key = 'version'").fetchone()
@@ -180,7 +179,7 @@ class Database:
         connection.execute("UPDATE tidepull_meta SET value = %s WHERE key = 'version'", (str(VERSION),))
         connection.execute(
             "INSERT INTO tidepull_meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value",
-            (release.KEY, __version__),
+            (RELEASE_KEY, __version__),
         )
 
     @contextmanager
@@ -257,3 +256,59 @@ def _fix(error: psycopg.Error, role: str) -> str:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().splitlines()[0].strip()
+
+
+LENGTH = 5.0
+"""Seconds after which a shard that says nothing counts as gone."""
+
+_HERE = """
+INSERT INTO tidepull_shards (url, since, expires)
+VALUES (%(url)s, clock_timestamp(), clock_timestamp() + make_interval(secs => %(length)s))
+ON CONFLICT (url) DO UPDATE SET expires = EXCLUDED.expires,
+  since = CASE WHEN %(new)s THEN EXCLUDED.since ELSE tidepull_shards.since END
+"""
+_ALIVE = """
+SELECT s.url, extract(epoch FROM clock_timestamp() - s.since)::float8,
+  array_remove(array_agg(a.name ORDER BY a.name), NULL)
+FROM tidepull_shards AS s LEFT JOIN tidepull_agents AS a ON a.url = s.url AND a.expires > clock_timestamp()
+WHERE s.expires > clock_timestamp() GROUP BY s.url, s.since ORDER BY s.url
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Shard:
+    """A process that lives: where it takes requests, for how many seconds, and the agents that it holds."""
+
+    url: str
+    seconds: float
+    agents: tuple[str, ...]
+
+
+class Shards:
+    """The list of them, in the database."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._said = ""
+
+    def announce(self, url: str) -> None:
+        """This process takes requests at a URL; to be said again every second or so."""
+        told = {"url": url, "length": LENGTH, "new": self._said != url}
+        with self._database.connection("write to") as connection:
+            connection.execute(_HERE, told)
+            if self._said != url:
+                connection.execute(
+                    "DELETE FROM tidepull_shards WHERE expires < clock_timestamp() - interval '1 day'"
+                )
+        self._said = url
+
+    def leave(self) -> None:
+        """This process takes no requests any more."""
+        if self._said:
+            with self._database.connection("write to") as connection:
+                connection.execute("DELETE FROM tidepull_shards WHERE url = %s", (self._said,))
+            self._said = ""
+
+    def alive(self) -> list[Shard]:
+        """All that were heard of lately."""
+        return [Shard(url, seconds, tuple(agents)) for url, seconds, agents in self._database.rows(_ALIVE)]

@@ -12,17 +12,13 @@ import time
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import chain, repeat
 from pathlib import Path
 from typing import Any
 
 from tidepull._internal.files import drop_cache, sync, temporary_name
-from tidepull.agent import release
-from tidepull.agent.holding import Hold
-from tidepull.agent.ledger import PAGES, thinned
-from tidepull.agent.records import Kind, Record, record_of
-from tidepull.agent.waiting import Waiting
-from tidepull.agent.watching import WATCH, identity
+from tidepull.agent.ledger.base import RELEASE_KEY, GroupCommit, SqlLedger, newer_store, surplus_snapshots
+from tidepull.agent.ledger.files import WATCH, FileLock, identity
+from tidepull.agent.records import Record, record_of
 from tidepull.errors import LedgerError, WrongStoreError
 
 VERSION = 1
@@ -64,13 +60,13 @@ _COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
 _INSERT = f"INSERT INTO records ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 
-class SqliteLedger:
+class SqliteLedger(SqlLedger):
     """The ledger at `path`, made if there is none (unless it is only read)."""
 
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
-        self.path = path
+        self.path, self.where = path, str(path)
         self._read_only = read_only
-        self._hold: Hold | None = None
+        self._file_lock: FileLock | None = None
         self._reading = threading.Lock()
         self._closed = False
         self._log_pages = 0
@@ -81,7 +77,7 @@ class SqliteLedger:
                 raise WrongStoreError(
                     f"the directory of {path} does not exist: make it or choose another path"
                 )
-            self._hold = Hold(path)
+            self._file_lock = FileLock(path)
         try:
             with self._explained("open"):
                 self._open()
@@ -90,35 +86,12 @@ class SqliteLedger:
             raise
         self._contexts_from = 0  # no decision before it has a context any more
         self._disk_failed = False
-        self._waiting = Waiting(self._stored(), self._write, str(path))
+        self._commits = GroupCommit(self._stored(), self._write, self.where)
         if not read_only:
             WATCH.add(self)
 
     def _stored(self) -> int:
         return int(self._one("SELECT coalesce(max(seq), 0) FROM records")[0])
-
-    @property
-    def last(self) -> int:
-        """The number of the last record that was appended."""
-        return self._waiting.last
-
-    @property
-    def safe(self) -> int:
-        """The number of the last record that is on disk."""
-        return self._waiting.safe
-
-    @property
-    def failed(self) -> bool:
-        """Whether a write failed since the last recovery."""
-        return self._waiting.failed
-
-    def append(self, record: Record) -> None:
-        """Take a record."""
-        self._waiting.append(record)
-
-    def flush(self, seq: int) -> None:
-        """Return when record `seq` is on disk."""
-        self._waiting.flush(seq)
 
     def _write(self, waiting: list[Record]) -> None:
         with self._explained("write to"):
@@ -142,43 +115,13 @@ class SqliteLedger:
         with self._transaction():
             self._writer.executemany(_INSERT, [_row(record) for record in waiting])
 
-    def decision(self, seq: int) -> Record | None:
-        """The decision of that number, if it is on disk."""
-        return self._record("SELECT {} FROM records WHERE seq = ? AND kind = 1", seq)
-
-    def named(self, name: str) -> Record | None:
-        """The decision that its caller named so, if it is on disk."""
-        return self._record("SELECT {} FROM records WHERE name = ?", name)
-
-    def about(self, seq: int) -> list[Record]:
-        """What is known of a decision on disk."""
-        rows = self._all("SELECT {} FROM records WHERE ref = ? ORDER BY seq", seq)
-        return [record_of(row) for row in rows]
-
-    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
-        """Records in order, as far as they are on disk."""
-        upto = 2**62 if upto is None else upto
-        for page in chain(PAGES, repeat(PAGES[-1])):
-            rows = self._all(
-                "SELECT {} FROM records WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT ?", after, upto, page
-            )
-            yield from map(record_of, rows)
-            if len(rows) < page:
-                return
-            after = rows[-1][-1]
-
-    def of_kind(self, kind: Kind) -> list[Record]:
-        """All records of one of the rare kinds."""
-        rows = self._all("SELECT {} FROM records WHERE kind = ? AND kind > 3 ORDER BY seq", int(kind))
-        return [record_of(row) for row in rows]
-
     def recover(self) -> None:
         """Take records again, after those that are in the file, which is opened anew if the disk has failed.
 
         After a failed sync the system's cache may differ from the disk, and open connections trust the cache.
         """
         if self._disk_failed:
-            with self._waiting.lock, self._reading, self._explained("open"):
+            with self._commits.lock, self._reading, self._explained("open"):
                 if identity(self.path) != self._files[0]:
                     raise LedgerError(
                         f"{self.path} is not the file that was opened: put it back, or close the agent"
@@ -188,22 +131,22 @@ class SqliteLedger:
                 )  # a reader moves nothing: all of the log stays
                 self._open()
                 self._contexts_from, self._disk_failed = 0, False
-        self._waiting.recover(self._stored())
+        self._commits.recover(self._stored())
 
     def drop_snapshots(self, after: int) -> None:
         """Without later ones."""
-        with self._waiting.lock, self._explained("write to"), self._transaction():
+        with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.execute("DELETE FROM snapshots WHERE seq > ?", (after,))
 
     def save(self, seq: int, at: float, data: bytes) -> None:
         """Keep a snapshot, after everything before it is safe."""
         self.flush(seq)
         packed = zlib.compress(data, 1)
-        with self._waiting.lock, self._explained("write to"), self._transaction():
+        with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.execute(
                 "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (seq, at, zlib.crc32(packed), packed)
             )
-            old = thinned([row[0] for row in self._writer.execute("SELECT seq FROM snapshots")])
+            old = surplus_snapshots([row[0] for row in self._writer.execute("SELECT seq FROM snapshots")])
             self._writer.executemany("DELETE FROM snapshots WHERE seq = ?", [(number,) for number in old])
             self._log_pages += len(packed) // _PAGE  # the next commit moves them
 
@@ -211,12 +154,9 @@ class SqliteLedger:
         """Newest first."""
         return [row[0] for row in self._all("SELECT seq FROM snapshots ORDER BY seq DESC")]
 
-    def snapshot(self, seq: int) -> bytes:
-        """One of them; a `LedgerError` where it is damaged."""
+    def _packed(self, seq: int) -> tuple[int, bytes]:
         checksum, packed = self._one("SELECT checksum, data FROM snapshots WHERE seq = ?", seq)
-        if zlib.crc32(packed) != checksum:
-            raise LedgerError(f"the snapshot {seq} in {self.path} is damaged: its checksum does not fit")
-        return zlib.decompress(packed)
+        return checksum, packed
 
     def read(self, key: str) -> str | None:
         """A text."""
@@ -225,7 +165,7 @@ class SqliteLedger:
 
     def write(self, values: Mapping[str, str]) -> None:
         """Keep texts."""
-        with self._waiting.lock, self._explained("write to"), self._transaction():
+        with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items()))
 
     def now(self) -> float:
@@ -235,15 +175,15 @@ class SqliteLedger:
     def close(self) -> None:
         """Write what waits, close the file and let others have it."""
         try:
-            waiting: Waiting | None = getattr(self, "_waiting", None)
-            if self._hold is not None and waiting is not None and not waiting.empty:
+            waiting: GroupCommit | None = getattr(self, "_commits", None)
+            if self._file_lock is not None and waiting is not None and not waiting.empty:
                 self.flush(waiting.last)
         finally:
             self._closed = True
             WATCH.remove(self)
             self._close_connections()
-            if self._hold is not None:
-                self._hold.release()
+            if self._file_lock is not None:
+                self._file_lock.release()
 
     def _close_connections(self, names: tuple[str, str] = ("_reader", "_writer")) -> None:
         """The last one moves the log into the file, if it may write."""
@@ -285,9 +225,9 @@ class SqliteLedger:
         What is in a deleted log is still there for the open connection: it is moved into the file, and a new log is
         begun. A file that is gone takes nothing more until it is back.
         """
-        if self._waiting.failed or self._identities() == self._files:
+        if self._commits.failed or self._identities() == self._files:
             return
-        with self._waiting.lock, self._reading:
+        with self._commits.lock, self._reading:
             there = self._identities()
             if there == self._files or self._closed:
                 return
@@ -296,7 +236,7 @@ class SqliteLedger:
                     f"{self.path} was deleted or replaced while the agent is open: put it back, or close the agent; "
                     "nothing is taken until then"
                 )
-                self._waiting.refuse(self._waiting.safe, error)
+                self._commits.refuse(self._commits.safe, error)
                 self._disk_failed = True
                 _LOG.error("%s", error)
                 return
@@ -343,7 +283,7 @@ class SqliteLedger:
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the log."""
         which = "kind = 1 AND (seq <= ? OR subject = ?)"
-        with self._waiting.lock, self._explained("write to"):
+        with self._commits.lock, self._explained("write to"):
             self._writer.execute("PRAGMA secure_delete = ON")
             with self._transaction():
                 write = self._writer.execute
@@ -361,7 +301,7 @@ class SqliteLedger:
 
     def drop_contexts(self, upto: int, before: float) -> None:
         """Forget contexts."""
-        with self._waiting.lock, self._explained("write to"), self._transaction():
+        with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.execute(
                 "UPDATE records SET context = NULL "
                 "WHERE kind = 1 AND seq >= ? AND seq <= ? AND at < ? AND context IS NOT NULL",
@@ -387,9 +327,9 @@ class SqliteLedger:
             named = None
             with suppress(sqlite3.Error):
                 (named,) = connection.execute(
-                    "SELECT value FROM texts WHERE key = ?", (release.KEY,)
+                    "SELECT value FROM texts WHERE key = ?", (RELEASE_KEY,)
                 ).fetchone()
-            raise release.newer_store(str(self.path), named, f" (tables of version {version})")
+            raise newer_store(str(self.path), named, f" (tables of version {version})")
 
     def _migrate(self) -> None:
         (version,) = self._writer.execute("PRAGMA user_version").fetchone()
@@ -415,14 +355,13 @@ class SqliteLedger:
 
     def _all(self, query: str, *values: Any) -> list[Any]:
         with self._reading, self._explained("read"):
-            return self._reader.execute(query.format(_COLUMNS), values).fetchall()
+            return self._reader.execute(query, values).fetchall()
 
     def _one(self, query: str, *values: Any) -> Any:
         return self._all(query, *values)[0]
 
-    def _record(self, query: str, value: Any) -> Record | None:
-        rows = self._all(query, value)
-        return record_of(rows[0]) if rows else None
+    def _records(self, where: str, *values: Any) -> list[Record]:
+        return [record_of(row) for row in self._all(f"SELECT {_COLUMNS} FROM records WHERE {where}", *values)]
 
     @contextmanager
     def _explained(self, verb: str) -> Iterator[None]:

@@ -13,7 +13,7 @@ from tidepull.errors import TidepullError
 _LOG = logging.getLogger("tidepull")
 
 
-class Works(Protocol):
+class HasWork(Protocol):
     """Somebody who has work to do."""
 
     def work(self) -> bool:
@@ -21,10 +21,10 @@ class Works(Protocol):
 
 
 class Background:
-    """Works for its owner until that is closed or gone. Between two pieces it rests as long as the last one took, so
+    """HasWork for its owner until that is closed or gone. Between two pieces it rests as long as the last one took, so
     that calls never wait for more than one."""
 
-    def __init__(self, owner: Works) -> None:
+    def __init__(self, owner: HasWork) -> None:
         self._owner = weakref.ref(owner)
         self._wake = threading.Event()
         self._stop = False

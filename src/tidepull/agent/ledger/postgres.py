@@ -7,15 +7,13 @@ import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import chain, repeat
 from typing import Any
 
-from tidepull.agent.database import Connection
-from tidepull.agent.leases import LENGTH, Leases
-from tidepull.agent.ledger import PAGES, thinned
-from tidepull.agent.records import Kind, Record, record_of
-from tidepull.agent.waiting import Waiting
-from tidepull.errors import HeldError, LedgerError, ParameterError, UnreachableError, WrongStoreError
+from tidepull.agent.ledger.base import GroupCommit, SqlLedger, surplus_snapshots
+from tidepull.agent.ledger.database import Connection
+from tidepull.agent.ledger.leases import LENGTH, Leases
+from tidepull.agent.records import Record, record_of
+from tidepull.errors import HeldError, ParameterError, UnreachableError, WrongStoreError
 
 _COLUMNS = "kind, at, slices, ref, body, context, subject, name, seq"
 _HELD = (
@@ -51,7 +49,7 @@ class Place:
             raise ParameterError(f"lease must be from 0.1 to 3600 seconds, got {self.lease:g}")
 
 
-class PostgresLedger:
+class PostgresLedger(SqlLedger):
     """The ledger of one agent, made if there is none (unless it is only read)."""
 
     def __init__(self, place: Place, *, read_only: bool = False) -> None:
@@ -66,7 +64,7 @@ class PostgresLedger:
                     place.agent, length=place.lease, url=place.url, wait=place.wait
                 )
             self._id = self._lease.id if self._lease is not None else self._known(place.agent)
-            self._waiting = Waiting(self._stored(), self._write, self.where)
+            self._commits = GroupCommit(self._stored(), self._write, self.where)
         except BaseException:
             self.close()
             raise
@@ -81,29 +79,6 @@ class PostgresLedger:
     def _stored(self) -> int:
         query = "SELECT coalesce(max(seq), 0) FROM tidepull_records WHERE agent = %s"
         return int(self._database.rows(query, self._id)[0][0])
-
-    @property
-    def last(self) -> int:
-        """The number of the last record that was appended."""
-        return self._waiting.last
-
-    @property
-    def safe(self) -> int:
-        """The number of the last record that is on the server's disk."""
-        return self._waiting.safe
-
-    @property
-    def failed(self) -> bool:
-        """Whether a write failed since the last recovery."""
-        return self._waiting.failed
-
-    def append(self, record: Record) -> None:
-        """Take a record."""
-        self._waiting.append(record)
-
-    def flush(self, seq: int) -> None:
-        """Return when record `seq` is on the server's disk."""
-        self._waiting.flush(seq)
 
     def _write(self, records: list[Record]) -> None:
         """Where the connection dies, it is not known whether they were written: under a new epoch nothing that was sent
@@ -137,46 +112,17 @@ class PostgresLedger:
     def recover(self) -> None:
         """Hold the lease again, which ends all that is still under way, and go on after what is stored."""
         assert self._lease is not None
-        with self._waiting.lock:
+        with self._commits.lock:
             self._leases.regain(self._lease)
             self._contexts_from = 0
-        self._waiting.recover(self._stored())
+        self._commits.recover(self._stored())
 
     # ---- reading
 
-    def decision(self, seq: int) -> Record | None:
-        """The decision of that number, if it is stored."""
-        return self._one("seq = %s AND kind = 1", seq)
-
-    def named(self, name: str) -> Record | None:
-        """The decision that its caller named so, if it is stored."""
-        return self._one("name = %s", name.encode())
-
-    def about(self, seq: int) -> list[Record]:
-        """What is known of a stored decision."""
-        return self._records("ref = %s ORDER BY seq", seq)
-
-    def tail(self, after: int, upto: int | None = None) -> Iterator[Record]:
-        """Records in order, as far as they are stored."""
-        upto = 2**62 if upto is None else upto
-        for page in chain(PAGES, repeat(PAGES[-1])):
-            records = self._records("seq > %s AND seq <= %s ORDER BY seq LIMIT %s", after, upto, page)
-            yield from records
-            if len(records) < page:
-                return
-            after = records[-1].seq
-
-    def of_kind(self, kind: Kind) -> list[Record]:
-        """All records of one of the rare kinds."""
-        return self._records("kind = %s AND kind > 3 ORDER BY seq", int(kind))
-
     def _records(self, where: str, *values: Any) -> list[Record]:
-        query = f"SELECT {_COLUMNS} FROM tidepull_records WHERE agent = %s AND {where}"
+        values = tuple(value.encode() if isinstance(value, str) else value for value in values)
+        query = f"SELECT {_COLUMNS} FROM tidepull_records WHERE agent = ? AND {where}".replace("?", "%s")
         return [_record(row) for row in self._database.rows(query.encode(), self._id, *values)]
-
-    def _one(self, where: str, value: Any) -> Record | None:
-        records = self._records(where, value)
-        return records[0] if records else None
 
     # ---- snapshots and texts
 
@@ -191,7 +137,7 @@ class PostgresLedger:
                 (self._id, seq, at, zlib.crc32(packed), packed),
             )
             rows = connection.execute("SELECT seq FROM tidepull_snapshots WHERE agent = %s", (self._id,))
-            old = thinned([row[0] for row in rows])
+            old = surplus_snapshots([row[0] for row in rows])
             connection.execute(
                 "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq = ANY(%s)", (self._id, old)
             )
@@ -208,13 +154,10 @@ class PostgresLedger:
         query = "SELECT seq FROM tidepull_snapshots WHERE agent = %s ORDER BY seq DESC"
         return [row[0] for row in self._database.rows(query, self._id)]
 
-    def snapshot(self, seq: int) -> bytes:
-        """One of them; a `LedgerError` where it is damaged."""
+    def _packed(self, seq: int) -> tuple[int, bytes]:
         query = "SELECT checksum, data FROM tidepull_snapshots WHERE agent = %s AND seq = %s"
         checksum, packed = self._database.rows(query, self._id, seq)[0]
-        if zlib.crc32(packed) != checksum:
-            raise LedgerError(f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit")
-        return zlib.decompress(packed)
+        return checksum, packed
 
     def read(self, key: str) -> str | None:
         """A text."""
@@ -283,7 +226,7 @@ class PostgresLedger:
     def close(self) -> None:
         """Write what waits and let others have the agent."""
         try:
-            waiting: Waiting | None = getattr(self, "_waiting", None)
+            waiting: GroupCommit | None = getattr(self, "_commits", None)
             if self._lease is not None and waiting is not None and not waiting.empty:
                 self.flush(waiting.last)
         finally:
@@ -298,7 +241,7 @@ class PostgresLedger:
         """A transaction that is only committed if the lease holds; nobody can take it before that."""
         assert self._lease is not None
         with (
-            self._waiting.lock,
+            self._commits.lock,
             self._database.connection("write to") as connection,
             connection.transaction(),
         ):

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tidepull.agent.clock import elapsed
-from tidepull.agent.database import LOCKS, Connection, Database
+from tidepull.agent.ledger.database import LOCKS, Connection, Database
 from tidepull.errors import HeldError, LedgerError, TidepullError
 
 _LOG = logging.getLogger("tidepull")

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
-from tidepull.agent.ledger import Ledger, MemoryLedger
-from tidepull.agent.sqlite import SqliteLedger
+from tidepull.agent.ledger.base import Ledger, MemoryLedger
+from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.errors import MissingExtraError, ParameterError
 
 if TYPE_CHECKING:
-    from tidepull.agent.postgres import Place
+    from tidepull.agent.ledger.postgres import Place
+
 
 _SCHEMES = ("postgresql://", "postgres://")
 _OURS = ("agent", "lease")
@@ -27,7 +28,7 @@ def ledger_at(path: str | os.PathLike[str] | Place | None, *, read_only: bool = 
     if isinstance(path, str | os.PathLike):
         return SqliteLedger(Path(path), read_only=read_only), str(path)
     try:
-        from tidepull.agent.postgres import PostgresLedger
+        from tidepull.agent.ledger.postgres import PostgresLedger
     except ImportError:
         raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
     ledger = PostgresLedger(path, read_only=read_only)
@@ -37,8 +38,8 @@ def ledger_at(path: str | os.PathLike[str] | Place | None, *, read_only: bool = 
 def place_of(url: str) -> Place:
     """An agent in a database: postgresql://user@host/database?agent=shop, and if wanted &lease=10 (seconds)."""
     try:
-        from tidepull.agent.leases import LENGTH
-        from tidepull.agent.postgres import Place
+        from tidepull.agent.ledger.leases import LENGTH
+        from tidepull.agent.ledger.postgres import Place
     except ImportError:
         raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
     parts = urlsplit(url)

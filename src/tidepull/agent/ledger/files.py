@@ -1,0 +1,122 @@
+"""Files of open ledgers: a lock that dies with its process, and a thread that notices deleted files."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import socket
+import sqlite3
+import sys
+import threading
+import time
+import weakref
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Protocol
+
+from tidepull._internal.files import explained
+from tidepull.errors import HeldError, LedgerError, TidepullError
+
+
+class FileLock:
+    """The right to write to an agent's file, for as long as this object is not released and its process lives."""
+
+    def __init__(self, path: Path) -> None:
+        try:
+            import fcntl  # not on Windows, where agents in memory and in PostgreSQL work
+        except ModuleNotFoundError:
+            raise LedgerError(
+                f"{path} cannot be locked: this system has no flock; keep the agent in memory or in PostgreSQL"
+            ) from None
+        self._path = path.with_name(path.name + ".lock")
+        with explained("open", self._path):
+            self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            holder = _describe(os.pread(self._file, 4096, 0))
+            os.close(self._file)
+            raise HeldError(
+                f"{path} is held by {holder}; one process at a time can write to an agent: "
+                "close it there, or open it with read_only=True"
+            ) from None
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        about = {"pid": os.getpid(), "host": socket.gethostname(), "program": _program(), "since": now}
+        with explained("write", self._path):
+            os.ftruncate(self._file, 0)
+            os.pwrite(self._file, json.dumps(about).encode(), 0)
+
+    def release(self) -> None:
+        """Others may write now."""
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+def _program() -> str:
+    return Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+
+
+def _describe(data: bytes) -> str:
+    try:
+        about: dict[str, Any] = json.loads(data)
+        where = "this process" if about["pid"] == os.getpid() else f"process {about['pid']}"
+        return f"{where} ({about['program']} on {about['host']}, since {about['since']})"
+    except (ValueError, KeyError, TypeError):
+        return "another process"
+
+
+_LOG = logging.getLogger("tidepull")
+INTERVAL = 0.5
+"""Seconds between two looks."""
+
+
+class HasFiles(Protocol):
+    """Something on disk that is open."""
+
+    path: Path
+
+    def inspect(self) -> None:
+        """Notice files that were deleted or replaced."""
+
+
+class Watch:
+    """Inspects all that was added, in a thread of its own, until it is removed or gone."""
+
+    def __init__(self) -> None:
+        self._open: weakref.WeakSet[HasFiles] = weakref.WeakSet()
+        self._thread: threading.Thread | None = None
+
+    def add(self, one: HasFiles) -> None:
+        """Inspect it from now on."""
+        self._open.add(one)
+        if self._thread is None or not self._thread.is_alive():  # a fork has no threads
+            self._thread = threading.Thread(target=self._run, name="tidepull-watch", daemon=True)
+            self._thread.start()
+
+    def remove(self, one: HasFiles) -> None:
+        """It is closed."""
+        self._open.discard(one)
+
+    def _run(self) -> None:
+        while True:
+            time.sleep(INTERVAL)
+            for one in list(self._open):
+                try:
+                    one.inspect()
+                except (TidepullError, sqlite3.Error, OSError) as error:
+                    _LOG.error("%s could not be inspected: %s", one.path, error)
+
+
+WATCH = Watch()
+"""The watch of this process."""
+
+
+def identity(path: Path) -> tuple[int, int] | None:
+    """What a name stands for: a file that replaces another has another number."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino

@@ -1,0 +1,314 @@
+"""What a client asks a service, without saying how it is sent: one place for paths, bodies, answers and retries."""
+
+from __future__ import annotations
+
+import json
+import random
+import uuid
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from decimal import Decimal
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+from uuid import UUID
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from tidepull.agent.decisions import Decision, DecisionId, id_of
+from tidepull.agent.fields import is_missing
+from tidepull.errors import ServiceError
+
+T = TypeVar("T")
+AGAIN = (429, 503)
+"""Statuses that say that nothing was done, and that it may work later."""
+
+UNSURE = (502, 504)
+"""Statuses after which nobody knows whether it was done."""
+
+LONGEST_WAIT = 10.0
+TimeLike = float | datetime | str
+
+
+@dataclass(frozen=True, slots=True)
+class TextAnswer:
+    """What an agent says of itself: `str()` of it is plain words, `data` is all that was answered."""
+
+    data: dict[str, Any]
+
+    def __str__(self) -> str:
+        return str(self.data["words"])
+
+
+@dataclass(frozen=True, slots=True)
+class RewardResult:
+    """What became of one reward of many: `status` 200, or why not (`detail`)."""
+
+    id: str
+    status: int
+    duplicate: bool = False
+    detail: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class HttpRequest(Generic[T]):
+    """A request; `read` makes its answer. `repeatable`: to send it twice is to send it once."""
+
+    method: str
+    path: str
+    read: Callable[..., T]
+    body: Any = None
+    query: dict[str, Any] | None = None
+    repeatable: bool = True
+
+    def answer(self, status: int, content: bytes, kind: str) -> T:
+        """What the answer means; a `ServiceError` if it is a refusal."""
+        if status >= 400:
+            raise service_error(status, content)
+        return self.read(json.loads(content) if kind.partition(";")[0] == "application/json" else content)
+
+    def may_repeat(self, status: int | None, *, sent: bool) -> bool:
+        """Whether to try again after a status (None: there was no answer; `sent`: the request may have arrived)."""
+        if status is None:
+            return self.repeatable or not sent
+        return status in AGAIN or (status in UNSURE and self.repeatable)
+
+
+def service_error(status: int, content: bytes) -> ServiceError:
+    """The problem that a service answered."""
+    try:
+        problem = json.loads(content)
+        return ServiceError(status, str(problem["detail"]), problem.get("request"))
+    except (ValueError, KeyError, TypeError):
+        return ServiceError(status, f"the service answered {status}")
+
+
+def pause(attempt: int, after: str | None) -> float:
+    """Seconds to wait before the next attempt: what the service said, or longer each time, never all at once."""
+    if after is not None and after.isdigit():
+        return min(LONGEST_WAIT, float(after))
+    return min(2.0, 0.05 * 2.0**attempt) * (0.5 + random.random() / 2)
+
+
+def moment(at: TimeLike | None) -> float | str | None:
+    """A moment as it is sent."""
+    return at.isoformat() if isinstance(at, datetime) else at
+
+
+def plain_value(value: Any) -> Any:
+    """A value of a context as it is sent."""
+    if is_missing(value):
+        return None
+    if isinstance(value, Decimal | np.number):
+        return float(value)
+    return str(value) if isinstance(value, UUID) else moment(value)
+
+
+def seconds(given: float | timedelta | None) -> float | None:
+    """A duration as it is sent."""
+    return given.total_seconds() if isinstance(given, timedelta) else given
+
+
+def without_none(**values: Any) -> dict[str, Any]:
+    """Without what was not given."""
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def choice_body(
+    context: Mapping[str, Any] | None,
+    arms: Iterable[str] | None,
+    subject: str | int | UUID | None,
+    at: TimeLike | None,
+    id: str | int | UUID | None,
+) -> dict[str, Any]:
+    """The body of a decision; it has an id in any case, so that it can be repeated."""
+    return without_none(
+        context=None if context is None else {name: plain_value(value) for name, value in context.items()},
+        arms=None if arms is None else list(arms),
+        subject=id_of(subject),
+        at=moment(at),
+        id=id_of(id) or uuid.uuid4().hex,
+    )
+
+
+def reward_body(
+    id: DecisionId, reward: float | Decimal, at: TimeLike | None, key: str | None
+) -> dict[str, Any]:
+    """The body of a reward; it has a key in any case, so that it counts once where rewards add up."""
+    return without_none(id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex)
+
+
+_KINDS: dict[Any, str] = {
+    float: "number",
+    int: "number",
+    str: "text",
+    bool: "boolean",
+    datetime: "moment",
+    list: "tags",
+}
+
+
+def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The body that makes an agent, from what `tidepull.Agent` takes."""
+    body = without_none(name=name, **settings)
+    if isinstance(body.get("context"), Mapping):
+        body["context"] = {
+            field: _KINDS[kind] if isinstance(kind, type) and kind in _KINDS else kind
+            for field, kind in body["context"].items()
+        }
+    if isinstance(body.get("policy"), tuple):
+        id, parameters = body["policy"]
+        body["policy"] = {"id": id, "parameters": parameters}
+    if isinstance(body.get("timezone"), ZoneInfo):
+        body["timezone"] = body["timezone"].key
+    for field in ("reward_within", "retention"):
+        if field in body:
+            body[field] = seconds(body[field])
+    if "arms" in body and not isinstance(body["arms"], Mapping):
+        body["arms"] = list(body["arms"])
+    return body
+
+
+class AgentRequests:
+    """The requests about one agent; the clients' agents have a method for each."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+        self._path = f"/v1/agents/{quote(name, safe='')}"
+
+    def choose(
+        self,
+        context: Mapping[str, Any] | None = None,
+        *,
+        arms: Iterable[str] | None = None,
+        subject: str | int | UUID | None = None,
+        at: TimeLike | None = None,
+        id: str | int | UUID | None = None,
+    ) -> HttpRequest[Decision]:
+        """Choose an arm, as `Agent.choose` does; the decision is durable when the answer is there."""
+        body = choice_body(context, arms, subject, at, id)
+        return self._post("choose", lambda answer: Decision.from_seconds(**answer), body)
+
+    def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> HttpRequest[list[Decision]]:
+        """Make one decision for each context, all in one commit."""
+        bodies = [choice_body(context, None, None, None, None) for context in contexts]
+
+        def read(answer: Any) -> list[Decision]:
+            return [Decision.from_seconds(**decision) for decision in answer["decisions"]]
+
+        return self._post("choose/batch", read, {"decisions": bodies})
+
+    def reward(
+        self, id: DecisionId, reward: float | Decimal, *, at: TimeLike | None = None, key: str | None = None
+    ) -> HttpRequest[bool]:
+        """Report the reward of a decision, as `Agent.reward` does: False if it is a duplicate."""
+        return self._post("reward", lambda answer: not answer["duplicate"], reward_body(id, reward, at, key))
+
+    def rewards(self, rewards: Mapping[str, float]) -> HttpRequest[list[RewardResult]]:
+        """Report rewards by the ids of their decisions; each is taken or refused for itself."""
+        bodies = [reward_body(id, reward, None, None) for id, reward in rewards.items()]
+
+        def read(answer: Any) -> list[RewardResult]:
+            return [RewardResult(**result) for result in answer["rewards"]]
+
+        return self._post("rewards", read, {"rewards": bodies})
+
+    def arms(self) -> HttpRequest[list[str]]:
+        """The arms that can be chosen."""
+        return self._get("arms", _open)
+
+    def add(self, label: str, features: Mapping[str, Any] | None = None) -> HttpRequest[list[str]]:
+        """Add an arm, or a retired one again; the arms that there are now."""
+        return self._change_arms(op="add", label=label, features=features)
+
+    def retire(self, label: str) -> HttpRequest[list[str]]:
+        """Retire an arm; the arms that are left."""
+        return self._change_arms(op="retire", label=label)
+
+    def rename(self, label: str, to: str) -> HttpRequest[list[str]]:
+        """Rename an arm; the arms that there are now."""
+        return self._change_arms(op="rename", label=label, to=to)
+
+    def explain(self) -> HttpRequest[TextAnswer]:
+        """What the agent believes, in plain words: print it."""
+        return self._get("explain", TextAnswer)
+
+    def lift(
+        self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0
+    ) -> HttpRequest[TextAnswer]:
+        """The gain over the control group, with an interval."""
+        return self._get("lift", TextAnswer, since=moment(since), level=level, points=points)
+
+    def state(self) -> HttpRequest[dict[str, Any]]:
+        """The settings of the agent, its arms and its counts."""
+        return self._get("state", dict)
+
+    def history(
+        self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
+    ) -> HttpRequest[dict[str, Any]]:
+        """Decisions and rewards over time, by arm and group."""
+        return self._get("history", dict, since=moment(since), until=moment(until), bins=bins)
+
+    def heatmap(self) -> HttpRequest[dict[str, Any]]:
+        """The best arm of every hour of the week."""
+        return self._get("heatmap", dict)
+
+    def waiting(self) -> HttpRequest[dict[str, Any]]:
+        """How many rewards are pending, and how late rewards come."""
+        return self._get("waiting", dict)
+
+    def freeze(self) -> HttpRequest[None]:
+        """Stop learning; decisions go on, and rewards are recorded."""
+        return self._post("freeze", _nothing)
+
+    def unfreeze(self) -> HttpRequest[None]:
+        """Learn again."""
+        return self._post("unfreeze", _nothing)
+
+    def rollback(self, to: TimeLike | Decision) -> HttpRequest[None]:
+        """Forget what was learnt after a moment or a decision."""
+        body = {"to": to.id if isinstance(to, Decision) else moment(to)}
+        return self._post("rollback", _nothing, body, repeatable=False)
+
+    def export(self, path: str | Path) -> HttpRequest[None]:
+        """Write all decisions to a .jsonl, .csv or .parquet file."""
+
+        def read(content: bytes) -> None:
+            Path(path).write_bytes(content)
+
+        return self._get("export", read, format=Path(path).suffix.lstrip("."))
+
+    def delete(self) -> HttpRequest[None]:
+        """Delete the agent and all it knows, for good."""
+        return HttpRequest("DELETE", self._path, _nothing, repeatable=False)
+
+    def _get(self, what: str, read: Callable[..., T], **query: Any) -> HttpRequest[T]:
+        return HttpRequest("GET", f"{self._path}/{what}", read, query=without_none(**query))
+
+    def _post(
+        self, what: str, read: Callable[..., T], body: Any = None, *, repeatable: bool = True
+    ) -> HttpRequest[T]:
+        return HttpRequest("POST", f"{self._path}/{what}", read, body, repeatable=repeatable)
+
+    def _change_arms(self, **change: Any) -> HttpRequest[list[str]]:
+        return self._post("arms", _open, without_none(**change), repeatable=False)
+
+
+def create(body: dict[str, Any]) -> HttpRequest[str]:
+    """An agent is made; its name."""
+    return HttpRequest("POST", "/v1/agents", lambda state: str(state["name"]), body, repeatable=False)
+
+
+def agents() -> HttpRequest[list[str]]:
+    """The agents that the token is for."""
+    return HttpRequest("GET", "/v1/agents", lambda found: [one["name"] for one in found["agents"]])
+
+
+def _open(found: Any) -> list[str]:
+    return [arm["label"] for arm in found["arms"] if not arm["retired"]]
+
+
+def _nothing(_: Any) -> None:
+    """The answer has nothing to say."""
