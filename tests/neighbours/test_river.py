@@ -87,9 +87,9 @@ def test_exp3_credits_a_late_reward_with_the_chances_of_its_own_round() -> None:
     for _ in range(5):
         policy.learn(Event(context, policy.choose(context), 1.0))
     inner: Any = policy.inner
-    weights = dict(inner._player._policy._weights)
+    weights = dict(inner._adapter._policy._weights)
     policy.learn(Event(context, first, 1.0, decided=0))
-    after = inner._player._policy._weights
+    after = inner._adapter._policy._weights
     assert after[first] / weights[first] == pytest.approx(np.exp(0.5 / (1 / 3) / 3))
 
 

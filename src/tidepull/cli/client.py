@@ -97,7 +97,9 @@ def choose(
     made = _agent(context, agent).choose(
         _object(about, "--context"), arms=arm or None, subject=subject, id=id
     )
-    print_json(asdict(made))
+    fields = asdict(made)
+    at = fields.pop("timestamp")
+    print_json({**fields, "at": at})
 
 
 @client_app.command()

@@ -358,6 +358,8 @@ def settled(agent: Agent, clock: Clock) -> list[float | None]:
     """What each decision was worth when all their time is over."""
     clock.now += 601
     agent.choose(id="later")
+    while agent.slice():
+        pass
     return [row["reward"] for row in agent.history("rows")][:-1]
 
 
