@@ -101,7 +101,8 @@ def test_whoever_was_answered_finds_it_although_syncs_fail(shim: Path, tmp_path:
         made = httpx.post(f"http://127.0.0.1:{port}/v1/agents", json={**SHOP, "policy": policy}, timeout=120)
         assert made.status_code == 201, made.text
         failures.touch()
-        killer = kill_after(pid, 2.5)
+        # Two seconds, and longer only where the machine is busy.
+        killer = kill_after(pid, 2.0, lambda: failures.stat().st_size >= 5 and load.count("paid") > 50)
         asyncio.run(load.busy(port, ""))
         killer.join()
     assert audited(tmp_path / "shop.db", load) == []
