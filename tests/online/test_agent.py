@@ -409,7 +409,7 @@ def test_clock_that_goes_back_is_noted() -> None:
     agent = shop(now=lambda: now[0])
     agent.choose({})
     now[0] = START - 7200
-    assert agent.choose({}).at == START - 7200
+    assert agent.choose({}).timestamp == START - 7200
     now[0] += 5
     assert any("the clock went back by 7200 seconds" in change for change in agent.explain().changes)
 
