@@ -14,7 +14,6 @@ from tidepull.types import Context, Event, ProblemShape
 _ROUNDS = 40
 """Rounds of `tide` after which it has trained, searched and begun anew."""
 _SHAPES = (ProblemShape(2), ProblemShape(2, observation_dim=2), ProblemShape(2, arm_dim=2))
-_ALL = ("trend", "changes", "regimes", "calendar", "clock")
 
 
 def warm_up(announce: Callable[[], None] = lambda: None) -> bool:
@@ -27,13 +26,10 @@ def warm_up(announce: Callable[[], None] = lambda: None) -> bool:
         encoders.warm_up()
         for shape in _SHAPES:
             for binary in (True, False):
-                for version in (4, 5, 13):
-                    settings = {"version": version, "also": _ALL, "boldest": 2.0, "wild": 0.01}
-                    _play(("tide", settings), shape, binary)
+                _play("tide", shape, binary)
             if shape.arm_dim:
                 _play("lin-ts", shape, False)
                 _play("lin-ucb", shape, False)
-        _play(("tide", {}), _SHAPES[-1], False)
     return listener.seen
 
 
