@@ -173,7 +173,7 @@ def test_upkeep_runs_between_requests_and_snapshots_are_taken(house: House) -> N
         house.service.taken(hosted)
         for _ in range(200):
             await asyncio.sleep(0.01)
-            if hosted.agent.state().saved and not hosted.agent.has_work:
+            if hosted.agent.state().saved and not (hosted.saving or hosted.agent.has_work):
                 return
         raise AssertionError("no snapshot, or work is left")
 
