@@ -13,7 +13,7 @@ from tidepull.agent.agent import Agent
 
 
 def main(place: str, said_in: str, policy: str, first: int, last: int, n_threads: int) -> None:
-    mode = "inline" if n_threads == 1 else "thread"
+    mode = "inline" if n_threads == 1 else "background"
     agent = Agent(place, **{**SHOP, "policy": policy}, training=mode, snapshot_every=60)  # type: ignore[arg-type]
     said = os.open(said_in, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
