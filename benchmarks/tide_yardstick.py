@@ -51,7 +51,7 @@ from benchmarks.world_trials import (
     versioned,
 )
 from tidepull._internal.extras import Package
-from tidepull.building import build_problem
+from tidepull.problems import build_problem
 from tidepull.problems.random_worlds import DRAWN, KINDS
 
 FIRST, ROUNDS = 64_000, 2048

@@ -19,8 +19,8 @@ from tidepull.agent.guess import ENOUGH, guess
 from tidepull.agent.records import Choice, Group
 from tidepull.agent.schema import Schema, rounded
 from tidepull.agent.settings import Settings
-from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
+from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.protocols import HasRewardCheck, Pick
 from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, Snapshot

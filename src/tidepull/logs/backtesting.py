@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.building import is_named
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs.estimators import ESTIMATORS, Scores
 from tidepull.logs.intervals import interval
@@ -22,7 +21,7 @@ from tidepull.logs.targets import Target, always, uniform
 from tidepull.logs.terms import rows_of
 from tidepull.logs.weights import FEW, Weights, weights_of
 from tidepull.protocols import Learner
-from tidepull.registry import Named
+from tidepull.registry import Named, is_named
 from tidepull.types import IntArray
 
 CLIP = 10.0

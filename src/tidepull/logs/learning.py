@@ -14,12 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy
 from tidepull.logs.estimators import Scores
 from tidepull.logs.features import CHUNK, Features
 from tidepull.logs.log import Log
 from tidepull.logs.models import RewardModel
 from tidepull.logs.moments import local_seconds
+from tidepull.policies import build_policy
 from tidepull.protocols import HasUpkeep, Learner
 from tidepull.random import Streams
 from tidepull.registry import Named

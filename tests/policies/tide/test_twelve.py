@@ -11,7 +11,6 @@ import pytest
 from scipy import stats
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.building import build_policy
 from tidepull.experiments.trial import run_trial
 from tidepull.hypotheses import kernels, particles
 from tidepull.hypotheses.algebra import log_kind
@@ -22,6 +21,7 @@ from tidepull.hypotheses.family import Filter, Layout
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank
 from tidepull.hypotheses.stationary import Stationary
+from tidepull.policies import build_policy
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.kinds import explained_within, found_two
 from tidepull.policies.tide.scale import RewardScale, Seen, Units, two_means_threshold
