@@ -24,9 +24,9 @@ import scipy
 
 import tidepull
 from tidepull.building import build_problem, shape_of
-from tidepull.experiments.running.executors import LocalProcesses
-from tidepull.experiments.suites.spec import TrialSpec, canonical
-from tidepull.experiments.trial import Trial
+from tidepull.experiments.executors import LocalProcesses
+from tidepull.experiments.loop import Trial
+from tidepull.experiments.spec import TrialSpec, canonical
 from tidepull.policies.variation import optimal_discount, optimal_window
 from tidepull.protocols import HasVariationBudget
 from tidepull.reporting.published import REGRET, Reported

@@ -21,7 +21,7 @@ import numpy as np
 
 import tidepull
 from tidepull.building import build_problem
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import problems
 
 OTHERS = ("random-world", "from-log")  # every number is another world, and so is every log

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from tidepull.building import build_problem
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems.random_worlds import DRAWN, KINDS
 from tidepull.protocols import Learner
 

@@ -17,10 +17,10 @@ import matplotlib
 import numpy as np
 
 from tidepull.building import build_policy, build_problem, shape_of
-from tidepull.experiments.trial import play
+from tidepull.experiments.loop import play
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.registry import Named
-from tidepull.reporting.colours import colour
+from tidepull.reporting.figures import colour
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -15,7 +15,7 @@ import tidepull
 from benchmarks.machine import describe
 from manual.writing import between
 from tidepull.policies.tide import TideParameters
-from tidepull.reporting.colours import colour
+from tidepull.reporting.figures import colour
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

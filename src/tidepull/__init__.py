@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from tidepull.building import build_policy, build_problem, shape_of
     from tidepull.encoders.torch import TorchEncoder, input_width
     from tidepull.errors import TidepullError
-    from tidepull.experiments.trial import Trial, play, run_trial
+    from tidepull.experiments.loop import Trial, play, run_trial
     from tidepull.parameters import NoParameters, Parameters, parameter
     from tidepull.policies.neural_linear import NeuralLinear
     from tidepull.posteriors.linear_gaussian import LinearGaussian
@@ -98,7 +98,7 @@ _HOMES = {
     "Structure": "types",
     "TidepullError": "errors",
     "TorchEncoder": "encoders.torch",
-    "Trial": "experiments.trial",
+    "Trial": "experiments.loop",
     "add_policy": "registry",
     "add_problem": "registry",
     "build_policy": "building",
@@ -106,9 +106,9 @@ _HOMES = {
     "generator_state": "state",
     "input_width": "encoders.torch",
     "parameter": "parameters",
-    "play": "experiments.trial",
+    "play": "experiments.loop",
     "restore_generator": "state",
-    "run_trial": "experiments.trial",
+    "run_trial": "experiments.loop",
     "shape_of": "building",
     "warm_up": "_internal.warm_up",
 }

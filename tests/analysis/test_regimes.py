@@ -7,15 +7,17 @@ import pytest
 
 from tests.analysis.making import make_study
 from tidepull.building import build_problem
-from tidepull.experiments.store.store import Store
-from tidepull.reporting.frame import Study, load_frame
-from tidepull.reporting.regimes import (
+from tidepull.experiments.store import Store
+from tidepull.reporting.frames import Study, load_frame
+from tidepull.reporting.traces import (
+    MOST_POINTS,
     best_by_phase,
+    read_trace,
     regimes_of,
     regret_per_regime,
     rounds_to_recover,
+    thinned_rounds,
 )
-from tidepull.reporting.traces import MOST_POINTS, read_trace, thinned_rounds
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 from tests.problems.buildable import buildable
 from tidepull.building import build_problem, shape_of
 from tidepull.errors import ParameterError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.parameters import describe
 from tidepull.problems import problems
 from tidepull.protocols import Problem

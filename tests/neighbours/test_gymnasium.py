@@ -7,7 +7,7 @@ import pytest
 
 from tidepull.building import build_problem
 from tidepull.errors import ArmError, DataError, MissingExtraError, ParameterError, ProblemError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import problems
 from tidepull.types import Context, FloatArray
 

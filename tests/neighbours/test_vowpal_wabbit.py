@@ -5,7 +5,7 @@ import pytest
 
 from tests.neighbours.direct import direct, library_seed, stream
 from tidepull.building import build_policy
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.types import Context, Event, ProblemShape
 
 vowpalwabbit = pytest.importorskip("vowpalwabbit")

@@ -10,7 +10,7 @@ import pytest
 
 from tidepull.building import build_policy, build_problem
 from tidepull.errors import ProblemError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies.guard import GuardedSpecialist
 from tidepull.problems.random_worlds import KINDS
 from tidepull.protocols import HasStructure

@@ -15,7 +15,7 @@ import pytest
 import tidepull
 from tidepull.building import build_problem
 from tidepull.errors import DataError, StoreError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems.criteo import finding
 from tidepull.problems.criteo.finding import find_prepared, prepared_name
 from tidepull.problems.criteo.prepare import prepare_blocks

@@ -7,7 +7,7 @@ import pytest
 
 from tidepull.building import build_problem, shape_of
 from tidepull.errors import ProblemError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems.outsiders import ParityMachine, TwoStepChain
 from tidepull.problems.paths import LabelledPath, random_landscape
 from tidepull.problems.random_drifts import LONGEST, Tabulated, drifting_means, phases_of

@@ -18,7 +18,7 @@ import numpy as np
 from tidepull._internal.threads import one_blas_thread
 from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.errors import ParameterError
-from tidepull.experiments.trial import play
+from tidepull.experiments.loop import play
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.registry import Named
 from tidepull.types import Context, Event, FloatArray, Snapshot

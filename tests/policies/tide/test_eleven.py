@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards
 from tidepull.random import Streams

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidepull.building import build_policy
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.discounted import Discounted
 from tidepull.hypotheses.family import Layout, Rounds, Window

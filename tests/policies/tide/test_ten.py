@@ -10,7 +10,7 @@ import pytest
 
 from tests.policies.tide.test_shares import grown
 from tidepull.building import build_policy
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape

@@ -11,7 +11,7 @@ import pytest
 from tests.policies.tide.continuing import arms_after_restoring
 from tidepull.building import build_policy
 from tidepull.errors import ParameterError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies.tide import TideParameters
 from tidepull.types import Context, ProblemShape
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidepull.building import build_policy, shape_of
-from tidepull.experiments.trial import play
+from tidepull.experiments.loop import play
 from tidepull.hypotheses.notes import Moment
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards, bounds
