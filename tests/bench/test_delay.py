@@ -21,7 +21,7 @@ from tidepull.experiments.store.export import summarise
 from tidepull.experiments.store.plan import read_plans
 from tidepull.experiments.store.rows import load_rows
 from tidepull.experiments.store.store import Store
-from tidepull.paper.combine import combined
+from tidepull.paper.studies import combined
 from tidepull.parameters import NoParameters
 from tidepull.policies.guard import guarded
 from tidepull.protocols import Policy
