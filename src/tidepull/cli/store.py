@@ -8,7 +8,7 @@ import typer
 
 from tidepull._internal.files import abandoned
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.cli.options import renamed
+from tidepull.cli.options import JSON, renamed
 from tidepull.experiments.store import care
 from tidepull.experiments.store.export import export as write_export
 from tidepull.experiments.store.index import compact as write_index
@@ -16,9 +16,10 @@ from tidepull.experiments.store.plan import read_plans
 from tidepull.experiments.store.rows import Rows, load_rows
 from tidepull.experiments.store.store import Store
 
-store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True, add_completion=False)
+store_app = typer.Typer(
+    help="Check, export and merge stores of results.", no_args_is_help=True, add_completion=False
+)
 _DIRECTORY = typer.Argument(metavar="DIR", help="The store.")
-_JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
 
 
 @store_app.command()
@@ -27,7 +28,7 @@ def check(
     remove: bool = typer.Option(
         False, "--remove", help="Delete damaged trials and what crashes left behind."
     ),
-    json: bool = _JSON,
+    json: bool = JSON,
 ) -> None:
     """Read every byte and verify every checksum; exit code 1 when something is damaged."""
     condition = care.check(Store.open(directory), remove=remove)
@@ -57,8 +58,8 @@ def check(
 
 
 @store_app.command()
-def info(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
-    """What is in a store: trials of each suite and policy, and the CPU hours they took."""
+def info(directory: Path = _DIRECTORY, json: bool = JSON) -> None:
+    """Count the trials of each suite and policy, and their CPU hours."""
     store = Store.open(directory)
     lines = []
     for plan in read_plans(store):
@@ -85,8 +86,8 @@ def info(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
 
 
 @store_app.command()
-def compact(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
-    """Write the index anew, so that reading all summaries is quick."""
+def compact(directory: Path = _DIRECTORY, json: bool = JSON) -> None:
+    """Rewrite the index, which makes reading all summaries fast."""
     store = Store.open(directory)
     for path in abandoned(store.directory):
         path.unlink(missing_ok=True)
@@ -106,7 +107,9 @@ def export(
     by_setting: bool = typer.Option(
         False, "--by-setting", help="Averages of each setting instead of trials."
     ),
-    columns: str = typer.Option(None, help="Only these, such as problem,setting,regret_mean."),
+    columns: str = typer.Option(
+        None, help="Columns to write, such as problem,setting,regret_mean. Default: all."
+    ),
 ) -> None:
     """Write all trials, or the averages of all settings, as one flat table."""
     loaded = load_rows(Store.open(directory), suite)
@@ -119,7 +122,7 @@ def export(
 @store_app.command()
 def archive(
     directory: Path = _DIRECTORY,
-    out: Path = typer.Option(..., help="A folder; what it has of earlier stores is kept."),
+    out: Path = typer.Option(..., help="Folder to write to; its trials of earlier stores are kept."),
 ) -> None:
     """Write every trial's totals, and thinned curves of those that are reported, as CSV to keep with the source."""
     from tidepull.paper.studies import keep
@@ -132,9 +135,9 @@ def archive(
 def merge(
     into: Path = typer.Argument(help="The store that receives."),
     others: list[Path] = typer.Argument(help="Stores to take trials from."),
-    json: bool = _JSON,
+    json: bool = JSON,
 ) -> None:
-    """Add to the first store what the others have; trials that differ are named and not copied."""
+    """Copy trials of other stores into the first; trials that differ are named and not copied."""
     merged = care.merge(Store.create(into), [Store.open(other) for other in others])
     write_index(Store.open(into))
     if json:
@@ -160,11 +163,11 @@ def merge(
 @store_app.command()
 def diff(a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")) -> None:
     """Compare two stores byte by byte, apart from times and machines; exit code 1 when they differ."""
-    found = care.differences(Store.open(a), Store.open(b))
-    for difference in found[:20]:
+    differences = care.differences(Store.open(a), Store.open(b))
+    for difference in differences[:20]:
         say(difference)
-    say(f"{len(found):,} differences" if found else "the same results")
-    if found:
+    say(f"{len(differences):,} differences" if differences else "the same results")
+    if differences:
         raise typer.Exit(1)
 
 

@@ -12,7 +12,6 @@ import pytest
 from typer.testing import CliRunner
 
 from tidepull.cli.app import app
-from tidepull.cli.select import papers_place
 from tidepull.errors import StoreError
 from tidepull.experiments.running.executors import InProcess
 from tidepull.experiments.running.runner import prepare, start, sweep
@@ -20,6 +19,7 @@ from tidepull.experiments.search.selection import select
 from tidepull.experiments.store.rows import Row
 from tidepull.experiments.store.store import Store
 from tidepull.experiments.suites.suite import load_suite
+from tidepull.paper.reproduce import papers_place
 
 OWN = Path(__file__).parents[1] / "own_trivial.py"
 

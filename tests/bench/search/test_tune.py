@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tidepull.cli.app import app
-from tidepull.cli.tune import parse_budget
+from tidepull.cli.options import parse_budget
 from tidepull.errors import InputError, ParameterError, SuiteError
 from tidepull.experiments.search.space import Range, Space, declared_space, ranges_from_text
 from tidepull.experiments.search.tune import BRACKET, Outcome, Search, search

@@ -1,28 +1,34 @@
-"""Where the trials of a search are found: in a store, or in what was kept of one as CSV."""
+"""The trials of a search, in a store or kept as CSV, and the suite that reports the settings chosen from them."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from tidepull.errors import InputError, WrongStoreError
+from tidepull.experiments.delay import AT_ONCE
+from tidepull.experiments.search.selection import BASELINE, Best, Default, Selection
 from tidepull.experiments.store.archive import is_archive, read_archive
 from tidepull.experiments.store.plan import read_plans
 from tidepull.experiments.store.rows import Row, Rows, load_rows
 from tidepull.experiments.store.store import Store
 from tidepull.experiments.suites.rungs import is_last_rung, searched_suite
+from tidepull.experiments.suites.seeds_text import seeds_text
+from tidepull.experiments.suites.suite_text import suite_text
+from tidepull.problems import problems
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class SearchTrials:
     """Plans by name with the user's modules that they need, and how to read their rows."""
 
     where: Path
     plans: Mapping[str, tuple[str, ...]]
     read: Callable[[str], Rows]
 
-    def searched(self, wanted: str | None) -> str:
+    def suite_name(self, wanted: str | None) -> str:
         """The suite that is meant: the one that is there, or the one that is named."""
         if not self.plans:
             raise WrongStoreError(
@@ -91,15 +97,85 @@ class Source:
         return next((plan for plan in self._rungs(suite) if is_last_rung(plan)), None)
 
 
-def open_source(directory: Path) -> Source:
+def open_search(directory: Path) -> SearchTrials:
     """A store, or a folder of CSV that `tidepull store archive` wrote."""
     if is_archive(directory):
         archive = read_archive(directory)
-        return Source(directory, dict.fromkeys(archive.rows, ()), archive.loaded)
+        return SearchTrials(directory, dict.fromkeys(archive.rows, ()), archive.loaded)
     store = Store.open(directory)
     plans = {plan.suite: plan.modules for plan in read_plans(store)}
-    return Source(directory, plans, lambda suite: load_rows(store, suite))
+    return SearchTrials(directory, plans, lambda suite: load_rows(store, suite))
 
 
 def _pair(row: Row) -> tuple[str, str]:
     return row.played, row.name
+
+
+def selected_suite(
+    name: str,
+    selection: Selection,
+    rows: tuple[Row, ...],
+    seeds: tuple[int, ...],
+    horizon: int | None,
+    modules: tuple[str, ...],
+    searched: Mapping[tuple[str, str], int],
+) -> str:
+    """Write the suite that reports the chosen settings; `searched` counts the settings that halving began with."""
+    worlds = [
+        {
+            "id": row.problem_id,
+            "name": problem if problem != row.problem_id else None,
+            "delay": row.delay if row.delay != AT_ONCE else None,
+            "horizon": horizon or problems.entry(row.problem_id).horizon,
+            "parameters": row.problem_parameters,
+        }
+        for problem, row in {row.played: row for row in rows}.items()
+    ]
+    policies: list[dict[str, Any]] = []
+    if any(row.name == BASELINE for row in rows):
+        policies.append({"name": BASELINE})
+    rounds = {row.played: row.horizon for row in rows}
+    policies += [
+        _policy(
+            f"{b.name}-best", b.policy, [b.problem], b.parameters, _best_of(b, rounds[b.problem], searched)
+        )
+        for b in selection.best
+    ]
+    policies += [
+        _policy(f"{d.name}-default", d.policy, list(d.scores), d.parameters, _default_of(d))
+        for d in selection.default
+    ]
+    return suite_text(
+        f"{name}-selected",
+        f"The settings that {name} selected, on seeds that it never saw.",
+        seeds=seeds,
+        problems=worlds,
+        policies=policies,
+        modules=modules,
+        problem_seed=_fixed_world(rows),
+    )
+
+
+def _fixed_world(rows: tuple[Row, ...]) -> int | None:
+    """The `problem_seed` of the search, if it had one: its worlds are then the report's too."""
+    return next((row.problem_seed for row in rows if row.problem_seed != row.seed), None)
+
+
+def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any], chosen: str) -> dict[str, Any]:
+    return {"name": name, "id": id, "problems": on, "parameters": parameters, "chosen": chosen}
+
+
+def _best_of(best: Best, rounds: int, searched: Mapping[tuple[str, str], int]) -> str:
+    """How a best setting was chosen, for the suite that reports it; `searched` are the settings that halving had."""
+    grid = searched.get((best.problem, best.name), best.settings)
+    left = f" that successive halving left of {grid}" if grid > best.settings else ""
+    few = len(best.seeds) == 1
+    trials = (
+        f"one trial of each (seed {best.seeds[0]}" if few else f"{len(best.seeds)} trials of each (seeds "
+    )
+    seeds = "" if few else seeds_text(best.seeds)
+    return f"highest mean reward of {best.settings} settings{left}, {trials}{seeds}, {rounds:,} rounds)"
+
+
+def _default_of(default: Default) -> str:
+    return f"highest mean score of {len(default.ranking)} settings over {', '.join(default.scores)}"
