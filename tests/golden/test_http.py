@@ -198,8 +198,8 @@ class Timed(Directory):
     def open(self, name: str) -> Agent:
         return Agent(self.root / f"{name}.db", upkeep="manual", now=self._clock)
 
-    def make(self, name: str, given: dict[str, Any]) -> None:
-        super().make(name, {**given, "now": self._clock})
+    def create(self, name: str, given: dict[str, Any]) -> None:
+        super().create(name, {**given, "now": self._clock})
 
 
 class TimedHouse(House):
