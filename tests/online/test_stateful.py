@@ -100,7 +100,7 @@ class SqliteMachine(LedgerMachine):
 
     def crash(self) -> None:
         self.ledger._writer.close()
-        self.ledger._hold.release()
+        self.ledger._file_lock.release()
 
     def teardown(self) -> None:
         super().teardown()
