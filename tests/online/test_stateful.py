@@ -100,7 +100,9 @@ class SqliteMachine(LedgerMachine):
 
     def crash(self) -> None:
         self.ledger._writer.close()
-        self.ledger._file_lock.release()
+        lock = self.ledger._file_lock
+        assert lock is not None
+        lock.release()
 
     def teardown(self) -> None:
         super().teardown()
