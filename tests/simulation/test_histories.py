@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -15,12 +18,21 @@ HISTORIES, AT_ONCE = 312, 24
 REPLAY = "python -m benchmarks.simulation --replay"
 
 
+def violations(seed: int) -> list[str]:
+    return play(seed).violations
+
+
+def told(seed: int) -> tuple[Counter[str], list[str]]:
+    lines: list[str] = []
+    return play(seed, lines.append).counts, lines
+
+
 @pytest.mark.parametrize("first", range(0, HISTORIES, AT_ONCE))
-def test_callers_were_told_the_truth(first: int) -> None:
+def test_callers_were_told_the_truth(alone: Callable[..., Any], first: int) -> None:
     for seed in range(first, first + AT_ONCE):
         if plan(seed).policy != "tide":  # takes seconds; the benchmark has it
-            violations = play(seed).violations
-            assert not violations, f"{REPLAY} {seed}\n" + "\n".join(violations)
+            found = alone(violations, seed)
+            assert not found, f"{REPLAY} {seed}\n" + "\n".join(found)
 
 
 def test_a_third_is_on_real_sqlite_and_every_fault_is_there() -> None:
@@ -30,10 +42,8 @@ def test_a_third_is_on_real_sqlite_and_every_fault_is_there() -> None:
 
 
 @pytest.mark.parametrize("seed", [21, 22, 23])
-def test_a_seed_replays(seed: int) -> None:
+def test_a_seed_replays(alone: Callable[..., Any], seed: int) -> None:
     assert plan(seed).fault == "all"
-    lives: list[list[str]] = [[], []]
-    counts = [play(seed, told.append).counts for told in lives]
-    assert counts[0] == counts[1]
-    assert lives[0] == lives[1]
-    assert any(re.search("-> 200", line) for line in lives[0])
+    counts, lines = alone(told, seed)
+    assert (counts, lines) == alone(told, seed)
+    assert any(re.search("-> 200", line) for line in lines)
