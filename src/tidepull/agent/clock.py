@@ -6,7 +6,7 @@ import json
 import math
 import time
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import datetime
 from decimal import Decimal
 from typing import Any, Literal, NamedTuple
 from zoneinfo import ZoneInfo
@@ -59,9 +59,12 @@ class Jump(NamedTuple):
             return cls(-float(data.rsplit(b" ", 2)[1]), "found")
 
 
+_BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
+
+
 def elapsed() -> float:
     """Seconds of a clock that cannot jump; one that counts while the machine sleeps, where there is one."""
-    return time.clock_gettime(time.CLOCK_BOOTTIME) if hasattr(time, "CLOCK_BOOTTIME") else time.monotonic()
+    return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
 class SteadyTime:
@@ -182,7 +185,7 @@ class Clock:
 
     def datetime(self, at: float) -> datetime:
         """That moment in this zone."""
-        return datetime.fromtimestamp(at, UTC).astimezone(self._zone)
+        return datetime.fromtimestamp(at, self._zone)
 
     def local(self, at: float) -> float:
         """What a clock on the wall shows, in seconds: days begin at midnight here, summer or winter."""

@@ -67,6 +67,8 @@ DecisionId: TypeAlias = str | int | UUID | Decision
 
 def id_of(given: Any) -> Any:
     """The id as text; what cannot be one is left for the check."""
+    if given is None or isinstance(given, str):
+        return given
     if isinstance(given, Decision):
         return given.id
     is_whole = isinstance(given, numbers.Integral) and not isinstance(given, bool)

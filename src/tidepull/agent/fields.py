@@ -31,6 +31,7 @@ FARTHEST = 6.0
 _LARGEST = 1e15
 _LONGEST_TEXT = 1000
 _MOST_TAGS = 256
+_PLAIN = frozenset((bool, int, float, str))
 
 __all__ = ["Boolean", "Category", "Cyclic", "Number", "Tags", "Timestamp"]
 
@@ -364,6 +365,8 @@ def field_of(given: Any, name: str) -> Field:
 
 def is_missing(value: Any) -> bool:
     """Whether a value stands for none: None, NaN of any kind, or pandas' NA and NaT."""
+    if type(value) in _PLAIN:
+        return bool(value != value)
     if isinstance(value, Decimal):
         return value.is_nan()
     if isinstance(value, float | datetime | np.floating | np.datetime64):
@@ -388,12 +391,12 @@ def finite_number(value: Any) -> float | None:
 
 def text_of(value: Any) -> str:
     """Text, or a number or boolean as text."""
-    if isinstance(value, np.generic):
-        value = value.item()
-    if isinstance(value, bool | int | float | Decimal | UUID):
-        value = str(value)
     if not isinstance(value, str):
-        raise FieldError(f"must be text, got {value!r}")
+        if isinstance(value, np.generic):
+            value = value.item()
+        if not isinstance(value, str | bool | int | float | Decimal | UUID):
+            raise FieldError(f"must be text, got {value!r}")
+        value = str(value)
     if len(value) > _LONGEST_TEXT:
         raise FieldError(f"is a text of {len(value):,} characters; at most {_LONGEST_TEXT:,} are taken")
     return value
