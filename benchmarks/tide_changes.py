@@ -27,8 +27,8 @@ from benchmarks.specialists import KnowsStretches
 from benchmarks.world_trials import LAB, Book, Row, read_rows, same_settings
 from tidepull.experiments.trial import run_trial
 from tidepull.problems.arms import DriftingArms
+from tidepull.problems.change_points import ChangePointsParameters, Stretches, change_points_bernoulli
 from tidepull.problems.rewards import BernoulliReward
-from tidepull.problems.stretches import ChangePointsParameters, Stretches, change_points_bernoulli
 from tidepull.random import Streams
 
 ROUNDS, FIRST, TRIALS = 5000, 67_000, 10

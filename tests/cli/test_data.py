@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import tidepull
 from tidepull.cli.data import app
 from tidepull.errors import DataError
-from tidepull.problems.criteo.prepared import load
+from tidepull.problems.criteo.banners import load
 
 runner = CliRunner()
 

@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ArmError, ParameterError
-from tidepull.problems.arms import DriftingArms, evenly_spaced
-from tidepull.problems.bernoulli import (
+from tidepull.problems.arms import (
+    DriftingArms,
     FlippingBernoulliParameters,
+    FlippingGaussianParameters,
     SinusoidalBernoulliParameters,
     StationaryBernoulliParameters,
+    evenly_spaced,
     flipping_bernoulli,
+    flipping_gaussian,
     sinusoidal_bernoulli,
     stationary_bernoulli,
 )
-from tidepull.problems.gaussian import FlippingGaussianParameters, flipping_gaussian
 from tidepull.random import Streams
 
 MEANS = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.problems.chain import CircularMarkovChain, CircularMarkovChainParameters
+from tidepull.problems.markov import CircularMarkovChain, CircularMarkovChainParameters
 from tidepull.random import Streams
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.problems.class_blocks import ClassBlocks, ClassBlocksParameters
+from tidepull.problems.classification import ClassBlocks, ClassBlocksParameters
 from tidepull.random import Streams
 
 

@@ -12,9 +12,8 @@ import pytest
 from tidepull.building import build_problem
 from tidepull.errors import DataError, ParameterError
 from tidepull.problems import problems
-from tidepull.problems.criteo.prepare import prepare_blocks
-from tidepull.problems.criteo.prepared import Prepared, load, save
-from tidepull.problems.criteo.synthetic import feature_rows
+from tidepull.problems.criteo.banners import Prepared, load, save
+from tidepull.problems.criteo.prepare import feature_rows, prepare_blocks
 from tidepull.problems.linear import LinearProblem
 
 BOTH = pytest.mark.parametrize("id", ["criteo-partial-flip", "criteo-flipping"])

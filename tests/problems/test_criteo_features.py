@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import DataError
-from tidepull.problems.criteo.features import fit_parameter, one_hot, truncated_svd
+from tidepull.problems.criteo.prepare import fit_parameter, one_hot, truncated_svd
 
 
 def categories(rows: int = 400, seed: int = 0) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:

@@ -16,18 +16,16 @@ import tidepull
 from tidepull.building import build_problem
 from tidepull.errors import DataError, StoreError
 from tidepull.experiments.trial import run_trial
-from tidepull.problems.criteo import finding
-from tidepull.problems.criteo.finding import find_prepared, prepared_name
-from tidepull.problems.criteo.prepare import prepare_blocks
-from tidepull.problems.criteo.prepared import Prepared, save
-from tidepull.problems.criteo.synthetic import feature_rows
+from tidepull.problems.criteo import banners
+from tidepull.problems.criteo.banners import Prepared, find_prepared, prepared_name, save
+from tidepull.problems.criteo.prepare import feature_rows, prepare_blocks
 
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("TIDEPULL_DATA", raising=False)
-    monkeypatch.setattr(finding, "SYNTHETIC_ROWS", 2000)
+    monkeypatch.setattr(banners, "SYNTHETIC_ROWS", 2000)
     return tmp_path / "cache" / "tidepull"
 
 
@@ -91,10 +89,10 @@ def test_impossible_cache_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 def test_processes_that_start_at_once_read_the_same(cache: Path) -> None:
     code = (
-        "from tidepull.problems.criteo import finding\n"
-        "finding.SYNTHETIC_ROWS = 20_000\n"
+        "from tidepull.problems.criteo import banners\n"
+        "banners.SYNTHETIC_ROWS = 20_000\n"
         "print(input())\n"
-        "prepared = finding.find_prepared(None, 6)\n"
+        "prepared = banners.find_prepared(None, 6)\n"
         "import hashlib; print(hashlib.sha256(prepared.clicked.tobytes()).hexdigest())\n"
     )
     source = str(Path(tidepull.__file__).parents[1])
@@ -131,7 +129,7 @@ def test_synthetic_impressions_are_those_of_their_version() -> None:
     """When this fails, raise `SYNTHETIC_VERSION` and write down the new hash."""
     rows = next(feature_rows(2000, seed=0))
     digest = hashlib.sha256(rows.categories.tobytes() + rows.clicked.tobytes()).hexdigest()
-    assert (finding.SYNTHETIC_VERSION, digest) == (
+    assert (banners.SYNTHETIC_VERSION, digest) == (
         1,
         "b8fdfa93e321c0f589fe606f2dcfb6c4318a276ac5c68535d98e7629cdcae6e4",
     )

@@ -10,12 +10,10 @@ import numpy as np
 import pytest
 
 from tidepull.errors import DataError, ParameterError, StoreError
-from tidepull.problems.criteo import reading
-from tidepull.problems.criteo.prepare import prepare_blocks, prepare_file
-from tidepull.problems.criteo.prepared import load, save
-from tidepull.problems.criteo.schema import COLUMNS, FEATURES, Impressions
-from tidepull.problems.criteo.synthetic import feature_rows
-from tidepull.problems.criteo.writing import write_synthetic
+from tidepull.problems.criteo import dataset
+from tidepull.problems.criteo.banners import load, save
+from tidepull.problems.criteo.dataset import COLUMNS, FEATURES, Impressions
+from tidepull.problems.criteo.prepare import feature_rows, prepare_blocks, prepare_file, write_synthetic
 
 ROWS = 4000
 
@@ -60,7 +58,7 @@ def test_preparing_twice_writes_the_same_bytes(published: Path, tmp_path: Path) 
 
 def test_small_blocks_change_nothing(published: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = prepare_file(published, dim=8, sample=1500)
-    monkeypatch.setattr(reading, "_BLOCK_BYTES", 10_000)
+    monkeypatch.setattr(dataset, "_BLOCK_BYTES", 10_000)
     assert prepare_file(published, dim=8, sample=1500).clicked.tobytes() == whole.clicked.tobytes()
 
 

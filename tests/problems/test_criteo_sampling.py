@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tidepull.problems.criteo.sampling import UniformSample
-from tidepull.problems.criteo.schema import FEATURES, Impressions
+from tidepull.problems.criteo.dataset import FEATURES, Impressions, UniformSample
 
 
 def numbered(start: int, stop: int) -> Impressions:

@@ -10,10 +10,16 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError, StoreError
-from tidepull.problems.criteo import synthetic, writing
-from tidepull.problems.criteo.schema import COLUMNS, FEATURES
-from tidepull.problems.criteo.synthetic import CARDINALITIES, CLICK_RATE, Columns, feature_rows, impressions
-from tidepull.problems.criteo.writing import write_synthetic
+from tidepull.problems.criteo import prepare
+from tidepull.problems.criteo.dataset import COLUMNS, FEATURES
+from tidepull.problems.criteo.prepare import (
+    CARDINALITIES,
+    CLICK_RATE,
+    Columns,
+    feature_rows,
+    impressions,
+    write_synthetic,
+)
 
 
 @pytest.fixture(scope="module")
@@ -82,7 +88,7 @@ def test_file_has_the_same_bytes_for_the_same_seed(tmp_path: Path) -> None:
 
 
 def test_write_reports_every_block(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(synthetic, "BLOCK", 1000)
+    monkeypatch.setattr(prepare, "BLOCK", 1000)
     heard: list[int] = []
     write_synthetic(tmp_path / "file", rows=2500, seed=0, on_rows=heard.append)
     assert heard == [1000, 2000, 2500]
@@ -97,7 +103,7 @@ def test_write_leaves_the_old_file_when_interrupted(tmp_path: Path, monkeypatch:
         yield from impressions(rows, seed=seed)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(writing, "impressions", interrupted)
+    monkeypatch.setattr(prepare, "impressions", interrupted)
     with pytest.raises(KeyboardInterrupt):
         write_synthetic(path, rows=100, seed=0)
     assert path.read_bytes() == b"old"

@@ -5,7 +5,7 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from tidepull.problems.order_statistics import expected_maximum
+from tidepull.problems.linear import expected_maximum
 
 
 @pytest.mark.parametrize("counts", [(1, 1), (2, 3), (6, 4)])

@@ -8,10 +8,9 @@ import pytest
 from tidepull.building import build_problem, shape_of
 from tidepull.errors import ProblemError
 from tidepull.experiments.trial import run_trial
-from tidepull.problems.outsiders import ParityMachine, TwoStepChain
-from tidepull.problems.paths import LabelledPath, random_landscape
+from tidepull.problems.markov import ParityMachine, TwoStepChain
 from tidepull.problems.random_drifts import LONGEST, Tabulated, drifting_means, phases_of
-from tidepull.problems.random_worlds import KINDS
+from tidepull.problems.random_worlds import KINDS, LabelledPath, random_landscape
 from tidepull.problems.rewards import GaussianReward
 from tidepull.problems.wall_clock import WallClockArms
 

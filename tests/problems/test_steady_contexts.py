@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.problems.steady_contexts import SteadyContexts, SteadyContextsParameters
+from tidepull.problems.linear import SteadyContexts, SteadyContextsParameters
 from tidepull.random import Streams
 from tidepull.types import FloatArray
 

@@ -10,9 +10,9 @@ import pytest
 from tidepull.building import build_problem
 from tidepull.errors import ParameterError
 from tidepull.problems.arms import DriftingArms
+from tidepull.problems.change_points import Stretches, stays
 from tidepull.problems.random_drifts import LONGEST, drifting_means, drifting_vectors
 from tidepull.problems.random_worlds import DRAWN, KINDS
-from tidepull.problems.stretches import Stretches, stays
 from tidepull.types import FloatArray
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidepull.problems.wild_rewards import WildRewards, WildRewardsParameters
+from tidepull.problems.arms import WildRewards, WildRewardsParameters
 from tidepull.random import Streams
 
 

@@ -20,9 +20,8 @@ from rich.progress import (
 )
 
 from tidepull.cli.console import err, out, say
-from tidepull.problems.criteo.finding import prepared_name
-from tidepull.problems.criteo.prepared import Prepared, save
-from tidepull.problems.criteo.schema import DIM, PUBLISHED_NAME, PUBLISHED_ROWS, SAMPLE
+from tidepull.problems.criteo.banners import Prepared, prepared_name, save
+from tidepull.problems.criteo.dataset import DIM, PUBLISHED_NAME, PUBLISHED_ROWS, SAMPLE
 from tidepull.problems.datasets import cache_directory
 
 app = typer.Typer(
@@ -67,7 +66,7 @@ def synthesize_criteo(
     seed: Annotated[int, typer.Option(help="Seed of everything in the file.")] = 0,
 ) -> None:
     """Write a made-up file with the columns, cardinalities and click rate of the Criteo dataset."""
-    from tidepull.problems.criteo.writing import write_synthetic
+    from tidepull.problems.criteo.prepare import write_synthetic
 
     with _bar("writing", rows, MofNCompleteColumn()) as bar:
         write_synthetic(

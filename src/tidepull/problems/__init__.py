@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from tidepull.problems import (
-    bernoulli,
-    chain,
-    class_blocks,
+    arms,
+    change_points,
     classification,
     from_log,
-    gaussian,
     linear,
+    markov,
     random_worlds,
-    steady_contexts,
-    stretches,
     wall_clock,
-    wild_rewards,
 )
 from tidepull.problems.criteo import banners
 from tidepull.registry import Entry, problems
@@ -25,32 +21,32 @@ problems.add(
     Entry(
         "flipping-gaussian",
         "8 Gaussian arms whose means change sign every 10 rounds",
-        gaussian.FlippingGaussianParameters,
-        gaussian.flipping_gaussian,
+        arms.FlippingGaussianParameters,
+        arms.flipping_gaussian,
     )
 )
 problems.add(
     Entry(
         "flipping-bernoulli",
         "8 Bernoulli arms whose means change from p to 1 - p every 10 rounds",
-        bernoulli.FlippingBernoulliParameters,
-        bernoulli.flipping_bernoulli,
+        arms.FlippingBernoulliParameters,
+        arms.flipping_bernoulli,
     )
 )
 problems.add(
     Entry(
         "sinusoidal-bernoulli",
         "5 Bernoulli arms on one sine of 32 rounds, each with its own phase",
-        bernoulli.SinusoidalBernoulliParameters,
-        bernoulli.sinusoidal_bernoulli,
+        arms.SinusoidalBernoulliParameters,
+        arms.sinusoidal_bernoulli,
     )
 )
 problems.add(
     Entry(
         "circular-markov-chain",
         "8 Gaussian arms of which one pays; when chosen, the next one does",
-        chain.CircularMarkovChainParameters,
-        chain.CircularMarkovChain,
+        markov.CircularMarkovChainParameters,
+        markov.CircularMarkovChain,
     )
 )
 problems.add(
@@ -122,8 +118,8 @@ problems.add(
     Entry(
         "stationary-bernoulli",
         "8 Bernoulli arms that never change",
-        bernoulli.StationaryBernoulliParameters,
-        bernoulli.stationary_bernoulli,
+        arms.StationaryBernoulliParameters,
+        arms.stationary_bernoulli,
     )
 )
 problems.add(
@@ -147,8 +143,8 @@ problems.add(
     Entry(
         "change-points-bernoulli",
         "Bernoulli arms that change abruptly in unannounced rounds, one arm or all",
-        stretches.ChangePointsParameters,
-        stretches.change_points_bernoulli,
+        change_points.ChangePointsParameters,
+        change_points.change_points_bernoulli,
         horizon=5000,
     )
 )
@@ -156,8 +152,8 @@ problems.add(
     Entry(
         "returning-regimes",
         "8 Bernoulli arms under three regimes that come back at irregular times",
-        stretches.ReturningRegimesParameters,
-        stretches.returning_regimes,
+        change_points.ReturningRegimesParameters,
+        change_points.returning_regimes,
         horizon=6000,
     )
 )
@@ -174,8 +170,8 @@ problems.add(
     Entry(
         "steady-contexts",
         "contexts of 10 numbers, 10 arms, each with weights of its own that never change",
-        steady_contexts.SteadyContextsParameters,
-        steady_contexts.SteadyContexts,
+        linear.SteadyContextsParameters,
+        linear.SteadyContexts,
         horizon=2000,
     )
 )
@@ -183,8 +179,8 @@ problems.add(
     Entry(
         "class-blocks",
         "40 classes, 4 at a time in blocks of 300 rounds, 21 numbers; only the arm of the right class pays",
-        class_blocks.ClassBlocksParameters,
-        class_blocks.ClassBlocks,
+        classification.ClassBlocksParameters,
+        classification.ClassBlocks,
         horizon=6000,
     )
 )
@@ -192,8 +188,8 @@ problems.add(
     Entry(
         "wild-rewards",
         "8 Gaussian arms; 1% of rewards have heavy tails, or one is absurd",
-        wild_rewards.WildRewardsParameters,
-        wild_rewards.WildRewards,
+        arms.WildRewardsParameters,
+        arms.WildRewards,
         horizon=2000,
     )
 )

@@ -1,6 +1,7 @@
 """How a world's constants move: frozen functions of the round t, and how far they move in all.
 
-The first round is t = 0. Every value is a read-only array, so it may be handed out as it is.
+The first round is t = 0. Every value is a read-only array, so it may be handed out as it is. The classes at the end
+are for parameters that know when their world changes (`protocols.HasRegimes`).
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tidepull.types import BoolArray, FloatArray
+from tidepull.types import BoolArray, FloatArray, IntArray
 
 
 class Drift(Protocol):
@@ -147,3 +148,44 @@ def is_flipped(t: int, half_period: int) -> bool:
 def _locked(array: FloatArray) -> FloatArray:
     array.flags.writeable = False
     return array
+
+
+class FlipsRegularly:
+    """Two regimes take turns, each for `half_period` rounds."""
+
+    half_period: int
+
+    def changes(self, horizon: int) -> IntArray:
+        """Rounds h, 2 h, 3 h and so on."""
+        return np.arange(self.half_period, horizon, self.half_period)
+
+    def returns_after(self) -> float:
+        """Once both regimes have had their turn."""
+        return 2.0 * self.half_period
+
+
+class ChangesOnce:
+    """One change for good, in round `change_at`."""
+
+    change_at: int
+
+    def changes(self, horizon: int) -> IntArray:
+        """That round, if the trial reaches it."""
+        return np.array([self.change_at] if self.change_at < horizon else [], np.int64)
+
+    def returns_after(self) -> None:
+        """It never returns."""
+
+
+class Oscillates:
+    """A smooth oscillation of `period` rounds: it has phases, but nothing changes abruptly."""
+
+    period: float
+
+    def changes(self, horizon: int) -> IntArray:
+        """None at all."""
+        return np.empty(0, np.int64)
+
+    def returns_after(self) -> float:
+        """After a whole period."""
+        return float(self.period)

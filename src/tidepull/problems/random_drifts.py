@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.errors import ProblemError
+from tidepull.problems.change_points import redrawn, stays
 from tidepull.problems.drift import read_only
-from tidepull.problems.stretches import redrawn, stays
 from tidepull.types import FloatArray, IntArray
 
 LONGEST = 16_384

@@ -11,8 +11,7 @@ import numpy as np
 
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import read_only
-from tidepull.problems.rewards import BernoulliReward
-from tidepull.problems.structures import waves
+from tidepull.problems.rewards import BernoulliReward, waves
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 

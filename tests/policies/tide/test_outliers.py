@@ -12,8 +12,8 @@ from tidepull.experiments.trial import play
 from tidepull.hypotheses.notes import Moment
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards, bounds
-from tidepull.problems.wild_rewards import WildRewards as World
-from tidepull.problems.wild_rewards import WildRewardsParameters
+from tidepull.problems.arms import WildRewards as World
+from tidepull.problems.arms import WildRewardsParameters
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
