@@ -23,11 +23,11 @@ import numpy as np
 import scipy
 
 import tidepull
-from tidepull.building import build_problem, shape_of
 from tidepull.experiments.running.executors import LocalProcesses
 from tidepull.experiments.suites.spec import TrialSpec, canonical
 from tidepull.experiments.trial import Trial
-from tidepull.policies.variation import optimal_discount, optimal_window
+from tidepull.policies.linear import optimal_discount, optimal_window
+from tidepull.problems import build_problem, shape_of
 from tidepull.protocols import HasVariationBudget
 from tidepull.reporting.published import REGRET, Reported
 

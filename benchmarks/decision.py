@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.registry import Named
 from tidepull.types import Context, Event, ProblemShape
 

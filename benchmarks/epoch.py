@@ -10,10 +10,13 @@ import numpy as np
 from benchmarks import rivals
 from benchmarks.machine import blas_gflops
 from benchmarks.timing import best_of
-from tidepull.encoders.adam import Adam
-from tidepull.encoders.feedforward_network import FeedforwardNetwork
-from tidepull.encoders.recurrent_network import RecurrentNetwork
-from tidepull.encoders.settings import FeedforwardSettings, RecurrentSettings
+from tidepull.encoders.networks import (
+    FeedforwardNetwork,
+    FeedforwardSettings,
+    RecurrentNetwork,
+    RecurrentSettings,
+)
+from tidepull.encoders.training import Adam
 from tidepull.types import FloatArray
 
 ROUNDS, INPUTS = 2048, 9

@@ -21,10 +21,10 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.building import build_policy
 from tidepull.logs import Log, Target, backtest
 from tidepull.logs.estimators import ESTIMATORS
 from tidepull.logs.log import ReadSummary
+from tidepull.policies import build_policy
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 WORLDS = ("stationary", "daily", "change")

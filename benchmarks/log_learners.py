@@ -19,11 +19,11 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.log_estimators import STEP, WORLDS, means_of
-from tidepull.building import build_policy
 from tidepull.logs import Log
 from tidepull.logs.log import ReadSummary
 from tidepull.logs.models import RewardModel
 from tidepull.logs.policies import play
+from tidepull.policies import build_policy
 from tidepull.registry import Named
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 

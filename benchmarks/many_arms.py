@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks.machine import describe
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 ARMS, LENGTH, NOISE = 1000, 20, 0.1

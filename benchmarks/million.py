@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.machine import describe
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 PERIOD, STAY, ARMS, STRETCH = 37.3, 64, 8, 10_000

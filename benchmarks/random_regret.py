@@ -20,9 +20,8 @@ from typing import Protocol, cast
 import numpy as np
 
 import tidepull
-from tidepull.building import build_problem
 from tidepull.experiments.trial import run_trial
-from tidepull.problems import problems
+from tidepull.problems import build_problem, problems
 
 OTHERS = ("random-world", "from-log")  # every number is another world, and so is every log
 PAGE = Path(__file__).parents[1] / "docs" / "problems.md"

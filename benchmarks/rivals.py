@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.encoders.recurrent_network import RecurrentNetwork
+from tidepull.encoders.networks import RecurrentNetwork
 from tidepull.types import FloatArray
 
 L2, RATE = 0.001, 0.01

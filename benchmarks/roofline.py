@@ -22,7 +22,7 @@ from benchmarks.__main__ import Table, markdown, show, use_one_core
 from benchmarks.regret_rows import write_between
 from benchmarks.timing import best_of
 from tidepull.encoders import kernels, simd
-from tidepull.encoders.memory import aligned_zeros
+from tidepull.encoders.layers import aligned_zeros
 from tidepull.types import FloatArray
 
 UNITS, LANES, TIMES, TURNS = 64, 8, 200, 60

@@ -26,9 +26,8 @@ import numpy as np
 import tidepull
 from benchmarks import machine
 from tidepull import state as snapshots
-from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
-from tidepull.policies import policies
+from tidepull.policies import build_policy, policies
 from tidepull.policies.guard import Guarded
 from tidepull.types import Context, Event, ProblemShape, Snapshot
 

@@ -9,7 +9,8 @@ import time
 
 from benchmarks.regret_rows import ROOT, write_between
 from tidepull import state as snapshots
-from tidepull.building import build_policy, build_problem, shape_of
+from tidepull.policies import build_policy
+from tidepull.problems import build_problem, shape_of
 from tidepull.protocols import Policy
 from tidepull.types import Event
 

@@ -47,8 +47,9 @@ from benchmarks.world_trials import (
     show,
     trial_of,
 )
-from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.hypotheses.families import FAMILIES
+from tidepull.policies import build_policy
+from tidepull.problems import build_problem, shape_of
 from tidepull.problems.random_worlds import KINDS
 
 FIRST, ROUNDS = 66_000, 1024

@@ -16,9 +16,10 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.experiments.trial import play
 from tidepull.hypotheses.families import FAMILIES
+from tidepull.policies import build_policy
+from tidepull.problems import build_problem, shape_of
 from tidepull.registry import Named
 from tidepull.reporting.colours import colour
 

@@ -20,10 +20,10 @@ import numpy as np
 from benchmarks.machine import describe
 from benchmarks.tails import POLICIES, WORLDS
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy
 from tidepull.hypotheses import kernels
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.notes import columns
+from tidepull.policies import build_policy
 from tidepull.policies.tide.policy import Tide
 from tidepull.types import Event
 

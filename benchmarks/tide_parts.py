@@ -19,7 +19,7 @@ import numpy as np
 from benchmarks.machine import describe
 from benchmarks.tails import WORLDS
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.policies.tide.policy import Tide
 from tidepull.types import Event
 

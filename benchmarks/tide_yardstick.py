@@ -50,7 +50,7 @@ from benchmarks.world_trials import (
     trial_of,
 )
 from tidepull._internal.extras import Package
-from tidepull.building import build_problem
+from tidepull.problems import build_problem
 from tidepull.problems.random_worlds import DRAWN, KINDS
 
 FIRST, ROUNDS = 64_000, 2048

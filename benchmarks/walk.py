@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.types import Context, Event, ProblemShape
 
 ORDINARY, HEAVY = 60, 64  # rewards after which nothing is due, and after which training and births are

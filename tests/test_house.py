@@ -169,7 +169,7 @@ def has_parameters_section(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Cl
 def without_parameters_section() -> set[str]:
     """Public callables that take parameters and do not document them."""
     missing = set()
-    for name, home in tidepull._HOMES.items():
+    for name, home in tidepull._HOME_OF.items():
         path = SOURCE / Path(*home.split("."))
         path = path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
         for node in _tree(path).body:

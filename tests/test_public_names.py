@@ -8,7 +8,6 @@ import inspect
 import re
 import subprocess
 import sys
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +15,6 @@ from types import ModuleType
 import pytest
 
 import tidepull
-from tidepull._internal import deprecation
 
 ROOT = Path(__file__).parents[1]
 REFERENCE = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "reference").glob("*.md")))
@@ -35,8 +33,8 @@ SHOWN = [
 
 def test_public_names_are_sorted_each_there_once_and_have_one_home() -> None:
     assert tidepull.__all__ == sorted(set(tidepull.__all__))
-    assert set(NAMES) == {*tidepull._HOMES, *tidepull._MODULES}
-    assert not set(tidepull._FORMER) & set(NAMES)
+    assert set(NAMES) == {*tidepull._HOME_OF, *tidepull._MODULES}
+    assert len(tidepull._HOME_OF) == sum(map(len, tidepull._HOMES.values()))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -68,7 +66,7 @@ def test_unknown_name_is_refused_as_python_does() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_public_name_has_its_place_in_the_reference(name: str) -> None:
-    home = tidepull._MODULES.get(name) or f"{tidepull._HOMES[name]}.{name}"
+    home = tidepull._MODULES.get(name) or f"{tidepull._HOME_OF[name]}.{name}"
     assert re.search(rf"(?m)^::: tidepull\.{re.escape(home)}$", REFERENCE), f"no '::: tidepull.{home}'"
 
 
@@ -142,38 +140,3 @@ def test_private_names_are_told_from_public_ones() -> None:
         "tidepull.logs.read": True,
         "tidepull.Agent": True,
     }
-
-
-def test_renamed_name_warns_for_one_version_and_is_gone_in_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tidepull, "__version__", "0.7.2")
-    monkeypatch.setattr(tidepull, "_FORMER", {"play_trial": ("run_trial", "0.7")})
-    expected = "tidepull.play_trial is called tidepull.run_trial since version 0.7 of tidepull"
-    with pytest.warns(DeprecationWarning, match=re.escape(expected)) as seen:
-        assert tidepull.play_trial is tidepull.run_trial
-    assert seen[0].filename == __file__
-    with pytest.warns(DeprecationWarning, match="goes with the next one"):
-        assert tidepull.play_trial is tidepull.run_trial  # every time, not once
-    for later in ("0.8.0", "1.0.0", "0.10.0"):
-        monkeypatch.setattr(tidepull, "__version__", later)
-        with pytest.raises(AttributeError, match=r"became tidepull\.run_trial in version 0\.7"):
-            _ = tidepull.play_trial
-
-
-def test_renamed_argument_warns_where_it_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
-    def sweep(folds: int = 1, n_folds: int | None = None) -> int:
-        if n_folds is not None:
-            deprecation.warn_renamed("sweep(n_folds=)", "sweep(folds=)", since="0.7")
-        return folds if n_folds is None else n_folds
-
-    monkeypatch.setattr(tidepull, "__version__", "0.7.0")
-    with pytest.warns(DeprecationWarning, match=re.escape("sweep(n_folds=) is called sweep(folds=)")) as seen:
-        assert sweep(n_folds=3) == 3
-    assert seen[0].filename == __file__
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert sweep(folds=3) == 3
-
-
-def test_no_old_name_has_outlived_its_version() -> None:
-    assert [name for name, (_, since) in tidepull._FORMER.items() if deprecation.is_over(since)] == []
-    assert all(now in tidepull.__all__ for now, _ in tidepull._FORMER.values())

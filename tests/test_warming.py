@@ -10,7 +10,7 @@ import tidepull
 _SECOND = """
 import numpy as np
 import tidepull
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.encoders import compiling
 from tidepull.types import Context, Event, ProblemShape
 

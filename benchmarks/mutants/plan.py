@@ -89,7 +89,7 @@ TARGETS = (
     Target(
         (
             "posteriors/beta.py",
-            "posteriors/discounted_linear.py",
+            "posteriors/linear_models.py",
             "posteriors/forgetting.py",
             "posteriors/linear_gaussian.py",
             "posteriors/linear_models.py",
@@ -134,7 +134,7 @@ TARGETS = (
     ),
     Target(("reporting/normalise.py",), ("tests/analysis/test_normalise.py",)),
     Target(
-        ("policies/guard.py", "policies/checks.py", "policies/rounds.py", "policies/seal.py", "snapshots.py"),
+        ("policies/guard.py", "policies/checks.py", "policies/checks.py", "policies/seal.py", "snapshots.py"),
         (
             "tests/policies/test_guard.py",
             "tests/policies/test_checks.py",

@@ -5,8 +5,7 @@
 >>> trial.regret.shape
 (100,)
 
-`__all__` is the stable surface: names that keep their meaning, and when they must go warn for one version. Everything
-else is private by convention, whatever it is called.
+`__all__` is the stable surface. Everything else is private by convention, whatever it is called.
 """
 
 from __future__ import annotations
@@ -17,119 +16,80 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.2.0"
 
 if TYPE_CHECKING:
-    from tidepull import errors, integrations, logs
-    from tidepull._internal.warm_up import warm_up
-    from tidepull.agent import fields
-    from tidepull.agent.agent import Agent
-    from tidepull.agent.client import AsyncClient, Client
-    from tidepull.agent.decisions import Decision
-    from tidepull.building import build_policy, build_problem, shape_of
-    from tidepull.encoders.torch import TorchEncoder, input_width
-    from tidepull.errors import TidepullError
-    from tidepull.experiments.trial import Trial, play, run_trial
-    from tidepull.parameters import NoParameters, Parameters, parameter
-    from tidepull.policies.neural_linear import NeuralLinear
-    from tidepull.posteriors.linear_gaussian import LinearGaussian
-    from tidepull.protocols import Learner, Policy, Problem
-    from tidepull.random import Streams
-    from tidepull.registry import Entry, add_policy, add_problem
-    from tidepull.state import generator_state, restore_generator
-    from tidepull.types import Context, Event, ProblemShape, Snapshot, Structure
-
-__all__ = [
-    "Agent",
-    "AsyncClient",
-    "Client",
-    "Context",
-    "Decision",
-    "Entry",
-    "Event",
-    "Learner",
-    "LinearGaussian",
-    "NeuralLinear",
-    "NoParameters",
-    "Parameters",
-    "Policy",
-    "Problem",
-    "ProblemShape",
-    "Snapshot",
-    "Streams",
-    "Structure",
-    "TidepullError",
-    "TorchEncoder",
-    "Trial",
-    "__version__",
-    "add_policy",
-    "add_problem",
-    "build_policy",
-    "build_problem",
-    "errors",
-    "fields",
-    "generator_state",
-    "input_width",
-    "integrations",
-    "logs",
-    "parameter",
-    "play",
-    "restore_generator",
-    "run_trial",
-    "shape_of",
-    "warm_up",
-]
+    from tidepull import errors as errors
+    from tidepull import integrations as integrations
+    from tidepull import logs as logs
+    from tidepull._internal.warm_up import warm_up as warm_up
+    from tidepull.agent import fields as fields
+    from tidepull.agent.agent import Agent as Agent
+    from tidepull.agent.client import AsyncClient as AsyncClient
+    from tidepull.agent.client import Client as Client
+    from tidepull.agent.decisions import Decision as Decision
+    from tidepull.encoders.torch import TorchEncoder as TorchEncoder
+    from tidepull.encoders.torch import input_width as input_width
+    from tidepull.errors import TidepullError as TidepullError
+    from tidepull.experiments.trial import Trial as Trial
+    from tidepull.experiments.trial import play as play
+    from tidepull.experiments.trial import run_trial as run_trial
+    from tidepull.parameters import NoParameters as NoParameters
+    from tidepull.parameters import Parameters as Parameters
+    from tidepull.parameters import parameter as parameter
+    from tidepull.policies import build_policy as build_policy
+    from tidepull.policies.neural_linear import NeuralLinear as NeuralLinear
+    from tidepull.posteriors.linear_gaussian import LinearGaussian as LinearGaussian
+    from tidepull.problems import build_problem as build_problem
+    from tidepull.problems import shape_of as shape_of
+    from tidepull.protocols import Learner as Learner
+    from tidepull.protocols import Policy as Policy
+    from tidepull.protocols import Problem as Problem
+    from tidepull.random import Streams as Streams
+    from tidepull.registry import Entry as Entry
+    from tidepull.registry import add_policy as add_policy
+    from tidepull.registry import add_problem as add_problem
+    from tidepull.state import generator_state as generator_state
+    from tidepull.state import restore_generator as restore_generator
+    from tidepull.types import Context as Context
+    from tidepull.types import Event as Event
+    from tidepull.types import ProblemShape as ProblemShape
+    from tidepull.types import Snapshot as Snapshot
+    from tidepull.types import Structure as Structure
 
 _HOMES = {
-    "Agent": "agent.agent",
-    "AsyncClient": "agent.client",
-    "Client": "agent.client",
-    "Context": "types",
-    "Decision": "agent.decisions",
-    "Entry": "registry",
-    "Event": "types",
-    "Learner": "protocols",
-    "LinearGaussian": "posteriors.linear_gaussian",
-    "NeuralLinear": "policies.neural_linear",
-    "NoParameters": "parameters",
-    "Parameters": "parameters",
-    "Policy": "protocols",
-    "Problem": "protocols",
-    "ProblemShape": "types",
-    "Snapshot": "types",
-    "Streams": "random",
-    "Structure": "types",
-    "TidepullError": "errors",
-    "TorchEncoder": "encoders.torch",
-    "Trial": "experiments.trial",
-    "add_policy": "registry",
-    "add_problem": "registry",
-    "build_policy": "building",
-    "build_problem": "building",
-    "generator_state": "state",
-    "input_width": "encoders.torch",
-    "parameter": "parameters",
-    "play": "experiments.trial",
-    "restore_generator": "state",
-    "run_trial": "experiments.trial",
-    "shape_of": "building",
-    "warm_up": "_internal.warm_up",
+    "_internal.warm_up": ("warm_up",),
+    "agent.agent": ("Agent",),
+    "agent.decisions": ("Decision",),
+    "agent.client": ("AsyncClient", "Client"),
+    "encoders.torch": ("TorchEncoder", "input_width"),
+    "errors": ("TidepullError",),
+    "experiments.trial": ("Trial", "play", "run_trial"),
+    "parameters": ("NoParameters", "Parameters", "parameter"),
+    "policies": ("build_policy",),
+    "policies.neural_linear": ("NeuralLinear",),
+    "posteriors.linear_gaussian": ("LinearGaussian",),
+    "problems": ("build_problem", "shape_of"),
+    "protocols": ("Learner", "Policy", "Problem"),
+    "random": ("Streams",),
+    "registry": ("Entry", "add_policy", "add_problem"),
+    "state": ("generator_state", "restore_generator"),
+    "types": ("Context", "Event", "ProblemShape", "Snapshot", "Structure"),
 }
-_MODULES = {"errors": "errors", "fields": "agent.fields", "logs": "logs", "integrations": "integrations"}
-_FORMER: dict[str, tuple[str, str]] = {}
-"""Names that went: each with its present name, and the version that renamed it and is the last to know it."""
+"""The public names by their module; they are imported on first use, so that `import tidepull` is quick."""
+_MODULES = {"errors": "errors", "fields": "agent.fields", "integrations": "integrations", "logs": "logs"}
+
+_HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = sorted(["__version__", *_HOME_OF, *_MODULES])
 
 
 def __getattr__(name: str) -> Any:
-    # Resolved on first use, so that `import tidepull` does not pay for scipy and numba.
     if name in _MODULES:
         value: Any = import_module(f"tidepull.{_MODULES[name]}")
-    elif name in _HOMES:
-        value = getattr(import_module(f"tidepull.{_HOMES[name]}"), name)
-    elif name in _FORMER:
-        from tidepull._internal.deprecation import warn_renamed
-
-        now, since = _FORMER[name]
-        warn_renamed(f"tidepull.{name}", f"tidepull.{now}", since=since)
-        return __getattr__(now)
+    elif name in _HOME_OF:
+        value = getattr(import_module(f"tidepull.{_HOME_OF[name]}"), name)
     else:
         raise AttributeError(f"module 'tidepull' has no attribute '{name}'")
     globals()[name] = value
     return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -24,10 +24,20 @@ Pick: TypeAlias = Callable[[FloatArray], int]
 
 @runtime_checkable
 class Problem(Protocol):
-    """A world that pays rewards. `context` and `means` speak of the coming round and may be called
-    any number of times before `step`, which ends the round.
+    """A world that pays rewards.
 
-    `step` draws the noise of every arm, so that two policies under one seed face the same world.
+    `context` and `means` speak of the coming round and may be called any number of times before `step`, which ends the
+    round. `step` draws the noise of every arm, so that two policies under one seed face one world.
+
+    Examples
+    --------
+    >>> class Coin:
+    ...     n_arms = 1
+    ...     def context(self): return Context()
+    ...     def means(self): return np.array([0.5])
+    ...     def step(self, arm): return 1.0
+    >>> isinstance(Coin(), Problem)
+    True
     """
 
     @property
@@ -35,13 +45,36 @@ class Problem(Protocol):
         """How many arms there are."""
 
     def context(self) -> Context:
-        """What a policy sees before it chooses."""
+        """Return what a policy sees before it chooses.
+
+        Returns
+        -------
+        Context
+            The context of the coming round.
+        """
 
     def means(self) -> FloatArray:
-        """The true expected reward of every arm in the coming round; only the loop asks."""
+        """Return the true expected reward of every arm in the coming round; only the loop asks.
+
+        Returns
+        -------
+        array of shape (n_arms,)
+            Expected rewards.
+        """
 
     def step(self, arm: int) -> float:
-        """Play an arm: its reward now, and on to the next round."""
+        """Play an arm, and go on to the next round.
+
+        Parameters
+        ----------
+        arm : int
+            The arm, counted from 0.
+
+        Returns
+        -------
+        float
+            Its reward.
+        """
 
 
 @runtime_checkable
@@ -105,14 +138,42 @@ class HasRemark(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """The least that the loop needs. A round is a call of `choose`; `Event.decided` says which round an event
-    finishes, so rewards may come late, in any order, or never."""
+    """The least that the loop needs.
+
+    A round is a call of `choose`; `Event.decided` says which round an event finishes, so rewards may come late, in any
+    order, or never.
+
+    Examples
+    --------
+    >>> class First:
+    ...     def choose(self, context): return 0
+    ...     def learn(self, event): pass
+    >>> isinstance(First(), Learner)
+    True
+    """
 
     def choose(self, context: Context) -> int:
-        """The arm to play in this context."""
+        """Return the arm to play.
+
+        Parameters
+        ----------
+        context : Context
+            What is seen in this round.
+
+        Returns
+        -------
+        int
+            The arm, counted from 0.
+        """
 
     def learn(self, event: Event) -> None:
-        """Take in one finished round; what is learnt of it is what was known when it was decided."""
+        """Take in one finished round; features are those known when it was decided.
+
+        Parameters
+        ----------
+        event : Event
+            Context, arm and reward.
+        """
 
 
 @runtime_checkable
@@ -120,10 +181,22 @@ class Policy(Learner, Protocol):
     """A learner that can be stopped and continued; every registered policy is one."""
 
     def snapshot(self) -> Snapshot:
-        """The whole state, as JSON values and arrays that share nothing with the policy."""
+        """Return the whole state.
+
+        Returns
+        -------
+        Snapshot
+            JSON values and arrays that share nothing with the policy.
+        """
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot: no later bit differs from an undisturbed run."""
+        """Continue from a snapshot: no later bit differs from an undisturbed run.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            What `snapshot` of a policy with equal settings returned.
+        """
 
 
 @runtime_checkable
@@ -176,7 +249,7 @@ class HasRounds(Protocol):
 
 
 @runtime_checkable
-class Privileged(Protocol):
+class NeedsMeans(Protocol):
     """A policy that the loop lets see the truth (only the oracle)."""
 
     def choose_knowing(self, context: Context, means: FloatArray) -> int:
@@ -184,7 +257,7 @@ class Privileged(Protocol):
 
 
 @runtime_checkable
-class Told(Protocol):
+class NeedsStructure(Protocol):
     """A policy that the loop tells the structure of every round, but no value (only the specialist)."""
 
     def choose_told(self, context: Context, structure: Structure) -> int:

@@ -12,8 +12,22 @@ from tidepull.errors import ParameterError
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """A tree of random streams: the same seed and path give the same numbers on every machine.
+    """A tree of random streams: equal seeds and paths give equal numbers on every machine.
 
+    Parameters
+    ----------
+    seed : int
+        A whole number that is not negative.
+    path : tuple of str, default ()
+        The names from the root of the tree to this subtree.
+
+    Raises
+    ------
+    ParameterError
+        If the seed is negative, or not a whole number.
+
+    Examples
+    --------
     >>> Streams(7).child("problem").generator("noise").integers(100)
     np.int64(8)
     """
@@ -26,10 +40,32 @@ class Streams:
             raise ParameterError(f"seed must be a whole number that is not negative, got {self.seed!r}")
 
     def child(self, name: str) -> Streams:
-        """The subtree of that name."""
+        """Return the subtree of that name.
+
+        Parameters
+        ----------
+        name : str
+            Any text.
+
+        Returns
+        -------
+        Streams
+            Independent of all other subtrees.
+        """
         return Streams(self.seed, (*self.path, name))
 
     def generator(self, name: str) -> np.random.Generator:
-        """A fresh generator at the start of the stream of that name."""
+        """Return a fresh generator at the start of a stream.
+
+        Parameters
+        ----------
+        name : str
+            The stream's name in this subtree.
+
+        Returns
+        -------
+        numpy.random.Generator
+            Two calls with one name return generators that draw equal numbers.
+        """
         key = tuple(crc32(part.encode()) for part in (*self.path, name))
         return np.random.default_rng(np.random.SeedSequence(int(self.seed), spawn_key=key))

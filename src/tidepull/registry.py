@@ -2,8 +2,8 @@
 
 Problems are built as `build(parameters, streams)`, policies as `build(parameters, shape, streams)`.
 
-Guests are policies of other libraries. Their module is imported when an id with its prefix is asked for and nobody
-here has that id, or when all guests are: so every process finds them, and nobody pays for those that are not used.
+tidepull's own entries are declared by the name of their module, which is imported when an id is asked for. Guests are
+policies of other libraries; their module is imported when an id with its prefix is asked for, or when all guests are.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeGuard, TypeVar
 
 from tidepull._internal.extras import Package
-from tidepull.errors import ParameterError, UnknownIdError
+from tidepull.errors import ParameterError, ProblemError, UnknownIdError
 from tidepull.parameters import Parameters
 from tidepull.protocols import Policy, Problem
 
@@ -32,17 +32,41 @@ GUESTS = {
     "smpy": _GUESTS + "smpybandits",
     "vw": _GUESTS + "vowpal_wabbit",
 }
-"""What ids of guests begin with, up to the first hyphen, and the module that welcomes them."""
+"""What ids of guests begin with, up to the first hyphen, and the module that registers them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Entry(Generic[T]):
-    """One registered problem or policy. `horizon` is the usual length of a trial (problems only).
+    """One registered problem or policy.
 
-    `data` finds the files that a problem reads: their content is part of a trial's identity, and they
-    travel to the machines of a cluster. `version` is raised whenever this problem or policy comes to
-    behave differently: stored trials of an earlier version are then run again, and only those. `guest` is the
-    package that really plays, for the policy of another library: it has no snapshots.
+    Parameters
+    ----------
+    id : str
+        The id, in kebab-case.
+    description : str
+        One line for lists.
+    parameters : type of Parameters
+        The class of its parameters.
+    build : callable
+        `build(parameters, streams)` for a problem, `build(parameters, shape, streams)` for a policy.
+    defaults : mapping, optional
+        Values that take the place of the parameters' own defaults.
+    horizon : int, default 4096
+        The usual length of a trial (problems only).
+    data : callable, optional
+        From parameters to the files that a problem reads. Their content is part of a trial's identity, and they travel
+        to the machines of a cluster.
+    version : int, default 1
+        Raised whenever this problem or policy comes to behave differently; stored trials of an earlier version are
+        then run again.
+    guest : Package, optional
+        The package that plays, for the policy of another library; it has no snapshots.
+
+    Examples
+    --------
+    >>> from tidepull.problems import problems
+    >>> problems.entry("rotating-vector-32").parse({}).period
+    32.0
     """
 
     id: str
@@ -56,24 +80,76 @@ class Entry(Generic[T]):
     guest: Package | None = None
 
     def parse(self, values: Mapping[str, Any]) -> Parameters:
-        """Validated parameters: the entry's own defaults, overridden by `values`."""
+        """Return validated parameters: the entry's own defaults, overridden by `values`.
+
+        Parameters
+        ----------
+        values : mapping
+            Names and values of parameters.
+
+        Returns
+        -------
+        Parameters
+            An instance of the entry's class.
+
+        Raises
+        ------
+        ParameterError
+            If a name does not exist, or a value is out of range.
+        """
         return self.parameters.from_mapping({**self.defaults, **values}, owner=self.id)
 
 
+@dataclass(frozen=True, slots=True)
+class Declaration:
+    """An entry whose module is imported when it is asked for; `parameters`, `build` and `data` are names in it."""
+
+    id: str
+    description: str
+    module: str
+    parameters: str
+    build: str
+    defaults: Mapping[str, Any] = field(default_factory=dict)
+    horizon: int = 4096
+    data: str | None = None
+    version: int = 1
+
+    def load(self) -> Entry[Any]:
+        """Import the module and make the entry."""
+        module = import_module(self.module)
+        return Entry(
+            self.id,
+            self.description,
+            getattr(module, self.parameters),
+            getattr(module, self.build),
+            defaults=self.defaults,
+            horizon=self.horizon,
+            data=None if self.data is None else getattr(module, self.data),
+            version=self.version,
+        )
+
+
 class Registry(Generic[T]):
-    """Entries under unique ids: the residents, whom `ids` and iteration show, and guests."""
+    """Entries under unique ids: tidepull's own and the user's, which `ids` and iteration show, and guests."""
 
     def __init__(self, noun: str, guests: Mapping[str, str] | None = None) -> None:
         self._noun = noun
-        self._entries: dict[str, Entry[T]] = {}
+        self._entries: dict[str, Entry[T] | Declaration] = {}
         self._guests: dict[str, Entry[T]] = {}
         self._modules = dict(guests or {})
 
     def add(self, entry: Entry[T]) -> None:
-        """Register; the same id twice is an error."""
+        """Register an entry; an id that exists already is an error."""
         if entry.id in self._entries or entry.id in self._guests:
             raise ParameterError(f"there is already a {self._noun} with the id '{entry.id}'")
-        (self._entries if entry.guest is None else self._guests)[entry.id] = entry
+        if entry.guest is None:
+            self._entries[entry.id] = entry
+        else:
+            self._guests[entry.id] = entry
+
+    def declare(self, declaration: Declaration) -> None:
+        """Register an entry whose module is imported when it is asked for."""
+        self._entries[declaration.id] = declaration
 
     def guests(self) -> list[Entry[T]]:
         """The entries of all guests, whether their packages are installed or not."""
@@ -82,16 +158,19 @@ class Registry(Generic[T]):
         return [self._guests[id] for id in sorted(self._guests)]
 
     def __iter__(self) -> Iterator[Entry[T]]:
-        return iter(self._entries.values())
+        return iter([self.entry(id) for id in self._entries])
 
     def ids(self) -> list[str]:
-        """The ids of all residents, in the order of registration."""
+        """The ids of all entries but guests, in the order of registration."""
         return list(self._entries)
 
     def entry(self, id: str) -> Entry[T]:
         """The entry of that id, or an error that suggests the nearest one."""
         if id in self._entries:
-            return self._entries[id]
+            entry = self._entries[id]
+            if isinstance(entry, Declaration):
+                entry = self._entries[id] = entry.load()
+            return entry
         prefix = str(id).partition("-")[0]
         if prefix in self._modules:
             import_module(self._modules[prefix])
@@ -111,15 +190,54 @@ class Registry(Generic[T]):
         return entry, entry.parse(values)
 
 
+def is_named(value: Any) -> TypeGuard[Named]:
+    """Whether it is an id or an `(id, {parameters})` pair."""
+    return isinstance(value, str) or (
+        isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], str)
+    )
+
+
+def require_members(value: Any, noun: str, members: tuple[str, ...]) -> None:
+    """Refuse an object without these members."""
+    missing = [name for name in members if not hasattr(value, name)]
+    if missing:
+        raise ProblemError(
+            f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with {', '.join(members)}; "
+            f"{type(value).__name__} has no {missing[0]}"
+        )
+
+
 problems: Registry[Problem] = Registry("problem")
 policies: Registry[Policy] = Registry("policy", GUESTS)
 
 
 def add_problem(entry: Entry[Problem]) -> None:
-    """Give a problem of your own an id, for suites, clusters and the command line."""
+    """Give a problem of your own an id, for suites, clusters and the command line.
+
+    Parameters
+    ----------
+    entry : Entry
+        The id and how the problem is built.
+
+    Raises
+    ------
+    ParameterError
+        If there is already a problem of that id.
+    """
     problems.add(entry)
 
 
 def add_policy(entry: Entry[Policy]) -> None:
-    """Give a policy of your own an id and a guard, for suites, clusters, agents and the command line."""
+    """Give a policy of your own an id and a guard, for suites, clusters, agents and the command line.
+
+    Parameters
+    ----------
+    entry : Entry
+        The id and how the policy is built.
+
+    Raises
+    ------
+    ParameterError
+        If there is already a policy of that id.
+    """
     policies.add(entry)

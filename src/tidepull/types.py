@@ -30,8 +30,24 @@ Diagnostics: TypeAlias = Mapping[str, Any]
 class ProblemShape:
     """All that a policy may know of a problem in advance.
 
-    `observation_dim` is the length of the vector shared by all arms, `arm_dim` the length of each
-    arm's own vector; 0 where the problem has none.
+    Parameters
+    ----------
+    n_arms : int
+        The number of arms, at least 1.
+    observation_dim : int, default 0
+        The length of the vector shared by all arms; 0 where there is none.
+    arm_dim : int, default 0
+        The length of each arm's own vector; 0 where there is none.
+
+    Raises
+    ------
+    ProblemError
+        If a value is not a whole number, or too small.
+
+    Examples
+    --------
+    >>> ProblemShape(n_arms=3, observation_dim=2)
+    ProblemShape(n_arms=3, observation_dim=2, arm_dim=0)
     """
 
     n_arms: int
@@ -50,9 +66,21 @@ class ProblemShape:
 class Context:
     """What is seen before choosing in one round; all parts are optional.
 
-    `observation` is one vector shared by all arms, `arm_features` a matrix with a row for each arm,
-    `available` a mask of the arms that may be chosen now (None: all of them), `time` the user's clock, a
-    number in any unit (seconds online; None where there is only the round).
+    Parameters
+    ----------
+    observation : array of shape (observation_dim,), optional
+        One vector shared by all arms.
+    arm_features : array of shape (n_arms, arm_dim), optional
+        A row for each arm.
+    available : boolean array of shape (n_arms,), optional
+        The arms that may be chosen now; None means all of them.
+    time : float, optional
+        The user's clock, in any unit (seconds online); None where there is only the round.
+
+    Examples
+    --------
+    >>> Context(observation=np.array([0.5, 1.0]), time=3600.0).time
+    3600.0
     """
 
     observation: FloatArray | None = None
@@ -65,9 +93,23 @@ class Context:
 class Event:
     """One finished round: what was seen, what was chosen, what it paid.
 
-    `decided` is the round of the `choose` that it finishes, counted from 0; rewards may come late, in any order,
-    or never. None means the latest round; where that one is finished already (as when a log is read), the
-    event is a round of its own.
+    Parameters
+    ----------
+    context : Context
+        The context in which the arm was chosen.
+    arm : int
+        The arm, counted from 0.
+    reward : float
+        What it paid.
+    decided : int, optional
+        The round of the `choose` that the event finishes, counted from 0; rewards may come late, in any order, or
+        never. None means the latest round; where that one is finished already (as when a log is read), the event is a
+        round of its own.
+
+    Examples
+    --------
+    >>> Event(Context(), arm=1, reward=0.5).decided is None
+    True
     """
 
     context: Context
@@ -78,11 +120,28 @@ class Event:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
-    """What somebody who knows how a world changes, but none of its values, knows of the coming round.
+    """Which rounds share a reward distribution with the coming one, without its values.
 
-    The expected reward of arm k is w . vectors[k], with the w of groups[k]: rounds in which the same group holds pay
-    alike, whatever lies between them. `noise` is the standard deviation of rewards (None: they are 0 or 1), `mean` and
-    `std` what to expect of a w at first, number by number, `step` how far each number walks in a round.
+    The expected reward of arm k is w . vectors[k], with the w of groups[k]. Rounds in which one group holds pay alike,
+    whatever lies between them.
+
+    Parameters
+    ----------
+    groups : integer array of shape (n_arms,)
+        The number of the weight vector that holds for each arm.
+    vectors : array of shape (n_arms, d)
+        What the weights are multiplied by.
+    noise : float or None
+        The standard deviation of rewards; None where they are 0 or 1.
+    mean, std : arrays of shape (d,)
+        What to expect of a weight vector at first.
+    step : float, default 0
+        The standard deviation by which each weight walks in a round.
+
+    Examples
+    --------
+    >>> Structure(np.arange(2), np.ones((2, 1)), None, np.array([0.5]), np.array([0.3])).step
+    0.0
     """
 
     groups: IntArray

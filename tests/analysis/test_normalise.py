@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.analysis.making import make_study
-from tidepull.building import build_problem
+from tidepull.problems import build_problem
 from tidepull.reporting.normalise import random_regret
 
 

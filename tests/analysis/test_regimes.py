@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.analysis.making import make_study
-from tidepull.building import build_problem
 from tidepull.experiments.store.store import Store
+from tidepull.problems import build_problem
 from tidepull.reporting.frame import Study, load_frame
 from tidepull.reporting.regimes import (
     best_by_phase,

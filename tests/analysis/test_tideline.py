@@ -167,7 +167,7 @@ def test_a_policy_of_ones_own_joins_every_world_of_the_suite(
     mine = tmp_path / "mine.py"
     mine.write_text(
         "from tidepull.parameters import NoParameters\n"
-        "from tidepull.policies.simple import RandomPolicy\n"
+        "from tidepull.policies.baselines import RandomPolicy\n"
         "from tidepull.registry import Entry, policies\n"
         "policies.add(Entry('mine', 'as good as random', NoParameters, RandomPolicy))\n"
     )

@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
-from tidepull.policies import policies
+from tidepull.policies import build_policy, policies
 from tidepull.policies.guard import Guarded, GuardedOracle
 from tidepull.types import Context, Event, ProblemShape
 

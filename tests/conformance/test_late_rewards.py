@@ -11,8 +11,8 @@ from tests.conformance.playing import IDS, contexts, every_policy, every_shape, 
 from tidepull import state as snapshots
 from tidepull.experiments.delay import Delay, late_by
 from tidepull.experiments.trial import Trial, play
+from tidepull.policies.baselines import steady
 from tidepull.policies.guard import Guarded
-from tidepull.policies.specialist import steady
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Structure
 
@@ -107,7 +107,7 @@ def test_policy_moved_while_rewards_are_on_the_way_goes_on_to_the_last_bit(
 def test_policy_learns_an_event_older_than_its_trail(
     id: str, shape: ProblemShape, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tidepull.policies.rounds.TRAIL", 16)
+    monkeypatch.setattr("tidepull.policies.checks.TRAIL", 16)
     policy = make(id, shape)
     world = Coins(shape)
     event = Event(world.context(), 0, 1.0, decided=0)

@@ -9,10 +9,9 @@ import pytest
 
 from tests.conformance.playing import SHAPES, choose, contexts, every_policy, every_shape, learn, make, play
 from tidepull import state as snapshots
-from tidepull.building import build_policy
 from tidepull.errors import ParameterError
 from tidepull.parameters import describe
-from tidepull.policies import policies
+from tidepull.policies import build_policy, policies
 from tidepull.types import Context, Event, ProblemShape
 
 

@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from tests.problems.buildable import buildable
-from tidepull.building import build_problem, shape_of
 from tidepull.errors import ParameterError
 from tidepull.experiments.trial import run_trial
 from tidepull.parameters import describe
-from tidepull.problems import problems
+from tidepull.problems import build_problem, problems, shape_of
 from tidepull.protocols import Problem
 from tidepull.types import FloatArray
 

@@ -7,8 +7,7 @@ import pytest
 
 from tests.conformance.playing import SHAPES, contexts, learn, make
 from tidepull import state as snapshots
-from tidepull.building import build_policy
-from tidepull.policies import policies
+from tidepull.policies import build_policy, policies
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 IDS = [id for id in policies.ids() if id != "oracle"]

@@ -10,15 +10,14 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 
-from tidepull.encoders.adam import Adam
-from tidepull.encoders.training import Network
-from tidepull.encoders.weights import Weights
+from tidepull.encoders.layers import FlatWeights
+from tidepull.encoders.training import Adam, Network
 from tidepull.types import FloatArray
 
 Tree = dict[str, Any]
 
 
-def tree_of(weights: Weights) -> dict[str, FloatArray]:
+def tree_of(weights: FlatWeights) -> dict[str, FloatArray]:
     """Every named array in float64."""
     return {name: weights[name].astype(np.float64) for name in weights.names()}
 

@@ -7,11 +7,13 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from tidepull.encoders.adam import Adam
-from tidepull.encoders.feedforward_network import FeedforwardNetwork
-from tidepull.encoders.recurrent_network import RecurrentNetwork
-from tidepull.encoders.settings import FeedforwardSettings, RecurrentSettings
-from tidepull.encoders.training import Network
+from tidepull.encoders.networks import (
+    FeedforwardNetwork,
+    FeedforwardSettings,
+    RecurrentNetwork,
+    RecurrentSettings,
+)
+from tidepull.encoders.training import Adam, Network
 
 ROUNDS, UNITS = 12_000, (8, 8, 8)
 ONE_COLUMN = 4 * ROUNDS

@@ -10,7 +10,7 @@ import pytest
 
 from tidepull import state as snapshots
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
-from tidepull.encoders.feedforward_network import waves
+from tidepull.encoders.networks import waves
 from tidepull.errors import ArmError, ContextError, ParameterError, RewardError, SnapshotError, TrainingError
 from tidepull.types import Context, Event, ProblemShape
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.encoders import oracle
-from tidepull.encoders.feedforward_network import FeedforwardNetwork
-from tidepull.encoders.settings import FeedforwardSettings
+from tidepull.encoders.networks import FeedforwardNetwork, FeedforwardSettings
 from tidepull.types import FloatArray
 
 L2 = 0.001

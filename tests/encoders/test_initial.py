@@ -8,8 +8,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder, initial
-from tidepull.encoders.initial import Init
+from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder, layers
+from tidepull.encoders.layers import Init
 from tidepull.policies.presets import RnlpsParameters
 from tidepull.types import ProblemShape
 
@@ -17,7 +17,7 @@ CUT = 0.8796  # standard deviation of a standard normal cut at 2
 
 
 def test_truncated_normal_has_the_moments_of_its_distribution() -> None:
-    values = initial.truncated_normal(np.random.default_rng(0), (200_000,))
+    values = layers.truncated_normal(np.random.default_rng(0), (200_000,))
     # variance of a standard normal cut at 2: 1 - 4 pdf(2) / (2 cdf(2) - 1)
     variance = 1 - 4 * math.exp(-2) / math.sqrt(2 * math.pi) / math.erf(math.sqrt(2))
     assert np.abs(values).max() <= 2.0
@@ -27,7 +27,7 @@ def test_truncated_normal_has_the_moments_of_its_distribution() -> None:
 
 
 def test_glorot_uniform_fills_its_range() -> None:
-    values = initial.glorot_uniform(np.random.default_rng(0), (64, 128))
+    values = layers.glorot_uniform(np.random.default_rng(0), (64, 128))
     limit = math.sqrt(6 / (64 + 128))
     assert np.abs(values).max() <= limit
     assert values.var() == pytest.approx(limit**2 / 3, rel=0.05)

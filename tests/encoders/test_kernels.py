@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidepull.encoders import kernels
-from tidepull.encoders.memory import aligned_zeros
+from tidepull.encoders.layers import aligned_zeros
 from tidepull.types import FloatArray
 
 

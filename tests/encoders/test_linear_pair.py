@@ -5,15 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.encoders.linear_pair import LinearPair
-from tidepull.encoders.weights import Weights
+from tidepull.encoders.layers import FlatWeights, LinearPair
 
 INPUTS, FIRST, SECOND, ROUNDS = 11, 5, 8, 40
 
 
-def make() -> tuple[LinearPair, Weights, Weights, np.random.Generator]:
+def make() -> tuple[LinearPair, FlatWeights, FlatWeights, np.random.Generator]:
     rng = np.random.default_rng(0)
-    weights = Weights(
+    weights = FlatWeights(
         {"first": rng.standard_normal((INPUTS, FIRST)), "second": rng.standard_normal((FIRST, SECOND))},
         {"first_bias": rng.standard_normal(FIRST), "second_bias": rng.standard_normal(SECOND)},
         np.float64,

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from tests.encoders import oracle
-from tidepull.encoders.recurrent_network import RecurrentNetwork
-from tidepull.encoders.settings import RecurrentSettings
+from tidepull.encoders.networks import RecurrentNetwork, RecurrentSettings
 from tidepull.types import FloatArray
 
 L2 = 0.001

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.hypotheses import phase
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.family import Layout, Window
 from tidepull.hypotheses.fourier import Fourier
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank, columns
+from tidepull.policies import build_policy
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 PERIOD, ARMS = 37.3, 3

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tidepull.building import build_problem
+from tidepull.problems import build_problem
 from tidepull.random import Streams
 from tidepull.registry import Named
 from tidepull.types import Context

@@ -11,13 +11,12 @@ import pytest
 
 from tidepull import Agent, Context, Event, ProblemShape
 from tidepull._internal.extras import Package
-from tidepull.building import build_policy
 from tidepull.errors import MissingExtraError, ParameterError, SnapshotError, UnknownIdError
 from tidepull.experiments.running.executors import LocalProcesses
 from tidepull.experiments.suites.needs import lacking
 from tidepull.experiments.suites.spec import TrialSpec
 from tidepull.experiments.trial import run_trial
-from tidepull.policies import policies
+from tidepull.policies import build_policy, policies
 
 GUESTS = policies.guests()
 IDS = [entry.id for entry in GUESTS]

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_problem
 from tidepull.errors import ArmError, DataError, MissingExtraError, ParameterError, ProblemError
 from tidepull.experiments.trial import run_trial
-from tidepull.problems import problems
+from tidepull.problems import build_problem, problems
 from tidepull.types import Context, FloatArray
 
 pytest.importorskip("gymnasium")

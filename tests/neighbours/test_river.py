@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from tests.neighbours.direct import direct, library_seed
-from tidepull.building import build_policy, build_problem
 from tidepull.errors import ArmError, ContextError, NumericalError, ProblemError, RewardError
 from tidepull.experiments.trial import run_trial
 from tidepull.integrations.mabwiser import TidepullMAB
 from tidepull.parameters import NoParameters
-from tidepull.policies import policies
+from tidepull.policies import build_policy, policies
+from tidepull.problems import build_problem
 from tidepull.registry import Entry
 from tidepull.types import Context, Event, ProblemShape
 

@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from tests.neighbours.direct import direct, library_seed
-from tidepull.building import build_policy, build_problem
 from tidepull.errors import ParameterError, RewardError
 from tidepull.experiments.trial import run_trial
+from tidepull.policies import build_policy
+from tidepull.problems import build_problem
 from tidepull.types import Context, Event, ProblemShape
 
 pytest.importorskip("SMPyBandits")

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from tests.neighbours.direct import direct, library_seed, stream
-from tidepull.building import build_policy
 from tidepull.experiments.trial import run_trial
+from tidepull.policies import build_policy
 from tidepull.types import Context, Event, ProblemShape
 
 vowpalwabbit = pytest.importorskip("vowpalwabbit")

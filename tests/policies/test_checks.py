@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ArmError, ContextError, EventError, RewardError
-from tidepull.policies.checks import LARGEST, Checks
-from tidepull.policies.rounds import Rounds
+from tidepull.policies.checks import LARGEST, Checks, RoundCounter
 from tidepull.types import Context, Event, ProblemShape
 
 PLAIN = Checks(ProblemShape(3))
@@ -17,8 +16,8 @@ RICH = Checks(ProblemShape(3, observation_dim=2, arm_dim=2))
 GOOD = Context(np.array([1.0, 2.0]), np.arange(6.0).reshape(3, 2), np.array([True, False, True]), 7.5)
 
 
-def begun(n: int = 4) -> Rounds:
-    rounds = Rounds()
+def begun(n: int = 4) -> RoundCounter:
+    rounds = RoundCounter()
     for _ in range(n):
         rounds.begin()
     return rounds

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from tidepull.policies.choice import any_arm, best_arm
+from tidepull.policies.exploration import any_arm, best_arm
 
 
 def test_best_arm_breaks_ties_uniformly_among_the_best_available() -> None:

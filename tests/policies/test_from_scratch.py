@@ -18,7 +18,7 @@ from tests.encoders.replay import (
     vectors,
 )
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
-from tidepull.encoders.raw_features import RawFeatures
+from tidepull.encoders.wrappers import RawFeatures
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.types import Context, Event, FloatArray, ProblemShape
@@ -174,7 +174,7 @@ def test_recurrent_policy_equals_recomputing_everything_in_every_round(
         shape, units=(8, 8, 8), learning_rate=0.01, rng=np.random.default_rng(1), dtype=np.float64
     )
     policy = _policy(RawFeatures(encoder, shape) if raw else encoder, shape)
-    weights = encoder._learner.weights
+    weights = encoder._trainer.weights
     assert _play_and_compare(Plain(shape, raw=raw), weights, policy, late) < 1e-6
     assert policy.diagnostics()["trainings"] >= (4 if late == Lateness() else 3)
 
@@ -202,7 +202,7 @@ def test_feedforward_policy_equals_recomputing_everything_in_every_round(
         dtype=np.float64,
     )
     policy = _policy(RawFeatures(encoder, shape) if raw else encoder, shape)
-    weights = encoder._learner.weights
+    weights = encoder._trainer.weights
     assert _play_and_compare(Plain(shape, order, raw), weights, policy, late) < 1e-6
     assert policy.diagnostics()["trainings"] >= (4 if late == Lateness() else 3)
 

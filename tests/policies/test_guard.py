@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 
 from tidepull import state as snapshots
-from tidepull.building import build_policy
 from tidepull.errors import BusyError, EventError, RewardError
 from tidepull.parameters import NoParameters
-from tidepull.policies import guard
+from tidepull.policies import build_policy, guard
+from tidepull.policies.checks import RoundCounter
 from tidepull.policies.guard import Guarded, GuardedOracle, guarded
-from tidepull.policies.rounds import Rounds
-from tidepull.protocols import HasDiagnostics, HasRounds, HasUpkeep, Policy, Privileged
+from tidepull.protocols import HasDiagnostics, HasRounds, HasUpkeep, NeedsMeans, Policy
 from tidepull.random import Streams
 from tidepull.registry import Entry
 from tidepull.types import Context, Event, ProblemShape, Snapshot
@@ -135,7 +134,7 @@ def test_bernoulli_ts_refuses_other_rewards_and_its_round_stays_open(reward: flo
 
 
 def test_memory_of_unfinished_rounds_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidepull.policies.rounds.TRAIL", 10)
+    monkeypatch.setattr("tidepull.policies.checks.TRAIL", 10)
     inner = Recorder()
     policy = guard_of(inner)
     for _ in range(100):
@@ -153,8 +152,8 @@ def test_memory_of_unfinished_rounds_is_bounded(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_rounds_of_their_own_push_old_ones_out_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidepull.policies.rounds.TRAIL", 4)
-    rounds = Rounds()
+    monkeypatch.setattr("tidepull.policies.checks.TRAIL", 4)
+    rounds = RoundCounter()
     rounds.begin()
     rounds.begin()
     rounds.finish(1)
@@ -232,10 +231,10 @@ def test_guard_has_what_the_policy_has_and_nothing_more() -> None:
     assert policy.slices == 0
     with pytest.raises(AttributeError, match="explain"):
         policy.explain()
-    assert not isinstance(policy, Privileged)
+    assert not isinstance(policy, NeedsMeans)
     assert isinstance(policy, Policy)
     assert isinstance(policy, HasRounds)
-    assert isinstance(build_policy("oracle", SHAPE, seed=0), Privileged)
+    assert isinstance(build_policy("oracle", SHAPE, seed=0), NeedsMeans)
 
 
 def test_guard_passes_upkeep_and_diagnostics_on_where_there_are_any() -> None:

@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.errors import EventError
+from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 

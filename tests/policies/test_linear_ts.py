@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
-from tidepull.policies.linear_ts import LinearThompson
+from tidepull.policies.linear import LinearThompson
 from tidepull.types import Context, Event, ProblemShape
 
 LAMBDA, SIGMA, FACTOR = 0.3, 0.4, 1.7

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tidepull import state as snapshots
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
-from tidepull.policies.linear_ucb import LinearUcb
+from tidepull.policies.linear import LinearUcb
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 LAMBDA, DELTA, SIGMA, S, L = 0.3, 0.2, 0.4, 1.5, 2.0

@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_problem, shape_of
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
-from tidepull.encoders.raw_features import RawFeatures
+from tidepull.encoders.wrappers import RawFeatures
 from tidepull.errors import EventError, ParameterError
 from tidepull.experiments.trial import run_trial
 from tidepull.policies import policies
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.policies.presets import NlpsParameters, RnlpsParameters, nlps, rnlps
 from tidepull.posteriors.linear_gaussian import LinearGaussian
+from tidepull.problems import build_problem, shape_of
 from tidepull.random import Streams
 from tidepull.state import dump, load
 from tidepull.types import Context, Event, ProblemShape

@@ -5,14 +5,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.encoders import FeedforwardEncoder
 from tidepull.errors import ParameterError
 from tidepull.experiments.trial import run_trial
-from tidepull.policies import policies
+from tidepull.policies import build_policy, policies
 from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, PosteriorSampling
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
+from tidepull.problems import build_problem, shape_of
 from tidepull.reporting.published import DEFAULTS
 from tidepull.state import dump, load
 from tidepull.types import Context, Event, ProblemShape
@@ -39,7 +39,7 @@ def _used(policy: NeuralLinear) -> dict[str, Any]:
     encoder: Any = policy._encoder
     posterior: Any = policy._posterior
     used = {
-        "learning_rate": encoder._learner._adam._rate,
+        "learning_rate": encoder._trainer._adam._rate,
         "epochs": policy._epochs,
         "train_every": policy._train_every,
         "noise_std": posterior.noise_std,

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tidepull.errors import EventError, SnapshotError
-from tidepull.policies.rounds import TRAIL, Rounds
+from tidepull.policies.checks import TRAIL, RoundCounter
 
 
-def begun(n: int) -> Rounds:
-    rounds = Rounds()
+def begun(n: int) -> RoundCounter:
+    rounds = RoundCounter()
     for _ in range(n):
         rounds.begin()
     return rounds
@@ -72,17 +72,17 @@ def test_rounds_older_than_the_trail_are_taken_on_trust() -> None:
 )
 def test_rounds_of_a_damaged_snapshot_are_refused(n: Any, unfinished: list[int]) -> None:
     with pytest.raises(SnapshotError):
-        Rounds.restored(n, np.array(unfinished, np.int64))
+        RoundCounter.restored(n, np.array(unfinished, np.int64))
 
 
 @pytest.mark.parametrize("unfinished", [[0], np.array([0.0]), np.array([[0]]), None])
 def test_unfinished_rounds_of_a_snapshot_are_whole_numbers(unfinished: Any) -> None:
     with pytest.raises(SnapshotError, match="must be a list of rounds"):
-        Rounds.restored(2, unfinished)
+        RoundCounter.restored(2, unfinished)
 
 
 def test_rounds_go_on_from_a_snapshot() -> None:
-    made = Rounds.restored(TRAIL + 2, np.array([2, 9, TRAIL + 1]))
+    made = RoundCounter.restored(TRAIL + 2, np.array([2, 9, TRAIL + 1]))
     assert made.begun == TRAIL + 2
     assert made.unfinished.tolist() == [2, 9, TRAIL + 1]
-    assert Rounds.restored(0, np.array([], np.int64)).begun == 0
+    assert RoundCounter.restored(0, np.array([], np.int64)).begun == 0

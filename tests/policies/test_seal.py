@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 from tidepull import state as snapshots
-from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
 from tidepull.parameters import NoParameters
-from tidepull.policies import policies
+from tidepull.policies import build_policy, policies
 from tidepull.policies.guard import Guarded, guarded
 from tidepull.protocols import Policy
 from tidepull.random import Streams

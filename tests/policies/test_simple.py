@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.errors import ArmError, InputError, ParameterError, RewardError
-from tidepull.protocols import Privileged
+from tidepull.policies import build_policy
+from tidepull.protocols import NeedsMeans
 from tidepull.types import Context, Event, ProblemShape
 
 SHAPE = ProblemShape(n_arms=4)
@@ -30,7 +30,7 @@ def test_fixed_policy_refuses_an_arm_that_the_problem_does_not_have() -> None:
 
 def test_oracle_plays_the_best_available_arm_when_it_knows_the_means() -> None:
     policy = build_policy("oracle", SHAPE, seed=0)
-    assert isinstance(policy, Privileged)
+    assert isinstance(policy, NeedsMeans)
     means = np.array([0.1, 0.9, 0.5, 0.2])
     assert policy.choose_knowing(Context(), means) == 1
     assert policy.choose_knowing(Context(available=np.array([True, False, True, True])), means) == 2

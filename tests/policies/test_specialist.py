@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy, build_problem
 from tidepull.errors import ProblemError
 from tidepull.experiments.trial import run_trial
+from tidepull.policies import build_policy
 from tidepull.policies.guard import GuardedSpecialist
+from tidepull.problems import build_problem
 from tidepull.problems.random_worlds import KINDS
 from tidepull.protocols import HasStructure
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Structure

@@ -5,8 +5,8 @@ import pytest
 from scipy import stats
 
 from tidepull import state as snapshots
-from tidepull.building import build_policy
 from tidepull.errors import RewardError
+from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.policies.thompson import BernoulliThompson
 from tidepull.posteriors.beta import BetaBernoulli

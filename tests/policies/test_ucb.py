@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from tidepull import state as snapshots
-from tidepull.building import build_policy
 from tidepull.errors import SnapshotError
+from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.policies.ucb import Ucb
 from tidepull.types import Context, Event, FloatArray, ProblemShape

@@ -4,10 +4,14 @@ import math
 
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.errors import ParameterError
-from tidepull.policies.linear_ucb import DiscountedLinearUcbParameters, SlidingLinearUcbParameters
-from tidepull.policies.variation import optimal_discount, optimal_window
+from tidepull.policies import build_policy
+from tidepull.policies.linear import (
+    DiscountedLinearUcbParameters,
+    SlidingLinearUcbParameters,
+    optimal_discount,
+    optimal_window,
+)
 from tidepull.types import ProblemShape
 
 T = 4096

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from tidepull.errors import NumericalError, SnapshotError
-from tidepull.policies.linear_ucb import WIDE, DiscountedLinearUcbParameters, discounted_linear_ucb
-from tidepull.posteriors.discounted_linear import DiscountedModels
-from tidepull.posteriors.linear_models import StationaryModels, WindowedModels
-from tidepull.posteriors.wide_linear import WideDiscountedModels
+from tidepull.policies.linear import WIDE, DiscountedLinearUcbParameters, discounted_linear_ucb
+from tidepull.posteriors.linear_models import (
+    DiscountedModels,
+    StationaryModels,
+    WideDiscountedModels,
+    WindowedModels,
+)
 from tidepull.random import Streams
 from tidepull.types import FloatArray, ProblemShape
 

@@ -9,8 +9,8 @@ import pytest
 from numpy.typing import ArrayLike
 from scipy.stats import norm
 
-from tidepull.building import build_policy
 from tidepull.errors import ParameterError, SnapshotError
+from tidepull.policies import build_policy
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
 from tidepull.registry import policies

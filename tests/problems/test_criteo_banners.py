@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidepull.building import build_problem
 from tidepull.errors import DataError, ParameterError
-from tidepull.problems import problems
+from tidepull.problems import build_problem, problems
 from tidepull.problems.criteo.banners import Prepared, load, save
 from tidepull.problems.criteo.prepare import feature_rows, prepare_blocks
 from tidepull.problems.linear import LinearProblem

@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 import tidepull
-from tidepull.building import build_problem
 from tidepull.errors import DataError, StoreError
 from tidepull.experiments.trial import run_trial
+from tidepull.problems import build_problem
 from tidepull.problems.criteo import banners
 from tidepull.problems.criteo.banners import Prepared, find_prepared, prepared_name, save
 from tidepull.problems.criteo.prepare import feature_rows, prepare_blocks

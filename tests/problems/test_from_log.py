@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.problems.buildable import small_world
-from tidepull.building import build_problem
 from tidepull.errors import DataError
 from tidepull.experiments.trial import run_trial
+from tidepull.problems import build_problem
 
 
 def test_means_are_those_of_the_weights_and_the_best_guess_when_nothing_is_drawn() -> None:

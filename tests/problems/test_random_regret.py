@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from tests.problems.buildable import buildable
-from tidepull.building import build_problem
-from tidepull.problems import problems
+from tidepull.problems import build_problem, problems
 from tidepull.problems.datasets import WALL_FOLLOWING
 from tidepull.protocols import Problem
 

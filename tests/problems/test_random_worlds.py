@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.building import build_problem, shape_of
 from tidepull.errors import ProblemError
 from tidepull.experiments.trial import run_trial
+from tidepull.problems import build_problem, shape_of
 from tidepull.problems.markov import ParityMachine, TwoStepChain
 from tidepull.problems.random_drifts import LONGEST, Tabulated, drifting_means, phases_of
 from tidepull.problems.random_worlds import KINDS, LabelledPath, random_landscape

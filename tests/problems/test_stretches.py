@@ -7,8 +7,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from tidepull.building import build_problem
 from tidepull.errors import ParameterError
+from tidepull.problems import build_problem
 from tidepull.problems.arms import DriftingArms
 from tidepull.problems.change_points import Stretches, stays
 from tidepull.problems.random_drifts import LONGEST, drifting_means, drifting_vectors

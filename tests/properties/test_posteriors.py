@@ -15,12 +15,15 @@ from tests.properties.quick import QUICK
 from tidepull.errors import SnapshotError
 from tidepull.posteriors import kernels
 from tidepull.posteriors.beta import BetaBernoulli
-from tidepull.posteriors.discounted_linear import DiscountedModels
 from tidepull.posteriors.forgetting import DiscountedTally, WindowedTally
 from tidepull.posteriors.linear_gaussian import LinearGaussian
-from tidepull.posteriors.linear_models import StationaryModels, WindowedModels
+from tidepull.posteriors.linear_models import (
+    DiscountedModels,
+    StationaryModels,
+    WideDiscountedModels,
+    WindowedModels,
+)
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
-from tidepull.posteriors.wide_linear import WideDiscountedModels
 from tidepull.types import FloatArray
 
 DIM = 3

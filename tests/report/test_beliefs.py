@@ -112,7 +112,7 @@ OWN = """
 from dataclasses import dataclass
 
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.simple import RandomPolicy
+from tidepull.policies.baselines import RandomPolicy
 from tidepull.registry import Entry, policies
 
 

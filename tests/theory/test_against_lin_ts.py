@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from tidepull.paper.theory.bound import Setting
 from tidepull.paper.theory.measurement_error import Scenario, play
-from tidepull.policies.linear_ts import LinearThompson, LinearThompsonParameters
+from tidepull.policies.linear import LinearThompson, LinearThompsonParameters
 from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
 

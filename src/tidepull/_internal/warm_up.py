@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 
 from tidepull import encoders
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.registry import Named
 from tidepull.types import Context, Event, ProblemShape
 
@@ -17,10 +17,21 @@ _SHAPES = (ProblemShape(2), ProblemShape(2, observation_dim=2), ProblemShape(2, 
 
 
 def warm_up(announce: Callable[[], None] = lambda: None) -> bool:
-    """Make every policy ready; calls `announce` once if that needs compiling (about a minute), and returns whether it
-    did. What was compiled is kept beside the package, or in `NUMBA_CACHE_DIR`, for this and all other processes.
+    """Compile the kernels of every policy, which takes about a minute, or load them from disk.
 
-    Networks have kernels for each number of units; here those of 32 are made ready.
+    Compiled kernels are kept in `TIDEPULL_CACHE` or `NUMBA_CACHE_DIR`, else beside the package, else in the user's
+    cache directory, for this and all other processes. Networks have kernels for each number of units; here those of 32
+    are made ready.
+
+    Parameters
+    ----------
+    announce : callable, optional
+        Called once, without arguments, before the first compilation.
+
+    Returns
+    -------
+    bool
+        Whether anything was compiled.
     """
     with encoders.compiling(announce) as listener:
         encoders.warm_up()

@@ -396,10 +396,10 @@ def text_of(value: Any) -> str:
             value = value.item()
         if not isinstance(value, str | bool | int | float | Decimal | UUID):
             raise FieldError(f"must be text, got {value!r}")
-        value = str(value)
-    if len(value) > _LONGEST_TEXT:
-        raise FieldError(f"is a text of {len(value):,} characters; at most {_LONGEST_TEXT:,} are taken")
-    return value
+    text = str(value)
+    if len(text) > _LONGEST_TEXT:
+        raise FieldError(f"is a text of {len(text):,} characters; at most {_LONGEST_TEXT:,} are taken")
+    return text
 
 
 def buckets(unseen: int | None, usual: int) -> int:

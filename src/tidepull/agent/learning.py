@@ -19,6 +19,8 @@ from tidepull.agent.records import Choice, DecisionGroup
 from tidepull.agent.schema import ENOUGH, Schema, guess, to_single_precision
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import SnapshotError
+from tidepull.policies import build_policy
+from tidepull.policies.guard import Guarded
 from tidepull.protocols import HasRewardCheck, Pick
 from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, Snapshot
 
@@ -48,7 +50,6 @@ class Learning:
         self.policy = self._build(schema)
 
     def _build(self, schema: Schema) -> Guarded:
-        from tidepull.building import build_policy
 
         observed = schema.width + (len(CALENDAR) if self._settings.time_features else 0)
         width = self._arms.row_width(observed)

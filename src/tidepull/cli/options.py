@@ -8,7 +8,6 @@ from typing import Any
 
 import typer
 
-from tidepull._internal.deprecation import is_over
 from tidepull.cli.console import say
 from tidepull.errors import ParameterError
 from tidepull.experiments.suites.seeds_text import MOST_SEEDS, parse_seeds
@@ -58,8 +57,6 @@ def former(old: str) -> Any:
 def given(new: str, value: Path | None, old: str, former_value: Path | None, *, since: str) -> Path:
     """What an option says under its new name or, with a word of warning, under its old one."""
     if former_value is not None:
-        if is_over(since):
-            raise ParameterError(f"{old} is now {new}")
         say(f"{old} is called {new} since version {since}, and goes with the next one")
     found = value or former_value
     if found is None:

@@ -6,18 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.encoders import step_kernels
-from tidepull.encoders.feedforward_network import FeedforwardNetwork, waves
+from tidepull.encoders import kernels
+from tidepull.encoders.base import ContextReader, HistoryEncoder
 from tidepull.encoders.history import History
-from tidepull.encoders.initial import Init
-from tidepull.encoders.inputs import ContextReader, checked_reward
-from tidepull.encoders.settings import FeedforwardSettings
-from tidepull.encoders.training import Learner, Slices, finish
+from tidepull.encoders.layers import Init
+from tidepull.encoders.networks import FeedforwardNetwork, FeedforwardSettings, waves
+from tidepull.encoders.training import Slices, Trainer
 from tidepull.protocols import Accept
-from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
+from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 
-class FeedforwardEncoder:
+class FeedforwardEncoder(HistoryEncoder):
     """Features from `[observation, arm]`, the last `order` triplets `(observation, arm, reward)` and time.
 
     A round is a decision, and time is its number. The triplets are those of the last events that had arrived when
@@ -54,8 +53,8 @@ class FeedforwardEncoder:
         self._network = FeedforwardNetwork(n_inputs, settings, rng, dtype)
         self._history = History(n_inputs, settings.units[2], dtype, n_scratch=sinusoids, memory=memory)
         self._n_inputs = n_inputs
-        self._learner = Learner(self._network, self._history, settings.learning_rate)
-        self._weights = self._learner.weights
+        self._trainer = Trainer(self._network, self._history, settings.learning_rate)
+        self._weights = self._trainer.weights
         self._triplets = np.zeros(n_inputs - width, dtype)  # of the last events that have arrived
         self._opened = False  # whether the coming row has its triplets
         self._row = np.zeros(n_inputs + sinusoids + 1, dtype)
@@ -70,17 +69,7 @@ class FeedforwardEncoder:
     @property
     def version(self) -> int:
         """How many times the network has been refitted."""
-        return self._learner.version
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds have been read: the number that the next one will get."""
-        return self._history.rounds
-
-    @property
-    def oldest(self) -> int:
-        """The oldest round that is remembered."""
-        return self._history.oldest
+        return self._trainer.version
 
     def open(self) -> None:
         """Begin the coming round now: what arrives from now on is not part of its input."""
@@ -110,78 +99,40 @@ class FeedforwardEncoder:
         self._prepare_round()
         return features
 
-    def pay(self, number: int, reward: float) -> FloatArray:
-        """The reward of a round has come; returns the round's features under the present network (a copy)."""
-        features: FloatArray = self._history.features[self._take_in(number, reward)].copy()
-        return features
-
-    def append(self, event: Event) -> FloatArray:
-        """Decide and pay at once; returns the chosen arm's features."""
-        checked_reward(event.reward)
-        features = self.decide(event.context, event.arm)
-        self._take_in(self.rounds - 1, event.reward)
-        return features
-
-    def amend(self, number: int, context: Context, arm: int) -> None:
-        """Another arm was played in a past round than the one decided: correct it and read everything again."""
-        observation, described = self._reader.chosen(context, arm)
-        row = self._history.inputs[self._history.place(number)]
-        row[: self._reader.width] = np.concatenate([observation, described])
-        self._learner.read_again()
-
-    def refit(self, epochs: int) -> float:
-        """Train on what is remembered, then read it again; returns the loss of the trained network.
-
-        When training diverges a `TrainingError` is raised and nothing has changed.
-        """
-        return finish(self.refitting(epochs))
-
     def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
-        """`refit` in slices: an epoch each time, and reading again in the last.
-
-        Rounds go on under the last good network in between; they are read again at the end. `accept` is called just
-        before the new network is adopted (see `encode_history` for what it gets); what it raises undoes the
-        training. A generator that is closed before its end leaves no trace, and is not part of a snapshot.
-        """
-        loss = yield from self._learner.refitting(epochs, accept)
+        """`refit` in slices: an epoch each time, and reading again in the last."""
+        loss = yield from self._trainer.refitting(epochs, accept)
         self._adopt_network()
         return loss
-
-    def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every remembered round whose reward is known, under the present network; these rewards."""
-        return self._learner.encoded()
-
-    def known_rounds(self) -> IntArray:
-        """The numbers of the rounds in `encode_history`."""
-        return self._learner.known_rounds()
 
     def snapshot(self) -> Snapshot:
         """Network, optimiser and history."""
         past = self._row[self._reader.width : self._n_inputs]
         return {
-            **self._learner.snapshot(),
+            **self._trainer.snapshot(),
             "triplets": self._triplets.copy(),
             "opened": past.copy() if self._opened else None,
         }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        self._learner.restore(snapshot)
+        self._trainer.restore(snapshot)
         self._triplets[:] = snapshot["triplets"]
         self._opened = snapshot["opened"] is not None
         if self._opened:
             self._row[self._reader.width : self._n_inputs] = snapshot["opened"]
         self._adopt_network()
 
-    def _take_in(self, number: int, reward: float) -> int:
-        """Write down a reward; its triplet is the newest from now on. Returns the round's place in the history."""
-        place = self._history.pay(number, checked_reward(reward))
+    def _reward_arrived(self, place: int, number: int) -> None:
+        """The triplet of that round is the newest from now on."""
         width, triplets = self._reader.width, self._triplets
         if len(triplets):
             triplets[width + 1 :] = triplets[: -width - 1].copy()
             triplets[:width] = self._history.inputs[place, :width]
             triplets[width] = self._history.rewards[place]
-        return place
+
+    def _read_again(self) -> None:
+        self._trainer.read_again()
 
     def _adopt_network(self) -> None:
         """Work out what stays the same until the next training."""
@@ -202,5 +153,5 @@ class FeedforwardEncoder:
         self._row[: len(observation)] = observation
         features = np.empty((len(rows), self.dim), rows.dtype)
         shared = self._row @ self._combined
-        step_kernels.dense_step(shared, rows, self._weights["third"], self._weights["third_bias"], features)
+        kernels.dense_step(shared, rows, self._weights["third"], self._weights["third_bias"], features)
         return features

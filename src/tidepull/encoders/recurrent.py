@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.encoders import step_kernels
+from tidepull.encoders import kernels
+from tidepull.encoders.base import ContextReader, HistoryEncoder
 from tidepull.encoders.history import NO_ROUND, History
-from tidepull.encoders.initial import Init
-from tidepull.encoders.inputs import ContextReader, checked_reward
-from tidepull.encoders.recurrent_network import RecurrentNetwork
-from tidepull.encoders.settings import RecurrentSettings
-from tidepull.encoders.training import Learner, Slices, finish
+from tidepull.encoders.layers import Init
+from tidepull.encoders.networks import RecurrentNetwork, RecurrentSettings
+from tidepull.encoders.training import Slices, Trainer
 from tidepull.errors import ParameterError
 from tidepull.protocols import Accept
-from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
+from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 
-class RecurrentEncoder:
+class RecurrentEncoder(HistoryEncoder):
     """Features from an LSTM that has read `[previous reward, observation, arm]` of every past round.
 
     A round is a decision. Its previous reward is the latest that had arrived when it was decided (0 before any), and
@@ -28,6 +27,8 @@ class RecurrentEncoder:
     changed the network. With `memory`, training and `encode_history` know the last so many rounds, and training
     reads them from the zero state.
     """
+
+    _first_column = 1
 
     def __init__(
         self,
@@ -54,8 +55,8 @@ class RecurrentEncoder:
         n_inputs = 1 + self._reader.width
         self._network = RecurrentNetwork(n_inputs, settings, rng, dtype)
         self._history = History(n_inputs, settings.units[2], dtype, memory=memory)
-        self._learner = Learner(self._network, self._history, settings.learning_rate)
-        self._weights = self._learner.weights
+        self._trainer = Trainer(self._network, self._history, settings.learning_rate)
+        self._weights = self._trainer.weights
         self._h = np.zeros(settings.units[1], dtype)
         self._c = np.zeros(settings.units[1], dtype)
         self._latest, self._heard = 0.0, NO_ROUND  # the latest reward that has arrived, and whose it is
@@ -74,17 +75,7 @@ class RecurrentEncoder:
     @property
     def version(self) -> int:
         """How many times the network has been refitted."""
-        return self._learner.version
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds have been read: the number that the next one will get."""
-        return self._history.rounds
-
-    @property
-    def oldest(self) -> int:
-        """The oldest round that is remembered."""
-        return self._history.oldest
+        return self._trainer.version
 
     def open(self) -> None:
         """Begin the coming round now: what arrives from now on is not part of its input."""
@@ -130,26 +121,6 @@ class RecurrentEncoder:
         row[0], row[1:split], row[split:] = previous, observation, described
         return row
 
-    def pay(self, number: int, reward: float) -> FloatArray:
-        """The reward of a round has come; returns the round's features under the present network (a copy)."""
-        features: FloatArray = self._history.features[self._take_in(number, reward)].copy()
-        return features
-
-    def append(self, event: Event) -> FloatArray:
-        """Decide and pay at once; returns the chosen arm's features."""
-        checked_reward(event.reward)
-        features = self.decide(event.context, event.arm)
-        self._take_in(self.rounds - 1, event.reward)
-        return features
-
-    def amend(self, number: int, context: Context, arm: int) -> None:
-        """Another arm was played in a past round than the one decided: correct it and read everything again."""
-        observation, described = self._reader.chosen(context, arm)
-        row = self._history.inputs[self._history.place(number)]
-        row[1 : 1 + len(observation)] = observation
-        row[1 + len(observation) : -1] = described
-        self._read_again()
-
     def rewrite(self, rewards: FloatArray, contexts: FloatArray | None = None, *, read: bool = True) -> None:
         """Put the remembered rounds into new units, and read them again (unless `read` is False: then the state
         stays until the next training).
@@ -159,7 +130,7 @@ class RecurrentEncoder:
         the chosen arm's own features, where the shape has such. Previous rewards follow, as far as their
         rounds have one.
         """
-        self._learner.check_idle("rewrite the history")
+        self._trainer.check_idle("rewrite the history")
         history, n = self._history, len(self._history)
         width = self._reader.shape.observation_dim + self._reader.shape.arm_dim
         wrong = np.shape(rewards) != (n,) or (contexts is not None and np.shape(contexts) != (n, width))
@@ -183,37 +154,17 @@ class RecurrentEncoder:
         """Drop all but the last `keep` rounds; the state stays until the next training."""
         self._history.forget(keep)
 
-    def refit(self, epochs: int) -> float:
-        """Train on what is remembered, then read it again; returns the loss of the trained network.
-
-        When training diverges a `TrainingError` is raised and nothing has changed.
-        """
-        return finish(self.refitting(epochs))
-
     def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
-        """`refit` in slices: an epoch each time, and reading again in the last.
-
-        Rounds go on under the last good network in between; they are read again at the end. `accept` is called just
-        before the new network is adopted (see `encode_history` for what it gets); what it raises undoes the
-        training. A generator that is closed before its end leaves no trace, and is not part of a snapshot.
-        """
-        loss = yield from self._learner.refitting(epochs, accept)
+        """`refit` in slices: an epoch each time, and reading again in the last."""
+        loss = yield from self._trainer.refitting(epochs, accept)
         self._adopt_state()
         self._adopt_network()
         return loss
 
-    def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every remembered round whose reward is known, under the present network; these rewards."""
-        return self._learner.encoded()
-
-    def known_rounds(self) -> IntArray:
-        """The numbers of the rounds in `encode_history`."""
-        return self._learner.known_rounds()
-
     def snapshot(self) -> Snapshot:
         """Network, optimiser, history and state."""
         return {
-            **self._learner.snapshot(),
+            **self._trainer.snapshot(),
             "h": self._h.copy(),
             "c": self._c.copy(),
             "latest": [self._latest, self._heard],
@@ -222,18 +173,15 @@ class RecurrentEncoder:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        self._learner.restore(snapshot)
+        self._trainer.restore(snapshot)
         self._h[:], self._c[:] = snapshot["h"], snapshot["c"]
         self._latest, self._heard = float(snapshot["latest"][0]), int(snapshot["latest"][1])
         opened = snapshot["opened"]
         self._opened = None if opened is None else (float(opened[0]), int(opened[1]))
         self._adopt_network()
 
-    def _take_in(self, number: int, reward: float) -> int:
-        """Write down a reward, the latest from now on; returns the round's place in the history."""
-        place = self._history.pay(number, checked_reward(reward))
+    def _reward_arrived(self, place: int, number: int) -> None:
         self._latest, self._heard = float(self._history.rewards[place]), number
-        return place
 
     @property
     def _previous(self) -> tuple[float, int]:
@@ -246,7 +194,7 @@ class RecurrentEncoder:
         return float(reward) if math.isnan(new) else new
 
     def _read_again(self) -> None:
-        self._learner.read_again()
+        self._trainer.read_again()
         self._adopt_state()
 
     def _adopt_state(self) -> None:
@@ -269,13 +217,13 @@ class RecurrentEncoder:
         """Features of some arms from the stored state, and the states (h, c) that would follow."""
         weights, dtype = self._weights, gates.dtype
         if self._shared_for != previous:
-            step_kernels.gates_of_state(
+            kernels.gates_of_state(
                 self._shared, self._h, weights["recurrent"], self._bias, previous, self._reward_gates
             )
             self._shared_for = previous
         features = np.empty((len(gates), self.dim), dtype)
         h, c = np.empty((2, len(gates), len(self._c)), dtype)
-        step_kernels.cell_step(
+        kernels.cell_step(
             self._shared,
             observation,
             self._observation_weights,

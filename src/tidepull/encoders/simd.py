@@ -3,8 +3,6 @@
 A compiler vectorises a plain loop over a row, but it will not keep a whole row of sums in registers
 while it walks down a matrix. These few operations say so explicitly. They are LLVM's portable vectors,
 so they work on every machine; lanes beyond what its registers hold are split by LLVM.
-
-Numba's cache on disk notices changes in the file of a kernel only: touch `kernels.py` after editing this one.
 """
 
 from __future__ import annotations

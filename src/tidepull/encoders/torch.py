@@ -27,25 +27,78 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from tidepull.encoders.base import ContextReader, HistoryEncoder
 from tidepull.encoders.history import History
-from tidepull.encoders.inputs import ContextReader, checked_reward
-from tidepull.encoders.training import Slices, finish
+from tidepull.encoders.training import Slices
 from tidepull.errors import MissingExtraError, ParameterError, TrainingError
 from tidepull.protocols import Accept
 from tidepull.state import generator_state, restore_generator
-from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape, Snapshot
+from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 if TYPE_CHECKING:
     import torch
 
 
 def input_width(shape: ProblemShape) -> int:
-    """How many numbers the module reads in each round."""
+    """Return how many numbers the module of a `TorchEncoder` reads in each round.
+
+    Parameters
+    ----------
+    shape : ProblemShape
+        The shape of the problem.
+
+    Returns
+    -------
+    int
+        The previous reward, the observation, and the arm's features or one-hot code.
+
+    Examples
+    --------
+    >>> input_width(ProblemShape(n_arms=3, observation_dim=2))
+    6
+    """
     return 1 + ContextReader(shape, np.float32).width
 
 
-class TorchEncoder:
-    """An `Encoder` around a torch module, which belongs to it from now on."""
+class TorchEncoder(HistoryEncoder):
+    """An `Encoder` around a torch module, which belongs to it from now on.
+
+    Parameters
+    ----------
+    module : torch.nn.Module
+        Recurrent, `module(x, state=None) -> (features, state)`, or stateless, `module(x) -> features`.
+    shape : ProblemShape
+        The shape of the problem; `input_width(shape)` is the module's input.
+    learning_rate : float
+        The step size of Adam.
+    rng : numpy.random.Generator
+        Draws the head's first weights, and a seed for each training.
+    l2 : float, default 0.001
+        The weight of half the sum of squared weights in the loss.
+    receptive_field : int, optional
+        The rounds that one output of a stateless module looks at; None means all.
+    memory : int, optional
+        The rounds that are remembered for training; None means all.
+    device : str, default "cpu"
+        Where torch computes.
+
+    Raises
+    ------
+    MissingExtraError
+        If torch is not installed.
+    ParameterError
+        If the module's output has another shape than (batch, rounds, features).
+
+    Examples
+    --------
+    ::
+
+        shape = tidepull.ProblemShape(n_arms=3)
+        module = torch.nn.GRU(tidepull.input_width(shape), 16, batch_first=True)
+        encoder = tidepull.TorchEncoder(module, shape=shape, learning_rate=0.01, rng=np.random.default_rng(0))
+    """
+
+    _first_column = 1
 
     def __init__(
         self,
@@ -74,23 +127,8 @@ class TorchEncoder:
         self._latest = 0.0  # the latest reward that has arrived
         self._opened: float | None = None  # the same when the coming round was opened
         self._state: Any = None
-        self._version = 0
+        self.version = 0
         self._before: Snapshot | None = None  # the last good network, while training
-
-    @property
-    def version(self) -> int:
-        """How many times the network has been refitted."""
-        return self._version
-
-    @property
-    def rounds(self) -> int:
-        """How many rounds have been read: the number that the next one will get."""
-        return self._history.rounds
-
-    @property
-    def oldest(self) -> int:
-        """The oldest round that is remembered."""
-        return self._history.oldest
 
     def features(self, context: Context) -> FloatArray:
         """One row for each arm in the coming round (n_arms x dim), which is opened if it was not yet."""
@@ -109,36 +147,6 @@ class TorchEncoder:
         self._opened = None
         return chosen
 
-    def pay(self, number: int, reward: float) -> FloatArray:
-        """The reward of a round has come; returns the round's features under the present network."""
-        place = self._history.pay(number, checked_reward(reward))
-        self._latest = float(self._history.rewards[place])
-        features: FloatArray = self._history.features[place].copy()
-        return features
-
-    def append(self, event: Event) -> FloatArray:
-        """Decide and pay at once; returns the chosen arm's features."""
-        checked_reward(event.reward)
-        features = self.decide(event.context, event.arm)
-        self.pay(self.rounds - 1, event.reward)
-        return features
-
-    def amend(self, number: int, context: Context, arm: int) -> None:
-        """Another arm was played in a past round than the one decided: correct it and read everything again."""
-        observation, described = self._reader.chosen(context, arm)
-        row = self._history.inputs[self._history.place(number)]
-        row[1:-1] = np.concatenate([observation, described])
-        with self._torch.no_grad():
-            features, self._state = self._forward(self._module, self._sequence())
-        self._history.features[:] = features[0].cpu().numpy()
-
-    def refit(self, epochs: int) -> float:
-        """Train on what is remembered, then read it again; returns the loss of the trained network.
-
-        When training diverges a `TrainingError` is raised and nothing has changed.
-        """
-        return finish(self.refitting(epochs))
-
     def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
         """`refit` in slices: an epoch each time, and reading again in the last; see `protocols.PatientEncoder`."""
         self._check_idle("train")
@@ -154,23 +162,14 @@ class TorchEncoder:
             raise
         finally:
             self._before = None
-        self._version += 1
+        self.version += 1
         return loss
-
-    def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every remembered round whose reward is known, under the present network; these rewards."""
-        known = self._history.known
-        return self._history.features[known], self._history.rewards[known]
-
-    def known_rounds(self) -> IntArray:
-        """The numbers of the rounds in `encode_history`."""
-        return self.oldest + np.flatnonzero(self._history.known)
 
     def snapshot(self) -> Snapshot:
         """Network, optimiser, history, state and generator; a training that is under way is no part of it."""
         network = self._before or {**self._network_snapshot(), "generator": generator_state(self._rng)}
         return {
-            "version": self._version,
+            "version": self.version,
             "network": network,
             "history": self._history.snapshot(),
             "state": _to_arrays(self._state),
@@ -186,7 +185,15 @@ class TorchEncoder:
         self._state = self._to_tensors(snapshot["state"])
         self._latest, self._opened = snapshot["latest"], snapshot["opened"]
         restore_generator(self._rng, snapshot["network"]["generator"])
-        self._version = int(snapshot["version"])
+        self.version = int(snapshot["version"])
+
+    def _reward_arrived(self, place: int, number: int) -> None:
+        self._latest = float(self._history.rewards[place])
+
+    def _read_again(self) -> None:
+        with self._torch.no_grad():
+            features, self._state = self._forward(self._module, self._sequence())
+        self._history.features[:] = features[0].cpu().numpy()
 
     @property
     def _previous(self) -> float:

@@ -1,4 +1,7 @@
-"""A network, its optimiser and its history: epochs of training that all succeed or leave no trace."""
+"""A network, its optimiser and its history: epochs of training that all succeed or leave no trace.
+
+The optimiser is Adam, as in Algorithm 1 of Kingma and Ba (2014): epsilon is added after the bias correction.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,60 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from tidepull.encoders.adam import Adam
+from tidepull.encoders import kernels
 from tidepull.encoders.history import History
-from tidepull.encoders.weights import Weights
+from tidepull.encoders.layers import FlatWeights
 from tidepull.errors import ParameterError, SnapshotError, TrainingError
 from tidepull.protocols import Accept
-from tidepull.types import FloatArray, IntArray, Snapshot
+from tidepull.state import Stateful
+from tidepull.types import FloatArray, Snapshot
+
+BETA1, BETA2 = 0.9, 0.999
+
+
+class Adam(Stateful):
+    """The optimiser of one parameter vector; its moments live as long as the network.
+
+    m <- 0.9 m + 0.1 g,  v <- 0.999 v + 0.001 g^2,
+    p <- p - rate * m / (1 - 0.9^t) / (sqrt(v / (1 - 0.999^t)) + 1e-8)
+    """
+
+    state = ("m", "v", "steps")
+
+    def __init__(self, parameters: FloatArray, learning_rate: float) -> None:
+        self._p = parameters
+        self._rate = learning_rate
+        self._m = np.zeros_like(parameters)
+        self._v = np.zeros_like(parameters)
+        self._steps = 0
+        self._mark = np.zeros_like(self._m), np.zeros_like(self._v), 0
+
+    def mark(self) -> None:
+        """Remember where the moments are, for `back`."""
+        m, v, _ = self._mark
+        m[:], v[:] = self._m, self._v
+        self._mark = m, v, self._steps
+
+    def back(self) -> None:
+        """Put the moments where they were at the last `mark`; the parameters are left alone."""
+        self._m[:], self._v[:], self._steps = self._mark
+
+    def step(self, gradient: FloatArray) -> None:
+        """Move the parameters, in place."""
+        self._steps += 1
+        corrections = 1.0 / (1.0 - BETA1**self._steps), 1.0 / (1.0 - BETA2**self._steps)
+        kernels.adam_step(self._p, gradient, self._m, self._v, self._rate, *corrections)
+
+    @property
+    def finite(self) -> bool:
+        """Whether no moment has overflowed: a squared gradient does so long before the loss."""
+        return bool(np.isfinite(self._v).all() and np.isfinite(self._m).all())
+
+    def marked(self) -> Snapshot:
+        """Moments and number of steps at the last `mark`."""
+        m, v, steps = self._mark
+        return {"m": m.copy(), "v": v.copy(), "steps": steps}
+
 
 Slices: TypeAlias = Generator[None, None, float]
 """A training in instalments: one epoch each, then adoption; its value is the loss of the trained network."""
@@ -22,8 +73,8 @@ Slices: TypeAlias = Generator[None, None, float]
 class Network(Protocol):
     """What can be trained. `first` is the number of the first row's round."""
 
-    weights: Weights
-    gradient: Weights
+    weights: FlatWeights
+    gradient: FlatWeights
     l2: float
 
     def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
@@ -33,7 +84,7 @@ class Network(Protocol):
         """Features of every row; a view that the next call overwrites."""
 
 
-class Learner:
+class Trainer:
     """Full-batch training of a network on what is remembered; Adam's state lives as long as the network.
 
     `weights` are those of the last good network, with which decisions are made; the network's own are the
@@ -87,14 +138,6 @@ class Learner:
         self.history.features[:] = self._network.encode(self.history.inputs, self.history.oldest)
         self._network.weights.flat[:] = trained
 
-    def encoded(self) -> tuple[FloatArray, FloatArray]:
-        """Features of the remembered rounds with known rewards under the present network, and these; copies."""
-        return _known(self.history.features, self.history.rewards)
-
-    def known_rounds(self) -> IntArray:
-        """The numbers of the rounds in `encoded`."""
-        return self.history.oldest + np.flatnonzero(self.history.known)
-
     def snapshot(self) -> Snapshot:
         """Everything but a training that is under way."""
         return {
@@ -140,7 +183,8 @@ class Learner:
             loss = network.weights.loss(features, history.rewards, network.l2)
         _check(loss if self._adam.finite else math.inf, f"after {epochs} epochs")
         if accept is not None:
-            accept(*_known(features, history.rewards))
+            known = history.known
+            accept(features[known], history.rewards[known])
         history.features[:] = features
         self.weights.flat[:] = network.weights.flat
         return loss
@@ -153,11 +197,6 @@ def finish(slices: Slices) -> float:
             next(slices)
         except StopIteration as end:
             return float(end.value)
-
-
-def _known(features: FloatArray, rewards: FloatArray) -> tuple[FloatArray, FloatArray]:
-    known = ~np.isnan(rewards)
-    return features[known], rewards[known]
 
 
 def _check(loss: float, when: str) -> None:

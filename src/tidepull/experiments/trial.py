@@ -13,11 +13,11 @@ import numpy as np
 
 from tidepull._internal.memory import require_memory
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy, build_problem, is_named, settled, shape_of
 from tidepull.errors import ArmError, ParameterError, ProblemError
 from tidepull.experiments.delay import Delay, LateBy, late_by
+from tidepull.policies import build_policy, settled
 from tidepull.policies.checks import mask
-from tidepull.problems import problems
+from tidepull.problems import build_problem, problems, shape_of
 from tidepull.protocols import (
     HasDiagnostics,
     HasRemark,
@@ -25,12 +25,12 @@ from tidepull.protocols import (
     HasStructure,
     HasUpkeep,
     Learner,
-    Privileged,
+    NeedsMeans,
+    NeedsStructure,
     Problem,
-    Told,
 )
 from tidepull.random import Streams
-from tidepull.registry import Named
+from tidepull.registry import Named, is_named
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray
 
 OnRound: TypeAlias = Callable[[int], None]
@@ -92,7 +92,7 @@ def run_trial(
     require_memory(rounds * _BYTES_A_ROUND, f"a horizon of {rounds:,} rounds")
     world = build_problem(problem, seed=world_seed)
     if is_named(policy):
-        policy = settled(policy, world, horizon=rounds)
+        policy = settled(policy, world, horizon=rounds, shape=shape_of(world))
     learner = build_policy(policy, shape_of(world), seed=seed)
     with one_blas_thread():
         late = late_by(delay, Streams(world_seed))
@@ -147,9 +147,9 @@ def play(
 
 def _chooser(problem: Problem, policy: Learner) -> Callable[[Context, FloatArray], int]:
     """How the policy is asked; who is told the truth, or which rounds pay alike, is found out once."""
-    if isinstance(policy, Privileged):
+    if isinstance(policy, NeedsMeans):
         return policy.choose_knowing
-    if isinstance(policy, Told):
+    if isinstance(policy, NeedsStructure):
         if not isinstance(problem, HasStructure):
             raise ProblemError(
                 f"{type(problem).__name__} does not tell its structure (structure()), which the specialist must know"

@@ -18,10 +18,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tidepull.building import build_problem
 from tidepull.errors import ArmError, MissingExtraError, ParameterError, ProblemError
 from tidepull.policies.checks import LARGEST, LATEST
-from tidepull.problems import problems
+from tidepull.problems import build_problem, problems
 from tidepull.types import Context, FloatArray
 
 try:

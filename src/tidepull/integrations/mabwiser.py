@@ -19,12 +19,10 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.building import build_policy
 from tidepull.errors import ArmError, ContextError, ParameterError
-from tidepull.policies import policies
-from tidepull.policies.checks import LARGEST
+from tidepull.policies import build_policy, policies
+from tidepull.policies.checks import LARGEST, TRAIL
 from tidepull.policies.guard import Guarded
-from tidepull.policies.rounds import TRAIL
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 __all__ = ["TidepullMAB"]

@@ -18,8 +18,8 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.building import build_policy
 from tidepull.errors import ArmError, ContextError, MissingExtraError
+from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 

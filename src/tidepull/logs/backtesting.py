@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.building import is_named
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs.estimators import (
     ESTIMATORS,
@@ -25,7 +24,7 @@ from tidepull.logs.log import Log, list_html, slices, table_html
 from tidepull.logs.models import RewardModel
 from tidepull.logs.policies import Target, always, play, terms_of, uniform
 from tidepull.protocols import Learner
-from tidepull.registry import Named
+from tidepull.registry import Named, is_named
 from tidepull.types import IntArray
 
 CLIP = 10.0

@@ -19,7 +19,6 @@ from typing import Any
 import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs.estimators import (
     PolicyTerms,
@@ -27,6 +26,7 @@ from tidepull.logs.estimators import (
 )
 from tidepull.logs.log import Log, local_seconds
 from tidepull.logs.models import CHUNK, Features, RewardModel
+from tidepull.policies import build_policy
 from tidepull.protocols import HasUpkeep, Learner
 from tidepull.random import Streams
 from tidepull.registry import Named

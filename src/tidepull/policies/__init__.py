@@ -1,78 +1,120 @@
-"""The learners; importing this package registers their ids."""
+"""The policies by id, and how one is built; the module of a policy is imported when its id is asked for."""
 
 from __future__ import annotations
 
-from tidepull.parameters import NoParameters
-from tidepull.policies import linear_ts, linear_ucb, presets, simple, specialist, thompson, tide, ucb
-from tidepull.registry import Entry, policies
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, cast, overload
 
-__all__ = ["policies"]
+from tidepull.errors import ParameterError
+from tidepull.parameters import Parameters
+from tidepull.protocols import AsksProblem, Learner, Problem
+from tidepull.random import Streams
+from tidepull.registry import Declaration, Named, is_named, policies, require_members
+from tidepull.types import ProblemShape
 
-policies.add(Entry("random", "every arm equally likely", NoParameters, simple.RandomPolicy))
-policies.add(Entry("fixed", "one arm for ever", simple.FixedParameters, simple.FixedPolicy))
-policies.add(
-    Entry(
-        "oracle", "the best arm by the true means (the loop's privilege)", NoParameters, simple.OraclePolicy
+if TYPE_CHECKING:
+    from tidepull.policies.guard import Guarded
+
+__all__ = ["build_policy", "policies", "settled"]
+
+
+_DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
+    ("random", "baselines", "NoParameters", "RandomPolicy", {},
+     "every arm equally likely"),
+    ("fixed", "baselines", "FixedParameters", "FixedPolicy", {},
+     "one arm for ever"),
+    ("oracle", "baselines", "NoParameters", "OraclePolicy", {},
+     "the best arm by the true means (the loop's privilege)"),
+    ("specialist", "baselines", "NoParameters", "Specialist", {},
+     "told which rounds pay alike, with only the values to learn (the loop's privilege)"),
+    ("ucb", "ucb", "UcbParameters", "ucb", {},
+     "UCB1: mean plus confidence width"),
+    ("d-ucb", "ucb", "DiscountedUcbParameters", "discounted_ucb", {},
+     "UCB with discounted rounds"),
+    ("sw-ucb", "ucb", "SlidingUcbParameters", "sliding_ucb", {},
+     "UCB on a sliding window"),
+    ("bernoulli-ts", "thompson", "BernoulliThompsonParameters", "BernoulliThompson", {},
+     "Thompson sampling for rewards of 0 and 1"),
+    ("lin-ucb", "linear", "LinearUcbParameters", "linear_ucb", {},
+     "linear UCB (also known as OFUL)"),
+    ("lin-ts", "linear", "LinearThompsonParameters", "LinearThompson", {},
+     "linear Thompson sampling"),
+    ("d-lin-ucb", "linear", "DiscountedLinearUcbParameters", "discounted_linear_ucb", {},
+     "linear UCB with discounted rounds"),
+    ("sw-lin-ucb", "linear", "SlidingLinearUcbParameters", "sliding_linear_ucb", {},
+     "linear UCB on a sliding window"),
+    ("rnlps", "presets", "RnlpsParameters", "rnlps", {},
+     "recurrent neural-linear posterior sampling"),
+    ("nlps", "presets", "NlpsParameters", "nlps", {},
+     "feedforward neural-linear posterior sampling"),
+    ("tide", "tide", "TideParameters", "Tide", {"version": 4},
+     "posterior sampling over many hypotheses about time, weighed by how well they predict"),
+)  # fmt: skip
+"""Id, module, parameters and builder in it, what differs from the usual entry, and a description."""
+
+for _id, _module, _parameters, _build, _others, _description in _DECLARED:
+    policies.declare(
+        Declaration(_id, _description, f"tidepull.policies.{_module}", _parameters, _build, **_others)
     )
-)
-policies.add(
-    Entry(
-        "specialist",
-        "told which rounds pay alike, with only the values to learn (the loop's privilege)",
-        NoParameters,
-        specialist.Specialist,
-    )
-)
-policies.add(Entry("ucb", "UCB1: mean plus confidence width", ucb.UcbParameters, ucb.ucb))
-policies.add(Entry("d-ucb", "UCB with discounted rounds", ucb.DiscountedUcbParameters, ucb.discounted_ucb))
-policies.add(Entry("sw-ucb", "UCB on a sliding window", ucb.SlidingUcbParameters, ucb.sliding_ucb))
-policies.add(
-    Entry(
-        "bernoulli-ts",
-        "Thompson sampling for rewards of 0 and 1",
-        thompson.BernoulliThompsonParameters,
-        thompson.BernoulliThompson,
-    )
-)
-policies.add(
-    Entry("lin-ucb", "linear UCB (also known as OFUL)", linear_ucb.LinearUcbParameters, linear_ucb.linear_ucb)
-)
-policies.add(
-    Entry(
-        "lin-ts",
-        "linear Thompson sampling",
-        linear_ts.LinearThompsonParameters,
-        linear_ts.LinearThompson,
-    )
-)
-policies.add(
-    Entry(
-        "d-lin-ucb",
-        "linear UCB with discounted rounds",
-        linear_ucb.DiscountedLinearUcbParameters,
-        linear_ucb.discounted_linear_ucb,
-    )
-)
-policies.add(
-    Entry(
-        "sw-lin-ucb",
-        "linear UCB on a sliding window",
-        linear_ucb.SlidingLinearUcbParameters,
-        linear_ucb.sliding_linear_ucb,
-    )
-)
-policies.add(
-    Entry("rnlps", "recurrent neural-linear posterior sampling", presets.RnlpsParameters, presets.rnlps)
-)
-policies.add(
-    Entry("nlps", "feedforward neural-linear posterior sampling", presets.NlpsParameters, presets.nlps)
-)
-policies.add(
-    Entry(
-        "tide",
-        "posterior sampling over many hypotheses about time, weighed by how well they predict",
-        tide.TideParameters,
-        tide.Tide,
-        version=4,
-    )
-)
+
+
+@overload
+def build_policy(policy: Named, shape: ProblemShape, *, seed: int) -> Guarded: ...
+@overload
+def build_policy(policy: Learner, shape: ProblemShape, *, seed: int) -> Learner: ...
+def build_policy(policy: Named | Learner, shape: ProblemShape, *, seed: int) -> Learner:
+    """Build a policy from its id behind its guard, on its own stream of a seed.
+
+    Parameters
+    ----------
+    policy : str, (str, dict) or Learner
+        An id, an `(id, {parameters})` pair, or an object, which is returned as it is.
+    shape : ProblemShape
+        What the policy may know of the problem in advance; see `shape_of`.
+    seed : int
+        The trial's seed; the policy draws from the stream "policy" of it.
+
+    Returns
+    -------
+    Learner
+        The policy; one that is built from an id checks its input and can be saved.
+
+    Raises
+    ------
+    UnknownIdError
+        If there is no policy of that id.
+    ParameterError
+        If a parameter does not exist, or its value is out of range.
+    MissingExtraError
+        If the policy needs a package that is not installed.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> policy = build_policy("ucb", tidepull.ProblemShape(n_arms=2), seed=0)
+    >>> arm = policy.choose(tidepull.Context())
+    >>> policy.learn(tidepull.Event(tidepull.Context(), arm, reward=1.0))
+    """
+    if is_named(policy):
+        from tidepull.policies.guard import guarded
+
+        entry, parameters = policies.resolve(policy)
+        if entry.guest is not None:
+            entry.guest.require(entry.id)
+        return guarded(entry, parameters, shape, Streams(seed).child("policy"))
+    require_members(policy, "policy", ("choose", "learn"))
+    return cast(Learner, policy)
+
+
+def settled(
+    policy: Named, problem: Problem, *, horizon: int, shape: ProblemShape
+) -> tuple[str, Mapping[str, Any]]:
+    """Fill in the parameters that are left to the problem by the problem's own values."""
+    entry, parameters = policies.resolve(policy)
+    if not isinstance(parameters, AsksProblem) or not parameters.asks:
+        return (policy, {}) if isinstance(policy, str) else policy
+    try:
+        filled = parameters.settled(problem, horizon=horizon, dim=shape.arm_dim)
+    except ParameterError as error:
+        raise ParameterError(f"{entry.id}: {error}") from None
+    return entry.id, cast(Parameters, filled).to_mapping()

@@ -1,4 +1,4 @@
-"""Exploration rules: from every arm's features and a posterior over the head to one arm.
+"""From a score for each arm to one arm, and exploration rules on a posterior over the last layer.
 
 Each rule is a frozen callable. Posterior sampling is the paper's choice; the other two are its ablation
 and look only at the posterior mean.
@@ -11,8 +11,58 @@ from typing import Protocol
 
 import numpy as np
 
+from tidepull.errors import EventError
 from tidepull.protocols import Posterior
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import BoolArray, Event, FloatArray, IntArray
+
+
+def best_arm(scores: FloatArray, available: BoolArray | None, rng: np.random.Generator) -> int:
+    """The arm of the highest score; equal scores are equally likely. Draws only when there is a tie.
+
+    >>> best_arm(np.array([0.1, 0.7, 0.9]), np.array([True, True, False]), np.random.default_rng(0))
+    1
+    """
+    if available is not None:
+        scores = np.where(available, scores, -np.inf)
+    best = np.flatnonzero(scores == scores.max())
+    return int(best[0] if len(best) == 1 else best[rng.integers(len(best))])
+
+
+def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
+    """How often each arm has the highest score of a row (a draw); arms that are equally good share it.
+
+    >>> best_shares(np.array([[0.1, 0.7, 0.9], [0.5, 0.5, 0.2]]), None)
+    array([0.25, 0.25, 0.5 ])
+    """
+    if available is not None:
+        scores = np.where(available, scores, -np.inf)
+    best = scores == np.maximum.reduce(scores, axis=1, keepdims=True)
+    if np.count_nonzero(best) == len(best):  # no tie: the same bits, at half the cost
+        best, parts = np.add.reduce(best, axis=0), len(best)
+    else:
+        best, parts = np.add.reduce(best / best.sum(axis=1, keepdims=True), axis=0), len(best)
+    shares: FloatArray = best / parts
+    return shares
+
+
+def equal_shares(n_arms: int, available: BoolArray | None) -> FloatArray:
+    """The same share for every available arm."""
+    return np.full(n_arms, 1 / n_arms) if available is None else available / available.sum()
+
+
+def any_arm(n_arms: int, available: BoolArray | None, rng: np.random.Generator) -> int:
+    """An arm drawn uniformly from the available ones."""
+    return int(rng.integers(n_arms) if available is None else rng.choice(np.flatnonzero(available)))
+
+
+def decided_round(event: Event) -> int:
+    """The round that an event finishes. The guard always says it; an event that is a round of its own has the
+    number that the next choice would have had."""
+    if event.decided is None:
+        raise EventError(
+            "decided must say which round the event finishes; policies built from their id find it"
+        )
+    return event.decided
 
 
 class ExplorationRule(Protocol):

@@ -17,10 +17,9 @@ import numpy as np
 
 from tidepull.errors import BusyError
 from tidepull.parameters import Parameters
-from tidepull.policies.checks import Checks
-from tidepull.policies.rounds import Rounds
+from tidepull.policies.checks import Checks, RoundCounter
 from tidepull.policies.seal import Seal
-from tidepull.protocols import HasDiagnostics, HasUpkeep, Pick, Policy, Privileged, Told
+from tidepull.protocols import HasDiagnostics, HasUpkeep, NeedsMeans, NeedsStructure, Pick, Policy
 from tidepull.random import Streams
 from tidepull.registry import Entry
 from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot, Structure
@@ -42,7 +41,7 @@ class Guarded:
         self._inner = inner
         self._checks = checks
         self._seal = seal
-        self._rounds = Rounds()
+        self._rounds = RoundCounter()
         self._lock = Lock()
         self._neglected = 0 if isinstance(inner, HasUpkeep) else None
 
@@ -175,7 +174,7 @@ class GuardedOracle(Guarded):
         return arm
 
     def _choose_knowing(self, context: Context, means: FloatArray) -> int:
-        assert isinstance(self._inner, Privileged)
+        assert isinstance(self._inner, NeedsMeans)
         arm = self._inner.choose_knowing(self._checks.context(context), self._checks.means(means))
         self._rounds.begin()
         return arm
@@ -190,7 +189,7 @@ class GuardedSpecialist(Guarded):
         return arm
 
     def _choose_told(self, context: Context, structure: Structure) -> int:
-        assert isinstance(self._inner, Told)
+        assert isinstance(self._inner, NeedsStructure)
         arm = self._inner.choose_told(self._checks.context(context), structure)
         self._rounds.begin()
         return arm
@@ -202,9 +201,9 @@ def guarded(entry: Entry[Policy], parameters: Parameters, shape: ProblemShape, s
     inner = build()
     guard = (
         GuardedOracle
-        if isinstance(inner, Privileged)
+        if isinstance(inner, NeedsMeans)
         else GuardedSpecialist
-        if isinstance(inner, Told)
+        if isinstance(inner, NeedsStructure)
         else Guarded
     )
     return guard(build, inner, Checks(shape), Seal(entry.id, entry.version, parameters, shape))

@@ -9,6 +9,9 @@ t being the number of events so far:
    equals recomputing it;
 4. `upkeep`: after an event with t % train_every == 0 the encoder trains for `epochs` epochs on what it remembers, one
    epoch a slice; in the last slice the history is encoded again and the posterior recomputed from it.
+
+A round is read by the encoder when its event comes, if that is before the next choice: then the arm that was really
+played counts. Else it is read at the next choice, with the arm that was proposed.
 """
 
 from __future__ import annotations
@@ -18,29 +21,171 @@ from collections.abc import Generator
 
 import numpy as np
 
-from tidepull.encoders.prompt import patient
-from tidepull.errors import NumericalError, SnapshotError, TrainingError
+from tidepull.encoders.wrappers import patient
+from tidepull.errors import EventError, NumericalError, SnapshotError, TrainingError
 from tidepull.policies.exploration import ExplorationRule, PosteriorSampling
-from tidepull.policies.neural_reading import Reading
 from tidepull.protocols import Encoder, PatientEncoder, Pick, Posterior
-from tidepull.state import generator_state, restore_generator
-from tidepull.types import Context, Diagnostics, Event, FloatArray, Snapshot
+from tidepull.state import Stateful, check_kind
+from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Snapshot
+
+
+class PendingRounds:
+    """The rounds of one policy, in the order of decisions; `pulls` counts the arms of those that were read."""
+
+    def __init__(self, encoder: PatientEncoder, n_arms: int) -> None:
+        self._encoder = encoder
+        self._proposed: tuple[Context, int] | None = None
+        self._waiting: dict[int, int] = {}  # round -> the arm it was read with, oldest first
+        self.pulls: IntArray = np.zeros(n_arms, np.int64)
+
+    def __len__(self) -> int:
+        return self._encoder.rounds + (self._proposed is not None)
+
+    def read_proposed(self) -> None:
+        """The next round begins: read the one before it, whose event has not come."""
+        if self._proposed is not None:
+            context, arm = self._proposed
+            self._encoder.decide(context, arm)
+            self._proposed = None
+            self._waiting[self._encoder.rounds - 1] = arm
+            self.pulls[arm] += 1
+            self._drop_forgotten()
+
+    def propose(self, context: Context, arm: int) -> None:
+        """The round that has just been opened plays this arm, as far as anyone knows."""
+        seen, arms = context.observation, context.arm_features
+        self._proposed = (
+            Context(
+                None if seen is None else np.array(seen, np.float64),
+                None if arms is None else np.array(arms, np.float64),
+            ),
+            arm,
+        )
+
+    def number(self, event: Event) -> int:
+        """The round that an event finishes; an event without one is a round of its own."""
+        if event.decided is None:
+            return len(self) - (self._proposed is not None)
+        if not 0 <= event.decided <= len(self):
+            raise EventError(f"round {event.decided} has not been chosen yet; there are {len(self)} rounds")
+        return event.decided
+
+    def too_late(self, number: int) -> bool:
+        """Whether a round has left the encoder's memory."""
+        return number < self._encoder.oldest
+
+    def other_arm(self, number: int, arm: int) -> bool:
+        """Whether a round was read with another arm than this one."""
+        return self._waiting.get(number, arm) != arm
+
+    def amend(self, number: int, event: Event) -> None:
+        """Correct the arm of a round that was read."""
+        self._encoder.amend(number, event.context, event.arm)
+        self.pulls[self._waiting[number]] -= 1
+        self.pulls[event.arm] += 1
+        self._waiting[number] = event.arm
+
+    def finish(self, number: int, event: Event) -> FloatArray:
+        """The reward of a round has come; returns the chosen arm's features."""
+        if number < self._encoder.rounds:
+            if number not in self._waiting:
+                raise EventError(f"round {number} has its reward already")
+            features = self._encoder.pay(number, event.reward)
+            del self._waiting[number]
+            return features
+        if number == len(self):
+            self.read_proposed()
+        features = self._encoder.append(event)
+        self._proposed = None
+        self.pulls[event.arm] += 1
+        self._drop_forgotten()
+        return features
+
+    def snapshot(self) -> Snapshot:
+        """The whole state, but for the encoder's."""
+        proposed = None
+        if self._proposed is not None:
+            context, arm = self._proposed
+            proposed = {
+                "observation": None if context.observation is None else context.observation.copy(),
+                "arm_features": None if context.arm_features is None else context.arm_features.copy(),
+                "arm": arm,
+            }
+        return {
+            "proposed": proposed,
+            "waiting": np.array(list(self._waiting.items()), np.int64).reshape(-1, 2),
+            "pulls": self.pulls.copy(),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot, after the encoder."""
+        arms = np.size(snapshot["pulls"])
+        if arms != len(self.pulls):
+            raise SnapshotError(f"the snapshot has {arms} arms, this policy has {len(self.pulls)}")
+        proposed = snapshot["proposed"]
+        self._proposed = None
+        if proposed is not None:
+            self.propose(Context(proposed["observation"], proposed["arm_features"]), int(proposed["arm"]))
+        self._waiting = {int(number): int(arm) for number, arm in snapshot["waiting"]}
+        self.pulls = np.array(snapshot["pulls"], np.int64)
+
+    def _drop_forgotten(self) -> None:
+        if self._waiting:
+            oldest = self._encoder.oldest
+            while self._waiting and (number := next(iter(self._waiting))) < oldest:
+                del self._waiting[number]
+
 
 _LOG = logging.getLogger("tidepull")
 _NUMERICAL = (TrainingError, NumericalError, ArithmeticError, np.linalg.LinAlgError)
-_KIND = "neural-linear"
 
 
 class _SingularPosteriorError(NumericalError):
     """The posterior cannot be computed from the features of a trained network."""
 
 
-class NeuralLinear:
+class NeuralLinear(Stateful):
     """Any `Encoder` x any `Posterior` x any exploration rule, as one policy.
 
-    `encoder` and `posterior` must be fresh and of the same dimension, and belong to this policy alone. Rewards may
-    come late if it is a `PatientEncoder`. Without calls of `upkeep` the network is never trained.
+    `encoder` and `posterior` must be fresh and of equal dimension, and belong to this policy alone. Without calls of
+    `upkeep` the network is never trained.
+
+    Parameters
+    ----------
+    encoder : Encoder
+        Makes features of history and arms. Rewards may come late if it is a `PatientEncoder`.
+    posterior : Posterior
+        Believes in the weights of the last layer.
+    n_arms : int
+        The number of arms.
+    epochs : int
+        Epochs of each training.
+    train_every : int
+        Events between two trainings.
+    forced_rounds : int
+        Rounds at the beginning in which the least pulled arm is played.
+    rng : numpy.random.Generator
+        Draws for the exploration rule.
+    explore : ExplorationRule, optional
+        From features and posterior to an arm; posterior sampling if not given.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> from tidepull.encoders import FeedforwardEncoder
+    >>> shape, rng = tidepull.ProblemShape(n_arms=2), np.random.default_rng(0)
+    >>> encoder = FeedforwardEncoder(
+    ...     shape, units=(4, 4, 4), order=1, sinusoids=1, learning_rate=0.01, rng=rng
+    ... )
+    >>> policy = NeuralLinear(
+    ...     encoder, tidepull.LinearGaussian(encoder.dim), n_arms=2, epochs=2, train_every=8, forced_rounds=2, rng=rng
+    ... )
+    >>> policy.choose(tidepull.Context())
+    0
     """
+
+    kind = "neural-linear"
+    state = ("reading", "encoder", "posterior", "generator", "t", "due", "last_loss", "counts")
 
     def __init__(
         self,
@@ -62,7 +207,7 @@ class NeuralLinear:
         self._forced_rounds = forced_rounds
         self._rng = rng
         self._t = 0
-        self._reading = Reading(self._encoder, n_arms)
+        self._reading = PendingRounds(self._encoder, n_arms)
         self._all_arms = np.arange(n_arms)
         self._due = False
         self._training: Generator[None, None, float] | None = None
@@ -156,31 +301,13 @@ class NeuralLinear:
         A training that is under way goes back to its start, here too.
         """
         self._stop_training()
-        return {
-            "kind": _KIND,
-            "encoder": self._encoder.snapshot(),
-            "posterior": self._posterior.snapshot(),
-            "generator": generator_state(self._rng),
-            "reading": self._reading.snapshot(),
-            "t": self._t,
-            "due": self._due,
-            "last_loss": self._last_loss,
-            "counts": dict(self._counts),
-        }
+        return super().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of a policy with the same settings and shape."""
-        if snapshot.get("kind") != _KIND:
-            raise SnapshotError(f"the snapshot is of kind {snapshot.get('kind')!r}, this policy is {_KIND!r}")
+        check_kind(snapshot, self.kind)
         self._stop_training()
-        self._reading.restore(snapshot["reading"])
-        self._encoder.restore(snapshot["encoder"])
-        self._posterior.restore(snapshot["posterior"])
-        restore_generator(self._rng, snapshot["generator"])
-        self._t = int(snapshot["t"])
-        self._due = bool(snapshot["due"])
-        self._last_loss = snapshot["last_loss"]
-        self._counts = {name: int(count) for name, count in snapshot["counts"].items()}
+        super().restore(snapshot)
 
     @property
     def _forced(self) -> bool:

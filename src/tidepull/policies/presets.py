@@ -13,9 +13,9 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from tidepull.encoders.feedforward import FeedforwardEncoder
-from tidepull.encoders.initial import STORED_AS, Init
-from tidepull.encoders.raw_features import RawFeatures
+from tidepull.encoders.layers import STORED_AS, Init
 from tidepull.encoders.recurrent import RecurrentEncoder
+from tidepull.encoders.wrappers import RawFeatures
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, ExplorationRule, PosteriorSampling
@@ -89,7 +89,7 @@ class NlpsParameters(NeuralParameters):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings:
+class PaperDefaults:
     """One column of the paper's table of defaults."""
 
     learning_rate: float
@@ -102,10 +102,10 @@ class Settings:
     sinusoids: int = 1
 
 
-RECURRENT_PLAIN = Settings(learning_rate=0.01, epochs=16, prior_std=0.5)
-RECURRENT_CONTEXTUAL = Settings(learning_rate=0.001, epochs=64, noise_std=0.3, prior_std=0.5)
-FEEDFORWARD_PLAIN = Settings(learning_rate=0.1, epochs=16, prior_std=1.0)
-FEEDFORWARD_CONTEXTUAL = Settings(learning_rate=0.01, epochs=64, prior_std=1.0, sinusoids=2)
+RECURRENT_PLAIN = PaperDefaults(learning_rate=0.01, epochs=16, prior_std=0.5)
+RECURRENT_CONTEXTUAL = PaperDefaults(learning_rate=0.001, epochs=64, noise_std=0.3, prior_std=0.5)
+FEEDFORWARD_PLAIN = PaperDefaults(learning_rate=0.1, epochs=16, prior_std=1.0)
+FEEDFORWARD_CONTEXTUAL = PaperDefaults(learning_rate=0.01, epochs=64, prior_std=1.0, sinusoids=2)
 
 
 def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) -> NeuralLinear:
@@ -150,7 +150,7 @@ def is_contextual(shape: ProblemShape) -> bool:
     return shape.observation_dim > 0 or shape.arm_dim > 0
 
 
-def effective(parameters: NeuralParameters, defaults: Settings) -> Settings:
+def effective(parameters: NeuralParameters, defaults: PaperDefaults) -> PaperDefaults:
     """The given parameters, the defaults where none was given."""
     given = {f.name: getattr(parameters, f.name, None) for f in fields(defaults)}
     return replace(defaults, **{name: value for name, value in given.items() if value is not None})
@@ -159,7 +159,7 @@ def effective(parameters: NeuralParameters, defaults: Settings) -> Settings:
 def _compose(
     encoder: PatientEncoder,
     parameters: NeuralParameters,
-    settings: Settings,
+    settings: PaperDefaults,
     shape: ProblemShape,
     forced_rounds: int,
     rng: np.random.Generator,
@@ -178,7 +178,7 @@ def _compose(
     )
 
 
-def _posterior(dim: int, settings: Settings, parameters: NeuralParameters) -> Posterior:
+def _posterior(dim: int, settings: PaperDefaults, parameters: NeuralParameters) -> Posterior:
     mean, covariance, std = parameters.prior_mean, parameters.prior_covariance, settings.prior_std
     if settings.noise_std == "infer":
         return NormalInverseGamma(dim, prior_std=std, prior_mean=mean, prior_covariance=covariance)

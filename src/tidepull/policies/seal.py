@@ -14,8 +14,7 @@ from typing import Any
 from tidepull import state as snapshots
 from tidepull.errors import ParameterError, SnapshotError
 from tidepull.parameters import Parameters
-from tidepull.policies.checks import shown
-from tidepull.policies.rounds import Rounds
+from tidepull.policies.checks import RoundCounter, shown
 from tidepull.protocols import HasNotFinite, Policy
 from tidepull.types import ProblemShape, Snapshot
 
@@ -36,7 +35,7 @@ class Seal:
             "shape": asdict(shape),
         }
 
-    def take(self, policy: Policy, rounds: Rounds) -> Callable[[], Snapshot]:
+    def take(self, policy: Policy, rounds: RoundCounter) -> Callable[[], Snapshot]:
         """A snapshot of a policy and its rounds as they are now. The call that is returned checks and seals it, which
         takes several times as long and needs the policy no more."""
         if not hasattr(policy, "snapshot"):
@@ -54,7 +53,7 @@ class Seal:
             raise SnapshotError(f"{self.id} cannot be saved: its '{name}' holds numbers that are not finite")
         return {**content, "checksum": snapshots.checksum(content)}
 
-    def open(self, snapshot: Any) -> tuple[Snapshot, Rounds]:
+    def open(self, snapshot: Any) -> tuple[Snapshot, RoundCounter]:
         """State and rounds of a snapshot that is whole and belongs to this policy."""
         if not isinstance(snapshot, dict):
             raise SnapshotError(f"a snapshot is a dictionary, got a {type(snapshot).__name__}")
@@ -75,7 +74,7 @@ class Seal:
         self._require("version", content["version"], self._marks["version"], "start the policy afresh")
         self._compare("parameters", self._as_now(content["parameters"]))
         self._compare("shape", content["shape"])
-        return content["state"], Rounds.restored(content["rounds"], content["unfinished"])
+        return content["state"], RoundCounter.restored(content["rounds"], content["unfinished"])
 
     def fill(self, fresh: Policy, state: Snapshot) -> None:
         """Restore a fresh policy, and make sure that nothing was lost or altered on the way."""

@@ -11,12 +11,12 @@ import numpy as np
 
 from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.choice import best_arm, best_shares
+from tidepull.policies.exploration import best_arm, best_shares
 from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.protocols import Pick
 from tidepull.random import Streams
-from tidepull.state import check_kind, generator_state, read, restore_generator
-from tidepull.types import Context, Event, ProblemShape, Snapshot
+from tidepull.state import Stateful
+from tidepull.types import Context, Event, ProblemShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +27,11 @@ class BernoulliThompsonParameters(Parameters):
     prior_failures: float = parameter(1.0, "b of the Beta(a, b) prior", gt=0)
 
 
-class BernoulliThompson:
+class BernoulliThompson(Stateful):
     """Posterior sampling with Beta beliefs; rewards other than 0 and 1 are refused."""
+
+    kind = "bernoulli-ts"
+    state = ("beliefs", "generator")
 
     def __init__(
         self, parameters: BernoulliThompsonParameters, shape: ProblemShape, streams: Streams
@@ -61,17 +64,3 @@ class BernoulliThompson:
             raise RewardError(
                 f"reward must be 0 or 1 for bernoulli-ts, got {reward:g}; use ucb or lin-ts instead"
             )
-
-    def snapshot(self) -> Snapshot:
-        """The counts and the generator's position."""
-        return {
-            "kind": "bernoulli-ts",
-            "beliefs": self._beliefs.snapshot(),
-            "generator": generator_state(self._rng),
-        }
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        check_kind(snapshot, "bernoulli-ts")
-        self._beliefs.restore(read(snapshot, "beliefs"))
-        restore_generator(self._rng, read(snapshot, "generator"))

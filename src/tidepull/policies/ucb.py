@@ -15,13 +15,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.choice import best_arm, best_shares
-from tidepull.policies.decided import decided_round
+from tidepull.policies.exploration import best_arm, best_shares, decided_round
 from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
 from tidepull.protocols import Pick
 from tidepull.random import Streams
-from tidepull.state import check_kind, generator_state, read, read_whole, restore_generator
-from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.state import Stateful
+from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,15 +45,17 @@ class SlidingUcbParameters(UcbParameters):
     window: int = parameter(100, "rounds remembered", ge=1)
 
 
-class Ucb:
+class Ucb(Stateful):
     """Any tally with the index above; `bonus_scale` is c B sqrt(xi)."""
+
+    state = ("latest", "tally", "generator")
 
     def __init__(self, tally: Tally, *, bonus_scale: float, rng: np.random.Generator, kind: str) -> None:
         self._tally = tally
         self._latest = -1
         self._bonus_scale = bonus_scale
         self._rng = rng
-        self._kind = kind
+        self.kind = kind
 
     def indices(self) -> FloatArray:
         """The index of every arm now."""
@@ -86,22 +87,6 @@ class Ucb:
         decided = decided_round(event)
         self._tally.add(event.arm, event.reward, decided)
         self._latest = max(self._latest, decided)
-
-    def snapshot(self) -> Snapshot:
-        """The tally and the generator's position."""
-        return {
-            "kind": self._kind,
-            "latest": self._latest,
-            "tally": self._tally.snapshot(),
-            "generator": generator_state(self._rng),
-        }
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        check_kind(snapshot, self._kind)
-        self._latest = read_whole(snapshot, "latest", -1)
-        self._tally.restore(read(snapshot, "tally"))
-        restore_generator(self._rng, read(snapshot, "generator"))
 
 
 def ucb(parameters: UcbParameters, shape: ProblemShape, streams: Streams) -> Ucb:

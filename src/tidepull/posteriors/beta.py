@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from tidepull.state import read_array
-from tidepull.types import FloatArray, IntArray, Snapshot
+from tidepull.state import Stateful
+from tidepull.types import FloatArray, IntArray
 
 
-class BetaBernoulli:
+class BetaBernoulli(Stateful):
     """p_i ~ Beta(a + successes_i, b + failures_i), independently for every arm i."""
+
+    state = ("successes", "failures")
 
     def __init__(self, n_arms: int, *, prior_successes: float = 1.0, prior_failures: float = 1.0) -> None:
         self._prior = (prior_successes, prior_failures)
@@ -40,13 +42,3 @@ class BetaBernoulli:
 
     def _parameters(self) -> tuple[FloatArray, FloatArray]:
         return self._prior[0] + self._successes, self._prior[1] + self._failures
-
-    def snapshot(self) -> Snapshot:
-        """Successes and failures of every arm."""
-        return {"successes": self._successes.copy(), "failures": self._failures.copy()}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of as many arms."""
-        successes = read_array(snapshot, "successes", self._successes.shape)
-        self._failures = read_array(snapshot, "failures", self._failures.shape)
-        self._successes = successes

@@ -13,7 +13,7 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from tidepull.state import read_array, read_indices, read_whole
+from tidepull.state import Stateful, read_array, read_indices
 from tidepull.types import FloatArray, Snapshot
 
 _ByRound = TypeVar("_ByRound", bound=tuple[Any, ...])
@@ -46,8 +46,10 @@ class Tally(Protocol):
         """Continue from a snapshot."""
 
 
-class DiscountedTally:
+class DiscountedTally(Stateful):
     """A round that lies k rounds back weighs discount^k: N_i = sum_s discount^(t-s) 1{I_s = i}, t being `latest`."""
+
+    state = ("counts", "sums", "latest")
 
     def __init__(self, n_arms: int, discount: float) -> None:
         self.discount = discount
@@ -70,19 +72,11 @@ class DiscountedTally:
         self.counts[arm] += weight
         self.sums[arm] += weight * reward
 
-    def snapshot(self) -> Snapshot:
-        """Discounted counts and sums, and the round they are discounted to."""
-        return {"counts": self.counts.copy(), "sums": self.sums.copy(), "latest": self._latest}
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of as many arms."""
-        self.counts = read_array(snapshot, "counts", self.counts.shape)
-        self.sums = read_array(snapshot, "sums", self.sums.shape)
-        self._latest = read_whole(snapshot, "latest", -1)
-
-
-class WindowedTally:
+class WindowedTally(Stateful):
     """The last `window` rounds weigh 1, older ones 0: N_i = sum over s > t - window of 1{I_s = i}, t being `latest`."""
+
+    state = ("counts", "sums", "latest", "dropped")
 
     def __init__(self, n_arms: int, window: int) -> None:
         self.window = window
@@ -124,23 +118,12 @@ class WindowedTally:
     def snapshot(self) -> Snapshot:
         """Counts and sums of the window, and the rounds that are in it."""
         decided, arms, rewards = self._history()
-        return {
-            "counts": self.counts.copy(),
-            "sums": self.sums.copy(),
-            "decided": decided,
-            "arms": arms,
-            "rewards": rewards,
-            "latest": self._latest,
-            "dropped": self._dropped,
-        }
+        return super().snapshot() | {"decided": decided, "arms": arms, "rewards": rewards}
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of as many arms."""
         decided = read_indices(snapshot, "decided")
         arms = read_indices(snapshot, "arms", length=len(decided), below=len(self.counts))
         rewards = read_array(snapshot, "rewards", (len(decided),))
-        self.counts = read_array(snapshot, "counts", self.counts.shape)
-        self.sums = read_array(snapshot, "sums", self.sums.shape)
+        super().restore(snapshot)
         self._rounds = deque(zip(decided.tolist(), arms.tolist(), rewards.tolist(), strict=True))
-        self._latest = read_whole(snapshot, "latest", -1)
-        self._dropped = read_whole(snapshot, "dropped", 0)

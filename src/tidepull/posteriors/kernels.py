@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 
-import numba
 import numpy as np
 
+from tidepull._internal.kernels import kernel
 from tidepull.types import FloatArray
 
 # Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
-_compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+_compiled = kernel(nogil=True, fastmath={"reassoc", "contract"})
 
 
 @_compiled

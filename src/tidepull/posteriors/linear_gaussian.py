@@ -13,21 +13,156 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
+from scipy.linalg import lapack
 
-from tidepull.errors import ContextError, NumericalError, SnapshotError
+from tidepull.errors import ContextError, NumericalError, ParameterError, SnapshotError
 from tidepull.posteriors import kernels
-from tidepull.posteriors.prior import Prior, upper_factor
-from tidepull.state import read, read_array
+from tidepull.state import Stateful
 from tidepull.types import FloatArray, Snapshot
 
-_ARRAYS = ("precision", "moment", "factor", "whitened")
+
+class Prior:
+    """N(w_0, V_0) for d weights: zero and std^2 I, or what `mean` and `covariance` (a matrix, or variances) say."""
+
+    def __init__(
+        self, dim: int, std: float, mean: ArrayLike | None = None, covariance: ArrayLike | None = None
+    ) -> None:
+        self._dim, self._std = dim, std
+        self._mean = None if mean is None else _vector(mean, dim)
+        self._covariance = None if covariance is None else _matrix(covariance, dim)
+        self._precision = None if self._covariance is None else _inverse(self._covariance)
+
+    def start(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Fresh precision, its upper factor U (precision = U'U) and moment."""
+        moment: FloatArray = np.zeros(self._dim)
+        if self._precision is None:
+            precision: FloatArray = np.eye(self._dim) / self._std**2
+            factor: FloatArray | None = np.eye(self._dim) / self._std
+        else:
+            precision = self._precision.copy()
+            factor = upper_factor(precision)
+        if factor is None:
+            raise ParameterError("prior_covariance is too close to singular for double precision")
+        self._add_mean(moment)
+        return precision, factor, moment
+
+    def add_to(self, precision: FloatArray, moment: FloatArray) -> None:
+        """Add the prior to what was observed, in place."""
+        if self._precision is None:
+            precision.flat[:: self._dim + 1] += 1.0 / self._std**2
+        else:
+            precision += self._precision
+        self._add_mean(moment)
+
+    def distance(self, w: FloatArray) -> float:
+        """(w - w_0)' V_0^-1 (w - w_0), how far w lies from what was believed."""
+        gap = w if self._mean is None else w - self._mean
+        if self._precision is None:
+            return float(1.0 / self._std**2 * (gap @ gap))
+        return float(gap @ self._precision @ gap)
+
+    def snapshot(self) -> Snapshot:
+        """What was told beyond one standard deviation; nothing where that was all."""
+        told = {"prior_mean": self._mean, "prior_covariance": self._covariance}
+        return {name: value.copy() for name, value in told.items() if value is not None}
+
+    def check(self, snapshot: Snapshot) -> None:
+        """Refuse a snapshot of a posterior with another prior."""
+        mine = self.snapshot()
+        for name in ("prior_mean", "prior_covariance"):
+            same = np.array_equal(mine[name], snapshot[name]) if name in mine and name in snapshot else None
+            if same is False or (name in mine) != (name in snapshot):
+                raise SnapshotError(f"the snapshot belongs to another {name}")
+
+    def _add_mean(self, moment: FloatArray) -> None:
+        if self._mean is None:
+            return
+        moment += self._mean / self._std**2 if self._precision is None else self._precision @ self._mean
 
 
-class LinearGaussian:
+def scaled(covariance: ArrayLike, factor: float) -> FloatArray:
+    """A prior covariance, or variances, times a number."""
+    return _numbers(covariance, "prior_covariance") * factor
+
+
+def upper_factor(precision: FloatArray) -> FloatArray | None:
+    """U with U'U = P; None where P is not positive definite in double precision."""
+    # LAPACK sees rows as columns: its lower factor of the symmetric P, read by rows, is U.
+    lower, info = lapack.dpotrf(precision.T, lower=True, clean=True)
+    return np.ascontiguousarray(lower.T) if info == 0 else None
+
+
+def _vector(mean: ArrayLike, dim: int) -> FloatArray:
+    vector = _numbers(mean, "prior_mean")
+    if vector.shape != (dim,):
+        raise ParameterError(
+            f"prior_mean must be {dim} numbers, one for each feature, got the shape {vector.shape}"
+        )
+    return vector
+
+
+def _matrix(covariance: ArrayLike, dim: int) -> FloatArray:
+    given = _numbers(covariance, "prior_covariance")
+    matrix = np.diag(given) if given.ndim == 1 else given
+    if matrix.shape != (dim, dim):
+        raise ParameterError(
+            f"prior_covariance must be {dim} variances or a {dim} x {dim} matrix, got the shape {given.shape}"
+        )
+    if not np.array_equal(matrix, matrix.T):
+        raise ParameterError("prior_covariance must be symmetric")
+    return matrix
+
+
+def _numbers(values: ArrayLike, name: str) -> FloatArray:
+    try:
+        array: FloatArray = np.array(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(f"{name} must hold numbers, in rows of equal length") from None
+    if not np.isfinite(array).all():
+        raise ParameterError(f"{name} must be finite")
+    return array
+
+
+def _inverse(covariance: FloatArray) -> FloatArray:
+    lower, info = lapack.dpotrf(covariance, lower=True, clean=True)
+    if info != 0:
+        raise ParameterError("prior_covariance must be positive definite")
+    half, _ = lapack.dpotri(lower, lower=True)
+    return np.asarray(np.tril(half) + np.tril(half, -1).T)
+
+
+class LinearGaussian(Stateful):
     """What is believed of w when rewards are w . x plus Gaussian noise.
 
-    `prior_covariance` (d x d, or d variances) takes the place of prior_std^2 I; `prior_mean` is zero if not given.
+    Parameters
+    ----------
+    dim : int
+        The length d of w.
+    prior_std : float, default 1
+        The prior standard deviation of each weight.
+    noise_std : float, default 1
+        The standard deviation of the noise.
+    prior_mean : array of shape (d,), optional
+        The prior mean of w; zero if not given.
+    prior_covariance : array of shape (d, d) or (d,), optional
+        The prior covariance, or variances, in place of prior_std^2 I.
+    refresh_every : int, optional
+        Changes after which the precision is factored anew; max(d, 512) if not given.
+
+    Raises
+    ------
+    ParameterError
+        If the prior has another length, or its covariance is not symmetric and positive definite.
+
+    Examples
+    --------
+    >>> posterior = LinearGaussian(2, noise_std=0.1)
+    >>> posterior.update(np.array([1.0, 0.0]), 1.0)
+    >>> posterior.mean.round(2)
+    array([0.99, 0.  ])
     """
+
+    state = ("prior_std", "noise_std", "changes", "precision", "moment", "factor", "whitened")
 
     def __init__(
         self,
@@ -73,7 +208,20 @@ class LinearGaussian:
         return np.tril(self._factor.T)
 
     def update(self, x: FloatArray, y: float) -> None:
-        """Take in one observation by a rank-one change."""
+        """Take in one observation by a rank-one change.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The features.
+        y : float
+            The reward.
+
+        Raises
+        ------
+        NumericalError
+            If the observation is not finite, or too large to add; nothing has changed then.
+        """
         row = self._scaled(x)
         if not kernels.add_row(
             self._precision, self._moment, self._factor, self._whitened, row, y / self.noise_std
@@ -84,7 +232,20 @@ class LinearGaussian:
         self._count_change()
 
     def downdate(self, x: FloatArray, y: float) -> None:
-        """Take back an observation that was taken in before."""
+        """Take back an observation that was taken in before.
+
+        Parameters
+        ----------
+        x : array of shape (d,)
+            The features.
+        y : float
+            The reward.
+
+        Raises
+        ------
+        NumericalError
+            If the precision would not stay positive definite; nothing has changed then.
+        """
         row = self._scaled(x)
         if not kernels.remove_row(
             self._precision, self._moment, self._factor, self._whitened, row, y / self.noise_std
@@ -93,7 +254,20 @@ class LinearGaussian:
         self._count_change()
 
     def refit(self, X: FloatArray, Y: FloatArray) -> None:
-        """Forget everything, then take in all rows at once: one product and one factorisation."""
+        """Forget everything, then take in all rows at once: one product and one factorisation.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The features.
+        Y : array of shape (n,)
+            The rewards.
+
+        Raises
+        ------
+        NumericalError
+            If the precision is not finite or singular; nothing has changed then.
+        """
         X, Y = np.asarray(X, dtype=np.float64), np.asarray(Y, dtype=np.float64)
         if X.ndim != 2 or X.shape[1] != self.dim or Y.shape != X.shape[:1]:
             raise ContextError(
@@ -114,14 +288,36 @@ class LinearGaussian:
         self._adopt(precision, moment, factor)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw of w ~ N(mu, Sigma): mu + U^-1 eps = U^-1 (z + eps)."""
+        """Return one draw of w ~ N(mu, Sigma): mu + U^-1 eps = U^-1 (z + eps).
+
+        Parameters
+        ----------
+        rng : numpy.random.Generator
+            Draws d standard normal numbers.
+
+        Returns
+        -------
+        array of shape (d,)
+            The draw.
+        """
         draw: FloatArray = rng.standard_normal(self.dim)
         draw += self._whitened
         kernels.solve(self._factor, draw)
         return draw
 
     def predict(self, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Mean x'mu and variance x'Sigma x of w . x for every row x."""
+        """Return mean x'mu and variance x'Sigma x of w . x for every row x.
+
+        Parameters
+        ----------
+        X : array of shape (n, d)
+            The features.
+
+        Returns
+        -------
+        means, variances : arrays of shape (n,)
+            Without the noise of rewards.
+        """
         columns = np.array(np.transpose(X), dtype=np.float64, order="C")
         if columns.ndim != 2 or columns.shape[0] != self.dim:
             raise ContextError(
@@ -134,13 +330,7 @@ class LinearGaussian:
 
     def snapshot(self) -> Snapshot:
         """Precision, moment and their factored forms, and the prior and the noise that they belong to."""
-        return {
-            "prior_std": self.prior_std,
-            "noise_std": self.noise_std,
-            "changes": self._changes,
-            **self.prior.snapshot(),
-            **{name: getattr(self, f"_{name}").copy() for name in _ARRAYS},
-        }
+        return super().snapshot() | self.prior.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of a posterior with the same settings."""
@@ -150,11 +340,8 @@ class LinearGaussian:
                     f"the snapshot has {name} {snapshot.get(name)}, not {getattr(self, name)}"
                 )
         self.prior.check(snapshot)
-        arrays = {name: read_array(snapshot, name, getattr(self, f"_{name}").shape) for name in _ARRAYS}
-        for name, array in arrays.items():
-            setattr(self, f"_{name}", array)
+        super().restore(snapshot)
         self._mean = None
-        self._changes = int(read(snapshot, "changes"))
 
     def _scaled(self, x: FloatArray) -> FloatArray:
         row: FloatArray = np.array(x, dtype=np.float64)

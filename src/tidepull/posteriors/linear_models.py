@@ -4,6 +4,27 @@
 
 "Side by side" because time passes for all of them at once: a round that teaches one model ages the others. Time is
 the number of the round in which an arm was chosen, whenever its reward comes.
+
+`DiscountedModels` discount rounds, as D-LinUCB needs it (Russac, Vernade and Cappé, 2019):
+
+    V  <- gamma V    + x x' + (1 - gamma) lambda I        V  = lambda I + S
+    V~ <- gamma^2 V~ + x x' + (1 - gamma^2) lambda I      V~ = lambda I + S~
+    b  <- gamma b    + r x
+
+A round that lies k rounds back weighs gamma^k (in V~ gamma^2k), whenever its reward comes, and rounds whose
+reward never comes age the others.
+
+The prior does not fade, so V is no rank-one change of what it was, and is factored anew for each use:
+O(d^3) a round for each model. Only the fading parts S and S~ are kept.
+
+`WideDiscountedModels` compute the same from their rounds, where these are fewer than the numbers of a row.
+With rows R, weights w = gamma^age and Q = sqrt(w) R, the push-through identity turns the d x d system of
+`DiscountedModels` into one of n x n:
+
+    V^-1 x = (lambda I + Q'Q)^-1 x = (x - Q'(lambda I + QQ')^-1 Q x) / lambda
+
+so that with a = V^-1 x the prediction is sum w y (R a) and the squared width lambda |a|^2 + |w R a|^2. A use costs
+n^3/3 + O(nd) operations instead of d^3/3 + O(d^2), and nothing has to fade but n weights.
 """
 
 from __future__ import annotations
@@ -12,12 +33,13 @@ from collections import deque
 from typing import Protocol
 
 import numpy as np
+from scipy.linalg import lapack
 
 from tidepull.errors import NumericalError, SnapshotError
 from tidepull.posteriors.forgetting import insert_by_round
 from tidepull.posteriors.linear_gaussian import LinearGaussian
-from tidepull.state import read, read_array, read_indices, read_whole
-from tidepull.types import FloatArray, Snapshot
+from tidepull.state import Stateful, read, read_array, read_indices, read_whole
+from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class LinearModels(Protocol):
@@ -41,8 +63,10 @@ class LinearModels(Protocol):
         """Continue from a snapshot."""
 
 
-class StationaryModels:
+class StationaryModels(Stateful):
     """Nothing is forgotten: O(d^2) for a round."""
+
+    state = ("weights", "models")
 
     def __init__(self, n_models: int, dim: int, regularisation: float) -> None:
         self.weights: FloatArray = np.zeros(n_models)
@@ -60,23 +84,15 @@ class StationaryModels:
         """Prediction and squared width for every row of X."""
         return self._models[model].predict(X)
 
-    def snapshot(self) -> Snapshot:
-        """Weights and posterior of every model."""
-        return {"weights": self.weights.copy(), "models": [m.snapshot() for m in self._models]}
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of models of the same number and size."""
-        weights = read_array(snapshot, "weights", self.weights.shape)
-        restore_all(self._models, read(snapshot, "models"))
-        self.weights = weights
-
-
-class WindowedModels:
+class WindowedModels(Stateful):
     """Only the last `window` rounds count: O(d^2) for a round, whatever the window.
 
     A round that leaves the window is taken back from the factor. Rounding errors of that go whenever a
     model is rebuilt from the rows in the window: once in `window` (at least 512) of its rounds.
     """
+
+    state = ("weights", "models", "taken_back", "latest")
 
     def __init__(self, n_models: int, dim: int, regularisation: float, window: int) -> None:
         self.weights: FloatArray = np.zeros(n_models)
@@ -129,11 +145,7 @@ class WindowedModels:
     def snapshot(self) -> Snapshot:
         """Weights and posterior of every model, and the rounds of the window."""
         decided, owners, rows, rewards = zip(*self._rounds, strict=True) if self._rounds else ((), (), (), ())
-        return {
-            "weights": self.weights.copy(),
-            "models": [m.snapshot() for m in self._models],
-            "taken_back": list(self._taken_back),
-            "latest": self._latest,
+        return super().snapshot() | {
             "decided": np.array(decided, np.int64),
             "owners": np.array(owners, np.int64),
             "rows": np.array(rows, np.float64).reshape(len(rows), self._dim),
@@ -146,10 +158,7 @@ class WindowedModels:
         owners = read_indices(snapshot, "owners", length=len(decided), below=len(self._models))
         rows = read_array(snapshot, "rows", (len(decided), self._dim))
         rewards = read_array(snapshot, "rewards", (len(decided),))
-        restore_all(self._models, read(snapshot, "models"))
-        self.weights = read_array(snapshot, "weights", self.weights.shape)
-        self._taken_back = [int(n) for n in read(snapshot, "taken_back")]
-        self._latest = read_whole(snapshot, "latest", -1)
+        super().restore(snapshot)
         self._rounds = deque(
             zip(decided.tolist(), owners.tolist(), map(np.copy, rows), rewards.tolist(), strict=True)
         )
@@ -160,9 +169,230 @@ def ridge(dim: int, regularisation: float) -> LinearGaussian:
     return LinearGaussian(dim, prior_std=regularisation**-0.5, noise_std=1.0)
 
 
-def restore_all(models: list[LinearGaussian], parts: list[Snapshot]) -> None:
-    """Restore every model."""
-    if len(parts) != len(models):
-        raise SnapshotError(f"the snapshot has {len(parts)} linear models, expected {len(models)}")
-    for model, part in zip(models, parts, strict=True):
-        model.restore(part)
+class DiscountedModels(Stateful):
+    """Discounted `LinearModels`; the squared width is x'V^-1 V~ V^-1 x.
+
+    `slip=True` reproduces published code, in which V~ is made from the new V instead of the old V~:
+    V~ <- gamma^2 V + x x' + (1 - gamma^2) lambda I.
+    """
+
+    state = ("latest", "weights", "S", "S_squared", "b")
+
+    def __init__(
+        self, n_models: int, dim: int, regularisation: float, discount: float, *, slip: bool = False
+    ) -> None:
+        self._regularisation, self._discount, self._slip = regularisation, discount, slip
+        self.weights: FloatArray = np.zeros(n_models)
+        self.S: FloatArray = np.zeros((n_models, dim, dim))
+        self.S_squared: FloatArray = np.zeros((n_models, dim, dim))
+        self.b: FloatArray = np.zeros((n_models, dim))
+        self._latest = -1
+
+    def advance(self, latest: int) -> None:
+        """All models age."""
+        if latest > self._latest:
+            age = self._discount ** (latest - self._latest)
+            # `weights` are sums of squared weights, (1 - gamma^2t) / (1 - gamma^2) after t rounds.
+            self.weights *= age**2
+            self.b *= age
+            self.S *= age
+            if self._slip:
+                np.multiply(self.S, self._discount**2, out=self.S_squared)
+            else:
+                self.S_squared *= age**2
+            self._latest = latest
+
+    def update(self, model: int, x: FloatArray, y: float, decided: int) -> None:
+        """All models age up to the round, one of them learns it."""
+        x = np.asarray(x, dtype=np.float64)
+        outer, moment = np.outer(x, x), y * x
+        if not np.isfinite(np.trace(self.S[model]) + np.trace(outer) + np.abs(moment).sum()):
+            raise NumericalError("an observation is not finite or too large to add")
+        self.advance(decided)
+        weight = self._discount ** (self._latest - decided)
+        self.weights[model] += weight**2
+        self.b[model] += weight * moment
+        self.S[model] += weight * outer
+        if not self._slip:
+            self.S_squared[model] += weight**2 * outer
+        elif decided < self._latest:
+            self.S_squared[model] += self._discount**2 * weight * outer
+        else:
+            np.multiply(self.S, self._discount**2, out=self.S_squared)
+            self.S_squared[model] += outer
+
+    def predict(self, model: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Prediction x'V^-1 b and squared width x'V^-1 V~ V^-1 x for every row of X."""
+        V = self.S[model].copy()
+        V.flat[:: len(V) + 1] += self._regularisation
+        lower, info = lapack.dpotrf(V.T, lower=True, overwrite_a=True)
+        if info != 0:
+            raise NumericalError(
+                "V is singular in double precision; raise regularisation or scale the features"
+            )
+        A, _ = lapack.dpotrs(lower, np.transpose(X), lower=True)  # V^-1 x in every column
+        variances = np.einsum("ik,ik->k", A, self.S_squared[model] @ A + self._regularisation * A)
+        return self.b[model] @ A, variances
+
+
+class WideDiscountedModels(Stateful):
+    """As `DiscountedModels`, for rows of many numbers: a model adds its rounds up once there are more than numbers."""
+
+    state = ("latest", "weights", "models")
+
+    def __init__(self, n_models: int, dim: int, regularisation: float, discount: float) -> None:
+        self._dim, self._regularisation, self._discount = dim, regularisation, discount
+        self.weights: FloatArray = np.zeros(n_models)
+        self._models: list[_Rounds | DiscountedModels] = [_Rounds(dim) for _ in range(n_models)]
+        self._latest = -1
+
+    def advance(self, latest: int) -> None:
+        """All models age."""
+        if latest > self._latest:
+            self.weights *= self._discount ** (2 * (latest - self._latest))
+            for model in self._models:
+                if isinstance(model, DiscountedModels):
+                    model.advance(latest)
+            self._latest = latest
+
+    def update(self, model: int, x: FloatArray, y: float, decided: int) -> None:
+        """All models age up to the round, one of them learns it."""
+        x = np.asarray(x, dtype=np.float64)
+        if not np.isfinite(x @ x + abs(y) * np.abs(x).sum()):
+            raise NumericalError("an observation is not finite or too large to add")
+        self.advance(decided)
+        self.weights[model] += self._discount ** (2 * (self._latest - decided))
+        mine = self._models[model]
+        if isinstance(mine, _Rounds) and mine.n == self._dim:
+            mine = self._models[model] = self._added_up(mine)
+        if isinstance(mine, _Rounds):
+            mine.add(x, y, decided)
+        else:
+            mine.update(0, x, y, decided)
+
+    def _added_up(self, rounds: _Rounds) -> DiscountedModels:
+        made = DiscountedModels(1, self._dim, self._regularisation, self._discount)
+        made.advance(self._latest)
+        w = self._discount ** (self._latest - rounds.decided)
+        made.weights[0] = (w**2).sum()
+        made.S[0] = rounds.rows.T @ (w[:, None] * rounds.rows)
+        made.S_squared[0] = rounds.rows.T @ ((w**2)[:, None] * rounds.rows)
+        made.b[0] = (w * rounds.y) @ rounds.rows
+        return made
+
+    def predict(self, model: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Prediction x'V^-1 b and squared width x'V^-1 V~ V^-1 x for every row of X."""
+        mine = self._models[model]
+        if isinstance(mine, DiscountedModels):
+            return mine.predict(0, X)
+        if mine.n == 0:  # LAPACK takes no empty matrices
+            return np.zeros(len(X)), np.einsum("ki,ki->k", X, X) / self._regularisation
+        w = self._discount ** (self._latest - mine.decided)
+        root = np.sqrt(w)
+        K = root[:, None] * mine.products * root
+        K.flat[:: len(K) + 1] += self._regularisation
+        RX = mine.rows @ np.transpose(X)
+        lower, info = lapack.dpotrf(K.T, lower=True, overwrite_a=True)
+        if info != 0:
+            raise NumericalError(
+                "V is singular in double precision; raise regularisation or scale the features"
+            )
+        solved, _ = lapack.dpotrs(lower, root[:, None] * RX, lower=True)
+        A = (np.transpose(X) - mine.rows.T @ (root[:, None] * solved)) / self._regularisation
+        # Q a = (lambda I + QQ')^-1 Q x: what was solved for is sqrt(w) R a.
+        weighed = root[:, None] * solved
+        variances = self._regularisation * np.einsum("ik,ik->k", A, A) + np.einsum(
+            "ik,ik->k", weighed, weighed
+        )
+        return mine.y @ weighed, variances
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of models of the same number and size."""
+        weights = read_array(snapshot, "weights", self.weights.shape)
+        latest = read_whole(snapshot, "latest", -1)
+        models: list[_Rounds | DiscountedModels] = []
+        parts = _one_by_one(snapshot) if "S" in snapshot else read(snapshot, "models")
+        if len(parts) != len(self._models):
+            raise SnapshotError(f"the snapshot has {len(parts)} linear models, expected {len(self._models)}")
+        for part in parts:
+            model: _Rounds | DiscountedModels = (
+                _Rounds(self._dim)
+                if "decided" in part
+                else DiscountedModels(1, self._dim, self._regularisation, self._discount)
+            )
+            model.restore(part)
+            if isinstance(model, _Rounds) and model.n and model.decided.max() > latest:
+                raise SnapshotError("the snapshot has rounds after its latest one")
+            models.append(model)
+        self.weights, self._latest, self._models = weights, latest, models
+
+
+class _Rounds:
+    """Rows, rewards and rounds of one model, and the products of its rows."""
+
+    def __init__(self, dim: int) -> None:
+        self.n = 0
+        self._rows: FloatArray = np.zeros((0, dim))
+        self._y: FloatArray = np.zeros(0)
+        self._decided: IntArray = np.zeros(0, np.int64)
+        self._products: FloatArray = np.zeros((0, 0))
+
+    @property
+    def rows(self) -> FloatArray:
+        """R."""
+        return self._rows[: self.n]
+
+    @property
+    def y(self) -> FloatArray:
+        """Rewards."""
+        return self._y[: self.n]
+
+    @property
+    def decided(self) -> IntArray:
+        """The rounds in which they were chosen."""
+        return self._decided[: self.n]
+
+    @property
+    def products(self) -> FloatArray:
+        """R R'."""
+        return self._products[: self.n, : self.n]
+
+    def add(self, x: FloatArray, y: float, decided: int) -> None:
+        """One more; room is doubled when it runs out."""
+        if self.n == len(self._y):
+            self._make_room(max(16, min(2 * self.n, self._rows.shape[1])))
+        i = self.n
+        self._rows[i], self._y[i], self._decided[i] = x, y, decided
+        self.n += 1
+        self._products[i, : i + 1] = self._products[: i + 1, i] = self.rows @ x
+
+    def _make_room(self, room: int) -> None:
+        rows, y, decided, products = self.rows, self.y, self.decided, self.products
+        n, dim = rows.shape
+        self._rows, self._y, self._decided = np.zeros((room, dim)), np.zeros(room), np.zeros(room, np.int64)
+        self._products = np.zeros((room, room))
+        self._rows[:n], self._y[:n], self._decided[:n], self._products[:n, :n] = rows, y, decided, products
+
+    def snapshot(self) -> Snapshot:
+        """Rows, rewards and rounds; products follow from them."""
+        return {"rows": self.rows.copy(), "rewards": self.y.copy(), "decided": self.decided.copy()}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Add the rounds of a snapshot, in their order."""
+        decided = read_indices(snapshot, "decided")
+        if len(decided) > self._rows.shape[1]:
+            raise SnapshotError(f"the snapshot keeps {len(decided)} rounds of {self._rows.shape[1]} numbers")
+        rows = read_array(snapshot, "rows", (len(decided), self._rows.shape[1]))
+        rewards = read_array(snapshot, "rewards", (len(decided),))
+        for x, y, t in zip(rows, rewards, decided, strict=True):
+            self.add(x, float(y), int(t))
+
+
+def _one_by_one(snapshot: Snapshot) -> list[Snapshot]:
+    """A snapshot of `DiscountedModels`, as policies of this width once were, as one of each model."""
+    sums = {name: np.asarray(read(snapshot, name)) for name in ("weights", "S", "S_squared", "b")}
+    count = {len(array) for array in sums.values()}
+    if len(count) != 1:
+        raise SnapshotError("the snapshot has linear models that do not fit together")
+    latest = read(snapshot, "latest")
+    return [{"latest": latest, **{name: a[i : i + 1] for name, a in sums.items()}} for i in range(*count)]

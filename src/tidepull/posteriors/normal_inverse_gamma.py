@@ -16,9 +16,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tidepull.posteriors.linear_gaussian import LinearGaussian
-from tidepull.posteriors.prior import scaled
-from tidepull.types import FloatArray, Snapshot
+from tidepull.posteriors.linear_gaussian import LinearGaussian, scaled
+from tidepull.state import Stateful
+from tidepull.types import FloatArray
 
 SHAPE = 1.0
 """a0: the prior weighs as much as 2 a0 observations of the noise."""
@@ -26,8 +26,10 @@ SCALE = 0.05
 """b0: with a0 = 1 the noise expected at the start is sqrt(0.05), about 0.22."""
 
 
-class NormalInverseGamma:
+class NormalInverseGamma(Stateful):
     """Posterior over weights and noise together; the noise is inferred, not assumed."""
+
+    state = ("a", "b", "unit")
 
     def __init__(
         self,
@@ -96,12 +98,3 @@ class NormalInverseGamma:
         mean, variance = self._unit.predict(X)
         noise = self._b / (self._a - 1.0) if self._a > 1.0 else math.inf
         return mean, noise * variance
-
-    def snapshot(self) -> Snapshot:
-        """Shape and scale of the noise, and the posterior of the weights for noise 1."""
-        return {"a": self._a, "b": self._b, "unit": self._unit.snapshot()}
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        self._unit.restore(snapshot["unit"])
-        self._a, self._b = float(snapshot["a"]), float(snapshot["b"])

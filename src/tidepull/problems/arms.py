@@ -200,7 +200,7 @@ class WildRewardsParameters(Parameters):
     absurd: float = parameter(1e14, "that reward", ge=-1e15, le=1e15)
 
 
-class WildRewards:
+class HeavyTailedArms:
     """A world of `wild-rewards`; means are drawn uniformly from 0 to 1."""
 
     def __init__(self, parameters: WildRewardsParameters, streams: Streams) -> None:

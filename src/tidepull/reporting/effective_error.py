@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.errors import ParameterError
 from tidepull.experiments.trial import play
+from tidepull.policies import build_policy
 from tidepull.policies.neural_linear import NeuralLinear
+from tidepull.problems import build_problem, shape_of
 from tidepull.registry import Named
 from tidepull.types import Context, Event, FloatArray, Snapshot
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Protocol, runtime_checkable
 
-from tidepull.building import build_problem
 from tidepull.errors import TidepullError
+from tidepull.problems import build_problem
 from tidepull.reporting.frame import Study
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.types import Context, Event, ProblemShape
 
 Round = Callable[[np.random.Generator], tuple[Context, Callable[[int], float]]]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidepull import state as snapshots
-from tidepull.building import build_policy
+from tidepull.policies import build_policy
 from tidepull.policies.tide.hours import spans
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.protocols import Policy

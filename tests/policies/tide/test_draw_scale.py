@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from tests.policies.tide.test_shares import grown
-from tidepull.building import build_policy
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.noise import NoisePrior
+from tidepull.policies import build_policy
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape

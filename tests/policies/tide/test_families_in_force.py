@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.building import build_policy
 from tidepull.experiments.trial import run_trial
 from tidepull.hypotheses.families import FAMILIES
+from tidepull.policies import build_policy
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.context import ContextMap
 from tidepull.random import Streams

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.changes import RunFilter
 from tidepull.hypotheses.families import FAMILIES
@@ -17,6 +16,7 @@ from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import columns
 from tidepull.hypotheses.slices import finished
 from tidepull.hypotheses.stationary import Stationary
+from tidepull.policies import build_policy
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.policies.tide.rebuild import rebuilding

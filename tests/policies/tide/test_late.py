@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.experiments.trial import run_trial
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.discounted import Discounted
@@ -19,6 +18,7 @@ from tidepull.hypotheses.notes import blank, columns
 from tidepull.hypotheses.scan import sine_evidence, square_evidence
 from tidepull.hypotheses.spec import Hypothesis
 from tidepull.hypotheses.stationary import Stationary
+from tidepull.policies import build_policy
 from tidepull.policies.tide import trail
 from tidepull.policies.tide.window import one_by_one
 from tidepull.types import Context, Event, ProblemShape

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.encoders.recurrent import RecurrentEncoder
 from tidepull.errors import SnapshotError
 from tidepull.hypotheses import network
 from tidepull.hypotheses.slices import STEPS, Pieces
+from tidepull.policies import build_policy
 from tidepull.policies.tide.agenda import Agenda
 from tidepull.policies.tide.mixture import Mixture
 from tidepull.types import Context, Event, ProblemShape

@@ -7,12 +7,13 @@ import math
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy, shape_of
 from tidepull.experiments.trial import play
 from tidepull.hypotheses.notes import Moment
+from tidepull.policies import build_policy
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.wild import WildRewards, bounds
-from tidepull.problems.arms import WildRewards as World
+from tidepull.problems import shape_of
+from tidepull.problems.arms import HeavyTailedArms as World
 from tidepull.problems.arms import WildRewardsParameters
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.errors import ParameterError
 from tidepull.experiments.trial import play
+from tidepull.policies import build_policy
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.explain import WeightHistory
 from tidepull.policies.tide.scale import RewardScale, Seen, two_means_threshold

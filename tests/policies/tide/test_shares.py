@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from tests.conformance.playing import learn
-from tidepull.building import build_policy
 from tidepull.hypotheses import kernels
+from tidepull.policies import build_policy
 from tidepull.types import Context, Event, ProblemShape
 
 

@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from tidepull.building import build_policy
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.hypotheses.family import Filter, Layout
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.slices import finished
+from tidepull.policies import build_policy
 from tidepull.policies.tide import Tide, TideParameters
 from tidepull.policies.tide.trial import ITSELF, OTHERS, Trial
 from tidepull.random import Streams

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from tidepull import state as snapshots
-from tidepull.building import build_policy, build_problem, shape_of
 from tidepull.hypotheses import kernels
 from tidepull.hypotheses.slices import STEPS, finished
+from tidepull.policies import build_policy
+from tidepull.problems import build_problem, shape_of
 from tidepull.registry import Named
 from tidepull.types import Context, Event, ProblemShape
 

@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.building import build_policy
 from tidepull.experiments.trial import run_trial
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.discounted import Discounted
@@ -19,6 +18,7 @@ from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import blank
 from tidepull.hypotheses.spec import Hypothesis, Spec
 from tidepull.hypotheses.stationary import Stationary
+from tidepull.policies import build_policy
 from tidepull.policies.tide import births
 from tidepull.policies.tide.context import ContextMap
 from tidepull.types import Context, Event, FloatArray, ProblemShape

@@ -17,9 +17,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidepull.building import build_problem, shape_of
 from tidepull.errors import WrongStoreError
 from tidepull.experiments.store.rows import Row
+from tidepull.problems import build_problem, shape_of
 from tidepull.registry import Named
 
 BASELINE = "random"

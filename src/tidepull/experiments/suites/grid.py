@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from tidepull.building import build_problem, settled, shape_of
 from tidepull.errors import InputError, SuiteError
+from tidepull.policies import settled
+from tidepull.problems import build_problem, shape_of
 from tidepull.protocols import AsksProblem, HasVariationBudget, Problem
 from tidepull.registry import Entry, Named
 
@@ -72,7 +73,7 @@ def from_problem(
     chosen = setting.parameters
     if budgeted:
         chosen = _from_budget(entry, chosen, world, problem[0], horizon)
-    _, values = settled((entry.id, chosen), world, horizon=horizon)
+    _, values = settled((entry.id, chosen), world, horizon=horizon, shape=shape_of(world))
     return Setting(dict(values), setting.text)
 
 

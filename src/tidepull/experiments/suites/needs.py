@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tidepull.building import build_problem
 from tidepull.errors import DataError, MissingExtraError
 from tidepull.experiments.suites.modules import load_modules
 from tidepull.experiments.suites.spec import TrialSpec, canonical
 from tidepull.policies import policies
+from tidepull.problems import build_problem
 
 
 def lacking(specs: Iterable[TrialSpec]) -> dict[str, list[TrialSpec]]:

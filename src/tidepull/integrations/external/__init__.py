@@ -14,8 +14,8 @@ import numpy as np
 from tidepull._internal.extras import Package
 from tidepull.errors import RewardError, SnapshotError
 from tidepull.parameters import Parameters
-from tidepull.policies.decided import decided_round
-from tidepull.policies.rounds import TRAIL
+from tidepull.policies.checks import TRAIL
+from tidepull.policies.exploration import decided_round
 from tidepull.random import Streams
 from tidepull.registry import Entry, policies
 from tidepull.types import Context, Event, IntArray, ProblemShape, Snapshot

@@ -15,7 +15,7 @@ import numpy as np
 from tidepull._internal.extras import Package
 from tidepull.integrations.external import add_external, open_arms, seed_for
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.rounds import TRAIL
+from tidepull.policies.checks import TRAIL
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 

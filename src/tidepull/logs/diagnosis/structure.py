@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
-from tidepull.building import build_policy
 from tidepull.logs.diagnosis.events import Events
 from tidepull.logs.log import Log
 from tidepull.logs.log import format_time as said
+from tidepull.policies import build_policy
 from tidepull.policies.tide.explain import Belief, Explanation
 from tidepull.policies.tide.hours import HourSpan
 from tidepull.types import Context, Event, FloatArray, ProblemShape

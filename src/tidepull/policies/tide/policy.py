@@ -28,8 +28,7 @@ from tidepull.hypotheses.network import NetworkHypothesis, too_many_arms
 from tidepull.hypotheses.noise import NoisePrior
 from tidepull.hypotheses.notes import Memory, Moment, blank, in_units
 from tidepull.hypotheses.slices import Pieces
-from tidepull.policies.choice import best_shares
-from tidepull.policies.decided import decided_round
+from tidepull.policies.exploration import best_shares, decided_round
 from tidepull.policies.tide.agenda import Agenda, birth_is_due, is_power_of_two
 from tidepull.policies.tide.beside import filters_of, trial_of
 from tidepull.policies.tide.births import Births, Slots, pools

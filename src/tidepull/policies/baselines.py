@@ -1,5 +1,7 @@
-"""The specialist who knows how a world changes, and has only its values to learn: what a policy that must find the
-structure out can at best come near to.
+"""Baselines: a random arm, one fixed arm, the oracle, and the structure oracle (`specialist`).
+
+The structure oracle knows which rounds share a reward distribution and learns only the values: its regret bounds what
+a policy that must find the structure can achieve.
 
 The expected reward of arm k is w_g . x with g = groups[k], x = vectors[k] (`types.Structure`). Each w_g is drawn from
 its posterior once in a round, and the arm with the largest w_g . x is played (Thompson sampling):
@@ -10,7 +12,7 @@ its posterior once in a round, and the arm with the largest w_g . x is played (T
                                                     K = P x / (x . P x + s^2), m <- m + K (r - x . m), P <- P - K (P x)'
 
 where rewards of 0 and 1 on vectors are given s^2 = p (1 - p) at the predicted p, at least 0.05. A reward that lies
-eight standard deviations off is nobody's value and is not learnt from.
+eight standard deviations off is not learnt from.
 """
 
 from __future__ import annotations
@@ -19,12 +21,86 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.errors import NumericalError
-from tidepull.parameters import NoParameters
-from tidepull.policies.choice import best_arm
+from tidepull.errors import ArmError, InputError, NumericalError, ParameterError
+from tidepull.parameters import NoParameters, Parameters, parameter
+from tidepull.policies.exploration import any_arm, best_arm, equal_shares
+from tidepull.protocols import Pick
 from tidepull.random import Streams
-from tidepull.state import check_kind, generator_state, read, restore_generator
+from tidepull.state import Stateful, read
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot, Structure
+
+
+class RandomPolicy(Stateful):
+    """Every available arm is equally likely."""
+
+    kind = "random"
+    state = ("generator",)
+
+    def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:
+        self._n_arms = shape.n_arms
+        self._rng = streams.generator("arms")
+
+    def choose(self, context: Context) -> int:
+        """An arm drawn uniformly."""
+        return any_arm(self._n_arms, context.available, self._rng)
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Every available arm has the same share."""
+        return pick(equal_shares(self._n_arms, context.available))
+
+    def learn(self, event: Event) -> None:
+        """Nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class FixedParameters(Parameters):
+    """Parameters of `fixed`."""
+
+    arm: int = parameter(0, "the arm to play in every round", ge=0)
+
+
+class FixedPolicy(Stateful):
+    """One arm for ever; an error in a round in which it is not available."""
+
+    kind = "fixed"
+
+    def __init__(self, parameters: FixedParameters, shape: ProblemShape, streams: Streams) -> None:
+        if parameters.arm >= shape.n_arms:
+            raise ParameterError(
+                f"fixed: arm must be less than the {shape.n_arms} arms, got {parameters.arm}"
+            )
+        self._arm = parameters.arm
+
+    def choose(self, context: Context) -> int:
+        """The fixed arm."""
+        if context.available is not None and not context.available[self._arm]:
+            raise ArmError(f"fixed: arm {self._arm} is not available in this round")
+        return self._arm
+
+    def learn(self, event: Event) -> None:
+        """Nothing."""
+
+
+class OraclePolicy(Stateful):
+    """The arm of the highest true mean; only the loop, which knows the means, can run it."""
+
+    kind = "oracle"
+    state = ("generator",)
+
+    def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:
+        self._rng = streams.generator("ties")
+
+    def choose_knowing(self, context: Context, means: FloatArray) -> int:
+        """The best available arm."""
+        return best_arm(means, context.available, self._rng)
+
+    def choose(self, context: Context) -> int:
+        """Always an error: a context does not tell the truth."""
+        raise InputError("the oracle needs the true means, so only run_trial can run it")
+
+    def learn(self, event: Event) -> None:
+        """Nothing."""
+
 
 _ABSURD = 8.0
 _PATIENCE = 10_000
@@ -42,8 +118,11 @@ class _Value:
     losses: float = 0.0
 
 
-class Specialist:
+class Specialist(Stateful):
     """Thompson sampling on a structure that it is told before every choice; told nothing, it thinks all is steady."""
+
+    kind = "specialist"
+    state = ("round", "generator")
 
     def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:
         self._n_arms = shape.n_arms
@@ -109,9 +188,7 @@ class Specialist:
 
     def snapshot(self) -> Snapshot:
         """Every value, what was told of open rounds, and the generator's position."""
-        return {
-            "kind": "specialist",
-            "round": self._round,
+        return super().snapshot() | {
             "values": {
                 str(group): {
                     "mean": v.mean,
@@ -122,19 +199,16 @@ class Specialist:
                 for group, v in self._values.items()
             },
             "open": {str(number): _packed(told) for number, told in self._open.items()},
-            "generator": generator_state(self._rng),
         }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        check_kind(snapshot, "specialist")
-        self._round = read(snapshot, "round")
+        super().restore(snapshot)
         self._values = {
             int(group): _Value(np.array(v["mean"]), np.array(v["spread"]), v["round"], *v["counts"])
             for group, v in read(snapshot, "values").items()
         }
         self._open = {int(number): _unpacked(told) for number, told in read(snapshot, "open").items()}
-        restore_generator(self._rng, read(snapshot, "generator"))
 
 
 def steady(context: Context, n_arms: int) -> Structure:

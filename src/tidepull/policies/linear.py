@@ -1,4 +1,14 @@
-"""Linear upper confidence bounds: LinUCB, and its discounted and sliding-window forms.
+"""Linear Thompson sampling and linear upper confidence bounds, with discounted and sliding-window forms.
+
+Where each arm shows its own vector, one model is shared by all arms and x is that vector. Elsewhere each
+arm has a model of its own, and all of them see x = [1, observation] (x = [1] when there is none).
+
+Linear Thompson sampling (Agrawal and Goyal, 2013):
+draw w ~ N(V^-1 b, v^2 V^-1) and play the arm of the largest x'w, where V = lambda I + sum x x', b = sum r x
+and v = exploration x noise_std. That is the posterior for noise v and prior N(0, (v^2 / lambda) I). Another prior
+N(w_0, V_0) may be given: `exploration` then widens its draws as it widens those of the posterior, and moves no mean.
+
+Linear upper confidence bounds:
 
     index_k = x_k'w + exploration beta ||x_k||,    w = V^-1 b
 
@@ -27,17 +37,145 @@ import numpy as np
 
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.choice import best_arm, best_shares
-from tidepull.policies.decided import decided_round
-from tidepull.policies.linear_inputs import LinearInputs
-from tidepull.policies.variation import budget_of, optimal_discount, optimal_window
-from tidepull.posteriors.discounted_linear import DiscountedModels
-from tidepull.posteriors.linear_models import LinearModels, StationaryModels, WindowedModels
-from tidepull.posteriors.wide_linear import WideDiscountedModels
-from tidepull.protocols import HasLinearBounds, Pick
+from tidepull.policies.exploration import best_arm, best_shares, decided_round
+from tidepull.posteriors.linear_gaussian import LinearGaussian, scaled
+from tidepull.posteriors.linear_models import (
+    DiscountedModels,
+    LinearModels,
+    StationaryModels,
+    WideDiscountedModels,
+    WindowedModels,
+)
+from tidepull.protocols import HasLinearBounds, HasVariationBudget, Pick
 from tidepull.random import Streams
-from tidepull.state import check_kind, generator_state, read, read_whole, restore_generator
-from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
+from tidepull.state import Stateful
+from tidepull.types import Context, Event, FloatArray, ProblemShape
+
+
+class LinearInputs:
+    """Contexts as rows of features, and which of `n_models` models each arm belongs to."""
+
+    def __init__(self, shape: ProblemShape) -> None:
+        self.n_arms = shape.n_arms
+        self.shared = shape.arm_dim > 0
+        self.n_models = 1 if self.shared else shape.n_arms
+        self.dim = shape.arm_dim if self.shared else 1 + shape.observation_dim
+
+    def rows(self, context: Context) -> FloatArray:
+        """The rows that every model must score: one for each arm when shared, else a single one."""
+        if context.arm_features is not None:
+            return context.arm_features
+        row: FloatArray = np.ones((1, self.dim))
+        if context.observation is not None:
+            row[0, 1:] = context.observation
+        return row
+
+    def chosen(self, context: Context, arm: int) -> tuple[int, FloatArray]:
+        """Model and row of an arm."""
+        rows = self.rows(context)
+        return (0, rows[arm]) if self.shared else (arm, rows[0])
+
+
+def optimal_discount(*, budget: float, horizon: int, dim: int) -> float:
+    """gamma* = 1 - (B / (d T))^(2/3); 1 (nothing is forgotten) when nothing varies.
+
+    >>> round(optimal_discount(budget=128, horizon=4096, dim=50), 5)
+    0.99269
+    """
+    return 1.0 - math.pow(_pace(budget, horizon, dim), 2 / 3)
+
+
+def optimal_window(*, budget: float, horizon: int, dim: int) -> int:
+    """tau* = (d T / B)^(2/3), to the nearest whole number, at most the horizon.
+
+    >>> optimal_window(budget=128, horizon=4096, dim=50)
+    137
+    """
+    pace = _pace(budget, horizon, dim)
+    return horizon if pace == 0 else min(horizon, max(1, round(math.pow(pace, -2 / 3))))
+
+
+def budget_of(problem: object, horizon: int, name: str) -> float:
+    """The variation budget that the problem states; `name` is the parameter that was to be set from it."""
+    if not isinstance(problem, HasVariationBudget):
+        raise ParameterError(
+            f"{name} = 'variation-budget' needs a problem that states its variation budget; give a number"
+        )
+    return problem.variation_budget(horizon)
+
+
+def _pace(budget: float, horizon: int, dim: int) -> float:
+    if horizon < 1 or dim < 1:
+        raise ParameterError(f"horizon and dim must be at least 1, got {horizon} and {dim}")
+    if not (math.isfinite(budget) and 0 <= budget < dim * horizon):
+        raise ParameterError(f"budget must be from 0 to dim x horizon = {dim * horizon}, got {budget}")
+    return budget / (dim * horizon)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinearThompsonParameters(Parameters):
+    """Parameters of `lin-ts`."""
+
+    regularisation: float = parameter(0.1, "lambda of the ridge regression", gt=0)
+    noise_std: float = parameter(0.05, "sigma, standard deviation of the rewards' noise", gt=0)
+    exploration: float = parameter(1.0, "factor on the spread of the draws; v = exploration x sigma", gt=0)
+    prior_mean: tuple[float, ...] | None = parameter(
+        None, "w_0, prior mean of the weights (left out: 0)", added=True
+    )
+    prior_covariance: tuple[float, ...] | tuple[tuple[float, ...], ...] | None = parameter(
+        None,
+        "V_0, variances or covariance matrix of the weights (left out: (sigma^2 / lambda) I)",
+        added=True,
+    )
+
+
+class LinearThompson(Stateful):
+    """Posterior sampling with one linear model shared by all arms, or one for each."""
+
+    kind = "lin-ts"
+    state = ("models", "generator")
+
+    def __init__(self, parameters: LinearThompsonParameters, shape: ProblemShape, streams: Streams) -> None:
+        self._inputs = LinearInputs(shape)
+        v = parameters.exploration * parameters.noise_std
+        covariance = parameters.prior_covariance
+        self._models = [
+            LinearGaussian(
+                self._inputs.dim,
+                prior_std=v * parameters.regularisation**-0.5,
+                noise_std=v,
+                prior_mean=parameters.prior_mean,
+                prior_covariance=None
+                if covariance is None
+                else scaled(covariance, parameters.exploration**2),
+            )
+            for _ in range(self._inputs.n_models)
+        ]
+        self._rng = streams.generator("posterior")
+
+    def choose(self, context: Context) -> int:
+        """The available arm that is best under one draw."""
+        rows = self._inputs.rows(context)
+        scores = np.concatenate([rows @ model.sample(self._rng) for model in self._models])
+        return best_arm(scores, context.available, self._rng)
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Shares by so many draws; models that are each asked for one number draw that number alone."""
+        rows = self._inputs.rows(context)
+        if self._inputs.shared:
+            scores = np.array([rows @ self._models[0].sample(self._rng) for _ in range(draws)])
+        else:
+            told = [model.predict(rows) for model in self._models]
+            means, variances = (np.concatenate(parts) for parts in zip(*told, strict=True))
+            noise = self._rng.standard_normal((draws, len(means)))
+            scores = means + np.sqrt(variances) * noise
+        return pick(best_shares(scores, context.available))
+
+    def learn(self, event: Event) -> None:
+        """Teach the arm's model."""
+        model, x = self._inputs.chosen(event.context, event.arm)
+        self._models[model].update(x, event.reward)
+
 
 FromProblem: TypeAlias = Literal["problem"]
 FromBudget: TypeAlias = Literal["variation-budget"]
@@ -155,8 +293,10 @@ class SlidingLinearUcbParameters(LinearUcbParameters):
         )
 
 
-class LinearUcb:
+class LinearUcb(Stateful):
     """Any linear models with any width beta(n)."""
+
+    state = ("latest", "models", "generator")
 
     def __init__(
         self,
@@ -172,7 +312,7 @@ class LinearUcb:
         self._inputs = inputs
         self._width = width
         self._rng = rng
-        self._kind = kind
+        self.kind = kind
 
     def indices(self, context: Context) -> FloatArray:
         """The index of every arm in this context."""
@@ -203,22 +343,6 @@ class LinearUcb:
         model, x = self._inputs.chosen(event.context, event.arm)
         self._models.update(model, x, event.reward, decided)
         self._latest = max(self._latest, decided)
-
-    def snapshot(self) -> Snapshot:
-        """The models and the generator's position."""
-        return {
-            "kind": self._kind,
-            "latest": self._latest,
-            "models": self._models.snapshot(),
-            "generator": generator_state(self._rng),
-        }
-
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
-        check_kind(snapshot, self._kind)
-        self._latest = read_whole(snapshot, "latest", -1)
-        self._models.restore(read(snapshot, "models"))
-        restore_generator(self._rng, read(snapshot, "generator"))
 
 
 def linear_ucb(parameters: LinearUcbParameters, shape: ProblemShape, streams: Streams) -> LinearUcb:
