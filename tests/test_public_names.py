@@ -77,7 +77,7 @@ def _described() -> list[str]:
 @pytest.mark.parametrize("path", _described())
 def test_what_the_reference_describes_is_public_and_exists(path: str) -> None:
     module, _, name = path.rpartition(".")
-    homes = {f"tidepull.{home}.{name}" for name, home in tidepull._HOMES.items()}
+    homes = {f"tidepull.{home}.{name}" for name, home in tidepull._HOME_OF.items()}
     modules = {f"tidepull.{home}" for home in tidepull._MODULES.values()}
     if path in homes | modules:
         return
