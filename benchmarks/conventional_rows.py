@@ -23,9 +23,9 @@ import numpy as np
 import scipy
 
 import tidepull
-from tidepull.experiments.running.executors import LocalProcesses
-from tidepull.experiments.suites.spec import TrialSpec, canonical
-from tidepull.experiments.trial import Trial
+from tidepull.experiments.executors import LocalProcesses
+from tidepull.experiments.loop import Trial
+from tidepull.experiments.spec import TrialSpec, canonical
 from tidepull.policies.linear import optimal_discount, optimal_window
 from tidepull.problems import build_problem, shape_of
 from tidepull.protocols import HasVariationBudget

@@ -14,7 +14,7 @@ import numpy as np
 from scipy import stats
 
 from benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
-from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.spec import TrialSpec
 
 HORIZON = 10_000
 PROBLEMS = ("criteo-partial-flip", "criteo-flipping")

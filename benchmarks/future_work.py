@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
-from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.spec import TrialSpec
 
 HORIZON, SEEDS, FRESH_SEEDS = 4096, range(10), range(10, 20)
 BASE, PROMISING = "paper's defaults", 0.9

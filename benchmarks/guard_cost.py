@@ -24,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 _PLAYER = """
 import sys, time
 import numpy as np
-from tidepull.experiments.trial import build_policy
+from tidepull.experiments.loop import build_policy
 from tidepull.types import Context, Event, ProblemShape
 rng = np.random.default_rng(0)
 shapes = {"lin-ts": ProblemShape(25, arm_dim=10)}

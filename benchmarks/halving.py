@@ -18,10 +18,10 @@ from typing import TypeAlias
 import numpy as np
 
 from benchmarks.regret_rows import ROOT, write_between
-from tidepull.experiments.search.agreement import rank_correlation
-from tidepull.experiments.store.archive import Archive, is_archive, read_archive
-from tidepull.experiments.store.rows import Row
-from tidepull.experiments.suites.rungs import rung_number
+from tidepull.experiments.archive import Archive, is_archive, read_archive
+from tidepull.experiments.grid import rung_number
+from tidepull.experiments.rows import Row
+from tidepull.experiments.search import rank_correlation
 
 POLICY = "rnlps"
 HALVED = ROOT / "results" / "halving"

@@ -14,7 +14,7 @@ AUTHORS_SECONDS = 1073.0
 
 _TRIAL = """
 import sys, time
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 policy, horizon = sys.argv[1], int(sys.argv[2])
 run_trial("sinusoidal-bernoulli", policy, horizon=64)
 cpu = time.process_time()

@@ -13,7 +13,7 @@ from scipy import stats
 
 from benchmarks.neural_rows import reported
 from benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
-from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.spec import TrialSpec
 
 HORIZON, SEEDS = 4096, range(10)
 CODE, TEXT = "authors-code", "paper-text"

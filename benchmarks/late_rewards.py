@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 
 RANDOM_DELAY = "geometric:20:0.05"
 ROWS: dict[str, tuple[int, tuple[str, ...]]] = {

@@ -9,7 +9,7 @@ from __future__ import annotations
 import argparse
 
 from benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
-from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.spec import TrialSpec
 
 HORIZON, SEEDS = 4096, range(900, 903)
 MEMORIES: tuple[int | None, ...] = (128, 256, 512, 1024, 2048, None)

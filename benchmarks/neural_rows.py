@@ -13,7 +13,7 @@ import argparse
 import math
 
 from benchmarks.regret_rows import ROOT, Row, Summary, provenance, run_missing, summary, write_between
-from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.spec import TrialSpec
 from tidepull.reporting.published import NON_CONTEXTUAL, REGRET, Reported
 
 HORIZON, SEEDS, MORE_SEEDS = 4096, range(10), range(10, 40)

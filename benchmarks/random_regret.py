@@ -20,7 +20,7 @@ from typing import Protocol, cast
 import numpy as np
 
 import tidepull
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem, problems
 
 OTHERS = ("random-world", "from-log")  # every number is another world, and so is every log

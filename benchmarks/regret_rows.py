@@ -15,9 +15,8 @@ import numpy as np
 import scipy
 
 import tidepull
-from tidepull.experiments.attempt import Result
-from tidepull.experiments.running.executors import LocalProcesses
-from tidepull.experiments.suites.spec import TrialSpec, canonical
+from tidepull.experiments.executors import LocalProcesses
+from tidepull.experiments.spec import Result, TrialSpec, canonical
 
 ROOT = Path(__file__).parents[1]
 Key = tuple[str, str, str, int, int]

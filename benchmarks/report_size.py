@@ -13,12 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from tidepull.experiments.attempt import Result
-from tidepull.experiments.store.index import compact
-from tidepull.experiments.store.plan import plan_of, write_plan
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import Suite, parse_suite
-from tidepull.experiments.trial import Trial
+from tidepull.experiments.loop import Trial
+from tidepull.experiments.rows import compact, plan_of, write_plan
+from tidepull.experiments.spec import Result
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import Suite, parse_suite
 from tidepull.reporting.build import build_report
 
 PROBLEMS = ("flipping-gaussian", "flipping-bernoulli", "sinusoidal-bernoulli", "circular-markov-chain")

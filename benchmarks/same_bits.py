@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.machine import describe
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 
 
 def compared(row: dict[str, str]) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.regret_rows import write_between
-from tidepull.reporting.summary import summarise
+from tidepull.reporting.stats import summarise
 
 ROOT = Path(__file__).parents[1]
 TRIALS, SEARCH = ROOT / "results" / "rivals.csv", ROOT / "results" / "search_rivals.csv"

@@ -11,12 +11,11 @@ import time
 from pathlib import Path
 
 from benchmarks import machine
-from tidepull.experiments.running.executors import LocalProcesses
-from tidepull.experiments.running.runner import prepare, start, sweep
-from tidepull.experiments.store.index import compact
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import Suite, parse_suite
+from tidepull.experiments.executors import LocalProcesses
+from tidepull.experiments.rows import compact, load_rows
+from tidepull.experiments.runner import prepare, start, sweep
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import Suite, parse_suite
 
 
 def suite(policy: str, problem: str, trials: int, horizon: int) -> Suite:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 
 RECORD = Path(__file__).parents[1] / "tests" / "golden" / "thresholds.json"
 SEEDS = range(1000, 1032)

@@ -25,7 +25,7 @@ from benchmarks.glr import GLRklUCB
 from benchmarks.regret_rows import write_between
 from benchmarks.specialists import KnowsStretches
 from benchmarks.world_trials import LAB, Book, Row, read_rows, same_settings
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems.arms import DriftingArms
 from tidepull.problems.change_points import ChangePointsParameters, Stretches, change_points_bernoulli
 from tidepull.problems.rewards import BernoulliReward

@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.family import Layout
 from tidepull.hypotheses.fourier import Fourier

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem
 from tidepull.problems.random_worlds import DRAWN, KINDS
 from tidepull.protocols import Learner

@@ -16,12 +16,12 @@ from typing import Any
 import matplotlib
 import numpy as np
 
-from tidepull.experiments.trial import play
+from tidepull.experiments.loop import play
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.policies import build_policy
 from tidepull.problems import build_problem, shape_of
 from tidepull.registry import Named
-from tidepull.reporting.colours import colour
+from tidepull.reporting.figures import colour
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.machine import describe
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 
 World = tuple[str, dict[str, Any], int, str]
 """Id, parameters, horizon, delay."""

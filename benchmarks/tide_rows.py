@@ -17,8 +17,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tidepull.experiments.suites.grid import Setting, from_problem
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.grid import Setting, from_problem
+from tidepull.experiments.loop import run_trial
 from tidepull.policies import policies
 
 NONCONTEXTUAL = {"learning_rate": 0.01, "epochs": 16, "train_every": 32, "noise_std": 0.1, "prior_std": 0.5}

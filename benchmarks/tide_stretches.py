@@ -24,7 +24,7 @@ import numpy as np
 from benchmarks.glr import GLRklUCB
 from benchmarks.specialists import specialist
 from benchmarks.world_trials import Book, read_rows, seeds_of, trial_of
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem
 from tidepull.registry import Named
 

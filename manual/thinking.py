@@ -14,7 +14,7 @@ import numpy as np
 import tidepull
 from benchmarks.machine import describe
 from manual.writing import between
-from tidepull.reporting.colours import colour
+from tidepull.reporting.figures import colour
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -10,7 +10,7 @@ import pytest
 
 from tidepull.cli import main
 from tidepull.cli.demo import POLICIES
-from tidepull.experiments.suites.suite import load_suite
+from tidepull.experiments.suite import load_suite
 from tidepull.policies import policies
 from tidepull.problems import problems
 

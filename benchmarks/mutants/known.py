@@ -129,7 +129,7 @@ FAULTS = (
     ),
     Fault(
         "the manifest written before the data",
-        "experiments/store/store.py",
+        "experiments/store.py",
         """        write_whole(self.data_path(hash), data)
         write_whole(self.manifest_path(hash), manifest_of(result, result.trial, data))
 """,
@@ -140,7 +140,7 @@ FAULTS = (
     ),
     Fault(
         "no probe",
-        "experiments/store/store.py",
+        "experiments/store.py",
         """        write_whole(probe, b"x" * 4096)
         probe.unlink()
 """,
@@ -159,21 +159,21 @@ FAULTS = (
     ),
     Fault(
         "the largest regret of random instead of the mean",
-        "reporting/normalise.py",
-        "float(group.regrets.mean())",
-        "float(group.regrets.max())",
+        "reporting/frames.py",
+        "return float(group.regrets.mean())",
+        "return float(group.regrets.max())",
         f"{_NORMALISE}::test_regret_of_random_is_the_mean_of_its_trials",
     ),
     Fault(
         "a round too few",
-        "reporting/normalise.py",
+        "reporting/frames.py",
         "random_regret(study.horizon)",
         "random_regret(study.horizon - 1)",
         f"{_NORMALISE}::test_regret_of_random_is_the_problems_formula_for_the_whole_horizon",
     ),
     Fault(
         "the wrong seed",
-        "reporting/normalise.py",
+        "reporting/frames.py",
         "rows[0].problem_seed",
         "rows[0].seed",
         f"{_NORMALISE}::test_regret_of_random_is_that_of_the_first_trials_world_and_parameters",

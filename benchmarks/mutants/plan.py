@@ -120,19 +120,15 @@ TARGETS = (
     ),
     Target(
         (
-            "experiments/store/care.py",
-            "experiments/store/export.py",
-            "experiments/store/index.py",
-            "experiments/store/manifest.py",
-            "experiments/store/plan.py",
-            "experiments/store/rows.py",
-            "experiments/store/store.py",
-            "experiments/store/trial_file.py",
+            "experiments/archive.py",
+            "experiments/maintenance.py",
+            "experiments/rows.py",
+            "experiments/store.py",
         ),
         ("tests/bench/store", "tests/properties/test_store.py"),
         ("two_processes", "4096_rounds"),
     ),
-    Target(("reporting/normalise.py",), ("tests/analysis/test_normalise.py",)),
+    Target(("reporting/frames.py",), ("tests/analysis/test_normalise.py", "tests/analysis/test_frame.py")),
     Target(
         ("policies/guard.py", "policies/checks.py", "policies/checks.py", "policies/seal.py", "snapshots.py"),
         (

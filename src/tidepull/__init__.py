@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from tidepull.encoders.torch import TorchEncoder as TorchEncoder
     from tidepull.encoders.torch import input_width as input_width
     from tidepull.errors import TidepullError as TidepullError
-    from tidepull.experiments.trial import Trial as Trial
-    from tidepull.experiments.trial import play as play
-    from tidepull.experiments.trial import run_trial as run_trial
+    from tidepull.experiments.loop import Trial as Trial
+    from tidepull.experiments.loop import play as play
+    from tidepull.experiments.loop import run_trial as run_trial
     from tidepull.parameters import NoParameters as NoParameters
     from tidepull.parameters import Parameters as Parameters
     from tidepull.parameters import parameter as parameter
@@ -61,7 +61,7 @@ _HOMES = {
     "agent.client": ("AsyncClient", "Client"),
     "encoders.torch": ("TorchEncoder", "input_width"),
     "errors": ("TidepullError",),
-    "experiments.trial": ("Trial", "play", "run_trial"),
+    "experiments.loop": ("Trial", "play", "run_trial"),
     "parameters": ("NoParameters", "Parameters", "parameter"),
     "policies": ("build_policy",),
     "policies.neural_linear": ("NeuralLinear",),

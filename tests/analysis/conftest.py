@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.analysis.filling import SUITE, fill
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.store import Store
 
 
 @pytest.fixture(scope="session")

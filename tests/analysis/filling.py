@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tidepull.experiments.running.executors import InProcess
-from tidepull.experiments.running.runner import prepare, start, sweep
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import parse_suite
+from tidepull.experiments.executors import InProcess
+from tidepull.experiments.runner import prepare, start, sweep
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import parse_suite
 
 SUITE = """
 name = "tiny"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tidepull.experiments.store.rows import Row
-from tidepull.experiments.store.store import Store
-from tidepull.reporting.frame import Group, Study
+from tidepull.experiments.rows import Row
+from tidepull.experiments.store import Store
+from tidepull.reporting.frames import Group, Study
 
 NOWHERE = Store(Path("nowhere"))
 

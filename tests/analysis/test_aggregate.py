@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import stats
 
-from tidepull.reporting.aggregate import interquartile_mean, panels, profile, score
+from tidepull.reporting.stats import interquartile_mean, panels, profile, score
 
 
 def test_interquartile_mean_equals_scipys_trimmed_mean() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.reporting.bootstrap import mean_interval
+from tidepull.reporting.stats import mean_interval
 
 
 @pytest.mark.parametrize("trials", [4, 10, 30])

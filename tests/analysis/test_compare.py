@@ -5,9 +5,9 @@ import math
 import numpy as np
 from scipy import stats
 
-from tidepull.experiments.store.store import Store
-from tidepull.reporting.compare import independent, paired, paired_values
-from tidepull.reporting.frame import load_frame
+from tidepull.experiments.store import Store
+from tidepull.reporting.frames import load_frame
+from tidepull.reporting.stats import independent, paired, paired_values
 
 
 def test_paired_interval_covers_the_true_difference_as_often_as_promised() -> None:

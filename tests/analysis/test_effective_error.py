@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.registry import Named
 from tidepull.reporting.effective_error import effective_error, held_out_error
 

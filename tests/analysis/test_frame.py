@@ -7,9 +7,9 @@ import pytest
 
 from tests.analysis.filling import SUITE, fill
 from tidepull.errors import StoreError
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites import spec
-from tidepull.reporting.frame import load_frame
+from tidepull.experiments import spec
+from tidepull.experiments.store import Store
+from tidepull.reporting.frames import load_frame
 
 
 def test_frame_has_a_study_for_each_problem_and_a_group_for_each_policy(store: Store) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from tests.analysis.making import make_study
 from tidepull.problems import build_problem
-from tidepull.reporting.normalise import random_regret
+from tidepull.reporting.frames import random_regret
 
 
 def test_regret_of_random_is_the_mean_of_its_trials() -> None:
@@ -43,5 +43,5 @@ def test_regret_of_random_is_unknown_where_the_problem_is_not_at_hand() -> None:
 
 
 def test_regret_of_random_is_unknown_where_there_is_no_formula(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tidepull.reporting.normalise.build_problem", lambda *_, **__: object())
+    monkeypatch.setattr("tidepull.reporting.frames.build_problem", lambda *_, **__: object())
     assert random_regret(make_study("flipping-gaussian", {"ucb": [1.0]})) is None

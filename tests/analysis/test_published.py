@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tidepull.experiments.suites.seeds_text import parse_seeds
-from tidepull.experiments.suites.suite import find_suite
+from tidepull.experiments.grid import parse_seeds
+from tidepull.experiments.suite import find_suite
 from tidepull.problems import problems
 from tidepull.reporting import published
 

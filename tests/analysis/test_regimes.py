@@ -6,16 +6,18 @@ import numpy as np
 import pytest
 
 from tests.analysis.making import make_study
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.store import Store
 from tidepull.problems import build_problem
-from tidepull.reporting.frame import Study, load_frame
-from tidepull.reporting.regimes import (
+from tidepull.reporting.frames import Study, load_frame
+from tidepull.reporting.traces import (
+    MOST_POINTS,
     best_by_phase,
+    read_trace,
     regimes_of,
     regret_per_regime,
     rounds_to_recover,
+    thinned_rounds,
 )
-from tidepull.reporting.traces import MOST_POINTS, read_trace, thinned_rounds
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,8 @@ import math
 import numpy as np
 from scipy import stats
 
-from tidepull.reporting.colours import colour
-from tidepull.reporting.summary import summarise
+from tidepull.reporting.figures import colour
+from tidepull.reporting.stats import summarise
 
 
 def test_summary_interval_equals_students_when_computed_by_scipy() -> None:

@@ -10,11 +10,11 @@ import pytest
 
 from tests.cli.typing_it import tidepull
 from tidepull.cli.benchmark import with_policies
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import load_suite
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import load_suite
 from tidepull.policies import policies
-from tidepull.reporting.frame import load_frame
+from tidepull.reporting.frames import load_frame
 from tidepull.reporting.tideline import KINDS, kind_of, scaled, tideline
 
 SUITE = """

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.filling import SUITE, fill
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.store import Store
 from tidepull.reporting import published
-from tidepull.reporting.frame import load_frame
-from tidepull.reporting.versus import versus_paper, versus_store
+from tidepull.reporting.comparison import versus_paper, versus_store
+from tidepull.reporting.frames import load_frame
 
 SHORT = """
 name = "long"

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tidepull.experiments.suites import modules
+from tidepull.experiments import spec
 from tidepull.policies import policies
 from tidepull.problems import problems
 
@@ -13,8 +13,8 @@ from tidepull.problems import problems
 def _forget_own_modules() -> Iterator[None]:
     """What a test's own modules register is gone after it, so that other tests see tidepull's ids only."""
     before = [dict(registry._entries) for registry in (problems, policies)]
-    loaded = dict(modules._loaded)
+    loaded = dict(spec._loaded)
     yield
     problems._entries, policies._entries = before  # type: ignore[assignment]
-    modules._loaded.clear()
-    modules._loaded.update(loaded)
+    spec._loaded.clear()
+    spec._loaded.update(loaded)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from tidepull.cli.app import app
 from tidepull.errors import StoreError, SuiteError
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.store import Store
 
 OWN = Path(__file__).with_name("own_trivial.py")
 SUITE = f"""

@@ -15,22 +15,21 @@ import tidepull
 from tests.analysis.filling import fill
 from tests.analysis.making import make_study
 from tidepull.errors import ParameterError
+from tidepull.experiments.archive import summarise
 from tidepull.experiments.delay import delay_slug, delay_text, delay_words
-from tidepull.experiments.search.selection import kinds_of, select
-from tidepull.experiments.store.export import summarise
-from tidepull.experiments.store.plan import read_plans
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.rows import load_rows, read_plans
+from tidepull.experiments.selection import kinds_of, select
+from tidepull.experiments.store import Store
 from tidepull.paper.combine import combined
 from tidepull.parameters import NoParameters
 from tidepull.policies.guard import guarded
 from tidepull.protocols import Policy
 from tidepull.random import Streams
 from tidepull.registry import Entry
-from tidepull.reporting.beside_paper import reported, reported_share
 from tidepull.reporting.build import build_report
-from tidepull.reporting.frame import load_frame
-from tidepull.reporting.versus import versus_store
+from tidepull.reporting.comparison import versus_store
+from tidepull.reporting.frames import load_frame
+from tidepull.reporting.published import reported, reported_share
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot
 
 SUITE = """

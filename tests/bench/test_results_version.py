@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tidepull.experiments.suites.spec import RESULTS_VERSION, TrialSpec, run_spec
+from tidepull.experiments.spec import RESULTS_VERSION, TrialSpec, run_spec
 
 RECORD = Path(__file__).parents[1] / "golden" / "results.json"
 PAIRS = [

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks import halving
-from tidepull.experiments.store.archive import SHARED, read_archive
+from tidepull.experiments.archive import SHARED, read_archive
 
 ROOT = Path(__file__).parents[2]
 KEPT = sorted(path.parent for path in (ROOT / "results").rglob(SHARED))

@@ -10,7 +10,7 @@ import pytest
 from benchmarks.glr import GLRklUCB, _changed, _index, _kl
 from benchmarks.specialists import KnowsVectors, specialist
 from benchmarks.tide_stretches import RIGHT, WRONG, problem_of
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem
 from tidepull.problems.random_worlds import KINDS
 from tidepull.types import Context, Event

@@ -15,7 +15,7 @@ import pytest
 from tests.cli.typing_it import tidepull
 from tidepull.cli.app import Commands
 from tidepull.cli.run import with_spread
-from tidepull.reporting.summary import summarise
+from tidepull.reporting.stats import summarise
 
 TIDEPULL = [sys.executable, "-W", "error", "-c", "from tidepull.cli import main; main()"]
 

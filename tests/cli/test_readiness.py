@@ -13,7 +13,7 @@ from typer.testing import CliRunner, Result
 from tidepull.cli import reproduce
 from tidepull.cli.app import app
 from tidepull.errors import DataError, MissingExtraError
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.store import Store
 from tidepull.problems import datasets
 from tidepull.reporting.build import build_report
 

@@ -11,9 +11,9 @@ import typer
 
 from tidepull.cli import reproduce, reproduce_parts
 from tidepull.cli.reproduce_parts import ONE_WORLD, SEARCHES, Target, part, searches_of, suites_of
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import find_suite, load_suite
+from tidepull.experiments.rows import load_rows
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import find_suite, load_suite
 from tidepull.paper.theory.check import configurations
 from tidepull.reporting.build import build_report
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conformance.playing import IDS, contexts, every_policy, every_shape, make
 from tidepull import state as snapshots
 from tidepull.experiments.delay import Delay, late_by
-from tidepull.experiments.trial import Trial, play
+from tidepull.experiments.loop import Trial, play
 from tidepull.policies.baselines import steady
 from tidepull.policies.guard import Guarded
 from tidepull.random import Streams

@@ -10,7 +10,7 @@ import pytest
 
 from tests.problems.buildable import buildable
 from tidepull.errors import ParameterError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.parameters import describe
 from tidepull.problems import build_problem, problems, shape_of
 from tidepull.protocols import Problem

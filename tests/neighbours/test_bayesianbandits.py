@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.neighbours.direct import direct, library_seed
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.types import Context
 
 pytest.importorskip("bayesianbandits")

@@ -12,10 +12,9 @@ import pytest
 from tidepull import Agent, Context, Event, ProblemShape
 from tidepull._internal.extras import Package
 from tidepull.errors import MissingExtraError, ParameterError, SnapshotError, UnknownIdError
-from tidepull.experiments.running.executors import LocalProcesses
-from tidepull.experiments.suites.needs import lacking
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.executors import LocalProcesses
+from tidepull.experiments.loop import run_trial
+from tidepull.experiments.spec import TrialSpec, lacking
 from tidepull.policies import build_policy, policies
 
 GUESTS = policies.guests()

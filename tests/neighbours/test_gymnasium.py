@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ArmError, DataError, MissingExtraError, ParameterError, ProblemError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem, problems
 from tidepull.types import Context, FloatArray
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.neighbours.direct import direct, library_seed, stream
 from tidepull.errors import ArmError, ContextError, ParameterError, ProblemError, RewardError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.integrations.mabwiser import TidepullMAB
 from tidepull.types import Context
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.neighbours.direct import direct, library_seed
 from tidepull.errors import ParameterError, RewardError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy
 from tidepull.problems import build_problem
 from tidepull.types import Context, Event, ProblemShape

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.neighbours.direct import direct, library_seed, stream
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy
 from tidepull.types import Context, Event, ProblemShape
 

@@ -12,10 +12,8 @@ from tidepull.paper.claims import check_claims
 from tidepull.paper.combine import combined
 from tidepull.paper.evidence import Evidence, gather
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, above, below, worst
-from tidepull.reporting.examine import Examined
-from tidepull.reporting.frame import Study
-from tidepull.reporting.normalise import random_regret
-from tidepull.reporting.traces import Band, Trace
+from tidepull.reporting.frames import Study, random_regret
+from tidepull.reporting.traces import Band, Examined, Trace
 
 NOTHING = Band(*(np.zeros(1),) * 4)
 GAUSSIAN, CHAIN = "flipping-gaussian", "circular-markov-chain"

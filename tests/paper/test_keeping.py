@@ -13,9 +13,9 @@ from typer.testing import CliRunner
 from tests.analysis.filling import fill
 from tidepull.cli.app import app
 from tidepull.errors import ParameterError, StoreError, WrongStoreError
-from tidepull.experiments.store.archive import read_archive
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.archive import read_archive
+from tidepull.experiments.rows import load_rows
+from tidepull.experiments.store import Store
 from tidepull.paper.averages import read_averages
 from tidepull.paper.combine import combined
 from tidepull.paper.exploration import explorations
@@ -24,10 +24,9 @@ from tidepull.paper.played import not_played
 from tidepull.paper.results_page import write_results
 from tidepull.paper.searches import played_words, searches_of
 from tidepull.reporting.build import build_report
-from tidepull.reporting.curves import POINTS, read_curves
-from tidepull.reporting.frame import archived_frame, load_frame
-from tidepull.reporting.halving import halving_table
-from tidepull.reporting.traces import thinned_rounds
+from tidepull.reporting.frames import archived_frame, load_frame
+from tidepull.reporting.result_tables import halving_table
+from tidepull.reporting.traces import POINTS, read_curves, thinned_rounds
 
 ROOT = Path(__file__).parents[2]
 REPORT = """

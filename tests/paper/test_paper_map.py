@@ -14,7 +14,7 @@ import typer
 
 from tidepull.cli.app import app
 from tidepull.cli.settings import split_settings
-from tidepull.experiments.suites.suite import find_suite
+from tidepull.experiments.suite import find_suite
 from tidepull.policies import policies
 from tidepull.problems import problems
 from tidepull.reporting import published

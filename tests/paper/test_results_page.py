@@ -9,8 +9,8 @@ import pytest
 from tests.analysis.filling import fill
 from tests.analysis.making import around, make_study
 from tidepull.errors import InputError
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import find_suite
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import find_suite
 from tidepull.paper.averages import averages_section, read_averages
 from tidepull.paper.chosen import chosen_table
 from tidepull.paper.combine import combined, in_column, main_groups
@@ -18,7 +18,7 @@ from tidepull.paper.paper_table import overview
 from tidepull.paper.readme_table import update_table
 from tidepull.paper.results_page import agreement, write_results
 from tidepull.reporting import published
-from tidepull.reporting.frame import load_frame
+from tidepull.reporting.frames import load_frame
 
 
 def test_studies_of_one_problem_are_combined_and_keep_both_settings_of_a_name() -> None:

@@ -11,7 +11,7 @@ import pytest
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
 from tidepull.encoders.wrappers import RawFeatures
 from tidepull.errors import EventError, ParameterError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies import policies
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.policies.presets import NlpsParameters, RnlpsParameters, nlps, rnlps

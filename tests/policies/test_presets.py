@@ -7,7 +7,7 @@ import pytest
 
 from tidepull.encoders import FeedforwardEncoder
 from tidepull.errors import ParameterError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy, policies
 from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, PosteriorSampling
 from tidepull.policies.neural_linear import NeuralLinear

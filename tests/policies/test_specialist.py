@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ProblemError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy
 from tidepull.policies.guard import GuardedSpecialist
 from tidepull.problems import build_problem

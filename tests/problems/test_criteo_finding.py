@@ -14,7 +14,7 @@ import pytest
 
 import tidepull
 from tidepull.errors import DataError, StoreError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem
 from tidepull.problems.criteo import banners
 from tidepull.problems.criteo.banners import Prepared, find_prepared, prepared_name, save

@@ -10,7 +10,7 @@ import pytest
 
 from tests.problems.buildable import small_world
 from tidepull.errors import DataError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ProblemError
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem, shape_of
 from tidepull.problems.markov import ParityMachine, TwoStepChain
 from tidepull.problems.random_drifts import LONGEST, Tabulated, drifting_means, phases_of

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
 from tidepull.errors import ParameterError
-from tidepull.experiments.suites.seeds_text import parse_seeds, seeds_text
+from tidepull.experiments.grid import parse_seeds, seeds_text
 from tidepull.random import Streams
 
 seeds = st.lists(st.integers(0, 3000), min_size=1, max_size=40)

@@ -11,15 +11,11 @@ from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
 from tidepull.errors import StoreError
-from tidepull.experiments.attempt import Result
-from tidepull.experiments.store.care import check, differences, merge
-from tidepull.experiments.store.index import compact, take_census
-from tidepull.experiments.store.manifest import sealed, unsealed
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.store.trial_file import decode, encode
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.trial import Trial
+from tidepull.experiments.loop import Trial
+from tidepull.experiments.maintenance import check, differences, merge
+from tidepull.experiments.rows import compact, load_rows, take_census
+from tidepull.experiments.spec import Result, TrialSpec
+from tidepull.experiments.store import Store, decode, encode, sealed, unsealed
 
 numbers = st.floats(-1e6, 1e6, width=32)
 rounds = st.lists(

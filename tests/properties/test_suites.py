@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
-from tidepull.experiments.suites.suite import parse_suite
-from tidepull.experiments.suites.suite_text import suite_text
+from tidepull.experiments.suite import parse_suite, suite_text
 
 names = st.from_regex(r"[a-z][a-z0-9-]{0,8}", fullmatch=True)
 ucbs = st.fixed_dictionaries({"id": st.just("d-ucb")}, optional={

@@ -11,10 +11,9 @@ import pytest
 from tests.analysis.filling import fill
 from tests.analysis.making import make_study
 from tidepull.policies import policies
-from tidepull.reporting.belief_table import beliefs_table
-from tidepull.reporting.beliefs import belief_bands, believers, misunderstood
+from tidepull.reporting.beliefs import belief_bands, beliefs_table, believers, misunderstood
 from tidepull.reporting.build import build_report
-from tidepull.reporting.frame import Study
+from tidepull.reporting.frames import Study
 from tidepull.reporting.tables import Cell, Table
 
 SUITE = """

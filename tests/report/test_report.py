@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from tests.analysis.filling import SUITE, fill
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.store import Store
 from tidepull.reporting.build import Report, build_report
-from tidepull.reporting.charts import thinned
-from tidepull.reporting.plots import band_figure
+from tidepull.reporting.figures import band_figure
+from tidepull.reporting.page import thinned
 
 
 @pytest.fixture(scope="module")

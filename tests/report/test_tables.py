@@ -9,15 +9,14 @@ import numpy as np
 import pytest
 
 from tests.analysis.making import around, make_study
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.store import Store
 from tidepull.reporting import result_tables
-from tidepull.reporting.beside_paper import paper_column, reported, standard_errors
-from tidepull.reporting.colours import dashes
-from tidepull.reporting.frame import Study, load_frame
-from tidepull.reporting.published import Reported
-from tidepull.reporting.sensitivity import Sensitivity, sensitivities
+from tidepull.reporting.comparison import verdict
+from tidepull.reporting.figures import dashes
+from tidepull.reporting.frames import Study, load_frame
+from tidepull.reporting.published import Reported, paper_column, reported, standard_errors
+from tidepull.reporting.stats import Sensitivity, sensitivities
 from tidepull.reporting.tables import Cell, Table, number, spread, to_csv, to_html, to_latex, to_markdown
-from tidepull.reporting.verdict import verdict
 
 TABLE = Table(
     "t",

@@ -532,7 +532,7 @@ class Agent:
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """A picture of traffic, rewards by hour and weekday, and the gain over the control (extra `bench`)."""
-        draw = import_module("tidepull.reporting.agent_plots").draw
+        draw = import_module("tidepull.reporting.agent_figures").draw
         self._look(lambda insight: draw(insight, Path(path)))
 
     def check(self) -> LedgerCheck:

@@ -13,13 +13,12 @@ from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.readiness import PARTIAL
 from tidepull.cli.sweep import sweep
 from tidepull.errors import InputError, WrongStoreError
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import find_suite
-from tidepull.reporting.frame import load_frame
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import find_suite
+from tidepull.reporting.frames import load_frame
 from tidepull.reporting.leaderboard import write_leaderboard
-from tidepull.reporting.leaderboard_tables import board_table, kinds_table
 from tidepull.reporting.tables import Table
-from tidepull.reporting.tideline import Standing, Tideline, tideline
+from tidepull.reporting.tideline import Standing, Tideline, board_table, kinds_table, tideline
 
 
 def benchmark(

@@ -10,10 +10,10 @@ import typer
 
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.errors import WrongStoreError
-from tidepull.experiments.store.store import Store
-from tidepull.reporting.frame import load_frame
+from tidepull.experiments.store import Store
+from tidepull.reporting.comparison import Line, versus_paper, versus_store
+from tidepull.reporting.frames import load_frame
 from tidepull.reporting.tables import interval, number, spread
-from tidepull.reporting.versus import Line, versus_paper, versus_store
 
 PAPER = "paper"
 

@@ -11,10 +11,10 @@ from tidepull.cli.console import print_table, say
 from tidepull.cli.options import SEEDS, seeds_of
 from tidepull.cli.run import make_spec, run_specs, share_of_oracle, with_spread
 from tidepull.encoders import compiling, warm_up
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.registry import Named
-from tidepull.reporting.plots import pyplot, regret_curves
-from tidepull.reporting.summary import summarise
+from tidepull.reporting.figures import pyplot, regret_curves
+from tidepull.reporting.stats import summarise
 
 PROBLEM = "sinusoidal-bernoulli"
 POLICIES: list[tuple[str, Named]] = [

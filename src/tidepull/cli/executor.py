@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from tidepull.errors import ParameterError
-from tidepull.experiments.running.executors import InProcess, LocalProcesses
+from tidepull.experiments.executors import InProcess, LocalProcesses
 from tidepull.protocols import Executor
 
 
@@ -27,7 +27,7 @@ def executor_for(
     if on == "here":
         yield InProcess(), 1
     elif on == "ray":
-        from tidepull.experiments.running.ray_executor import RayCluster
+        from tidepull.experiments.cluster import RayCluster
 
         with RayCluster(address or "auto", modules=modules) as cluster:
             yield cluster, cluster.workers

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidepull.errors import InputError, WrongStoreError
-from tidepull.experiments.store.archive import is_archive, read_archive
-from tidepull.experiments.store.plan import read_plans
-from tidepull.experiments.store.rows import Row, Rows, load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.rungs import is_last_rung, searched_suite
+from tidepull.experiments.archive import is_archive, read_archive
+from tidepull.experiments.grid import is_last_rung, searched_suite
+from tidepull.experiments.rows import Row, Rows, load_rows, read_plans
+from tidepull.experiments.store import Store
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from rich.markup import escape
 
 from tidepull.cli.console import out, print_json
 from tidepull.errors import ParameterError
-from tidepull.experiments.suites.suite import own_suites, read_table
+from tidepull.experiments.suite import own_suites, read_table
 from tidepull.parameters import ParameterDoc, describe
 from tidepull.policies import policies
 from tidepull.problems import problems

@@ -10,7 +10,7 @@ import typer
 
 from tidepull.cli.console import say
 from tidepull.errors import ParameterError
-from tidepull.experiments.suites.seeds_text import MOST_SEEDS, parse_seeds
+from tidepull.experiments.grid import MOST_SEEDS, parse_seeds
 
 SEEDS = "a list such as 0-9 or 0,3,5; a number alone counts: 10 is 0-9, and only seed 7 is 7-7."
 """How every `--seeds` is written; the end of its help."""

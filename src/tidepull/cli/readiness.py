@@ -8,8 +8,7 @@ from rich.markup import escape
 
 from tidepull.cli.console import say
 from tidepull.errors import DataError
-from tidepull.experiments.suites.needs import lacking
-from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.spec import TrialSpec, lacking
 
 PARTIAL = "Leave out trials whose data or extras are missing here, and run the others."
 """Help of every `--partial` of a command that runs trials."""

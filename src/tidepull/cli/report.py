@@ -9,16 +9,16 @@ import typer
 
 from tidepull.cli.console import err, print_json, say
 from tidepull.errors import ParameterError, WrongStoreError
-from tidepull.experiments.store.archive import is_archive
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.archive import is_archive
+from tidepull.experiments.store import Store
 from tidepull.paper.averages import FILE, read_averages
 from tidepull.paper.combine import combined
 from tidepull.paper.readme_table import update_table
 from tidepull.paper.results_page import write_results
 from tidepull.reporting.build import FORMATS, Report, build_report
-from tidepull.reporting.curves import read_curves
-from tidepull.reporting.frame import archived_frame
-from tidepull.reporting.verdict import verdict
+from tidepull.reporting.comparison import verdict
+from tidepull.reporting.frames import archived_frame
+from tidepull.reporting.traces import read_curves
 
 _KNOWN = ("svg", "pdf", "png")
 

@@ -19,20 +19,20 @@ from tidepull.cli.search import search as halve
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
 from tidepull.errors import WrongStoreError
-from tidepull.experiments.running.executors import usable_cpus
-from tidepull.experiments.running.runner import estimator, prepare
-from tidepull.experiments.store.plan import read_plans
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.rungs import searched_suite
-from tidepull.experiments.suites.suite import Suite
+from tidepull.experiments.executors import usable_cpus
+from tidepull.experiments.grid import searched_suite
+from tidepull.experiments.rows import read_plans
+from tidepull.experiments.runner import estimator, prepare
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import Suite
 from tidepull.paper.front import claims_of, front, tally
 from tidepull.paper.theory.check import configurations
 from tidepull.paper.theory_part import FILE as THEORY
 from tidepull.paper.theory_part import FULL, QUICK, measure, measured, theory_table
 from tidepull.paper.verdicts import Claim
 from tidepull.reporting.build import build_report
-from tidepull.reporting.duration import duration
-from tidepull.reporting.frame import Frame
+from tidepull.reporting.frames import Frame
+from tidepull.reporting.tables import duration
 
 WHERE: Literal["local", "here"] = "local"
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidepull._internal.files import write_whole
 from tidepull.errors import ParameterError
-from tidepull.experiments.suites.suite import Suite, find_suite, load_suite, own_suites, parse_suite
+from tidepull.experiments.suite import Suite, find_suite, load_suite, own_suites, parse_suite
 from tidepull.paper.exploration import TRIALS as EXPLORED
 from tidepull.reporting.published import TRIALS
 

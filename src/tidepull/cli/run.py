@@ -15,13 +15,13 @@ from tidepull.cli.readiness import ready
 from tidepull.cli.settings import split_settings
 from tidepull.errors import InputError, ParameterError, TidepullError
 from tidepull.experiments.delay import AT_ONCE, delay_text, delay_words
-from tidepull.experiments.running.executors import LocalProcesses, usable_cpus
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.trial import Trial
+from tidepull.experiments.executors import LocalProcesses, usable_cpus
+from tidepull.experiments.loop import Trial
+from tidepull.experiments.spec import TrialSpec
 from tidepull.problems import problems
 from tidepull.registry import Named
 from tidepull.reporting.beliefs import beliefs_of
-from tidepull.reporting.summary import Summary, summarise
+from tidepull.reporting.stats import Summary, summarise
 
 
 def run(

@@ -20,18 +20,15 @@ from tidepull.cli.sweep import announce, run_shown
 from tidepull.cli.sweep_display import Display
 from tidepull.cli.tune import parse_budget
 from tidepull.errors import InputError
-from tidepull.experiments.running.runner import prepare, start, without_known
-from tidepull.experiments.search.agreement import Agreement, agreements
-from tidepull.experiments.search.halving import Halving, world_of
-from tidepull.experiments.search.selection import BASELINE, kind_of_problem
-from tidepull.experiments.store.index import Census, entries
-from tidepull.experiments.store.known import known_rewards
-from tidepull.experiments.store.plan import Plan, plan_of, read_plans, write_plan
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.rungs import plan_name
-from tidepull.experiments.suites.search_rule import SearchRule, check_rule, parse_rungs, rungs_text
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.suites.suite import Suite, load_suite
+from tidepull.experiments.archive import known_rewards
+from tidepull.experiments.grid import SearchRule, check_rule, parse_rungs, plan_name, rungs_text
+from tidepull.experiments.rows import Census, Plan, entries, plan_of, read_plans, write_plan
+from tidepull.experiments.runner import prepare, start, without_known
+from tidepull.experiments.search import Agreement, Halving, agreements, world_of
+from tidepull.experiments.selection import BASELINE, kind_of_problem
+from tidepull.experiments.spec import TrialSpec
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import Suite, load_suite
 from tidepull.protocols import Executor
 
 

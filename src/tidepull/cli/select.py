@@ -17,14 +17,12 @@ from tidepull.cli.options import SEEDS, renamed, seeds_of
 from tidepull.cli.store import say_gaps
 from tidepull.errors import ParameterError, WrongStoreError
 from tidepull.experiments.delay import AT_ONCE
-from tidepull.experiments.search.selection import BASELINE, Best, Default, Selection, kinds_of
-from tidepull.experiments.search.selection import select as choose
-from tidepull.experiments.store.rows import Row, Rows
-from tidepull.experiments.suites.grid import setting_text
-from tidepull.experiments.suites.modules import load_modules
-from tidepull.experiments.suites.rungs import searched_suite
-from tidepull.experiments.suites.seeds_text import seeds_text
-from tidepull.experiments.suites.suite_text import suite_text
+from tidepull.experiments.grid import searched_suite, seeds_text, setting_text
+from tidepull.experiments.rows import Row, Rows
+from tidepull.experiments.selection import BASELINE, Best, Default, Selection, kinds_of
+from tidepull.experiments.selection import select as choose
+from tidepull.experiments.spec import load_modules
+from tidepull.experiments.suite import suite_text
 from tidepull.problems import problems
 from tidepull.reporting.published import DEFAULTS
 

@@ -9,12 +9,11 @@ import typer
 from tidepull._internal.files import abandoned
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.cli.options import renamed
-from tidepull.experiments.store import care
-from tidepull.experiments.store.export import export as write_export
-from tidepull.experiments.store.index import compact as write_index
-from tidepull.experiments.store.plan import read_plans
-from tidepull.experiments.store.rows import Rows, load_rows
-from tidepull.experiments.store.store import Store
+from tidepull.experiments import maintenance
+from tidepull.experiments.archive import export as write_export
+from tidepull.experiments.rows import Rows, load_rows, read_plans
+from tidepull.experiments.rows import compact as write_index
+from tidepull.experiments.store import Store
 
 store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True, add_completion=False)
 _DIRECTORY = typer.Argument(metavar="DIR", help="The store.")
@@ -30,7 +29,7 @@ def check(
     json: bool = _JSON,
 ) -> None:
     """Read every byte and verify every checksum; exit code 1 when something is damaged."""
-    condition = care.check(Store.open(directory), remove=remove)
+    condition = maintenance.check(Store.open(directory), remove=remove)
     if json:
         print_json(
             {
@@ -135,7 +134,7 @@ def merge(
     json: bool = _JSON,
 ) -> None:
     """Add to the first store what the others have; trials that differ are named and not copied."""
-    merged = care.merge(Store.create(into), [Store.open(other) for other in others])
+    merged = maintenance.merge(Store.create(into), [Store.open(other) for other in others])
     write_index(Store.open(into))
     if json:
         print_json(
@@ -160,7 +159,7 @@ def merge(
 @store_app.command()
 def diff(a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")) -> None:
     """Compare two stores byte by byte, apart from times and machines; exit code 1 when they differ."""
-    found = care.differences(Store.open(a), Store.open(b))
+    found = maintenance.differences(Store.open(a), Store.open(b))
     for difference in found[:20]:
         say(difference)
     say(f"{len(found):,} differences" if found else "the same results")

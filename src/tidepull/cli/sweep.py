@@ -18,15 +18,15 @@ from tidepull.cli.options import KNOWN
 from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.sweep_display import Display, shown, time_left
 from tidepull.errors import StoreError
-from tidepull.experiments.running.executors import LocalProcesses
-from tidepull.experiments.running.runner import Progress, Work, estimator, prepare, start, without_known
-from tidepull.experiments.running.runner import sweep as run_sweep
-from tidepull.experiments.store.index import compact
-from tidepull.experiments.store.known import known_rewards
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import load_suite
+from tidepull.experiments.archive import known_rewards
+from tidepull.experiments.executors import LocalProcesses
+from tidepull.experiments.rows import compact
+from tidepull.experiments.runner import Progress, Work, estimator, prepare, start, without_known
+from tidepull.experiments.runner import sweep as run_sweep
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import load_suite
 from tidepull.protocols import Executor
-from tidepull.reporting.duration import duration
+from tidepull.reporting.tables import duration
 
 _MOST_NAMED = 10
 

@@ -13,8 +13,8 @@ from rich.table import Table
 from rich.text import Text
 
 from tidepull.cli.console import err
-from tidepull.experiments.running.runner import Progress
-from tidepull.reporting.duration import duration
+from tidepull.experiments.runner import Progress
+from tidepull.reporting.tables import duration
 
 LINE_EVERY = 15.0
 _MOST_PROBLEMS = 14

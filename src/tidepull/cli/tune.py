@@ -21,22 +21,27 @@ from tidepull.cli.readiness import ready
 from tidepull.cli.sweep_display import Display, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.experiments.delay import AT_ONCE, delay_slug, delay_text, delay_words
-from tidepull.experiments.running.runner import prepare, start, sweep
-from tidepull.experiments.search.space import Space, declared_space, ranges_from_text
-from tidepull.experiments.search.tune import Judged, Outcome, Search, require_optuna, search
-from tidepull.experiments.store.index import compact
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.modules import load_modules
-from tidepull.experiments.suites.seeds_text import seeds_text
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.suites.suite import Suite
-from tidepull.experiments.suites.suite_text import suite_text
+from tidepull.experiments.grid import seeds_text
+from tidepull.experiments.rows import compact
+from tidepull.experiments.runner import prepare, start, sweep
+from tidepull.experiments.spec import TrialSpec, load_modules
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import Suite, suite_text
+from tidepull.experiments.tune import (
+    Judged,
+    Outcome,
+    Search,
+    Space,
+    declared_space,
+    ranges_from_text,
+    require_optuna,
+    search,
+)
 from tidepull.policies import policies
 from tidepull.problems import problems
 from tidepull.protocols import Executor
-from tidepull.reporting.duration import duration
-from tidepull.reporting.summary import summarise
-from tidepull.reporting.tables import number
+from tidepull.reporting.stats import summarise
+from tidepull.reporting.tables import duration, number
 
 _SEARCH_SHARE = 0.8
 """Of the budget; the rest is for the report on fresh seeds."""

@@ -9,8 +9,7 @@ import numpy as np
 from tidepull.paper.evidence import Evidence
 from tidepull.paper.rules import POOR, beats, keeps, share_of_random
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Line, above, concluded, distinct, worst
-from tidepull.reporting.compare import Difference, independent
-from tidepull.reporting.summary import summarise
+from tidepull.reporting.stats import Difference, independent, summarise
 from tidepull.types import FloatArray
 
 

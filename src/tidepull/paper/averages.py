@@ -14,7 +14,7 @@ from pathlib import Path
 from tidepull._internal.files import explained
 from tidepull.errors import InputError
 from tidepull.reporting import published
-from tidepull.reporting.frame import Study
+from tidepull.reporting.frames import Study
 from tidepull.reporting.tables import Cell, Table, number, spread, to_markdown
 
 FILE = "averages.csv"

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
-from tidepull.experiments.suites.grid import setting_text
+from tidepull.experiments.grid import setting_text
 from tidepull.reporting.published import GRIDS
 from tidepull.reporting.tables import Cell, Table
 

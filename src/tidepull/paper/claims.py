@@ -27,8 +27,8 @@ from tidepull.paper.robustness import MUCH
 from tidepull.paper.rules import LARGE, POOR, SLOW, VERY_SLOW
 from tidepull.paper.verdicts import Claim, concluded
 from tidepull.reporting import published
-from tidepull.reporting.examine import Examined
-from tidepull.reporting.frame import Study
+from tidepull.reporting.frames import Study
+from tidepull.reporting.traces import Examined
 
 RIVALS = (*FEEDFORWARD, *CONVENTIONAL)
 

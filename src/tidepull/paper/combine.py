@@ -11,12 +11,12 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from tidepull.experiments.delay import AT_ONCE
-from tidepull.experiments.suites.rungs import rung_number
-from tidepull.experiments.suites.spec import canonical
+from tidepull.experiments.grid import rung_number
+from tidepull.experiments.spec import canonical
 from tidepull.paper.exploration import exploring
 from tidepull.reporting import published
-from tidepull.reporting.beside_paper import paper_column
-from tidepull.reporting.frame import Group, Study
+from tidepull.reporting.frames import Group, Study
+from tidepull.reporting.published import paper_column
 
 FIRST = ("paper-table", "quick-table")
 """Suites whose names stand when another suite uses the same name for another setting."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from tidepull.paper.verdicts import Line, missing
 from tidepull.reporting import published
-from tidepull.reporting.examine import Examined
-from tidepull.reporting.frame import Group, Study
+from tidepull.reporting.frames import Group, Study
+from tidepull.reporting.traces import Examined
 
 BEST_RNN, DEFAULT_RNN, BEST_NN, DEFAULT_NN = "rnlps-best", "rnlps-default", "nlps-best", "nlps-default"
 DISCOUNTED, WINDOWED = "discounted", "windowed"

@@ -13,13 +13,11 @@ from dataclasses import replace
 import numpy as np
 
 from tidepull.experiments.delay import AT_ONCE
-from tidepull.experiments.suites.rungs import rung_number
+from tidepull.experiments.grid import rung_number
 from tidepull.paper.evidence import Evidence
 from tidepull.paper.verdicts import OPEN, Claim, Line, below, concluded, difference, missing, worst
-from tidepull.reporting.bootstrap import mean_interval
-from tidepull.reporting.compare import paired
-from tidepull.reporting.frame import Group, Study
-from tidepull.reporting.normalise import random_regret
+from tidepull.reporting.frames import Group, Study, random_regret
+from tidepull.reporting.stats import mean_interval, paired
 from tidepull.types import FloatArray
 
 TRIALS = 40

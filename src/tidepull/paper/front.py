@@ -16,9 +16,9 @@ from tidepull.paper.paper_table import overview
 from tidepull.paper.searches import searches_of
 from tidepull.paper.theory_part import steps_table, theory_table
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, lines_table, verdicts_table
-from tidepull.reporting.examine import examined
-from tidepull.reporting.frame import Frame
+from tidepull.reporting.frames import Frame
 from tidepull.reporting.tables import Table, to_html
+from tidepull.reporting.traces import examined
 
 
 def claims_of(frame: Frame) -> list[Claim]:

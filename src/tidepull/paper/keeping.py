@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from tidepull.experiments.store.archive import gathered, read_archive, write_archive
-from tidepull.experiments.store.plan import read_plans
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.archive import gathered, read_archive, write_archive
+from tidepull.experiments.rows import load_rows, read_plans
+from tidepull.experiments.store import Store
 from tidepull.paper.combine import combined
 from tidepull.paper.exploration import explorations
-from tidepull.reporting.curves import POINTS, read_curves, write_curves
-from tidepull.reporting.frame import Study, load_frame
-from tidepull.reporting.normalise import random_regret
-from tidepull.reporting.provenance import hardware
-from tidepull.reporting.traces import Played, read_played
+from tidepull.reporting.frames import Study, load_frame, random_regret
+from tidepull.reporting.tables import hardware
+from tidepull.reporting.traces import POINTS, Played, read_curves, read_played, write_curves
 
 
 def keep(store: Store, folder: Path) -> tuple[int, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from tidepull.reporting.frame import Frame
+from tidepull.reporting.frames import Frame
 
 OWN_WORLDS: Final = (
     "The paper played all trials in one realisation of each environment; here every trial has a world of its own, "

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from tidepull.paper.averages import MARK, Average, average_of
 from tidepull.paper.combine import in_column, searched_beside
 from tidepull.reporting import published
-from tidepull.reporting.beside_paper import errors_apart
-from tidepull.reporting.frame import Study
-from tidepull.reporting.summary import summarise
+from tidepull.reporting.frames import Study
+from tidepull.reporting.published import errors_apart
+from tidepull.reporting.stats import summarise
 from tidepull.reporting.tables import Cell, Table, spread
 
 HEADS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from tidepull.reporting.frame import Frame
+from tidepull.reporting.frames import Frame
 from tidepull.reporting.tables import Cell, Table, number, to_markdown
 
 

@@ -11,7 +11,7 @@ from tidepull.errors import InputError
 from tidepull.paper.averages import Average
 from tidepull.paper.chosen import chosen_lines
 from tidepull.paper.paper_table import overview
-from tidepull.reporting.frame import Study
+from tidepull.reporting.frames import Study
 from tidepull.reporting.tables import to_markdown
 
 BEGIN, END = "<!-- results -->", "<!-- /results -->"

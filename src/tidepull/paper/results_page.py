@@ -8,7 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tidepull._internal.files import write_whole
-from tidepull.experiments.store.export import export
+from tidepull.experiments.archive import export
 from tidepull.paper import notes
 from tidepull.paper.averages import LEGEND, MARK, Average, averages_section
 from tidepull.paper.claims import check_claims
@@ -23,16 +23,13 @@ from tidepull.paper.sections import (
     exploration_picture,
     exploration_section,
 )
-from tidepull.reporting import panel_plots, plots, published, result_tables
-from tidepull.reporting.beside_paper import standard_errors
-from tidepull.reporting.curves import POINTS
-from tidepull.reporting.examine import Examined, examined, scored
-from tidepull.reporting.frame import Frame, Study
-from tidepull.reporting.provenance import provenance
-from tidepull.reporting.sensitivity import sensitivities
-from tidepull.reporting.tables import to_markdown
-from tidepull.reporting.traces import Played
-from tidepull.reporting.verdict import verdict
+from tidepull.reporting import figures, published, result_tables
+from tidepull.reporting.comparison import verdict
+from tidepull.reporting.frames import Frame, Study
+from tidepull.reporting.published import standard_errors
+from tidepull.reporting.stats import sensitivities
+from tidepull.reporting.tables import provenance, to_markdown
+from tidepull.reporting.traces import POINTS, Examined, Played, examined, scored
 
 
 def write_results(
@@ -160,25 +157,25 @@ def _origin(frame: Frame) -> Iterator[str]:
 def _draw(main: Sequence[Examined], searches: Sequence[Study], folder: Path) -> None:
     curves = {one.study.title: one.bands("regret") for one in main if one.study.problem in published.REGRET}
     if len(curves) > 1:
-        plots.band_grid(curves, xlabel="round", ylabel="cumulative regret", paths=[folder / "curves.svg"])
+        figures.band_grid(curves, xlabel="round", ylabel="cumulative regret", paths=[folder / "curves.svg"])
     for one in main:
-        plots.band_figure(
+        figures.band_figure(
             one.bands("regret"),
-            title=f"{one.study.title}: {plots.trials_text([len(g.rows) for g in one.study.groups])}",
+            title=f"{one.study.title}: {figures.trials_text([len(g.rows) for g in one.study.groups])}",
             xlabel="round",
             ylabel="cumulative regret (lower is better)",
             paths=[folder / _picture(one.study)],
         )
     charts = {played_words(study).replace(", ", ",\n", 1): sensitivities(study) for study in searches}
     if charts:
-        panel_plots.sensitivity_grid(charts, paths=[folder / "sensitivity.svg"])
+        figures.sensitivity_grid(charts, paths=[folder / "sensitivity.svg"])
 
 
 def _draw_exploration(explored: Sequence[Examined], folder: Path) -> None:
     """Posterior sampling beside its alternatives, where they were run."""
     for one in explored:
         bands = one.bands("regret")
-        plots.band_figure(
+        figures.band_figure(
             {name: bands[name] for name in NAMES if name in bands} or bands,
             title=f"{one.study.title}: kinds of exploration",
             xlabel="round",

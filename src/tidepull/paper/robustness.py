@@ -19,8 +19,8 @@ import numpy as np
 from tidepull.paper.evidence import BEST_NN, BEST_RNN, Evidence
 from tidepull.paper.rules import RESAMPLES, beats
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Line, above, concluded, missing
-from tidepull.reporting.compare import paired_values, wilson
-from tidepull.reporting.frame import Study
+from tidepull.reporting.frames import Study
+from tidepull.reporting.stats import paired_values, wilson
 from tidepull.types import FloatArray
 
 MUCH = 0.2

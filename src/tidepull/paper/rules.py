@@ -22,8 +22,7 @@ from tidepull.paper.verdicts import (
     distinct,
     missing,
 )
-from tidepull.reporting.bootstrap import mean_interval
-from tidepull.reporting.compare import compared, wilson
+from tidepull.reporting.stats import compared, mean_interval, wilson
 from tidepull.reporting.traces import LATE, late_rounds
 from tidepull.types import FloatArray
 

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from tidepull.experiments.delay import AT_ONCE
-from tidepull.experiments.suites.rungs import rung_number, searched_suite
+from tidepull.experiments.grid import rung_number, searched_suite
 from tidepull.paper.exploration import RIVALS
 from tidepull.reporting import result_tables
-from tidepull.reporting.duration import duration
-from tidepull.reporting.frame import Study
-from tidepull.reporting.halving import halving_table, trials_text
-from tidepull.reporting.sensitivity import sensitivities
-from tidepull.reporting.tables import to_markdown
+from tidepull.reporting.frames import Study
+from tidepull.reporting.result_tables import halving_table, trials_text
+from tidepull.reporting.stats import sensitivities
+from tidepull.reporting.tables import duration, to_markdown
 
 
 def searches_of(studies: Sequence[Study]) -> list[Study]:

@@ -7,9 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from tidepull.paper.chosen import chosen_table
 from tidepull.paper.verdicts import Claim, lines_table, verdicts_table
 from tidepull.reporting import result_tables
-from tidepull.reporting.examine import Examined
-from tidepull.reporting.frame import Study
+from tidepull.reporting.frames import Study
 from tidepull.reporting.tables import to_markdown
+from tidepull.reporting.traces import Examined
 
 
 def exploration_picture(study: Study) -> str:

@@ -11,7 +11,7 @@ from tidepull.paper.theory.check import promises as promises_of
 from tidepull.paper.theory.growth import Exponent
 from tidepull.paper.theory.simulate import Simulated
 from tidepull.reporting.effective_error import EffectiveError
-from tidepull.reporting.plots import plain_ticks, pyplot, save, unbox
+from tidepull.reporting.figures import plain_ticks, pyplot, save, unbox
 
 _REGRET, _BOUND, _GUIDE, _SECOND = "#0072b2", "#d55e00", "#8c8c8c", "#009e73"
 _NAMES = {"epsilon": "ε", "d": "d", "k": "K", "T": "T"}

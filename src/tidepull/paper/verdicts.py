@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from tidepull.reporting.compare import Difference
+from tidepull.reporting.stats import Difference
 from tidepull.reporting.tables import Cell, Table, interval, number
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"

@@ -1,4 +1,4 @@
-"""What policies that explain themselves (`tide`) believed about time: in words, and as weights over the rounds."""
+"""What policies that explain themselves (`tide`) believed about time: in words, as weights, as a table."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from tidepull.reporting.bootstrap import mean_interval
-from tidepull.reporting.frame import Group, Study
+from tidepull.reporting.frames import Group, Study
+from tidepull.reporting.stats import mean_interval
+from tidepull.reporting.tables import Cell, Table, number
 from tidepull.reporting.traces import Band
 
 
@@ -79,3 +80,32 @@ def _number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise TypeError
     return value
+
+
+def beliefs_table(study: Study, group: Group) -> Table:
+    """A row for each trial: the leading hypothesis at its end, how sure, and the next one."""
+    rows = []
+    for row in group.rows:
+        told = beliefs_of(row.diagnostics)
+        assert told is not None, f"{group.name} has no beliefs"
+        (words, weight), *others = told.leading
+        second = [Cell(others[0][0]), _percent(others[0][1])] if others else [Cell("–"), Cell("–")]
+        rows.append(
+            (
+                Cell(f"seed {row.seed}", row.seed),
+                Cell(words),
+                _percent(weight),
+                *second,
+                number(row.regret),
+            )
+        )
+    return Table(
+        f"beliefs-{study.suite or 'other'}-{study.slug}-{group.name}",
+        f"What {group.name} believed at the end",
+        ("trial", "leading hypothesis", "weight", "next", "its weight", "final regret"),
+        tuple(rows),
+    )
+
+
+def _percent(weight: float) -> Cell:
+    return number(100 * weight, 0, unit="%")

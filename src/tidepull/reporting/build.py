@@ -7,15 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tidepull._internal.files import write_whole
-from tidepull.experiments.store.export import export
-from tidepull.experiments.store.store import Store
-from tidepull.reporting import panel_plots, plots, result_tables
-from tidepull.reporting.belief_table import beliefs_table
-from tidepull.reporting.beliefs import belief_bands, believers
-from tidepull.reporting.examine import Examined, ExaminedSuite, examine
-from tidepull.reporting.frame import Frame, Study, load_frame
+from tidepull.experiments.archive import export
+from tidepull.experiments.store import Store
+from tidepull.reporting import figures, result_tables
+from tidepull.reporting.beliefs import belief_bands, beliefs_table, believers
+from tidepull.reporting.frames import Frame, Study, load_frame
 from tidepull.reporting.page import render
 from tidepull.reporting.tables import Table, to_csv, to_latex, to_markdown
+from tidepull.reporting.traces import Examined, ExaminedSuite, examine
 
 FORMATS = ("svg", "pdf")
 
@@ -95,13 +94,13 @@ def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> 
 
     curves = {_chart_title(e): e.bands("regret") for e in suite.studies}
     if len(curves) > 1:
-        plots.band_grid(curves, xlabel="round", ylabel="cumulative regret", paths=files("curves"))
+        figures.band_grid(curves, xlabel="round", ylabel="cumulative regret", paths=files("curves"))
     settings = {_chart_title(e): e.sensitivities for e in suite.studies if e.sensitivities}
     if settings:
-        panel_plots.sensitivity_grid(settings, paths=files("sensitivity"))
+        figures.sensitivity_grid(settings, paths=files("sensitivity"))
     for number, panel in enumerate(suite.panels, 1):
         title = ", ".join(panel.problems) if len(panel.problems) <= 3 else f"{len(panel.problems)} problems"
-        panel_plots.profile_figure(panel, title=title, paths=files("profile", str(number)))
+        figures.profile_figure(panel, title=title, paths=files("profile", str(number)))
     for examined in suite.studies:
         _study_figures(examined, files)
     return written
@@ -109,8 +108,8 @@ def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> 
 
 def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) -> None:
     study = examined.study
-    trials = plots.trials_text([len(group.rows) for group in study.groups])
-    plots.band_figure(
+    trials = figures.trials_text([len(group.rows) for group in study.groups])
+    figures.band_figure(
         examined.bands("regret"),
         title=f"{study.title}: {trials}",
         xlabel="round",
@@ -118,7 +117,7 @@ def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) 
         paths=files("regret", study.slug),
     )
     if regimes := examined.bands("regimes"):
-        plots.band_figure(
+        figures.band_figure(
             regimes,
             title=f"{study.title}: regret in each regime",
             xlabel="first round of the regime",
@@ -126,7 +125,7 @@ def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) 
             paths=files("regimes", study.slug),
         )
     if phases := examined.bands("phases"):
-        plots.band_figure(
+        figures.band_figure(
             phases,
             title=f"{study.title}: best arm by phase",
             xlabel="phase of the period",
@@ -134,7 +133,7 @@ def _study_figures(examined: Examined, files: Callable[[str, str], list[Path]]) 
             paths=files("phases", study.slug),
         )
     for group in believers(study):
-        plots.band_figure(
+        figures.band_figure(
             belief_bands(group),
             title=f"{study.title}: what {group.name} believed",
             xlabel="round",

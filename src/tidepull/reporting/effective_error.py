@@ -17,7 +17,7 @@ import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
 from tidepull.errors import ParameterError
-from tidepull.experiments.trial import play
+from tidepull.experiments.loop import play
 from tidepull.policies import build_policy
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.problems import build_problem, shape_of

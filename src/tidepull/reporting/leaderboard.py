@@ -1,16 +1,26 @@
-"""Tideline's leaderboard, as a page of Markdown with its pictures."""
+"""Tideline's leaderboard: a page of Markdown with its figures, one column each, so that they can be read on a phone."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
 from pathlib import Path
+from typing import Any
 
-from tidepull.reporting.frame import Frame
-from tidepull.reporting.leaderboard_plots import profiles_figure, standings_figure
-from tidepull.reporting.leaderboard_tables import board_table, hindsight_table, kinds_table, players_table
-from tidepull.reporting.provenance import provenance
-from tidepull.reporting.tables import Table, to_markdown
-from tidepull.reporting.tideline import Board, Tideline
+from tidepull.reporting.figures import colour, pyplot, save, unbox
+from tidepull.reporting.frames import Frame
+from tidepull.reporting.stats import Panel, Profile
+from tidepull.reporting.tables import Table, provenance, to_markdown
+from tidepull.reporting.tideline import (
+    Board,
+    Standing,
+    Tideline,
+    board_table,
+    hindsight_table,
+    kinds_table,
+    players_table,
+    shown_name,
+)
 
 SCORE = (
     "0 is the specialist who knows how each world changes and has only its values to learn, 1 is random arms; lower is "
@@ -80,3 +90,87 @@ def _named(names: list[str]) -> str:
 def _gaps(frame: Frame) -> str:
     kinds = {"not played yet": frame.gaps.missing, "failed": frame.gaps.failed, "damaged": frame.gaps.damaged}
     return ", ".join(f"{len(ids):,} trial{'s' * (len(ids) > 1)} {what}" for what, ids in kinds.items() if ids)
+
+
+WIDTH = 4.8
+OWN, GUEST, CHOSEN = "#0072b2", "#d55e00", "#e69f00"
+COLOURS = ["#d55e00", "#009e73", "#e69f00", "#cc79a7", "#56b4e9", "#997700", "#666666", "#000000"]
+PANELS = ("tidepull's own", "guests, as documented", "guests, best of a grid in hindsight")
+
+
+def standings_figure(board: Board, path: Path) -> None:
+    """Every policy's score with its interval between the two lines."""
+    plt = pyplot()
+    height = 0.24 * len(board.standings) + 1.5
+    figure, axes = plt.subplots(figsize=(WIDTH, height), layout="constrained")
+    for x, name in ((0.0, "specialist"), (1.0, "random")):
+        axes.axvline(x, color="#8c8c8c", lw=1)
+        axes.annotate(
+            name, (x, 1), xycoords=("data", "axes fraction"), xytext=(0, 3), textcoords="offset points",
+            ha="center", fontsize=9, color="#555555",
+        )  # fmt: skip
+    for place, one in enumerate(board.standings):
+        shade = CHOSEN if one.chosen_from > 1 else GUEST if one.library else OWN
+        axes.plot([one.overall.low, one.overall.high], [place, place], color=shade, lw=2)
+        axes.plot(one.overall.iqm, place, "o", color=shade, ms=5)
+    axes.set_yticks(range(len(board.standings)), [shown_name(one) for one in board.standings])
+    axes.set_ylim(len(board.standings) - 0.4, -0.6)
+    axes.set_xlim(min(-0.03, *(one.overall.low for one in board.standings)), _right(board.standings))
+    axes.set_xlabel("score, 95% interval (lower is better)", fontsize=10)
+    unbox(axes, grid="x")
+    axes.tick_params(labelsize=9)
+    keys = {"tidepull": OWN, "guest": GUEST, "best in hindsight": CHOSEN}
+    marks = [plt.Line2D([], [], color=shade, marker="o", lw=2, ms=5) for shade in keys.values()]
+    figure.legend(marks, keys, loc="outside lower center", ncols=3, frameon=False, fontsize=8)
+    save(figure, [path])
+
+
+def profiles_figure(panel: Panel, board: Board, path: Path) -> None:
+    """Share of trials up to each score, in panels of a few lines; the leader is in all of them."""
+    plt = pyplot()
+    panels = list(_panels(panel, board))
+    size = (WIDTH, 3.1 * len(panels) + 0.3)
+    figure, rows = plt.subplots(
+        len(panels), 1, figsize=size, layout="constrained", squeeze=False, sharex=True
+    )
+    for axes, (title, profiles) in zip(rows[:, 0], panels, strict=True):
+        _draw(axes, panel, profiles, leader=panel.profiles[0].policy)
+        axes.set_title(title, fontsize=10, loc="left")
+        axes.legend(fontsize=8, loc="lower right", edgecolor="none", framealpha=0.8)
+    rows[-1, 0].set_xlabel("score (0 the specialist, 1 random arms)", fontsize=10)
+    save(figure, [path])
+
+
+def _draw(axes: Any, panel: Panel, profiles: Mapping[str, Profile], *, leader: str) -> None:
+    free = iter(COLOURS * 3)
+    for name, profile in profiles.items():
+        shade = colour("tide") if profile.policy == leader else next(free)
+        width = 2.4 if profile.policy == leader else 1.5
+        axes.plot(panel.thresholds, profile.share, label=name, color=shade, lw=width)
+        axes.fill_between(panel.thresholds, profile.low, profile.high, color=shade, alpha=0.12, lw=0)
+    axes.set_xlim(0, min(1.25, float(panel.thresholds[-1])))
+    axes.set_ylim(0, 1.02)
+    axes.set_ylabel("share of trials", fontsize=9)
+    unbox(axes, grid="y")
+    axes.tick_params(labelsize=9)
+
+
+def _panels(panel: Panel, board: Board) -> Iterator[tuple[str, dict[str, Profile]]]:
+    """Title and lines, best first; a panel without a line of its own is left out."""
+    profiles = {profile.policy: profile for profile in panel.profiles}
+    leader = board.standings[0]
+    ranked = sorted(board.standings, key=lambda one: (_panel(one), one.overall.iqm))
+    for number, members in groupby(ranked, key=_panel):
+        shown = {shown_name(one): profiles[one.policy] for one in members}
+        yield PANELS[number], {shown_name(leader): profiles[leader.policy]} | shown
+
+
+def _panel(one: Standing) -> int:
+    if not one.library:
+        return 0
+    return 2 if one.chosen_from > 1 else 1
+
+
+def _right(standings: Sequence[Standing]) -> float:
+    """Room for the upper line and all intervals but absurd ones."""
+    return min(2.0, max(1.06, *(one.overall.high * 1.03 for one in standings)))

@@ -11,7 +11,7 @@ from tidepull import __version__
 from tidepull.logs import Diagnosis
 from tidepull.logs.diagnosis.structure import KINDS
 from tidepull.logs.diagnosis.testing import LEVEL
-from tidepull.reporting import log_plots
+from tidepull.reporting import log_figures
 from tidepull.reporting.tables import Cell, Table, number, to_html
 
 _MOST_ARMS = 100
@@ -68,7 +68,7 @@ def _warned(found: Diagnosis) -> Iterator[str]:
 
 def _happened(found: Diagnosis) -> Iterator[str]:
     yield "<h2>What happened</h2>"
-    yield _figure(log_plots.shares(found), "Arms over time")
+    yield _figure(log_figures.shares(found), "Arms over time")
     lines = sorted(found.overview.arms, key=lambda arm: -arm.decisions)
     rows = tuple(
         (
@@ -104,17 +104,17 @@ def _rewards(found: Diagnosis) -> Iterator[str]:
     note = "Bands are 95% intervals of each stretch by itself."
     if found.structure is not None and any(change.chance >= 0.5 for change in found.structure.changes):
         note += " Dashed: changes that are likelier than not."
-    yield _figure(log_plots.rewards(found), "Mean reward of each arm over time", note)
+    yield _figure(log_figures.rewards(found), "Mean reward of each arm over time", note)
     if found.hours is None:
         return
     yield _figure(
-        log_plots.by_hour(found), "Mean reward of each arm by hour of the day", "Bars are 95% intervals."
+        log_figures.by_hour(found), "Mean reward of each arm by hour of the day", "Bars are 95% intervals."
     )
-    yield _figure(log_plots.heat(found, "mean"), "Mean reward of all arms by hour and weekday")
-    yield _figure(log_plots.heat(found, "decisions"), "Decisions by hour and weekday")
+    yield _figure(log_figures.heat(found, "mean"), "Mean reward of all arms by hour and weekday")
+    yield _figure(log_figures.heat(found, "decisions"), "Decisions by hour and weekday")
     if found.log.propensity is not None:
         yield _figure(
-            log_plots.heat(found, "effective"), "Effective rows by hour and weekday",
+            log_figures.heat(found, "effective"), "Effective rows by hour and weekday",
             "(sum 1/p)² / sum 1/p²: how many rows count for judging a policy that plays every arm alike.",
         )  # fmt: skip
 
@@ -150,7 +150,7 @@ def _matters(found: Diagnosis) -> Iterator[str]:
             "kinds", "Evidence for each kind", ("kind of time structure", "share of the evidence, %"), kinds
         )
     )
-    yield _figure(log_plots.weights(found), "Evidence over time")
+    yield _figure(log_figures.weights(found), "Evidence over time")
     leading = tuple((Cell(words), number(100 * weight, 1)) for words, weight in structure.leading)
     yield to_html(Table("leading", "Leading hypotheses", ("in words", "share, %"), leading))
     if structure.changes:
@@ -170,7 +170,7 @@ def _forgetting(found: Diagnosis) -> Iterator[str]:
         return
     yield "<h2>Would forgetting help?</h2>"
     yield _figure(
-        log_plots.memories(found), "Predicting each reward from its arm's past, with memories of some length",
+        log_figures.memories(found), "Predicting each reward from its arm's past, with memories of some length",
         "Against remembering everything; the band holds for all lengths together with 95%.",
     )  # fmt: skip
     if found.worth:
@@ -202,7 +202,7 @@ def _propensities(found: Diagnosis) -> Iterator[str]:
     wrong = found.calibration.wrong
     said = f"{len(wrong)} of {len(found.calibration.checks)} checks fail" if wrong else "No check fails"
     yield _figure(
-        log_plots.calibration(found), f"{said}: 1/p must add up to the number of decisions",
+        log_figures.calibration(found), f"{said}: 1/p must add up to the number of decisions",
         "Bars are 95% intervals; right propensities fail once in a hundred logs.",
     )  # fmt: skip
 

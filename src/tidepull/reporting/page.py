@@ -1,31 +1,120 @@
-"""One self-contained HTML page: no network, light and dark, readable on a phone."""
+"""One self-contained HTML page: no network, light and dark, readable on a phone.
+
+Its interactive charts are plain data, which `report.js` draws.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from string import Template
+from typing import Any
+
+import numpy as np
 
 from tidepull.reporting import result_tables
-from tidepull.reporting.belief_table import beliefs_table
-from tidepull.reporting.beliefs import belief_bands, believers, misunderstood
-from tidepull.reporting.charts import (
-    Chart,
-    band_chart,
-    dots_chart,
-    profile_chart,
-    sensitivity_chart,
-    thinned,
-)
-from tidepull.reporting.duration import duration
-from tidepull.reporting.examine import Examined, ExaminedSuite
-from tidepull.reporting.frame import Frame, Gaps
-from tidepull.reporting.halving import halving_table
-from tidepull.reporting.provenance import provenance
-from tidepull.reporting.tables import to_html
-from tidepull.reporting.verdict import verdict
+from tidepull.reporting.beliefs import belief_bands, beliefs_table, believers, misunderstood
+from tidepull.reporting.comparison import verdict
+from tidepull.reporting.figures import colour, dashes
+from tidepull.reporting.frames import Frame, Gaps, Study
+from tidepull.reporting.result_tables import halving_table
+from tidepull.reporting.stats import Panel, Sensitivity
+from tidepull.reporting.tables import duration, provenance, to_html
+from tidepull.reporting.traces import Band, Examined, ExaminedSuite
+from tidepull.types import FloatArray
+
+Chart = dict[str, Any]
+
+
+def band_chart(bands: Mapping[str, Band], *, xlabel: str, ylabel: str, **options: Any) -> Chart:
+    """Lines with bands."""
+    series = [
+        {
+            **_series(name),
+            "x": _numbers(band.x),
+            "y": _numbers(band.mean),
+            **(
+                {"low": _numbers(band.low), "high": _numbers(band.high)}
+                if np.isfinite(band.low).all()
+                else {}
+            ),
+        }
+        for name, band in bands.items()
+    ]
+    return {"kind": "lines", "xlabel": xlabel, "ylabel": ylabel, "series": series, **options}
+
+
+def dots_chart(study: Study) -> Chart:
+    """The final regret of every trial, a row for each policy."""
+    series = [
+        {**_series(g.name), "x": _numbers(g.regrets), "hover": [f"seed {row.seed}" for row in g.rows]}
+        for g in study.contenders
+    ]
+    return {"kind": "dots", "xlabel": "final regret of each trial", "ylabel": "", "series": series}
+
+
+def profile_chart(panel: Panel) -> Chart:
+    """Performance profiles."""
+    bands = {p.policy: Band(panel.thresholds, p.share, p.low, p.high) for p in panel.profiles}
+    return band_chart(
+        bands, xlabel="regret as a share of random's (0 oracle, 1 random)", ylabel="share of trials"
+    )
+
+
+def sensitivity_chart(found: Iterable[Sensitivity]) -> Chart:
+    """Mean reward of every setting from best to worst; the hover names the setting."""
+    series = [
+        {
+            **_series(s.name),
+            "x": _numbers(np.linspace(0, 100, len(s.means))),
+            "y": _numbers(s.means),
+            "hover": list(s.settings),
+        }
+        for s in found
+    ]
+    return {
+        "kind": "lines",
+        "xlabel": "settings from best to worst (%)",
+        "ylabel": "mean cumulative reward",
+        "free": True,
+        "series": series,
+    }
+
+
+def thinned(charts: Mapping[str, Chart], most_numbers: int) -> Mapping[str, Chart]:
+    """Every n-th point (and the last) of all lines, so that all charts together stay within the budget."""
+    total = sum(len(s.get(key, ())) for c in charts.values() for s in c["series"] for key in _ARRAYS)
+    step = -(-total // most_numbers)
+    if step <= 1:
+        return charts
+    return {
+        id: chart
+        if chart["kind"] == "dots"
+        else {**chart, "series": [_every(series, step) for series in chart["series"]]}
+        for id, chart in charts.items()
+    }
+
+
+_ARRAYS = ("x", "y", "low", "high", "hover")
+
+
+def _every(series: Mapping[str, Any], step: int) -> dict[str, Any]:
+    last = len(series["x"]) - 1
+    kept = sorted({*range(0, last + 1, step), last})
+    return {key: [value[i] for i in kept] if key in _ARRAYS else value for key, value in series.items()}
+
+
+def _series(name: str) -> dict[str, Any]:
+    return {"name": name, "colour": colour(name), "dash": list(dashes(name))}
+
+
+def _numbers(values: FloatArray | Sequence[float]) -> list[float | None]:
+    """Five significant digits; None where there is no number."""
+    return [float(f"{v:.5g}") if math.isfinite(v) else None for v in np.asarray(values, dtype=float)]
+
 
 MOST_NUMBERS = 400_000
 """Numbers in all charts of a page together: about 3 MB."""

@@ -1,14 +1,20 @@
 """The paper's own numbers, as data: table of average regrets, default hyperparameters, horizons.
 
-Every figure is copied from the paper ("±" is the standard deviation over ten trials) and is always shown
-beside ours with the label "paper".
+Every figure is copied from the paper ("±" is the standard deviation over ten trials) and is always
+shown beside ours with the label "paper". `reported` says where the table has a figure for what was
+run here, `standard_errors` how far apart the two are.
 """
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
+
+from tidepull.experiments.delay import AT_ONCE
+from tidepull.reporting.frames import Group, Study
+from tidepull.reporting.stats import summarise
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,3 +141,50 @@ TRIALS: Final = 10
 def figure(problem: str, column: str) -> Reported | None:
     """One cell of the table; None where the paper has none."""
     return REGRET[problem].get(column) if problem in REGRET else None
+
+
+def paper_column(name: str) -> str | None:
+    """The column of the paper's table that a policy's name stands for."""
+    if name in COLUMNS:
+        return name
+    for prefixes, column in (
+        (("d-ucb", "d-lin-ucb"), "discounted"),
+        (("sw-ucb", "sw-lin-ucb"), "windowed"),
+    ):
+        if name.removesuffix("-best") in prefixes:
+            return column
+    return None
+
+
+def reported(study: Study, name: str) -> Reported | None:
+    """The paper's figure, where it has one for the problem, the policy and the horizon; its rewards come at once."""
+    column = paper_column(name) if study.delay == AT_ONCE else None
+    if column is None or HORIZONS.get(study.problem) != study.horizon:
+        return None
+    return figure(study.problem, column)
+
+
+def reported_share(study: Study, name: str, random: float | None) -> float:
+    """The paper's regret as a share of random's, whose regret grows evenly with the horizon; nan if unknown.
+
+    It lets trials of another length be held against the paper's.
+    """
+    column = paper_column(name) if study.delay == AT_ONCE else None
+    theirs = figure(study.problem, column) if column else None
+    if theirs is None or not random:
+        return float("nan")
+    return theirs.mean / (random * HORIZONS[study.problem] / study.horizon)
+
+
+def standard_errors(ours: Group, theirs: Reported) -> float:
+    """(Our mean - the paper's) / the standard error of that difference."""
+    mine = summarise(ours.regrets)
+    return errors_apart(mine.mean, mine.std, mine.trials, theirs)
+
+
+def errors_apart(mean: float, std: float, trials: int, theirs: Reported) -> float:
+    """The same of a mean and a standard deviation over so many trials; nan for a single one."""
+    if trials < 2:
+        return float("nan")
+    error = math.sqrt(std**2 / trials + theirs.std**2 / TRIALS)
+    return (mean - theirs.mean) / error if error > 0 else float("nan")

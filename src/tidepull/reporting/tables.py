@@ -1,4 +1,4 @@
-"""A table as data, and the same table as Markdown, CSV, LaTeX and HTML."""
+"""A table as data and its rendering as Markdown, CSV, LaTeX and HTML; durations and provenance in words."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ import csv
 import html
 import io
 import math
+import platform
+import socket
+from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
+
+from tidepull.experiments.executors import usable_cpus
+from tidepull.experiments.grid import seeds_text
+from tidepull.reporting.frames import Frame
 
 _LONG = 40
 """Characters from which a cell of a page breaks into lines."""
@@ -137,3 +145,42 @@ def _tex(text: str) -> str:
     ):
         text = text.replace(plain, escaped)
     return text.replace("±", r"$\pm$").replace("–", "--").replace("−", "$-$")
+
+
+def duration(seconds: float) -> str:
+    """`45 s`, `12 min`, `3.4 hours`."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:,.1f} hours"
+
+
+def provenance(frame: Frame, *, names: bool = True) -> Iterator[str]:
+    """Versions, hardware, seeds and time; `names` of machines can be left out."""
+    for versions in frame.versions:
+        yield "Versions: " + ", ".join(f"{name} {version}" for name, version in versions.items())
+    here = socket.gethostname()
+    for kind in frame.hardware:
+        yield f"Hardware: {kind}"
+    if frame.machines == (here,):
+        yield f"Hardware: {hardware()}"
+    elif frame.machines:
+        which = ", ".join(frame.machines) if names else f"{len(frame.machines)}"
+        yield f"Machines: {which} (this page was made on {hardware()})"
+    for suite in dict.fromkeys(study.suite for study in frame.studies):
+        groups = [g for study in frame.studies if study.suite == suite for g in study.groups]
+        seeds = seeds_text(row.seed for group in groups for row in group.rows)
+        yield f"Seeds of {suite or 'trials outside any suite'}: {seeds}"
+    yield f"CPU time: {duration(frame.cpu_seconds)} for {frame.trials:,} trials"
+
+
+def hardware() -> str:
+    """The processor of this machine and how much of it may be used."""
+    model = platform.processor() or platform.machine()
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+        model = next(
+            (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model
+        )
+    except OSError:
+        pass
+    return f"{model}, {usable_cpus()} cores"

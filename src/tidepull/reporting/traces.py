@@ -1,25 +1,88 @@
-"""What the rounds of a group's trials say; read one trial at a time, kept as thinned curves and averages."""
+"""What the rounds of trials say; read one trial at a time, kept as thinned curves and averages.
+
+Between changes: regret per regime, rounds to recover, share of the best arm by phase. When a world
+changes is for its problem to say (`protocols.HasRegimes`). `examine` reads all that tables, figures
+and pages need of a frame; `write_curves` keeps a line of CSV for each trial, its thinned regret in
+one field.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from types import MappingProxyType
 
 import numpy as np
 
-from tidepull.experiments.trial import Trial
-from tidepull.reporting.bootstrap import mean_interval
-from tidepull.reporting.frame import Group, Study
-from tidepull.reporting.regimes import (
-    GOOD,
-    best_by_phase,
-    is_best,
-    regimes_of,
-    regret_per_regime,
-    rounds_to_recover,
-)
-from tidepull.types import FloatArray, IntArray
+from tidepull._internal.files import explained, write_whole
+from tidepull.errors import TidepullError, WrongStoreError
+from tidepull.experiments.loop import Trial
+from tidepull.problems import problems
+from tidepull.protocols import HasRegimes
+from tidepull.reporting.frames import Frame, Group, Study, random_regret
+from tidepull.reporting.stats import Panel, Sensitivity, mean_interval, panels, sensitivities
+from tidepull.types import BoolArray, FloatArray, IntArray
+
+HOLD = 3
+"""Good rounds in a row that count as recovery (fewer where a regime is shorter)."""
+GOOD = 0.1
+"""A round is good when it loses at most this share of what random arms lose in a round on average."""
+
+
+def regimes_of(study: Study) -> HasRegimes | None:
+    """What the problem's parameters say about changes; None where they say nothing."""
+    try:
+        _, parameters = problems.resolve((study.problem_id, study.parameters))
+    except TidepullError:  # the module that registers it is not at hand
+        return None
+    return parameters if isinstance(parameters, HasRegimes) else None
+
+
+def regret_per_regime(gaps: FloatArray, changes: IntArray) -> FloatArray:
+    """Mean regret per round in each regime, the first one before any change included."""
+    starts = np.concatenate([[0], changes])
+    lengths = np.diff(np.append(starts, len(gaps)))
+    return np.asarray(np.add.reduceat(gaps, starts) / lengths)
+
+
+def rounds_to_recover(gaps: FloatArray, changes: IntArray, good_gap: float) -> FloatArray:
+    """Rounds from each change to the first of `HOLD` good rounds in a row; nan where the regime ends first."""
+    good: BoolArray = gaps <= good_gap
+    ends = np.append(changes[1:], len(gaps))
+    holds = np.minimum(HOLD, ends - changes)
+    found = np.full(len(changes), np.nan)
+    for hold in np.unique(holds):
+        starts = _run_starts(good, int(hold))
+        regimes = np.flatnonzero(holds == hold)
+        first = np.append(starts, len(gaps))[np.searchsorted(starts, changes[regimes])]
+        inside = first + hold <= ends[regimes]
+        found[regimes[inside]] = (first - changes[regimes])[inside]
+    return found
+
+
+def _run_starts(good: BoolArray, length: int) -> IntArray:
+    """Every round that begins so many good rounds in a row."""
+    counted = np.concatenate([[0], np.cumsum(good)])
+    return np.flatnonzero(counted[length:] - counted[:-length] == length)
+
+
+def best_by_phase(gaps: FloatArray, period: float, bins: int = 32) -> FloatArray:
+    """Share of rounds in which the best arm was played, by phase of the period; nan for a phase not seen."""
+    bins = min(bins, int(np.ceil(period)))
+    phase = np.floor(np.mod(np.arange(len(gaps)), period) / period * bins).astype(np.int64)
+    seen = np.bincount(phase, minlength=bins)
+    hits = np.bincount(phase, weights=is_best(gaps), minlength=bins)
+    with np.errstate(invalid="ignore"):
+        return np.asarray(hits / seen)
+
+
+def is_best(gaps: FloatArray) -> BoolArray:
+    """Rounds in which no other arm was expected to pay more (up to rounding of the stored gaps)."""
+    return np.asarray(gaps <= 1e-9)
+
 
 MOST_POINTS = 400
 LATE = 8
@@ -193,3 +256,105 @@ def _mean_recovery(trials: Sequence[Recovery]) -> Recovery:
         late=float(np.mean([trial.late for trial in trials])),
         recovered=float(np.mean([trial.recovered for trial in trials])),
     )
+
+
+FILE = "curves.csv"
+POINTS = 65
+"""Of a curve, with the first and the last round."""
+_COLUMNS = ("hash", "best_share", "late", "recovered", "recovery_early", "recovery_late", "points", "curve")
+
+
+def write_curves(played: Mapping[str, Played], folder: Path) -> None:
+    """Write the lines in the order of the hashes; curves keep six digits, the rest all of them."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    for hash in sorted(played):
+        one = played[hash]
+        found = one.recovery
+        recovery = ("", "", "") if found is None else (found.recovered, found.early, found.late)
+        curve = " ".join(f"{value:.6g}" for value in one.curve)
+        writer.writerow((hash, one.best_share, one.late, *recovery, len(one.curve), curve))
+    write_whole(folder / FILE, text.getvalue().encode())
+
+
+def read_curves(folder: Path) -> dict[str, Played]:
+    """What `write_curves` wrote, by hash; nothing where it wrote nothing."""
+    path = folder / FILE
+    if not path.is_file():
+        return {}
+    with explained("read", path), path.open(newline="", encoding="utf-8") as text:
+        lines = list(csv.DictReader(text))
+    try:
+        return {line["hash"]: _played(line) for line in lines}
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise WrongStoreError(f"{path} was edited or cut off ({error!r})") from None
+
+
+def _played(line: Mapping[str, str]) -> Played:
+    recovery = None
+    if line["recovered"]:
+        recovery = Recovery(
+            float(line["recovery_early"]), float(line["recovery_late"]), float(line["recovered"])
+        )
+    curve = np.array([float(value) for value in line["curve"].split()])
+    if len(curve) != int(line["points"]):
+        raise ValueError(f"{len(curve)} points instead of {line['points']}")
+    return Played(curve, float(line["best_share"]), float(line["late"]), recovery)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Examined:
+    """One study with its curves; `random` is the regret of random arms where it is known, and `traces` goes by
+    the groups' names."""
+
+    study: Study
+    random: float | None
+    traces: Mapping[str, Trace]
+    sensitivities: tuple[Sensitivity, ...]
+
+    def bands(self, kind: str) -> dict[str, Band]:
+        """The named bands (`regret`, `regimes`, `phases`) of all groups that have them."""
+        found = {name: getattr(trace, kind) for name, trace in self.traces.items()}
+        return {name: band for name, band in found.items() if band is not None}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExaminedSuite:
+    """All studies of one suite, and their scores taken together."""
+
+    name: str
+    studies: tuple[Examined, ...]
+    panels: tuple[Panel, ...]
+
+
+def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) -> list[ExaminedSuite]:
+    """Read the rounds of all groups, study by study, and group the studies by suite."""
+    by_suite: dict[str, list[Examined]] = {}
+    for study in frame.studies:
+        if on_study is not None:
+            on_study(study)
+        by_suite.setdefault(study.suite, []).append(examined(study))
+    return [ExaminedSuite(name, tuple(studies), tuple(scored(studies))) for name, studies in by_suite.items()]
+
+
+def examined(
+    study: Study, *, points: int = MOST_POINTS, known: Mapping[str, Played] = MappingProxyType({})
+) -> Examined:
+    """Read the rounds of one study's groups, except of trials that are known (by hash, with as many points)."""
+    random = random_regret(study)
+    traces = {
+        group.name: read_trace(study, group, random, points=points, known=known) for group in study.groups
+    }
+    return Examined(study, random, traces, tuple(sensitivities(study)))
+
+
+def scored(studies: Sequence[Examined]) -> list[Panel]:
+    """Scores over all the studies for which the regret of random arms is known."""
+    normalised: dict[str, dict[str, FloatArray]] = {}
+    for one in studies:
+        if one.random:
+            for group in one.study.contenders:
+                share = group.regrets / one.random
+                normalised.setdefault(group.name, {})[one.study.title] = share
+    return panels(normalised)

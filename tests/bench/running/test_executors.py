@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.experiments import attempt
-from tidepull.experiments.running.executors import InProcess, LocalProcesses, Result
-from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments import spec
+from tidepull.experiments.executors import InProcess, LocalProcesses, Result
+from tidepull.experiments.spec import TrialSpec
 
 OWN = str(Path(__file__).parents[1] / "own_trivial.py")
 
@@ -62,7 +62,7 @@ def test_a_trial_without_room_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
     def too_large(_: TrialSpec) -> None:
         raise MemoryError("Unable to allocate 9.9 TiB")
 
-    monkeypatch.setattr(attempt, "run_spec", too_large)
+    monkeypatch.setattr(spec, "run_spec", too_large)
     (result,) = InProcess().run(levers(range(1)))
     assert result.trial is None
     assert result.mistake == (
@@ -86,9 +86,9 @@ def test_two_trials_run_at_the_same_time_on_two_workers(tmp_path: Path) -> None:
 def test_closing_early_leaves_no_worker_behind() -> None:
     running = LocalProcesses(2).run(levers(range(50), sleep=0.05))
     next(running)
-    assert len([command for command in _children() if b"tidepull.experiments.running.worker" in command]) == 2
+    assert len([command for command in _children() if b"tidepull.experiments.executors" in command]) == 2
     running.close()  # type: ignore[attr-defined]
-    assert not [command for command in _children() if b"tidepull.experiments.running.worker" in command]
+    assert not [command for command in _children() if b"tidepull.experiments.executors" in command]
 
 
 def test_zero_workers_are_refused_by_name() -> None:
@@ -101,8 +101,8 @@ def test_workers_need_no_main_guard_and_see_one_blas_thread(tmp_path: Path) -> N
     script.write_text(
         textwrap.dedent(
             f"""
-            from tidepull.experiments.running.executors import LocalProcesses
-            from tidepull.experiments.suites.spec import TrialSpec
+            from tidepull.experiments.executors import LocalProcesses
+            from tidepull.experiments.spec import TrialSpec
             spec = TrialSpec(problem="coins", policy="threads", horizon=5, seed=0,
                              modules=({OWN!r}, {str(tmp_path / "threads.py")!r}))
             result, = LocalProcesses(1).run([spec])

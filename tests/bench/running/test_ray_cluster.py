@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from tests.machines import ENVIRONMENT, Machine, free_port, two_machines
-from tidepull.experiments.store.care import check, differences
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.maintenance import check, differences
+from tidepull.experiments.store import Store
 
 pytest.importorskip("ray", reason="needs the extra 'cluster'")
 

@@ -8,10 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tidepull.experiments.attempt import Result
-from tidepull.experiments.running.ray_executor import ATTEMPTS, LARGEST_BATCH, Flow, play
-from tidepull.experiments.running.shipment import pack, unpack
-from tidepull.experiments.suites.spec import TrialSpec
+from tidepull.experiments.cluster import ATTEMPTS, LARGEST_BATCH, Flow, pack, play, unpack
+from tidepull.experiments.spec import Result, TrialSpec
 
 OWN = str(Path(__file__).parents[1] / "own_trivial.py")
 SPEC = TrialSpec(problem="coins", policy="lever", horizon=10, seed=0, modules=(OWN,))

@@ -11,15 +11,13 @@ from pathlib import Path
 import pytest
 
 from tidepull.errors import InputError, StoreError
-from tidepull.experiments.attempt import Result
-from tidepull.experiments.running.executors import InProcess, LocalProcesses
-from tidepull.experiments.running.runner import estimator, prepare, start, sweep
-from tidepull.experiments.store.care import check, differences
-from tidepull.experiments.store.index import compact
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.suites.suite import Suite, parse_suite
+from tidepull.experiments.executors import InProcess, LocalProcesses
+from tidepull.experiments.maintenance import check, differences
+from tidepull.experiments.rows import compact, load_rows
+from tidepull.experiments.runner import estimator, prepare, start, sweep
+from tidepull.experiments.spec import Result, TrialSpec
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import Suite, parse_suite
 from tidepull.protocols import Executor
 
 HERE = Path(__file__).parents[1]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tidepull.experiments.store.care import check, differences
-from tidepull.experiments.store.store import Store
+from tidepull.experiments.maintenance import check, differences
+from tidepull.experiments.store import Store
 
 OWN = Path(__file__).parents[1] / "own_trivial.py"
 SUITE = f"""

@@ -13,15 +13,13 @@ from typer.testing import CliRunner
 
 from tidepull.cli.app import app
 from tidepull.errors import InputError, ParameterError, StoreError, SuiteError
-from tidepull.experiments.search.agreement import agreements, rank_correlation
-from tidepull.experiments.search.halving import Halving, Standing, world_of
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.rungs import plan_name
-from tidepull.experiments.suites.search_rule import Rung, SearchRule, check_rule, parse_rungs, rungs_text
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.suites.suite import Suite, load_suite, parse_suite
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.grid import Rung, SearchRule, check_rule, parse_rungs, plan_name, rungs_text
+from tidepull.experiments.loop import run_trial
+from tidepull.experiments.rows import load_rows
+from tidepull.experiments.search import Halving, Standing, agreements, rank_correlation, world_of
+from tidepull.experiments.spec import TrialSpec
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import Suite, load_suite, parse_suite
 
 OWN = Path(__file__).parents[1] / "own_trivial.py"
 DISCOUNTS = [round(0.5 + 0.02 * number, 2) for number in range(16)]

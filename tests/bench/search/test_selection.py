@@ -14,12 +14,12 @@ from typer.testing import CliRunner
 from tidepull.cli.app import app
 from tidepull.cli.select import papers_place
 from tidepull.errors import StoreError
-from tidepull.experiments.running.executors import InProcess
-from tidepull.experiments.running.runner import prepare, start, sweep
-from tidepull.experiments.search.selection import select
-from tidepull.experiments.store.rows import Row
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.suite import load_suite
+from tidepull.experiments.executors import InProcess
+from tidepull.experiments.rows import Row
+from tidepull.experiments.runner import prepare, start, sweep
+from tidepull.experiments.selection import select
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import load_suite
 
 OWN = Path(__file__).parents[1] / "own_trivial.py"
 

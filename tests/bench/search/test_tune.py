@@ -12,12 +12,20 @@ from typer.testing import CliRunner
 from tidepull.cli.app import app
 from tidepull.cli.tune import parse_budget
 from tidepull.errors import InputError, ParameterError, SuiteError
-from tidepull.experiments.search.space import Range, Space, declared_space, ranges_from_text
-from tidepull.experiments.search.tune import BRACKET, Outcome, Search, search
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.suites.suite import load_suite
+from tidepull.experiments.rows import load_rows
+from tidepull.experiments.spec import TrialSpec
+from tidepull.experiments.store import Store
+from tidepull.experiments.suite import load_suite
+from tidepull.experiments.tune import (
+    BRACKET,
+    Outcome,
+    Range,
+    Search,
+    Space,
+    declared_space,
+    ranges_from_text,
+    search,
+)
 
 OWN = str(Path(__file__).parents[1] / "own_trivial.py")
 SPACE = Search(

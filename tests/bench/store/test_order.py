@@ -12,18 +12,23 @@ import pytest
 from tests.bench.store.test_store import filled, lever
 from tidepull._internal.files import write_whole
 from tidepull.errors import StoreError, WrongStoreError
-from tidepull.experiments.attempt import Result, attempt
-from tidepull.experiments.store import care
-from tidepull.experiments.store import store as room
-from tidepull.experiments.store.care import check, differences, merge
-from tidepull.experiments.store.export import export
-from tidepull.experiments.store.index import compact, stamp_of, take_census
-from tidepull.experiments.store.manifest import sealed, unsealed
-from tidepull.experiments.store.plan import Plan, plan_of, read_plans, write_plan
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.store.trial_file import decode, encode
-from tidepull.experiments.trial import Trial
+from tidepull.experiments import maintenance
+from tidepull.experiments import store as room
+from tidepull.experiments.archive import export
+from tidepull.experiments.loop import Trial
+from tidepull.experiments.maintenance import check, differences, merge
+from tidepull.experiments.rows import (
+    Plan,
+    compact,
+    load_rows,
+    plan_of,
+    read_plans,
+    stamp_of,
+    take_census,
+    write_plan,
+)
+from tidepull.experiments.spec import Result, attempt
+from tidepull.experiments.store import Store, decode, encode, sealed, unsealed
 
 
 def test_trial_exists_only_when_its_rounds_are_on_disk(
@@ -52,7 +57,7 @@ def test_copy_of_a_trial_exists_only_when_its_rounds_are_on_disk(
 ) -> None:
     source, _ = filled(tmp_path / "a", range(1))
     written: list[str] = []
-    monkeypatch.setattr(care, "write_whole", lambda path, _: written.append(path.suffix))
+    monkeypatch.setattr(maintenance, "write_whole", lambda path, _: written.append(path.suffix))
     merge(Store.create(tmp_path / "b"), [source])
     assert written == [".parquet", ".json"]
 

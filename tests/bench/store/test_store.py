@@ -14,17 +14,12 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError, StoreError
-from tidepull.experiments.attempt import Result, attempt
-from tidepull.experiments.store.care import check, merge
-from tidepull.experiments.store.export import export, summarise
-from tidepull.experiments.store.index import compact, take_census
-from tidepull.experiments.store.manifest import sealed
-from tidepull.experiments.store.plan import plan_of, read_plans, write_plan
-from tidepull.experiments.store.rows import load_rows
-from tidepull.experiments.store.store import Store
-from tidepull.experiments.store.trial_file import decode, encode
-from tidepull.experiments.suites.spec import TrialSpec
-from tidepull.experiments.trial import Trial
+from tidepull.experiments.archive import export, summarise
+from tidepull.experiments.loop import Trial
+from tidepull.experiments.maintenance import check, merge
+from tidepull.experiments.rows import compact, load_rows, plan_of, read_plans, take_census, write_plan
+from tidepull.experiments.spec import Result, TrialSpec, attempt
+from tidepull.experiments.store import Store, decode, encode, sealed
 
 OWN = str(Path(__file__).parents[1] / "own_trivial.py")
 
@@ -323,10 +318,10 @@ def test_a_missing_store_is_one_sentence(tmp_path: Path) -> None:
 def test_two_processes_may_write_to_one_store(tmp_path: Path) -> None:
     script = (
         "import sys\n"
-        "from tidepull.experiments.attempt import attempt\n"
-        "from tidepull.experiments.store.index import compact\n"
-        "from tidepull.experiments.suites.spec import TrialSpec\n"
-        "from tidepull.experiments.store.store import Store\n"
+        "from tidepull.experiments.spec import attempt\n"
+        "from tidepull.experiments.rows import compact\n"
+        "from tidepull.experiments.spec import TrialSpec\n"
+        "from tidepull.experiments.store import Store\n"
         f"store = Store.create({str(tmp_path)!r})\n"
         "for seed in range(40):\n"
         f"    spec = TrialSpec(problem='coins', policy='lever', horizon=40, seed=seed, modules=({OWN!r},))\n"

@@ -9,9 +9,8 @@ import pytest
 
 from tidepull import registry
 from tidepull.errors import DataError, ParameterError, SuiteError, UnknownIdError
-from tidepull.experiments.suites import spec as spec_module
-from tidepull.experiments.suites.data_files import checksum
-from tidepull.experiments.suites.spec import TrialSpec, run_spec
+from tidepull.experiments import spec as spec_module
+from tidepull.experiments.spec import TrialSpec, checksum, run_spec
 
 OWN = str(Path(__file__).parents[1] / "own_trivial.py")
 SPEC = TrialSpec(problem="coins", policy="lever", horizon=30, seed=3, modules=(OWN,))

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tidepull.errors import SuiteError
-from tidepull.experiments.suites.modules import load_modules
-from tidepull.experiments.suites.seeds_text import parse_seeds, seeds_text
-from tidepull.experiments.suites.suite import Suite, load_suite, own_suites, parse_suite, read_table
+from tidepull.experiments.grid import parse_seeds, seeds_text
+from tidepull.experiments.spec import load_modules
+from tidepull.experiments.suite import Suite, load_suite, own_suites, parse_suite, read_table
 
 HERE = Path(__file__).parents[1]
 HEAD = 'name = "mine"\nseeds = "0-1"\nhorizon = 50\nmodules = ["own_trivial.py"]\n'

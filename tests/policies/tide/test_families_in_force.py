@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.hypotheses.families import FAMILIES
 from tidepull.policies import build_policy
 from tidepull.policies.tide import Tide, TideParameters

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.hypotheses.bank import HypothesisBank
 from tidepull.hypotheses.discounted import Discounted
 from tidepull.hypotheses.family import Layout, Rounds, Window

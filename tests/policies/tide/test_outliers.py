@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from tidepull.experiments.trial import play
+from tidepull.experiments.loop import play
 from tidepull.hypotheses.notes import Moment
 from tidepull.policies import build_policy
 from tidepull.policies.tide import Tide, TideParameters

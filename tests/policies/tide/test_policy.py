@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tidepull.errors import ParameterError
-from tidepull.experiments.trial import play
+from tidepull.experiments.loop import play
 from tidepull.policies import build_policy
 from tidepull.policies.tide.context import ContextMap
 from tidepull.policies.tide.explain import WeightHistory

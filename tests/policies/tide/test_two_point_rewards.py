@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 from tests.policies.tide.continuing import arms_after_restoring
-from tidepull.experiments.trial import run_trial
+from tidepull.experiments.loop import run_trial
 from tidepull.hypotheses import kernels, particles
 from tidepull.hypotheses.algebra import log_kind
 from tidepull.hypotheses.bank import HypothesisBank

@@ -1,1 +1,0 @@
-"""Where and in which order trials run: in this process, in local workers, on a cluster."""

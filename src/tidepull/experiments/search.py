@@ -1,0 +1,277 @@
+"""Successive halving over a suite's grids: all settings play short trials, the best of them longer ones.
+
+What a rung asks for is a function of the suite, the rule and the rewards of earlier rungs, so an
+interrupted search continues by starting over: what was played is not played again. To the next rung
+go, of each policy,
+
+    on every problem   its best 1 / eta settings there (at least two), by mean cumulative reward,
+    on all problems    its generalists: highest mean over the problems of one kind of the normalised score
+                       (m - m_random) / (m_best - m_random) on this rung, among the settings that all of
+                       them still have; and the setting that the suite keeps.
+
+Settings are compared within one rung only: on equal rounds and seeds. `agreements` says how well
+short trials rank long ones: Spearman's correlation between two rungs, over the settings that played
+both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import numpy as np
+
+from tidepull.errors import SuiteError
+from tidepull.experiments.delay import delay_slug
+from tidepull.experiments.grid import Rung, SearchRule
+from tidepull.experiments.selection import BASELINE, Means
+from tidepull.experiments.spec import TrialSpec
+from tidepull.experiments.suite import Suite
+
+LEAST = 2
+"""Settings of a problem that reach the last rung at least, so that there is a choice at full length."""
+
+Rewards: TypeAlias = Mapping[str, float | None]
+"""From a trial's hash to its cumulative reward; None for a trial that failed."""
+
+_Entrants: TypeAlias = dict[str, tuple[str, ...]]
+"""From a world to the settings that play there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a rung asks for; `waiting` are policies whose earlier rungs have not all been played."""
+
+    specs: tuple[TrialSpec, ...]
+    waiting: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """One policy on one problem after one rung: the mean reward of every setting that played it to the end."""
+
+    problem: str
+    name: str
+    rung: int
+    means: Means
+
+
+@dataclass(frozen=True, slots=True)
+class _Field:
+    """A policy on the problems of one kind; what competes for one default."""
+
+    name: str
+    kind: str
+    settings: _Entrants
+
+
+class Halving:
+    """A suite under a rule; `kinds` maps each of its worlds to contextual or non-contextual."""
+
+    def __init__(self, suite: Suite, rule: SearchRule, kinds: Mapping[str, str]) -> None:
+        self.rule = rule
+        self._kept = suite.kept
+        self._specs: dict[tuple[str, str, str, int], TrialSpec] = {}
+        self._short: dict[tuple[str, str, str, int, int], TrialSpec] = {}
+        settings: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
+        for spec in suite.specs:
+            world, name = world_of(spec), spec.name or spec.policy
+            self._specs[world, name, spec.setting, spec.seed] = spec
+            settings.setdefault((name, kinds[world]), {}).setdefault(world, {})[spec.setting] = None
+        self._seeds = tuple(dict.fromkeys(spec.seed for spec in suite.specs))
+        self._fields = [
+            _Field(name, kind, {world: tuple(texts) for world, texts in worlds.items()})
+            for (name, kind), worlds in settings.items()
+        ]
+        if all(len(texts) == 1 for field in self._fields for texts in field.settings.values()):
+            raise SuiteError(f"{suite.name} has no policy with several settings to search; give one a grid")
+        self._check_baseline(suite.name)
+
+    def asked(self, number: int, rewards: Rewards) -> Asked:
+        """The trials of a rung (from 0), seed by seed, of every policy that is as far as that."""
+        waiting, entered = [], []
+        for field in self._fields:
+            entrants = self._entrants(field, number, rewards)
+            if entrants is None:
+                waiting.append(field.name)
+            else:
+                entered.append((field, entrants))
+        specs = [
+            self._spec(world, field.name, setting, seed, number)
+            for seed in self._seeds_of(self.rule.rungs[number])
+            for field, entrants in entered
+            for world, texts in entrants.items()
+            for setting in texts
+        ]
+        return Asked(tuple(specs), tuple(dict.fromkeys(waiting)))
+
+    def standings(self, rewards: Rewards) -> list[Standing]:
+        """Means of every rung that is complete, wherever there is a choice."""
+        found = []
+        for number in range(len(self.rule.rungs)):
+            for field in self._fields:
+                entrants = self._entrants(field, number, rewards)
+                means = None if entrants is None else self._means(field, number, entrants, rewards)
+                for world, by_setting in (means or {}).items():
+                    if len(field.settings[world]) > 1:
+                        found.append(Standing(world, field.name, number, by_setting))
+        return found
+
+    def survivors(self, count: int, number: int) -> int:
+        """How many of so many settings are let onto a rung for what they score on their problem."""
+        return min(count, max(LEAST, math.ceil(count / float(self.rule.eta) ** number)))
+
+    def _entrants(self, field: _Field, number: int, rewards: Rewards) -> _Entrants | None:
+        """Who plays a rung; None while an earlier one is not complete."""
+        entrants = field.settings
+        for earlier in range(number):
+            if all(len(texts) == 1 for texts in field.settings.values()):
+                return entrants
+            means = self._means(field, earlier, entrants, rewards)
+            baseline = self._baseline(field, earlier, rewards)
+            if means is None or baseline is None:
+                return None
+            entrants = self._promoted(field, earlier + 1, means, baseline)
+        return entrants
+
+    def _promoted(self, field: _Field, number: int, means: Mapping[str, Means], baseline: Means) -> _Entrants:
+        everywhere = self._generalists(number, means, baseline)
+        promoted: _Entrants = {}
+        for world, by_setting in means.items():
+            count = self.survivors(len(field.settings[world]), number)
+            chosen = {*_ranked(by_setting)[:count], *everywhere}
+            chosen |= {text for text in by_setting if (field.name, text) in self._kept}
+            promoted[world] = tuple(text for text in field.settings[world] if text in chosen)
+        return promoted
+
+    def _generalists(self, number: int, means: Mapping[str, Means], baseline: Means) -> list[str]:
+        if len(means) < 2:
+            return []
+        first, *others = means.values()
+        common = [text for text in first if all(text in other for other in others)]
+        scores: dict[str, list[float]] = {text: [] for text in common}
+        for world, by_setting in means.items():
+            span = max(by_setting.values(), default=-math.inf) - baseline.get(world, 0.0)
+            if span > 0:
+                for text in common:
+                    scores[text].append((by_setting[text] - baseline.get(world, 0.0)) / span)
+        mean = {text: float(np.mean(values)) for text, values in scores.items() if values}
+        steps_left = len(self.rule.rungs) - 1 - number
+        return _ranked(mean)[: self.rule.generalists * self.rule.eta**steps_left]
+
+    def _means(
+        self, field: _Field, number: int, entrants: _Entrants, rewards: Rewards
+    ) -> dict[str, Means] | None:
+        """Means of a rung, without settings of which a trial failed; None while one has not been played."""
+        means: dict[str, Means] = {}
+        for world, texts in entrants.items():
+            means[world] = {}
+            for text in texts:
+                hashes = self._hashes(world, field.name, text, number)
+                if any(hash not in rewards for hash in hashes):
+                    return None
+                found = [reward for hash in hashes if (reward := rewards[hash]) is not None]
+                if len(found) == len(hashes):
+                    means[world][text] = float(np.mean(found))
+        return means
+
+    def _baseline(self, field: _Field, number: int, rewards: Rewards) -> Means | None:
+        """The reward of random arms on the field's worlds; None while it has not been played there."""
+        means: Means = {}
+        for world in field.settings:
+            if (world, BASELINE, "", self._seeds[0]) in self._specs:
+                hashes = self._hashes(world, BASELINE, "", number)
+                found = [reward for hash in hashes if (reward := rewards.get(hash)) is not None]
+                if len(found) < len(hashes):
+                    return None
+                means[world] = float(np.mean(found))
+        return means
+
+    def _check_baseline(self, suite: str) -> None:
+        """Normalised scores need random arms; a default needs normalised scores."""
+        if not self.rule.generalists:
+            return
+        for field in self._fields:
+            searched = len(field.settings) > 1 and any(len(texts) > 1 for texts in field.settings.values())
+            for world in field.settings if searched else ():
+                if (world, BASELINE, "", self._seeds[0]) not in self._specs:
+                    raise SuiteError(
+                        f"{suite}: to search {field.name} on several problems, '{BASELINE}' must play {world} "
+                        "too; add it to the suite, or set generalists = 0"
+                    )
+
+    def _hashes(self, world: str, name: str, setting: str, number: int) -> list[str]:
+        seeds = self._seeds_of(self.rule.rungs[number])
+        return [self._spec(world, name, setting, seed, number).hash for seed in seeds]
+
+    def _seeds_of(self, rung: Rung) -> tuple[int, ...]:
+        return self._seeds[: rung.seeds]
+
+    def _spec(self, world: str, name: str, setting: str, seed: int, number: int) -> TrialSpec:
+        key = (world, name, setting, seed, number)
+        if key not in self._short:
+            full = self._specs[world, name, setting, seed]
+            rounds = max(1, round(full.horizon * self.rule.rungs[number].share))
+            self._short[key] = full if rounds == full.horizon else replace(full, horizon=rounds)
+        return self._short[key]
+
+
+def world_of(spec: TrialSpec) -> str:
+    """The problem's name with its delay, as `Row.played`."""
+    parts = (spec.problem_name or spec.problem, delay_slug(spec.delay_text))
+    return "-".join(part for part in parts if part)
+
+
+def _ranked(scores: Mapping[str, float]) -> list[str]:
+    """Highest first; of equals, the suite's first."""
+    return sorted(scores, key=lambda text: -scores[text])
+
+
+FEWEST = 3
+"""Settings from which on a rank correlation is given."""
+
+
+@dataclass(frozen=True, slots=True)
+class Agreement:
+    """Spearman's correlation of mean rewards on two rungs (from 0), over `settings` settings.
+
+    Only the best of the earlier rung are among them, so it says less than the whole grid would.
+    """
+
+    problem: str
+    name: str
+    first: int
+    second: int
+    settings: int
+    correlation: float
+
+
+def agreements(standings: Sequence[Standing]) -> list[Agreement]:
+    """Every rung with every later one, problem by problem and policy by policy."""
+    tree: dict[tuple[str, str], dict[int, Mapping[str, float]]] = {}
+    for one in standings:
+        tree.setdefault((one.problem, one.name), {})[one.rung] = one.means
+    found = []
+    for (problem, name), rungs in tree.items():
+        for first in sorted(rungs):
+            for second in sorted(rung for rung in rungs if rung > first):
+                count, correlation = rank_correlation(rungs[first], rungs[second])
+                if correlation is not None:
+                    found.append(Agreement(problem, name, first, second, count, correlation))
+    return found
+
+
+def rank_correlation(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[int, float | None]:
+    """How many settings both have, and Spearman's correlation; None for fewer than three, or where all tie."""
+    from scipy.stats import rankdata
+
+    common = [text for text in a if text in b]
+    if len(common) < FEWEST:
+        return len(common), None
+    ranks = np.array([rankdata([means[text] for text in common]) for means in (a, b)])
+    if np.ptp(ranks, axis=1).min() == 0:
+        return len(common), None
+    centred = ranks - ranks.mean(axis=1, keepdims=True)
+    return len(common), float(centred[0] @ centred[1] / np.sqrt(np.prod(np.sum(centred**2, axis=1))))

@@ -1,1 +1,0 @@
-"""Choosing hyperparameters: from the grids of a suite, or between their candidates."""

@@ -1,1 +1,0 @@
-"""Results on disk: trials, plans, and the index over them."""

@@ -1,0 +1,284 @@
+"""Suites: a TOML file becomes frozen trial specs; each error is one sentence that names file and key.
+
+`suite_text` writes the TOML of chosen settings, which `tidepull sweep` runs next.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tidepull.errors import InputError, MissingExtraError, SuiteError
+from tidepull.experiments.grid import (
+    SearchRule,
+    Setting,
+    asks,
+    check_kept,
+    check_rule,
+    count_settings,
+    from_problem,
+    seeds_text,
+    setting_text,
+    settings_of,
+)
+from tidepull.experiments.spec import TrialSpec, load_modules
+from tidepull.policies import policies
+from tidepull.problems import problems
+
+if TYPE_CHECKING:
+    from tidepull.experiments.schema import PolicyTable, ProblemTable, SuiteTable
+
+
+MOST_TRIALS = 1_000_000
+"""Of one suite; a hundred times the paper's largest search."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suite:
+    """A suite as it will be run. The specs go seed by seed, so that a half-finished grid is evenly so.
+
+    `search` is the rule of `tidepull search`; `kept` are name and setting of what it plays to the end anyway.
+    """
+
+    name: str
+    description: str
+    text: str
+    specs: tuple[TrialSpec, ...]
+    search: SearchRule = field(default_factory=SearchRule)
+    kept: frozenset[tuple[str, str]] = frozenset()
+
+
+def load_suite(suite: str | Path) -> Suite:
+    """Read and check a suite: the path of a TOML file, or the name of one that comes with tidepull."""
+    path = find_suite(suite)
+    return parse_suite(_text(path), where=str(path), folder=path.parent)
+
+
+def read_table(suite: str | Path) -> SuiteTable:
+    """What a suite's file says, checked for its form; problems and policies are not looked up."""
+    path = find_suite(suite)
+    return _validated(_text(path), str(path))
+
+
+def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
+    """A suite from its text; `where` is named in errors, modules are looked for in `folder`."""
+    table = _validated(text, where)
+    modules = tuple(str((folder / m).resolve()) if m.endswith(".py") else m for m in table.modules)
+    load_modules(modules)
+    specs = tuple(_Expansion(table, where, modules).specs())
+    _check_labels(specs, where)
+    with _at(f"{where}: search"):
+        rule = check_rule(table.search.rule(), len(table.seeds))
+    return Suite(table.name, table.description, text, specs, rule, _kept(table))
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SuiteError(f"the suite {path} cannot be read ({error})") from None
+
+
+def find_suite(suite: str | Path) -> Path:
+    """The file that a path or a bare name stands for."""
+    path = Path(suite)
+    if path.is_file():
+        return path
+    known = {file.stem: file for file in sorted(own_suites().glob("*.toml"))}
+    if str(suite) in known:
+        return known[str(suite)]
+    raise SuiteError(f"there is no suite '{suite}'; give a TOML file or one of: {', '.join(known)}")
+
+
+def own_suites() -> Path:
+    """The folder of the suites that come with tidepull."""
+    package = Path(__file__).parents[1]
+    return next(
+        (place for place in (package / "suites", package.parents[1] / "suites") if place.is_dir()), package
+    )
+
+
+class _Expansion:
+    """From the checked table to specs; knows the file's name for its errors."""
+
+    def __init__(self, table: SuiteTable, where: str, modules: tuple[str, ...]) -> None:
+        self._table = table
+        self._where = where
+        self._modules = modules
+        self._told: dict[tuple[str, int, str, str], Setting] = {}
+
+    def specs(self) -> Iterator[TrialSpec]:
+        self._check_size()
+        worlds = [self._world(number, problem) for number, problem in enumerate(self._table.problems, 1)]
+        learners = [self._learner(number, policy) for number, policy in enumerate(self._table.policies, 1)]
+        for seed in self._table.seeds:
+            for problem, horizon in worlds:
+                for policy, settings in learners:
+                    if _plays(policy, problem):
+                        for setting in settings:
+                            yield self._spec(problem, horizon, policy, setting, seed)
+
+    def _check_size(self) -> None:
+        """Count before anything is made."""
+        worlds, policies = self._table.problems, self._table.policies
+        count = len(self._table.seeds) * sum(
+            count_settings(policy.grid) * sum(_plays(policy, world) for world in worlds)
+            for policy in policies
+        )
+        if count > MOST_TRIALS:
+            raise SuiteError(
+                f"{self._where}: the suite has {count:,} trials, and at most {MOST_TRIALS:,} can be handled; "
+                "make grids or seeds smaller, or several suites of it"
+            )
+
+    def _spec(
+        self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: Setting, seed: int
+    ) -> TrialSpec:
+        world_seed = seed if self._table.problem_seed is None else self._table.problem_seed
+        if policy.from_variation_budget or setting.asks:
+            setting = self._from_problem(problem, horizon, policy, setting, world_seed)
+        return TrialSpec(
+            problem=problem.id,
+            problem_parameters=problem.parameters,
+            problem_name=problem.shown_name,
+            policy=policy.id or policy.name,
+            policy_parameters=setting.parameters,
+            name=policy.name,
+            setting=setting.text,
+            horizon=horizon,
+            seed=seed,
+            problem_seed=self._table.problem_seed,
+            delay=problem.delay or self._table.delay or 0,
+            modules=self._modules,
+        )
+
+    def _world(self, number: int, problem: ProblemTable) -> tuple[ProblemTable, int]:
+        with _at(f"{self._where}: problems[{number}]"):
+            entry, _ = problems.resolve((problem.id, problem.parameters))
+        return problem, problem.horizon or self._table.horizon or entry.horizon
+
+    def _learner(self, number: int, policy: PolicyTable) -> tuple[PolicyTable, list[Setting]]:
+        with _at(f"{self._where}: policies[{number}] ({policy.name})"):
+            settings = settings_of(policy.parameters, policy.grid)
+            names = [problem.shown_name for problem in self._table.problems]
+            for pattern in policy.problems:
+                if not any(fnmatchcase(name, pattern) for name in names):
+                    raise SuiteError(
+                        f"no problem of the suite is called '{pattern}'; it has: {', '.join(names)}"
+                    )
+            entry = policies.entry(policy.id or policy.name)
+            settings = [replace(setting, asks=asks(entry, setting.parameters)) for setting in settings]
+            check_kept(policy.keep, policy.grid)
+        return policy, settings
+
+    def _from_problem(
+        self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: Setting, seed: int
+    ) -> Setting:
+        key = (problem.shown_name, seed, policy.name, setting.text)
+        if key not in self._told:
+            with _at(f"{self._where}: {policy.name} on {problem.shown_name}"):
+                self._told[key] = from_problem(
+                    policies.entry(policy.id or policy.name),
+                    setting,
+                    (problem.id, problem.parameters),
+                    horizon=horizon,
+                    seed=seed,
+                    budgeted=policy.from_variation_budget,
+                )
+        return self._told[key]
+
+
+def _kept(table: SuiteTable) -> frozenset[tuple[str, str]]:
+    return frozenset(
+        (policy.name, setting_text({name: policy.keep[name] for name in policy.grid}))
+        for policy in table.policies
+        if policy.keep
+    )
+
+
+def _plays(policy: PolicyTable, problem: ProblemTable) -> bool:
+    return any(fnmatchcase(problem.shown_name, pattern) for pattern in policy.problems)
+
+
+def _check_labels(specs: Sequence[TrialSpec], where: str) -> None:
+    seen: set[str] = set()
+    for spec in specs:
+        if spec.id in seen:
+            raise SuiteError(
+                f"{where}: two trials are called {spec.id}; give one of the problems or policies another name, "
+                "and name each candidate of a grid once"
+            )
+        seen.add(spec.id)
+
+
+@contextmanager
+def _at(place: str) -> Iterator[None]:
+    """Put the place in the file before the sentence of any mistake made there."""
+    try:
+        yield
+    except InputError as error:
+        raise SuiteError(f"{place}: {error}") from None
+
+
+def _validated(text: str, where: str) -> SuiteTable:
+    try:
+        from pydantic import ValidationError
+
+        from tidepull.experiments.schema import SuiteTable, allowed_keys, place
+    except ImportError:
+        raise MissingExtraError("reading suites", "bench") from None
+    try:
+        return SuiteTable.model_validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise SuiteError(f"{where}: not valid TOML: {error}") from None
+    except ValidationError as invalid:
+        first = invalid.errors()[0]
+        at, kind = first["loc"], first["type"]
+        if kind == "extra_forbidden":
+            problem = f"there is no key '{place(at)}'; allowed here: {', '.join(allowed_keys(at))}"
+        elif kind == "missing":
+            problem = f"the key '{place(at)}' is missing"
+        else:
+            problem = f"{place(at)}: {first['msg'].removeprefix('Value error, ')} (got {first['input']!r})"
+        raise SuiteError(f"{where}: {problem}") from None
+
+
+def suite_text(
+    name: str,
+    description: str,
+    *,
+    seeds: Sequence[int],
+    problems: Iterable[Mapping[str, Any]],
+    policies: Iterable[Mapping[str, Any]],
+    modules: Sequence[str] = (),
+    problem_seed: int | None = None,
+) -> str:
+    """The file's text, with a `[[problems]]` or `[[policies]]` table for each mapping; what is None or empty
+    is left out."""
+    try:
+        import tomli_w
+    except ImportError:
+        raise MissingExtraError("writing a suite", "bench") from None
+    content: dict[str, Any] = {"name": name, "description": description, "seeds": _seeds(seeds)}
+    content |= {"problem_seed": problem_seed, "modules": list(modules)}
+    content |= {
+        "problems": [_filled(one) for one in problems],
+        "policies": [_filled(one) for one in policies],
+    }
+    return tomli_w.dumps(_filled(content))
+
+
+def _seeds(seeds: Sequence[int]) -> str:
+    return seeds_text(seeds) if len(seeds) > 1 else f"{seeds[0]}-{seeds[0]}"
+
+
+def _filled(table: Mapping[str, Any]) -> dict[str, Any]:
+    kept = {key: value for key, value in table.items() if value not in (None, "", [], {})}
+    if "parameters" in kept:
+        kept["parameters"] = {key: value for key, value in kept["parameters"].items() if value is not None}
+    return kept

@@ -1,1 +1,0 @@
-"""What to run: suites in TOML, their grids and seeds, and each trial as data."""
