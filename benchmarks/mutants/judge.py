@@ -21,7 +21,7 @@ from benchmarks.mutants.plan import Target
 
 _COPIED = ("src", "tests", "suites", "benchmarks", "examples", "pyproject.toml")
 _PRELOADED = (
-    "numpy", "scipy.linalg", "scipy.stats", "numba", "pyarrow.parquet", "pytest", "pydantic",
+    "numpy", "scipy.linalg", "scipy.stats", "numba", "pyarrow.parquet", "pytest", "msgspec",
 )  # fmt: skip
 _LEAST_SECONDS = 20
 _MEMORY = 8 << 30

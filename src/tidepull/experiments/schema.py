@@ -1,42 +1,41 @@
-"""What a suite file may say; importing this module needs pydantic (extra `bench`)."""
+"""What a suite file may say; importing this module needs msgspec (extra `bench`)."""
 
 from __future__ import annotations
 
 import re
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, PositiveInt
+import msgspec
+from msgspec import Meta
 
-from tidepull.errors import ParameterError
+from tidepull.errors import ParameterError, SuiteError
 from tidepull.experiments.delay import delay_text
 from tidepull.experiments.grid import Rung, SearchRule, parse_seeds
 
-Name = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
-Seeds = Annotated[tuple[int, ...], BeforeValidator(parse_seeds)]
+Name = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")]
+PositiveInt = Annotated[int, Meta(ge=1)]
 
 
-def _delay(value: Any) -> str:
-    try:
-        return delay_text(value)
-    except ParameterError as error:
-        raise ValueError(str(error).removeprefix("delay ").partition(", got ")[0]) from None
+class Seeds(tuple[int, ...]):
+    """Seeds as `parse_seeds` reads them."""
 
 
-Delay = Annotated[str, BeforeValidator(_delay)]
+class DelayText(str):
+    """A delay in its one spelling."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of the file: no other keys, no other types."""
 
 
-class ProblemTable(_Strict):
+class ProblemTable(_Table):
     """`[[problems]]`: one world; `name` is what it is called (its id when absent)."""
 
     id: str
     name: Name | None = None
     horizon: PositiveInt | None = None
-    delay: Delay | None = None
-    parameters: dict[str, Any] = Field(default_factory=dict)
+    delay: DelayText | None = None
+    parameters: dict[str, Any] = {}
 
     @property
     def shown_name(self) -> str:
@@ -44,7 +43,7 @@ class ProblemTable(_Strict):
         return self.name or self.id
 
 
-class PolicyTable(_Strict):
+class PolicyTable(_Table):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
     `grid` maps parameters to lists of candidates; the settings are their product. `keep` is a setting of the grid
@@ -54,66 +53,98 @@ class PolicyTable(_Strict):
 
     name: Name
     id: str | None = None
-    problems: tuple[str, ...] = Field(default=("*",), strict=False)
-    parameters: dict[str, Any] = Field(default_factory=dict)
-    grid: dict[str, Annotated[list[Any], Field(min_length=1)]] = Field(default_factory=dict)
-    keep: dict[str, Any] = Field(default_factory=dict)
+    problems: tuple[str, ...] = ("*",)
+    parameters: dict[str, Any] = {}
+    grid: dict[str, Annotated[list[Any], Meta(min_length=1)]] = {}
+    keep: dict[str, Any] = {}
     from_variation_budget: bool = False
     chosen: str = ""
 
 
-class RungTable(_Strict):
+class RungTable(_Table):
     """One of `rungs` in `[search]`: the share of the horizon, and on how many seeds (all when absent)."""
 
     share: float
     seeds: PositiveInt | None = None
 
 
-class SearchTable(_Strict):
+class SearchTable(_Table):
     """`[search]`: the rule by which `tidepull search` halves; what is absent is as in `SearchRule`."""
 
-    eta: int | None = None
-    generalists: int | None = None
-    rungs: Annotated[tuple[RungTable, ...] | None, Field(strict=False)] = None
+    eta: int = SearchRule().eta
+    generalists: int = SearchRule().generalists
+    rungs: tuple[RungTable, ...] | None = None
 
     def rule(self) -> SearchRule:
         """The rule that it says."""
-        usual = SearchRule()
-        rungs = usual.rungs if self.rungs is None else tuple(Rung(r.share, r.seeds) for r in self.rungs)
-        return SearchRule(
-            eta=usual.eta if self.eta is None else self.eta,
-            generalists=usual.generalists if self.generalists is None else self.generalists,
-            rungs=rungs,
-        )
+        if self.rungs is None:
+            return SearchRule(eta=self.eta, generalists=self.generalists)
+        rungs = tuple(Rung(rung.share, rung.seeds) for rung in self.rungs)
+        return SearchRule(eta=self.eta, generalists=self.generalists, rungs=rungs)
 
 
-class SuiteTable(_Strict):
+class SuiteTable(_Table, kw_only=True):
     """The whole file."""
 
     name: Name
     description: str = ""
     seeds: Seeds
     horizon: PositiveInt | None = None
-    delay: Delay | None = None
-    problem_seed: Annotated[int, Field(ge=0)] | None = None
-    modules: tuple[str, ...] = Field(default=(), strict=False)
-    problems: tuple[ProblemTable, ...] = Field(min_length=1, strict=False)
-    policies: tuple[PolicyTable, ...] = Field(min_length=1, strict=False)
+    delay: DelayText | None = None
+    problem_seed: Annotated[int, Meta(ge=0)] | None = None
+    modules: tuple[str, ...] = ()
+    problems: Annotated[tuple[ProblemTable, ...], Meta(min_length=1)]
+    policies: Annotated[tuple[PolicyTable, ...], Meta(min_length=1)]
     search: SearchTable = SearchTable()
 
 
-def allowed_keys(location: tuple[int | str, ...]) -> list[str]:
-    """The keys that may stand in the table where `location` points."""
-    tables: dict[str, type[_Strict]] = {
-        "problems": ProblemTable,
-        "policies": PolicyTable,
-        "search": RungTable if "rungs" in location[:-1] else SearchTable,
-    }
-    owner = tables.get(str(location[0]), SuiteTable) if len(location) > 1 else SuiteTable
-    return list(owner.model_fields)
+_TABLES: dict[str, type[_Table]] = {
+    "": SuiteTable,
+    "problems": ProblemTable,
+    "policies": PolicyTable,
+    "search": SearchTable,
+    "search.rungs": RungTable,
+}
 
 
-def place(location: tuple[int | str, ...]) -> str:
-    """`policies[2].grid` for a location inside the file; lists count from 1."""
-    text = "".join(f"[{part + 1}]" if isinstance(part, int) else f".{part}" for part in location)
-    return re.sub(r"^\.", "", text)
+def read_suite(content: dict[str, Any]) -> SuiteTable:
+    """Check what a TOML file says; a `SuiteError` names the key, the value and what is allowed."""
+    try:
+        return msgspec.convert(content, SuiteTable, dec_hook=_decode)
+    except msgspec.ValidationError as error:
+        message, _, path = str(error).partition(" - at `$")
+        place, value = _located(path.rstrip("`"), content)
+        if match := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", message):
+            key = f"{place}.{match[2]}".lstrip(".")
+            if match[1] == "missing required":
+                raise SuiteError(f"the key '{key}' is missing") from None
+            allowed = _TABLES[re.sub(r"\[\d+\]", "", place)].__struct_fields__
+            raise SuiteError(f"there is no key '{key}'; allowed here: {', '.join(allowed)}") from None
+        text = re.sub(r" \| null|, got `\w+`$|`", "", message.replace("Expected", "must be"))
+        raise SuiteError(f"{place}: {text} (got {value!r})") from None
+
+
+def _decode(kind: type, value: Any) -> Any:
+    """Read seeds and delays, which have a text of their own."""
+    if kind is Seeds:
+        return Seeds(parse_seeds(value))
+    try:
+        return DelayText(delay_text(value))
+    except ParameterError as error:
+        raise ValueError(str(error).removeprefix("delay ").partition(", got ")[0]) from None
+
+
+def _located(path: str, value: Any) -> tuple[str, Any]:
+    """Turn msgspec's path into `policies[2].grid`, counted from 1, and look up the value there.
+
+    msgspec writes `[...]` for the keys of a grid; the key is that of the first entry that is no list of candidates.
+    """
+    place = ""
+    for key, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
+        if index == "...":
+            key = next(key for key, entry in value.items() if not (isinstance(entry, list) and entry))
+        if key:
+            place, value = f"{place}.{key}", value[key]
+        else:
+            place, value = f"{place}[{int(index) + 1}]", value[int(index)]
+    return place.lstrip("."), value

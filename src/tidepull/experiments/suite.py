@@ -153,7 +153,7 @@ class _Expansion:
             horizon=horizon,
             seed=seed,
             problem_seed=self._table.problem_seed,
-            delay=problem.delay or self._table.delay or 0,
+            delay=str(problem.delay or self._table.delay or 0),
             modules=self._modules,
         )
 
@@ -227,25 +227,15 @@ def _at(place: str) -> Iterator[None]:
 
 def _validated(text: str, where: str) -> SuiteTable:
     try:
-        from pydantic import ValidationError
-
-        from tidepull.experiments.schema import SuiteTable, allowed_keys, place
+        from tidepull.experiments.schema import read_suite
     except ImportError:
         raise MissingExtraError("reading suites", "bench") from None
     try:
-        return SuiteTable.model_validate(tomllib.loads(text))
+        return read_suite(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
         raise SuiteError(f"{where}: not valid TOML: {error}") from None
-    except ValidationError as invalid:
-        first = invalid.errors()[0]
-        at, kind = first["loc"], first["type"]
-        if kind == "extra_forbidden":
-            problem = f"there is no key '{place(at)}'; allowed here: {', '.join(allowed_keys(at))}"
-        elif kind == "missing":
-            problem = f"the key '{place(at)}' is missing"
-        else:
-            problem = f"{place(at)}: {first['msg'].removeprefix('Value error, ')} (got {first['input']!r})"
-        raise SuiteError(f"{where}: {problem}") from None
+    except SuiteError as error:
+        raise SuiteError(f"{where}: {error}") from None
 
 
 def suite_text(

@@ -95,9 +95,9 @@ def test_problem_seed_fixes_the_world() -> None:
         (HEAD.replace('"0-1"', '"4-1"') + COINS + LEVER, r"seeds: the seeds '4-1' run backwards"),
         (
             HEAD.replace("50", "0") + COINS + LEVER,
-            r"mine.toml: horizon: Input should be greater than 0 \(got 0\)",
+            r"mine.toml: horizon: must be int >= 1 \(got 0\)",
         ),
-        (HEAD.replace("50", '"50"') + COINS + LEVER, r"mine.toml: horizon: Input should be a valid integer"),
+        (HEAD.replace("50", '"50"') + COINS + LEVER, r"mine.toml: horizon: must be int \(got '50'\)"),
         ("nonsense\n", r"mine.toml: not valid TOML: .*line 1"),
         (
             HEAD + COINS + LEVER.replace("lever", "levr"),
@@ -113,7 +113,7 @@ def test_problem_seed_fixes_the_world() -> None:
         ),
         (
             HEAD + COINS + LEVER + "grid = { arm = [] }\n",
-            r"policies\[1\].grid.arm: List should have at least 1 item",
+            r"policies\[1\].grid.arm: must be array of length >= 1",
         ),
         (HEAD + COINS + LEVER + "grid = { arm = [-1] }\n", r"lever: arm must be ≥ 0, got -1"),
         (
@@ -137,7 +137,7 @@ def test_problem_seed_fixes_the_world() -> None:
             HEAD + COINS + LEVER + f"grid = {{ arm = {list(range(1000))}, sleep = {list(range(501))} }}\n",
             r"mine.toml: the suite has 1,002,000 trials, and at most 1,000,000 can be handled",
         ),
-        (HEAD.replace("mine", "a/b") + COINS + LEVER, r"mine.toml: name: String should match pattern"),
+        (HEAD.replace("mine", "a/b") + COINS + LEVER, r"mine.toml: name: must be str matching regex"),
     ],
 )
 def test_a_mistake_names_the_file_the_key_and_what_is_allowed(text: str, message: str) -> None:
