@@ -5,12 +5,9 @@ Its interactive charts are plain data, which `report.js` draws.
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from html import escape
-from importlib.resources import files
-from string import Template
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -22,7 +19,7 @@ from tidepull.reporting.figures import colour, dashes
 from tidepull.reporting.frames import Frame, Gaps, Study
 from tidepull.reporting.result_tables import halving_table
 from tidepull.reporting.stats import Panel, Sensitivity
-from tidepull.reporting.tables import duration, provenance, to_html
+from tidepull.reporting.tables import Table, duration, provenance, render_page
 from tidepull.reporting.traces import Band, Examined, ExaminedSuite
 from tidepull.types import FloatArray
 
@@ -119,157 +116,119 @@ def _numbers(values: FloatArray | Sequence[float]) -> list[float | None]:
 MOST_NUMBERS = 400_000
 """Numbers in all charts of a page together: about 3 MB."""
 _MOST_NAMED = 50
-_UNNAMED = "trials outside any suite"
+
+
+@dataclass(frozen=True, slots=True)
+class ChartPart:
+    """A chart of the page: `id` names its data, which `report.js` draws."""
+
+    id: str
+    caption: str
+    chart: Chart
 
 
 def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str, front: Iterable[str] = ()) -> str:
-    """The page as text; `front` are parts of HTML that come first."""
-    charts: dict[str, Chart] = {}
-    parts = [
-        f"<h1>{escape(title)}</h1>",
-        f'<p class="dim">{frame.trials:,} trials, {duration(frame.cpu_seconds)} of CPU time. '
-        "Regret is cumulative pseudo-regret; bands are 95% intervals of the mean over trials "
-        "(bootstrap; Student's below six trials).</p>",
-        *notice(frame.gaps),
-        *front,
-        *_in_short(suites),
-    ]
-    for suite in suites:
-        parts.extend(_suite(suite, charts))
-    parts.extend(_halving(frame))
-    parts.extend(_origin(frame))
-    room = files("tidepull.reporting")
-    page = Template(room.joinpath("report.html").read_text(encoding="utf-8"))
-    return page.substitute(
-        title=escape(title),
-        style=room.joinpath("report.css").read_text(encoding="utf-8"),
-        body="\n".join(parts),
-        # "</script" would end the element and "<!--" begin a comment: no "<" may stand in it as it is
-        data=json.dumps(thinned(charts, MOST_NUMBERS), separators=(",", ":")).replace("<", "\\u003c"),
-        script=room.joinpath("report.js").read_text(encoding="utf-8"),
+    """The page as text.
+
+    Parameters
+    ----------
+    frame
+        What the stores hold.
+    suites
+        Its studies, examined.
+    title
+        Heading of the page.
+    front
+        Parts of HTML that come first.
+
+    Returns
+    -------
+    str
+        One HTML document with its style, script and data inside.
+    """
+    shown = [_suite(suite) for suite in suites]
+    lists = [part for suite in shown for one in suite["studies"] for part in (*one["parts"], *one["details"])]
+    lists += [part for suite in shown for part in suite["scores"]]
+    charts = {part.id: part.chart for part in lists if isinstance(part, ChartPart)}
+    return render_page(
+        "report.html",
+        data=thinned(charts, MOST_NUMBERS),
+        title=title,
+        frame=frame,
+        cpu_time=duration(frame.cpu_seconds),
+        gaps=_gaps(frame.gaps),
+        front=front,
+        suites=shown,
+        halving=halving_table(frame.studies),
+        provenance=list(provenance(frame)),
     )
 
 
-def notice(gaps: Gaps) -> Iterator[str]:
-    """What is not in the results, at the top, in one box."""
-    if not gaps:
-        return
-    counts = [
-        f"{len(ids):,} {what}"
-        for what, ids in (("failed", gaps.failed), ("missing", gaps.missing), ("damaged", gaps.damaged))
-        if ids
-    ]
+def _gaps(gaps: Gaps) -> dict[str, str]:
+    """What is not in the results, counted and named."""
+    kinds = (("failed", gaps.failed), ("missing", gaps.missing), ("damaged", gaps.damaged))
     lines = [f"{id}: failed, {error}" for id, error in gaps.failed.items()]
     lines += [f"{id}: damaged, {fault}" for id, fault in gaps.damaged.items()]
     lines += [f"{id}: missing" for id in gaps.missing]
     more = f"\n… and {len(lines) - _MOST_NAMED:,} more" if len(lines) > _MOST_NAMED else ""
-    yield (
-        f'<div class="notice" role="alert"><b>Not all trials of the suite are here: {", ".join(counts)}.</b> '
-        "Everything below is computed from the others. "
-        f"<details><summary>Which ones</summary><pre>{escape(chr(10).join(lines[:_MOST_NAMED]) + more)}</pre>"
-        "</details></div>"
-    )
+    counts = ", ".join(f"{len(ids):,} {what}" for what, ids in kinds if ids)
+    return {"counts": counts, "lines": "\n".join(lines[:_MOST_NAMED]) + more}
 
 
-def _halving(frame: Frame) -> Iterator[str]:
-    table = halving_table(frame.studies)
-    if table.rows:
-        yield f"<h2>Searches by halving</h2><p>{escape(table.title)}.</p>"
-        yield to_html(table)
-
-
-def _in_short(suites: Sequence[ExaminedSuite]) -> Iterator[str]:
-    for suite in suites:
-        yield f"<h2>In short: {escape(suite.name or _UNNAMED)}</h2>"
-        yield '<ul class="short">'
-        for examined in suite.studies:
-            link = f'<a href="#{escape(_anchor(examined))}">{escape(examined.study.title)}</a>'
-            yield f"<li>{link}: {escape(verdict(examined.study))}</li>"
-        yield "</ul>"
-
-
-def _suite(suite: ExaminedSuite, charts: dict[str, Chart]) -> Iterator[str]:
-    yield f"<h2>{escape(suite.name or _UNNAMED)}</h2>"
-    yield to_html(result_tables.results_table(suite.name, [examined.study for examined in suite.studies]))
-    for examined in suite.studies:
-        yield from _study(examined, charts)
+def _suite(suite: ExaminedSuite) -> dict[str, Any]:
     scores = result_tables.scores_table(suite.name, suite.panels)
-    if scores is None:
-        return
-    yield f"<h3>All problems of {escape(suite.name or _UNNAMED)} together</h3>"
-    yield to_html(scores)
-    for number, panel in enumerate(suite.panels):
-        id = f"profile-{suite.name}-{number}"
-        charts[id] = profile_chart(panel)
-        yield _chart(id, f"Performance profile over {', '.join(panel.problems)}")
+    profiles = [
+        ChartPart(
+            f"profile-{suite.name}-{number}",
+            f"Performance profile over {', '.join(panel.problems)}",
+            profile_chart(panel),
+        )
+        for number, panel in enumerate(suite.panels)
+    ]
+    return {
+        "title": suite.name or "trials outside any suite",
+        "results": result_tables.results_table(suite.name, [examined.study for examined in suite.studies]),
+        "studies": [_study(examined) for examined in suite.studies],
+        "scores": [] if scores is None else [scores, *profiles],
+    }
 
 
-def _study(examined: Examined, charts: dict[str, Chart]) -> Iterator[str]:
-    study, id = examined.study, _anchor(examined)
-    remark = f' <span class="remark">{escape(study.remarks)}</span>' if study.remarks else ""
-    yield f'<h3 id="{escape(id)}">{escape(study.problem)}{remark}</h3>'
-    yield f'<p class="verdict">{escape(verdict(study))}</p>'
-    charts[f"regret-{id}"] = band_chart(
+def _study(examined: Examined) -> dict[str, Any]:
+    study = examined.study
+    id = f"{study.suite or 'other'}-{study.slug}-{study.horizon}"
+    regret = band_chart(
         examined.bands("regret"), xlabel="round", ylabel="cumulative regret (lower is better)"
     )
-    yield _chart(f"regret-{id}", f"Regret on {study.title}, {study.horizon:,} rounds")
-    charts[f"dots-{id}"] = dots_chart(study)
-    yield _chart(f"dots-{id}", "Every trial")
-    yield to_html(result_tables.details_table(study, examined.random, examined.traces))
+    parts: list[Table | ChartPart] = [
+        ChartPart(f"regret-{id}", f"Regret on {study.title}, {study.horizon:,} rounds", regret),
+        ChartPart(f"dots-{id}", "Every trial", dots_chart(study)),
+        result_tables.details_table(study, examined.random, examined.traces),
+    ]
     if examined.sensitivities:
-        charts[f"settings-{id}"] = sensitivity_chart(examined.sensitivities)
-        yield _chart(f"settings-{id}", "Sensitivity to hyperparameters")
-        yield to_html(result_tables.sensitivity_table(study, examined.sensitivities))
+        settings = sensitivity_chart(examined.sensitivities)
+        parts.append(ChartPart(f"settings-{id}", "Sensitivity to hyperparameters", settings))
+        parts.append(result_tables.sensitivity_table(study, examined.sensitivities))
     for group in believers(study):
-        charts[f"beliefs-{group.name}-{id}"] = band_chart(
-            belief_bands(group), xlabel="round", ylabel="weight of the family"
-        )
-        yield _chart(f"beliefs-{group.name}-{id}", f"What {group.name} believed, mean over trials")
-        yield to_html(beliefs_table(study, group))
-    for group in misunderstood(study):
-        yield (
-            f'<p class="note">{escape(group.name)} told beliefs in another form than this page can show '
-            "(see <code>tide</code> for the form); they are left out.</p>"
-        )
-    yield "<details><summary>Pairs of policies, regimes and phases</summary>"
-    yield to_html(result_tables.pairs_table(study))
-    yield from _regimes(examined, charts)
-    yield "</details>"
+        weights = band_chart(belief_bands(group), xlabel="round", ylabel="weight of the family")
+        caption = f"What {group.name} believed, mean over trials"
+        parts += [ChartPart(f"beliefs-{group.name}-{id}", caption, weights), beliefs_table(study, group)]
+    return {
+        "id": id,
+        "study": study,
+        "verdict": verdict(study),
+        "parts": parts,
+        "unreadable_beliefs": [group.name for group in misunderstood(study)],
+        "details": list(_details(examined, id)),
+    }
 
 
-def _regimes(examined: Examined, charts: dict[str, Chart]) -> Iterator[str]:
-    id = _anchor(examined)
-    recovery = result_tables.recovery_table(examined.study, examined.traces)
-    if recovery is not None:
-        yield to_html(recovery)
+def _details(examined: Examined, id: str) -> Iterator[Table | ChartPart]:
+    yield result_tables.pairs_table(examined.study)
+    if recovery := result_tables.recovery_table(examined.study, examined.traces):
+        yield recovery
     if regimes := examined.bands("regimes"):
-        charts[f"regimes-{id}"] = band_chart(
-            regimes, xlabel="first round of the regime", ylabel="regret per round"
-        )
-        yield _chart(f"regimes-{id}", "Regret per round in each regime")
+        chart = band_chart(regimes, xlabel="first round of the regime", ylabel="regret per round")
+        yield ChartPart(f"regimes-{id}", "Regret per round in each regime", chart)
     if phases := examined.bands("phases"):
-        charts[f"phases-{id}"] = band_chart(
-            phases, xlabel="phase of the period", ylabel="share of rounds with the best arm"
-        )
-        yield _chart(f"phases-{id}", "Best arm by phase of the period")
-
-
-def _origin(frame: Frame) -> Iterator[str]:
-    yield "<h2>Where this comes from</h2><ul>"
-    yield from (f"<li>{escape(line)}</li>" for line in provenance(frame))
-    yield "</ul>"
-    for name, text in frame.suites.items():
-        yield f"<details><summary>The suite {escape(name)}, as run</summary><pre>{escape(text)}</pre></details>"
-
-
-def _chart(id: str, caption: str) -> str:
-    label = escape(caption)
-    return (
-        f'<figure><figcaption>{label}</figcaption><div data-chart="{escape(id)}" data-label="{label}">'
-        "<noscript>This chart needs JavaScript; the same figure is beside this page as SVG.</noscript></div></figure>"
-    )
-
-
-def _anchor(examined: Examined) -> str:
-    study = examined.study
-    return f"{study.suite or 'other'}-{study.slug}-{study.horizon}"
+        chart = band_chart(phases, xlabel="phase of the period", ylabel="share of rounds with the best arm")
+        yield ChartPart(f"phases-{id}", "Best arm by phase of the period", chart)

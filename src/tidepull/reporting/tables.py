@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import csv
-import html
 import io
+import json
 import math
 import platform
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
 from pathlib import Path
+from types import MappingProxyType
+from typing import Any
 
+from tidepull.errors import MissingExtraError
 from tidepull.experiments.executors import usable_cpus
 from tidepull.experiments.grid import seeds_text
 from tidepull.reporting.frames import Frame
-
-_LONG = 40
-"""Characters from which a cell of a page breaks into lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,33 +104,40 @@ def to_latex(table: Table) -> str:
 
 def to_html(table: Table) -> str:
     """A table whose headings sort it (the page's script makes them do so)."""
-    heads = "".join(
-        f'<th scope="col" aria-sort="none"{_numeric(table, i)}>'
-        f'<button type="button">{html.escape(c)}</button></th>'
-        for i, c in enumerate(table.columns)
+    return str(_templates().get_template("macros.html").module.table(table))
+
+
+def render_page(template: str, *, data: Mapping[str, Any] = MappingProxyType({}), **values: Any) -> str:
+    """A page from a template of `templates/`, with its style and script inside; `data` is read by the script."""
+    package = files("tidepull.reporting")
+    page: str = (
+        _templates()
+        .get_template(template)
+        .render(
+            values,
+            style=package.joinpath("report.css").read_text(encoding="utf-8"),
+            # "</script" would end the element and "<!--" begin a comment: no "<" may stand in it as it is
+            data=json.dumps(dict(data), separators=(",", ":")).replace("<", "\\u003c"),
+            script=package.joinpath("report.js").read_text(encoding="utf-8"),
+        )
     )
-    body = "".join(
-        "<tr>" + "".join(_td(table, i, cell) for i, cell in enumerate(row)) + "</tr>" for row in table.rows
+    return page
+
+
+@lru_cache(maxsize=1)
+def _templates() -> Any:
+    """The environment of all templates, which escapes whatever is not marked as safe."""
+    try:
+        from jinja2 import Environment, PackageLoader, StrictUndefined
+    except ImportError:
+        raise MissingExtraError("writing pages", "bench") from None
+    return Environment(
+        loader=PackageLoader("tidepull.reporting"),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
     )
-    note = f"<p class=note>{html.escape(table.note)}</p>" if table.note else ""
-    return (
-        f'<figure class="table"><figcaption>{html.escape(table.title)}</figcaption>'
-        f'<div class=scroll tabindex=0><table id="{html.escape(table.name)}" class=sortable>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody></table></div>{note}</figure>"
-    )
-
-
-def _td(table: Table, column: int, cell: Cell) -> str:
-    text = html.escape(cell.text)
-    if column == 0:
-        return f'<th scope="row">{text}</th>'
-    value = "" if cell.value is None else f' data-value="{cell.value!r}"'
-    kind = " class=long" if len(cell.text) > _LONG else _numeric(table, column)
-    return f"<td{kind}{value}>{f'<b>{text}</b>' if cell.best else text}</td>"
-
-
-def _numeric(table: Table, column: int) -> str:
-    return " class=number" if table.numeric(column) else ""
 
 
 def _piped(cells: list[str] | tuple[str, ...]) -> str:
