@@ -17,7 +17,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from tidepull.experiments.grid import Setting, from_problem
+from tidepull.experiments.grid import GridPoint, from_problem
 from tidepull.experiments.loop import run_trial
 from tidepull.policies import policies
 
@@ -50,7 +50,7 @@ FIELDS = (
 def trial(problem: str, horizon: int, seed: int, policy: str, parameters: dict[str, Any]) -> dict[str, Any]:
     """One row of the table."""
     if parameters is BUDGETED:
-        setting = Setting(dict(BUDGETED), "")
+        setting = GridPoint(dict(BUDGETED), "")
         entry = policies.entry(policy)
         parameters = dict(
             from_problem(entry, setting, (problem, {}), horizon=horizon, seed=seed, budgeted=True).parameters

@@ -1,7 +1,7 @@
 """The seams of tidepull; read this file first.
 
 Anything with these methods takes part: no base class, no registration. A `Problem` knows the truth,
-a `Policy` only ever sees contexts and events, and the loop in `experiments/trial.py` stands between them.
+a `Policy` only ever sees contexts and events, and the loop in `experiments/loop.py` stands between them.
 """
 
 from __future__ import annotations

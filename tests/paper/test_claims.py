@@ -13,7 +13,7 @@ from tidepull.paper.combine import combined
 from tidepull.paper.evidence import Evidence, gather
 from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, above, below, worst
 from tidepull.reporting.frames import Study, random_regret
-from tidepull.reporting.traces import Band, Examined, Trace
+from tidepull.reporting.traces import Band, Examined, GroupTrace
 
 NOTHING = Band(*(np.zeros(1),) * 4)
 GAUSSIAN, CHAIN = "flipping-gaussian", "circular-markov-chain"
@@ -22,7 +22,8 @@ GAUSSIAN, CHAIN = "flipping-gaussian", "circular-markov-chain"
 def seen(study: Study, late: Mapping[str, Sequence[float]] | None = None) -> Examined:
     """A study with what each of its policies added at the end."""
     traces = {
-        name: Trace(NOTHING, 0.0, None, None, None, np.array(values)) for name, values in (late or {}).items()
+        name: GroupTrace(NOTHING, 0.0, None, None, None, np.array(values))
+        for name, values in (late or {}).items()
     }
     return Examined(study, random_regret(study), traces, ())
 

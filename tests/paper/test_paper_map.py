@@ -129,7 +129,7 @@ def test_page_has_all_parts_of_the_paper() -> None:
 
 
 def test_names_and_headings_that_do_not_exist_are_noticed() -> None:
-    assert not missing_code("experiments/trial.py:Trial.regret")
-    assert missing_code("experiments/trial.py:Trial.nothing")
+    assert not missing_code("experiments/loop.py:Trial.regret")
+    assert missing_code("experiments/loop.py:Trial.nothing")
     assert missing_code("bench/nothing.py")
     assert missing_heading("results.md#nothing")

@@ -8,17 +8,17 @@ import pytest
 
 from tests.analysis.filling import SUITE, fill
 from tidepull.experiments.store import Store
-from tidepull.reporting.build import Report, build_report
+from tidepull.reporting.build import ReportFiles, build_report
 from tidepull.reporting.figures import band_figure
 from tidepull.reporting.page import thinned
 
 
 @pytest.fixture(scope="module")
-def made(store: Store, tmp_path_factory: pytest.TempPathFactory) -> Report:
+def made(store: Store, tmp_path_factory: pytest.TempPathFactory) -> ReportFiles:
     return build_report([store], tmp_path_factory.mktemp("report"), formats=["svg"])
 
 
-def test_page_is_one_file_that_asks_for_nothing_else(made: Report) -> None:
+def test_page_is_one_file_that_asks_for_nothing_else(made: ReportFiles) -> None:
     text = made.page.read_text()
     assert len(text) < 5_000_000
     assert not re.findall(r'(?:src|href)="(?!#|data:)', text)
@@ -26,7 +26,7 @@ def test_page_is_one_file_that_asks_for_nothing_else(made: Report) -> None:
     assert "prefers-color-scheme: dark" in text
 
 
-def test_page_holds_data_for_every_chart_it_shows(made: Report) -> None:
+def test_page_holds_data_for_every_chart_it_shows(made: ReportFiles) -> None:
     text = made.page.read_text()
     data = json.loads(re.search(r'id="data">(.*?)</script>', text, re.S)[1])  # type: ignore[index]
     asked = re.findall(r'data-chart="([^"]+)"', text)
@@ -34,7 +34,7 @@ def test_page_holds_data_for_every_chart_it_shows(made: Report) -> None:
     assert len([id for id in asked if id.startswith("regret-")]) == 3
 
 
-def test_page_says_the_suite_the_versions_and_the_verdicts(made: Report) -> None:
+def test_page_says_the_suite_the_versions_and_the_verdicts(made: ReportFiles) -> None:
     text = made.page.read_text()
     assert "Quick policies on short trials." in text
     assert re.search(r"numpy \d", text)
@@ -42,14 +42,14 @@ def test_page_says_the_suite_the_versions_and_the_verdicts(made: Report) -> None
     assert 'role="alert"' not in text
 
 
-def test_figures_and_tables_are_written_beside_the_page(made: Report) -> None:
+def test_figures_and_tables_are_written_beside_the_page(made: ReportFiles) -> None:
     assert all(path.stat().st_size > 0 for path in (*made.figures, *made.tables))
     names = {path.name for path in made.figures}
     assert {"curves-tiny.svg", "sensitivity-tiny.svg", "regret-tiny-flipping-gaussian.svg"} <= names
     assert {path.suffix for path in made.tables} == {".md", ".csv", ".tex"}
 
 
-def test_figures_are_the_same_bytes_when_drawn_again(made: Report, tmp_path: Path) -> None:
+def test_figures_are_the_same_bytes_when_drawn_again(made: ReportFiles, tmp_path: Path) -> None:
     bands = made.suites[0].studies[0].bands("regret")
     paths = [tmp_path / "one.svg", tmp_path / "two.svg"]
     for path in paths:

@@ -11,7 +11,7 @@ import typer
 from tidepull.cli.console import print_json, print_table, say
 from tidepull.errors import WrongStoreError
 from tidepull.experiments.store import Store
-from tidepull.reporting.comparison import Line, versus_paper, versus_store
+from tidepull.reporting.comparison import ComparisonRow, versus_paper, versus_store
 from tidepull.reporting.frames import load_frame
 from tidepull.reporting.tables import interval, number, spread
 
@@ -46,7 +46,7 @@ def compare(
         say("* the best setting of a grid, chosen on these very trials; it may be another one in A than in B")
 
 
-def _cells(line: Line) -> list[str]:
+def _cells(line: ComparisonRow) -> list[str]:
     d = line.difference
     return [
         line.problem,
@@ -60,7 +60,7 @@ def _cells(line: Line) -> list[str]:
     ]
 
 
-def _as_json(line: Line) -> dict[str, Any]:
+def _as_json(line: ComparisonRow) -> dict[str, Any]:
     d = line.difference
     return {
         "problem": line.problem,

@@ -15,7 +15,7 @@ from tidepull.paper.averages import FILE, read_averages
 from tidepull.paper.combine import combined
 from tidepull.paper.readme_table import update_table
 from tidepull.paper.results_page import write_results
-from tidepull.reporting.build import FORMATS, Report, build_report
+from tidepull.reporting.build import FORMATS, ReportFiles, build_report
 from tidepull.reporting.comparison import verdict
 from tidepull.reporting.frames import archived_frame
 from tidepull.reporting.traces import read_curves
@@ -80,7 +80,7 @@ def _rebuild(kept: Path, docs: Path, readme: Path | None, *, json: bool) -> None
         say(f"results: [bold]{page}[/], from {frame.trials:,} trials")
 
 
-def announce(made: Report, *, json: bool, **more: Any) -> None:
+def announce(made: ReportFiles, *, json: bool, **more: Any) -> None:
     """Say what was found and where it is; `more` stands in the JSON too."""
     gaps = made.frame.gaps
     if json:

@@ -28,9 +28,9 @@ from tidepull.experiments.spec import TrialSpec, load_modules
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite, suite_text
 from tidepull.experiments.tune import (
-    Judged,
+    Evaluation,
     Outcome,
-    Search,
+    SearchTask,
     Space,
     declared_space,
     ranges_from_text,
@@ -80,7 +80,7 @@ def tune(
             f"--report-seeds: the search judges on {seeds_text(shared)}; report on other seeds"
         )
     declared = Space(ranges_from_text(range_)) if range_ else declared_space(policy, problem, suite)
-    space = Search(
+    space = SearchTask(
         problem=problem,
         policy=policy,
         ranges=declared.ranges,
@@ -125,7 +125,7 @@ class _Runs:
     def search(self, specs: Sequence[TrialSpec]) -> Mapping[str, tuple[float, float]]:
         return self._run("tune-search", specs)
 
-    def report(self, space: Search, best: Judged, seeds: Sequence[int]) -> dict[str, list[float]]:
+    def report(self, space: SearchTask, best: Evaluation, seeds: Sequence[int]) -> dict[str, list[float]]:
         """Rewards of the tuned and of the default setting on the report seeds."""
         specs = [
             replace(spec, name=f"{space.policy}-{which}", setting="")
@@ -170,7 +170,7 @@ def _tell(outcome: Outcome) -> None:
         say(f"{outcome.settings} settings tried, {duration(outcome.seconds)} of trials, {what}")
 
 
-def _suite(space: Search, best: Judged, seeds: Sequence[int]) -> str:
+def _suite(space: SearchTask, best: Evaluation, seeds: Sequence[int]) -> str:
     tuned = {"name": f"{space.policy}-tuned", "id": space.policy, "parameters": best.parameters}
     return suite_text(
         f"tuned-{space.problem}-{space.policy}",
@@ -189,7 +189,7 @@ def _suite(space: Search, best: Judged, seeds: Sequence[int]) -> str:
 
 
 def _show(
-    space: Search, outcome: Outcome, rewards: dict[str, list[float]], path: Path, *, json: bool
+    space: SearchTask, outcome: Outcome, rewards: dict[str, list[float]], path: Path, *, json: bool
 ) -> None:
     best = outcome.best
     assert best is not None

@@ -62,7 +62,7 @@ _FORM = 'write seeds as "0-9", "0-4 7" or a list of whole numbers'
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
+class GridPoint:
     """One point of a grid: all its parameters, and those that vary as text (`epochs=16,units=32x32x32`).
 
     `asks` says whether some of the parameters are left to the problem.
@@ -73,12 +73,12 @@ class Setting:
     asks: bool = False
 
 
-def settings_of(parameters: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> list[Setting]:
+def settings_of(parameters: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
     """The product of the grid's lists, beside the fixed parameters."""
     if twice := [name for name in grid if name in parameters]:
         raise SuiteError(f"'{twice[0]}' is both in parameters and in grid; keep it in one of them")
     return [
-        Setting({**parameters, **point}, setting_text(point))
+        GridPoint({**parameters, **point}, setting_text(point))
         for values in product(*grid.values())
         for point in [dict(zip(grid, values, strict=True))]
     ]
@@ -112,15 +112,15 @@ def asks(entry: Entry[Any], parameters: Mapping[str, Any]) -> bool:
 
 
 def from_problem(
-    entry: Entry[Any], setting: Setting, problem: Named, *, horizon: int, seed: int, budgeted: bool
-) -> Setting:
+    entry: Entry[Any], setting: GridPoint, problem: Named, *, horizon: int, seed: int, budgeted: bool
+) -> GridPoint:
     """The setting with what the world says of itself; `budgeted` leaves discount or window to it as well."""
     world = build_problem(problem, seed=seed)
     chosen = setting.parameters
     if budgeted:
         chosen = _from_budget(entry, chosen, world, problem[0], horizon)
     _, values = settled((entry.id, chosen), world, horizon=horizon, shape=shape_of(world))
-    return Setting(dict(values), setting.text)
+    return GridPoint(dict(values), setting.text)
 
 
 def _from_budget(

@@ -25,7 +25,7 @@ from tidepull.experiments.store import CIRCUMSTANCES, Store
 
 
 @dataclass(frozen=True, slots=True)
-class Condition:
+class StoreCondition:
     """The state of a store after every byte was read; `unreadable` are plans and records of failures, `orphans`
     files that belong to no trial, `leftovers` temporary ones of writers that are gone."""
 
@@ -43,7 +43,7 @@ class Condition:
 
 
 @dataclass(slots=True)
-class Merged:
+class MergeResult:
     """What a merge did; `conflicts` are trials that came out differently on two machines, `renamed` those whose
     name stands for another trial here (an edited suite or module): they are copied and belong to no suite."""
 
@@ -54,7 +54,7 @@ class Merged:
     renamed: list[str] = field(default_factory=list)
 
 
-def check(store: Store, *, remove: bool = False) -> Condition:
+def check(store: Store, *, remove: bool = False) -> StoreCondition:
     """Read and verify everything; with `remove`, delete what is damaged, orphaned or left over."""
     census = take_census(store, trust_index=False)
     manifests = store.hashes()
@@ -64,7 +64,7 @@ def check(store: Store, *, remove: bool = False) -> Condition:
     leftovers = abandoned(store.directory)
     known = {path for hash in manifests for path in (store.manifest_path(hash), store.data_path(hash))}
     orphans = sorted(set(files) - known)
-    condition = Condition(
+    condition = StoreCondition(
         sound=len(census.sound),
         damaged=census.damaged,
         orphans=orphans,
@@ -85,9 +85,9 @@ def check(store: Store, *, remove: bool = False) -> Condition:
     return condition
 
 
-def merge(into: Store, others: Iterable[Store]) -> Merged:
+def merge(into: Store, others: Iterable[Store]) -> MergeResult:
     """Copy into the first store what the others have and it lacks; every trial is verified on the way."""
-    merged = Merged()
+    merged = MergeResult()
     here = take_census(into)
     for other in others:
         there = take_census(other)

@@ -28,7 +28,7 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A table of the file: no other keys, no other types."""
 
 
-class ProblemTable(_Table):
+class ProblemTable(_Table, frozen=True):
     """`[[problems]]`: one world; `name` is what it is called (its id when absent)."""
 
     id: str
@@ -43,7 +43,7 @@ class ProblemTable(_Table):
         return self.name or self.id
 
 
-class PolicyTable(_Table):
+class PolicyTable(_Table, frozen=True):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
     `grid` maps parameters to lists of candidates; the settings are their product. `keep` is a setting of the grid
@@ -61,14 +61,14 @@ class PolicyTable(_Table):
     chosen: str = ""
 
 
-class RungTable(_Table):
+class RungTable(_Table, frozen=True):
     """One of `rungs` in `[search]`: the share of the horizon, and on how many seeds (all when absent)."""
 
     share: float
     seeds: PositiveInt | None = None
 
 
-class SearchTable(_Table):
+class SearchTable(_Table, frozen=True):
     """`[search]`: the rule by which `tidepull search` halves; what is absent is as in `SearchRule`."""
 
     eta: int = SearchRule().eta
@@ -83,7 +83,7 @@ class SearchTable(_Table):
         return SearchRule(eta=self.eta, generalists=self.generalists, rungs=rungs)
 
 
-class SuiteTable(_Table, kw_only=True):
+class SuiteTable(_Table, frozen=True, kw_only=True):
     """The whole file."""
 
     name: Name

@@ -41,7 +41,7 @@ _Entrants: TypeAlias = dict[str, tuple[str, ...]]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RungTrials:
     """What a rung asks for; `waiting` are policies whose earlier rungs have not all been played."""
 
     specs: tuple[TrialSpec, ...]
@@ -49,7 +49,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class RungMeans:
     """One policy on one problem after one rung: the mean reward of every setting that played it to the end."""
 
     problem: str
@@ -89,7 +89,7 @@ class Halving:
             raise SuiteError(f"{suite.name} has no policy with several settings to search; give one a grid")
         self._check_baseline(suite.name)
 
-    def asked(self, number: int, rewards: Rewards) -> Asked:
+    def asked(self, number: int, rewards: Rewards) -> RungTrials:
         """The trials of a rung (from 0), seed by seed, of every policy that is as far as that."""
         waiting, entered = [], []
         for field in self._fields:
@@ -105,9 +105,9 @@ class Halving:
             for world, texts in entrants.items()
             for setting in texts
         ]
-        return Asked(tuple(specs), tuple(dict.fromkeys(waiting)))
+        return RungTrials(tuple(specs), tuple(dict.fromkeys(waiting)))
 
-    def standings(self, rewards: Rewards) -> list[Standing]:
+    def standings(self, rewards: Rewards) -> list[RungMeans]:
         """Means of every rung that is complete, wherever there is a choice."""
         found = []
         for number in range(len(self.rule.rungs)):
@@ -116,7 +116,7 @@ class Halving:
                 means = None if entrants is None else self._means(field, number, entrants, rewards)
                 for world, by_setting in (means or {}).items():
                     if len(field.settings[world]) > 1:
-                        found.append(Standing(world, field.name, number, by_setting))
+                        found.append(RungMeans(world, field.name, number, by_setting))
         return found
 
     def survivors(self, count: int, number: int) -> int:
@@ -248,7 +248,7 @@ class Agreement:
     correlation: float
 
 
-def agreements(standings: Sequence[Standing]) -> list[Agreement]:
+def agreements(standings: Sequence[RungMeans]) -> list[Agreement]:
     """Every rung with every later one, problem by problem and policy by policy."""
     tree: dict[tuple[str, str], dict[int, Mapping[str, float]]] = {}
     for one in standings:

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from tidepull.errors import InputError, MissingExtraError, SuiteError
 from tidepull.experiments.grid import (
+    GridPoint,
     SearchRule,
-    Setting,
     asks,
     check_kept,
     check_rule,
@@ -110,7 +110,7 @@ class _Expansion:
         self._table = table
         self._where = where
         self._modules = modules
-        self._told: dict[tuple[str, int, str, str], Setting] = {}
+        self._told: dict[tuple[str, int, str, str], GridPoint] = {}
 
     def specs(self) -> Iterator[TrialSpec]:
         self._check_size()
@@ -137,7 +137,7 @@ class _Expansion:
             )
 
     def _spec(
-        self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: Setting, seed: int
+        self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: GridPoint, seed: int
     ) -> TrialSpec:
         world_seed = seed if self._table.problem_seed is None else self._table.problem_seed
         if policy.from_variation_budget or setting.asks:
@@ -162,7 +162,7 @@ class _Expansion:
             entry, _ = problems.resolve((problem.id, problem.parameters))
         return problem, problem.horizon or self._table.horizon or entry.horizon
 
-    def _learner(self, number: int, policy: PolicyTable) -> tuple[PolicyTable, list[Setting]]:
+    def _learner(self, number: int, policy: PolicyTable) -> tuple[PolicyTable, list[GridPoint]]:
         with _at(f"{self._where}: policies[{number}] ({policy.name})"):
             settings = settings_of(policy.parameters, policy.grid)
             names = [problem.shown_name for problem in self._table.problems]
@@ -177,8 +177,8 @@ class _Expansion:
         return policy, settings
 
     def _from_problem(
-        self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: Setting, seed: int
-    ) -> Setting:
+        self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: GridPoint, seed: int
+    ) -> GridPoint:
         key = (problem.shown_name, seed, policy.name, setting.text)
         if key not in self._told:
             with _at(f"{self._where}: {policy.name} on {problem.shown_name}"):

@@ -126,7 +126,7 @@ Run: TypeAlias = Callable[[Sequence[TrialSpec]], Mapping[str, tuple[float, float
 
 
 @dataclass(frozen=True, slots=True)
-class Search:
+class SearchTask:
     """What is searched: a policy's ranges on a problem, beside `fixed` parameters, judged on search seeds only."""
 
     problem: str
@@ -166,7 +166,7 @@ class Search:
 
 
 @dataclass(frozen=True, slots=True)
-class Judged:
+class Evaluation:
     """A setting with its mean reward per round on the longest horizon that it reached."""
 
     parameters: Mapping[str, Any]
@@ -178,18 +178,18 @@ class Judged:
 class Outcome:
     """Where a search stands."""
 
-    judged: list[Judged] = field(default_factory=list)
+    judged: list[Evaluation] = field(default_factory=list)
     seconds: float = 0.0
     settings: int = 0
     failed: int = 0
 
     @property
-    def best(self) -> Judged | None:
+    def best(self) -> Evaluation | None:
         """The highest mean reward among the settings that came furthest."""
         return max(self.judged, key=lambda j: (j.horizon, j.reward), default=None)
 
 
-def search(space: Search, run: Run, *, seconds: float, on_bracket: Callable[[Outcome], None]) -> Outcome:
+def search(space: SearchTask, run: Run, *, seconds: float, on_bracket: Callable[[Outcome], None]) -> Outcome:
     """Brackets until the trials have taken `seconds` in all; the last one is cut short."""
     optuna = require_optuna()
     if not space.ranges:
@@ -207,7 +207,7 @@ def search(space: Search, run: Run, *, seconds: float, on_bracket: Callable[[Out
     return outcome
 
 
-def _bracket(study: Any, space: Search, run: Run, outcome: Outcome, seconds: float) -> None:
+def _bracket(study: Any, space: SearchTask, run: Run, outcome: Outcome, seconds: float) -> None:
     asked = [study.ask() for _ in range(BRACKET)]
     alive = [(trial, {**space.fixed, **{r.name: r.suggest(trial) for r in space.ranges}}) for trial in asked]
     outcome.settings += len(alive)
@@ -229,7 +229,7 @@ def _bracket(study: Any, space: Search, run: Run, outcome: Outcome, seconds: flo
         last = rung + 1 == len(space.rungs) or outcome.seconds >= seconds
         kept = 0 if last else max(1, len(scored) // REDUCTION)
         for reward, trial, parameters in scored[kept:]:
-            outcome.judged.append(Judged(parameters, horizon, reward))
+            outcome.judged.append(Evaluation(parameters, horizon, reward))
             complete = horizon == space.horizon
             states = require_optuna().trial.TrialState
             study.tell(

@@ -12,7 +12,7 @@ from tidepull.paper.combine import combined
 from tidepull.paper.exploration import explorations
 from tidepull.reporting.frames import Study, load_frame, random_regret
 from tidepull.reporting.tables import hardware
-from tidepull.reporting.traces import POINTS, Played, read_curves, read_played, write_curves
+from tidepull.reporting.traces import POINTS, TrialSummary, read_curves, read_played, write_curves
 
 
 def keep(store: Store, folder: Path) -> tuple[int, int]:
@@ -29,9 +29,9 @@ def keep(store: Store, folder: Path) -> tuple[int, int]:
     return len(asked), len(curves)
 
 
-def _curves(studies: Sequence[Study]) -> dict[str, Played]:
+def _curves(studies: Sequence[Study]) -> dict[str, TrialSummary]:
     """Of every trial that the page shows; of searches only totals are shown."""
-    found: dict[str, Played] = {}
+    found: dict[str, TrialSummary] = {}
     for study in (*combined(studies), *explorations(studies)):
         random = random_regret(study)
         for group in study.groups:

@@ -29,7 +29,7 @@ from tidepull.reporting.frames import Frame, Study
 from tidepull.reporting.published import standard_errors
 from tidepull.reporting.stats import sensitivities
 from tidepull.reporting.tables import provenance, to_markdown
-from tidepull.reporting.traces import POINTS, Examined, Played, examined, scored
+from tidepull.reporting.traces import POINTS, Examined, TrialSummary, examined, scored
 
 
 def write_results(
@@ -37,7 +37,7 @@ def write_results(
     docs: Path,
     *,
     command: str,
-    known: Mapping[str, Played] = MappingProxyType({}),
+    known: Mapping[str, TrialSummary] = MappingProxyType({}),
     averages: Sequence[Average] = (),
 ) -> Path:
     """Write the page and everything it shows; `command` is how to make it again.

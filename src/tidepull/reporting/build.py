@@ -20,7 +20,7 @@ FORMATS = ("svg", "pdf")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class ReportFiles:
     """What was written, and what it was made of."""
 
     page: Path
@@ -37,7 +37,7 @@ def build_report(
     formats: Sequence[str] = FORMATS,
     on_study: Callable[[Study], None] | None = None,
     front: Callable[[Frame], Iterable[str]] | None = None,
-) -> Report:
+) -> ReportFiles:
     """Write everything into `out`; files of an earlier report are replaced. `front` makes the page's first parts."""
     frame = load_frame(stores)
     suites = examine(frame, on_study=on_study)
@@ -51,7 +51,7 @@ def build_report(
         export(rows, summary, by_setting=True)
         tables.append(summary)
     figures = [path for suite in suites for path in draw_figures(suite, out / "figures", formats)]
-    return Report(page, tuple(figures), tuple(tables), frame, tuple(suites))
+    return ReportFiles(page, tuple(figures), tuple(tables), frame, tuple(suites))
 
 
 def write_tables(suite: ExaminedSuite, folder: Path) -> list[Path]:

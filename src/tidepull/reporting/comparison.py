@@ -49,7 +49,7 @@ def _trials(group: Group) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class ComparisonRow:
     """One policy on one problem in both; `difference` is the first minus the second.
 
     A star at the policy's name: in one of the two it is the best setting of a grid, chosen on these trials.
@@ -63,7 +63,7 @@ class Line:
     difference: Difference
 
 
-def versus_store(a: Frame, b: Frame) -> Iterator[Line]:
+def versus_store(a: Frame, b: Frame) -> Iterator[ComparisonRow]:
     """What both have: the same problem, horizon and delay under the same name; paired on common seeds."""
     for mine in a.studies:
         for theirs in b.studies:
@@ -74,7 +74,7 @@ def versus_store(a: Frame, b: Frame) -> Iterator[Line]:
                         yield _line(mine, group, other)
 
 
-def versus_paper(a: Frame) -> Iterator[Line]:
+def versus_paper(a: Frame) -> Iterator[ComparisonRow]:
     """What the paper's table has too, at the paper's horizon; the intervals are Welch's."""
     for study in a.studies:
         for group in study.groups:
@@ -89,7 +89,7 @@ def versus_paper(a: Frame) -> Iterator[Line]:
                     (theirs.mean, theirs.std, TRIALS),
                 )
                 their = Summary(theirs.mean, theirs.std, float("nan"), TRIALS)
-                yield Line(study.title, group.shown_name, study.horizon, ours, their, difference)
+                yield ComparisonRow(study.title, group.shown_name, study.horizon, ours, their, difference)
 
 
 def _same_world(a: Study, b: Study) -> bool:
@@ -99,7 +99,7 @@ def _same_world(a: Study, b: Study) -> bool:
     return first == second
 
 
-def _line(study: Study, ours: Group, theirs: Group) -> Line:
+def _line(study: Study, ours: Group, theirs: Group) -> ComparisonRow:
     name = (ours if ours.chosen_from > 1 else theirs).shown_name
     first, second = summarise(ours.regrets), summarise(theirs.regrets)
-    return Line(study.title, name, study.horizon, first, second, compared(ours, theirs))
+    return ComparisonRow(study.title, name, study.horizon, first, second, compared(ours, theirs))

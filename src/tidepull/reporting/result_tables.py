@@ -8,13 +8,13 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 
 from tidepull.experiments.grid import rung_number, searched_suite
-from tidepull.experiments.search import Standing, agreements
+from tidepull.experiments.search import RungMeans, agreements
 from tidepull.reporting import published
 from tidepull.reporting.frames import Group, Study
 from tidepull.reporting.published import paper_column, reported, reported_share, standard_errors
 from tidepull.reporting.stats import Panel, Sensitivity, all_pairs, summarise
 from tidepull.reporting.tables import Cell, Table, duration, interval, number, spread
-from tidepull.reporting.traces import Trace
+from tidepull.reporting.traces import GroupTrace
 
 SHARE = "share of random's regret"
 _ABOUT_RANDOM = (
@@ -72,7 +72,7 @@ def _result_cells(study: Study, name: str, best: bool, printed: bool) -> list[Ce
     return cells
 
 
-def details_table(study: Study, random: float | None, traces: Mapping[str, Trace]) -> Table:
+def details_table(study: Study, random: float | None, traces: Mapping[str, GroupTrace]) -> Table:
     """One problem: every policy with interval, normalised regret, lost trials, time, and the paper's figure."""
     order = study.contenders + [group for group in study.groups if group not in study.contenders]
     printed = any(reported(study, group.name) for group in order)
@@ -105,7 +105,7 @@ def details_table(study: Study, random: float | None, traces: Mapping[str, Trace
     )
 
 
-def _details(group: Group, random: float | None, trace: Trace | None, best: bool) -> list[Cell]:
+def _details(group: Group, random: float | None, trace: GroupTrace | None, best: bool) -> list[Cell]:
     s = summarise(group.regrets)
     low, high = (float("nan"),) * 2 if trace is None else (trace.regret.low[-1], trace.regret.high[-1])
     unknown = Cell("–")
@@ -149,7 +149,7 @@ def pairs_table(study: Study) -> Table:
     return Table(f"pairs-{_slug(study.suite)}-{study.slug}", "Paired comparisons", columns, rows, note)
 
 
-def recovery_table(study: Study, traces: Mapping[str, Trace]) -> Table | None:
+def recovery_table(study: Study, traces: Mapping[str, GroupTrace]) -> Table | None:
     """Rounds to recover after a change, early and late in the trial; None where nothing changes."""
     rows = tuple(
         (
@@ -280,7 +280,7 @@ def _played(by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
 
 def _ranked(problem: str, name: str, by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
     standings = [
-        Standing(problem, name, rung, {group.setting: float(group.rewards.mean()) for group in groups})
+        RungMeans(problem, name, rung, {group.setting: float(group.rewards.mean()) for group in groups})
         for rung, groups in sorted(by_rung.items())
     ]
     found = agreements(standings)

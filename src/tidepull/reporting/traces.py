@@ -113,7 +113,7 @@ class Recovery:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Trace:
+class GroupTrace:
     """One group: its regret curve, share of best arms, and what happens around changes where there are any.
 
     `late` is what each trial adds to its regret in the last eighth of its rounds.
@@ -138,7 +138,7 @@ def thinned_rounds(horizon: int, most: int = MOST_POINTS) -> IntArray:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Played:
+class TrialSummary:
     """What is kept of one trial's rounds: thinned regret, share of best arms, regret of the last eighth, and what
     happened around changes where there are any."""
 
@@ -156,8 +156,8 @@ def read_trace(
     random_regret: float | None,
     *,
     points: int = MOST_POINTS,
-    known: Mapping[str, Played] = MappingProxyType({}),
-) -> Trace:
+    known: Mapping[str, TrialSummary] = MappingProxyType({}),
+) -> GroupTrace:
     """Read the group's trials; without the regret of random arms, recovery stays unknown.
 
     `known` are trials (by hash) whose rounds need not be read, thinned to as many points.
@@ -171,7 +171,7 @@ def read_trace(
     regimes = [trial.regimes for trial in trials if trial.regimes is not None]
     recoveries = [trial.recovery for trial in trials if trial.recovery is not None]
     phases = [trial.phases for trial in trials if trial.phases is not None]
-    return Trace(
+    return GroupTrace(
         regret=_band(reader.rounds, np.array([trial.curve for trial in trials])),
         best_share=float(np.mean([trial.best_share for trial in trials])),
         regimes=_band(*_pooled(starts, np.array(regimes))) if regimes else None,
@@ -181,7 +181,9 @@ def read_trace(
     )
 
 
-def read_played(study: Study, group: Group, random_regret: float | None, points: int) -> dict[str, Played]:
+def read_played(
+    study: Study, group: Group, random_regret: float | None, points: int
+) -> dict[str, TrialSummary]:
     """What is kept of each of a group's trials, by hash."""
     reader = _Reader(study, random_regret, points)
     return {row.hash: reader.played(group.read(number)) for number, row in enumerate(group.rows)}
@@ -198,7 +200,7 @@ class _Reader:
         self._period = None if known is None else known.returns_after()
         self._good_gap = None if random_regret is None else GOOD * random_regret / study.horizon
 
-    def played(self, trial: Trial) -> Played:
+    def played(self, trial: Trial) -> TrialSummary:
         gaps = np.diff(trial.regret, prepend=0.0)
         regimes, recovery, phases = None, None, None
         if len(self.changes):
@@ -208,7 +210,7 @@ class _Reader:
                 recovery = _recovery(needed, self.changes, self._horizon)
         if self._period is not None and self._period <= self._horizon:
             phases = best_by_phase(gaps, self._period)
-        return Played(
+        return TrialSummary(
             curve=trial.regret[self.rounds - 1],
             best_share=float(is_best(gaps).mean()),
             late=float(gaps[-late_rounds(self._horizon) :].sum()),
@@ -264,7 +266,7 @@ POINTS = 65
 _COLUMNS = ("hash", "best_share", "late", "recovered", "recovery_early", "recovery_late", "points", "curve")
 
 
-def write_curves(played: Mapping[str, Played], folder: Path) -> None:
+def write_curves(played: Mapping[str, TrialSummary], folder: Path) -> None:
     """Write the lines in the order of the hashes; curves keep six digits, the rest all of them."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -278,7 +280,7 @@ def write_curves(played: Mapping[str, Played], folder: Path) -> None:
     write_whole(folder / FILE, text.getvalue().encode())
 
 
-def read_curves(folder: Path) -> dict[str, Played]:
+def read_curves(folder: Path) -> dict[str, TrialSummary]:
     """What `write_curves` wrote, by hash; nothing where it wrote nothing."""
     path = folder / FILE
     if not path.is_file():
@@ -291,7 +293,7 @@ def read_curves(folder: Path) -> dict[str, Played]:
         raise WrongStoreError(f"{path} was edited or cut off ({error!r})") from None
 
 
-def _played(line: Mapping[str, str]) -> Played:
+def _played(line: Mapping[str, str]) -> TrialSummary:
     recovery = None
     if line["recovered"]:
         recovery = Recovery(
@@ -300,7 +302,7 @@ def _played(line: Mapping[str, str]) -> Played:
     curve = np.array([float(value) for value in line["curve"].split()])
     if len(curve) != int(line["points"]):
         raise ValueError(f"{len(curve)} points instead of {line['points']}")
-    return Played(curve, float(line["best_share"]), float(line["late"]), recovery)
+    return TrialSummary(curve, float(line["best_share"]), float(line["late"]), recovery)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -310,7 +312,7 @@ class Examined:
 
     study: Study
     random: float | None
-    traces: Mapping[str, Trace]
+    traces: Mapping[str, GroupTrace]
     sensitivities: tuple[Sensitivity, ...]
 
     def bands(self, kind: str) -> dict[str, Band]:
@@ -339,7 +341,7 @@ def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) ->
 
 
 def examined(
-    study: Study, *, points: int = MOST_POINTS, known: Mapping[str, Played] = MappingProxyType({})
+    study: Study, *, points: int = MOST_POINTS, known: Mapping[str, TrialSummary] = MappingProxyType({})
 ) -> Examined:
     """Read the rounds of one study's groups, except of trials that are known (by hash, with as many points)."""
     random = random_regret(study)

@@ -16,7 +16,7 @@ from tidepull.errors import InputError, ParameterError, StoreError, SuiteError
 from tidepull.experiments.grid import Rung, SearchRule, check_rule, parse_rungs, plan_name, rungs_text
 from tidepull.experiments.loop import run_trial
 from tidepull.experiments.rows import load_rows
-from tidepull.experiments.search import Halving, Standing, agreements, rank_correlation, world_of
+from tidepull.experiments.search import Halving, RungMeans, agreements, rank_correlation, world_of
 from tidepull.experiments.spec import TrialSpec
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite, load_suite, parse_suite
@@ -202,7 +202,7 @@ def test_standings_and_their_rank_correlation_agree_with_scipy() -> None:
 def test_agreement_compares_every_rung_with_every_later_one() -> None:
     short = {"a": 1.0, "b": 2.0, "c": 3.0, "d": 4.0}
     found = agreements(
-        [Standing("p", "net", 0, short), Standing("p", "net", 1, {"d": 9.0, "c": 8.0, "b": 10.0})]
+        [RungMeans("p", "net", 0, short), RungMeans("p", "net", 1, {"d": 9.0, "c": 8.0, "b": 10.0})]
     )
     assert [(one.first, one.second, one.settings) for one in found] == [(0, 1, 3)]
     assert found[0].correlation == pytest.approx(-0.5)

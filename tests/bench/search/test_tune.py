@@ -20,7 +20,7 @@ from tidepull.experiments.tune import (
     BRACKET,
     Outcome,
     Range,
-    Search,
+    SearchTask,
     Space,
     declared_space,
     ranges_from_text,
@@ -28,7 +28,7 @@ from tidepull.experiments.tune import (
 )
 
 OWN = str(Path(__file__).parents[1] / "own_trivial.py")
-SPACE = Search(
+SPACE = SearchTask(
     problem="coins",
     policy="lever",
     ranges=(Range("sleep", (0.001, 0.1)), Range("arm", (0, 10))),
@@ -54,7 +54,7 @@ class Bowl:
         }
 
 
-def found(space: Search, run: Bowl, seconds: float) -> Outcome:
+def found(space: SearchTask, run: Bowl, seconds: float) -> Outcome:
     return search(space, run, seconds=seconds, on_bracket=lambda _: None)
 
 
@@ -153,7 +153,7 @@ grid = { epsilon = [0.01, 0.1] }
         played.extend(specs)
         return {spec.hash: (1.0, 1.0) for spec in specs}
 
-    wanted = Search("flipping-gaussian", "rnlps", space.ranges, 30, (0,), fixed=space.fixed)
+    wanted = SearchTask("flipping-gaussian", "rnlps", space.ranges, 30, (0,), fixed=space.fixed)
     outcome = search(wanted, run, seconds=1, on_bracket=lambda _: None)
     assert {spec.policy_parameters["exploration"] for spec in played} == {"epsilon-greedy"}
     assert outcome.best is not None
