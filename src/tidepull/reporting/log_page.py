@@ -6,7 +6,7 @@ from typing import Any
 
 from tidepull import __version__
 from tidepull.logs import Diagnosis
-from tidepull.logs.diagnosis.mixups import Mixup
+from tidepull.logs.diagnosis.confounding import Mixup
 from tidepull.logs.diagnosis.structure import KINDS
 from tidepull.logs.diagnosis.testing import LEVEL
 from tidepull.reporting import log_figures
