@@ -92,7 +92,7 @@ def mixups_of(log: Log) -> tuple[Mixup, ...]:
     common = np.argsort(-np.bincount(arm, minlength=log.n_arms), kind="stable")[:_MOST_ARMS]
     results: list[Mixup] = []
     for by, (place, names) in strata(log).items():
-        table = _Table(reward, arm, place[paid], log.n_arms, len(names))
+        table = _SliceTable(reward, arm, place[paid], log.n_arms, len(names))
         turned = []
         for i, a in enumerate(common):
             for b in common[i + 1 :]:
@@ -106,7 +106,7 @@ def mixups_of(log: Log) -> tuple[Mixup, ...]:
     return tuple(results)
 
 
-class _Table:
+class _SliceTable:
     """Numbers, means and variances of rewards by slice (rows) and arm (columns)."""
 
     def __init__(self, reward: FloatArray, arm: IntArray, place: IntArray, n_arms: int, slices: int) -> None:
@@ -118,7 +118,7 @@ class _Table:
 
 
 def _compared(
-    table: _Table, a: int, b: int, arms: tuple[str, ...], by: str, names: list[str]
+    table: _SliceTable, a: int, b: int, arms: tuple[str, ...], by: str, names: list[str]
 ) -> Mixup | None:
     n, sums, squares = table.n[:, [a, b]], table.sums[:, [a, b]], table.squares[:, [a, b]]
     if (n.sum(axis=0) < 2 * _LEAST).any():
