@@ -14,7 +14,7 @@ from tidepull.cli.reproduce_parts import ONE_WORLD, SEARCHES, Target, part, sear
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite, load_suite
-from tidepull.paper.theory.check import configurations
+from tidepull.paper.theory.simulate import configurations
 from tidepull.reporting.build import build_report
 
 PAPER = {

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 from tidepull.cli.theory import app
 from tidepull.errors import ParameterError
 from tidepull.paper.theory import bound as theory
-from tidepull.paper.theory.bound import Setting, regret_bound
+from tidepull.paper.theory.bound import LinearSetting, regret_bound
 
 BOUND = ["bound", "--d", "10", "--k", "20", "--horizon", "4096", "--epsilon", "0.01"]
 SMALL = ["--horizon", "64", "--seeds", "4"]
@@ -24,7 +24,7 @@ def invoke(*arguments: str) -> str:
 
 def test_bound_prints_only_json_when_asked() -> None:
     report: dict[str, Any] = json.loads(invoke(*BOUND, "--json"))
-    setting = Setting(d=10, k=20, epsilon=0.01, delta=0.05, sigma=0.05)
+    setting = LinearSetting(d=10, k=20, epsilon=0.01, delta=0.05, sigma=0.05)
     assert report["bound"] == float(regret_bound(4096, setting).total)
     assert report["g"] == float(theory.g(4096, setting))
     assert report["nu"] == float(theory.nu(4096, setting))

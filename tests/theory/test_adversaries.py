@@ -3,8 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tidepull.paper.theory.adversaries import ADVERSARIES, AdversaryName, View, adversary
-from tidepull.paper.theory.noise import unit
+from tidepull.paper.theory.environment import ADVERSARIES, AdversaryName, View, adversary, unit
 
 
 def view(epsilon: float = 0.1, t: int = 7, k: int = 6, d: int = 4) -> View:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from tidepull.paper.theory.bound import Setting
+from tidepull.paper.theory.bound import LinearSetting
 from tidepull.paper.theory.measurement_error import Scenario, play
 from tidepull.policies.linear import LinearThompson, LinearThompsonParameters
 from tidepull.random import Streams
@@ -9,7 +9,7 @@ from tidepull.types import Context, Event, ProblemShape
 
 def test_zero_error_without_inflation_plays_the_arms_of_the_lin_ts_policy() -> None:
     d, k, sigma, seeds = 4, 7, 0.3, 3
-    setting = Setting(d=d, k=k, epsilon=0.0, sigma=sigma)
+    setting = LinearSetting(d=d, k=k, epsilon=0.0, sigma=sigma)
     parameters = LinearThompsonParameters(regularisation=1.0, noise_std=sigma)
     # The policy's stream "posterior" under the same path holds the same draws.
     policies = [

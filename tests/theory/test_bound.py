@@ -12,18 +12,18 @@ import pytest
 
 from tidepull.errors import ParameterError
 from tidepull.paper.theory import bound as theory
-from tidepull.paper.theory.bound import Setting, regret_bound
+from tidepull.paper.theory.bound import LinearSetting, regret_bound
 
 HORIZONS = (1, 2, 7, 4096, 10**9)
 SETTINGS = [
-    Setting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma)
+    LinearSetting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma)
     for d, k, epsilon, delta, sigma in itertools.product(
         (1, 3, 10_000), (1, 10**9), (0.0, 1e-13, 2.0), (1e-300, 0.05, 1 - 1e-12), (0.0, 0.05, 30.0)
     )
 ]
 
 
-def exact(t: int, s: Setting, branch: str = "smaller") -> dict[str, Any]:
+def exact(t: int, s: LinearSetting, branch: str = "smaller") -> dict[str, Any]:
     """All quantities of the theorem as printed, in 50-digit arithmetic."""
     with mpmath.workdps(50):
         m = mpmath
@@ -75,14 +75,14 @@ def test_formulas_agree_with_fifty_digits(branch: theory.Branch) -> None:
 
 def test_tight_variant_agrees_with_fifty_digits() -> None:
     for T in HORIZONS:
-        setting = Setting(d=7, k=5, epsilon=0.3, tight=True)
+        setting = LinearSetting(d=7, k=5, epsilon=0.3, tight=True)
         reference = exact(T, setting)
         assert relative_error(float(theory.nu(T, setting)), reference["nu"]) < 1e-12
         assert relative_error(float(regret_bound(T, setting).total), reference["total"]) < 1e-12
 
 
 def test_arrays_of_rounds_give_the_same_numbers_one_by_one() -> None:
-    setting = Setting(d=4, k=9, epsilon=0.02)
+    setting = LinearSetting(d=4, k=9, epsilon=0.02)
     t = np.array([[1, 2, 3], [50, 10**6, 10**9]])
     for function in (theory.p, theory.nu, theory.l, theory.c, theory.g):
         together = function(t, setting)
@@ -96,7 +96,7 @@ def test_arrays_of_rounds_give_the_same_numbers_one_by_one() -> None:
 
 def test_known_size_of_the_bound() -> None:
     # 238 times the trivial 2T, for d = 2, K = 25, sigma = 0.05 and no error at T = 4096.
-    assert float(regret_bound(4096, Setting(d=2, k=25)).total) / 8192 == pytest.approx(238, abs=0.5)
+    assert float(regret_bound(4096, LinearSetting(d=2, k=25)).total) / 8192 == pytest.approx(238, abs=0.5)
     assert pytest.approx(211.993, abs=5e-4) == theory.LEMMA_4
 
 
@@ -108,7 +108,7 @@ def test_active_branch_is_the_smaller_of_the_two() -> None:
         assert radii[named] <= radii[other] * (1 + mpmath.mpf("1e-15"))
         total = float(regret_bound(T, setting).total)
         assert total == float(regret_bound(T, setting, named).total)  # type: ignore[arg-type]
-    mixed = regret_bound([2, 10**6], Setting(d=2, k=25))
+    mixed = regret_bound([2, 10**6], LinearSetting(d=2, k=25))
     assert mixed.branch.tolist() == ["dimension", "arms"]
 
 
@@ -119,7 +119,7 @@ def test_both_splits_of_the_bound_add_up() -> None:
 
 
 def test_linear_part_is_proportional_to_epsilon() -> None:
-    small, large = (regret_bound(10**5, Setting(d=3, k=4, epsilon=e)) for e in (0.01, 0.05))
+    small, large = (regret_bound(10**5, LinearSetting(d=3, k=4, epsilon=e)) for e in (0.01, 0.05))
     assert float(large.linear) == pytest.approx(5 * float(small.linear), rel=1e-12)
     assert float(large.base) == float(small.base)
 
@@ -127,12 +127,14 @@ def test_linear_part_is_proportional_to_epsilon() -> None:
 def test_rare_term_is_the_sum_of_two_over_t_squared() -> None:
     n = 10**6
     direct = math.fsum(2 / t**2 for t in range(1, n + 1))
-    assert regret_bound(1, Setting(d=1, k=1)).rare == pytest.approx(direct + 2 / n, rel=1e-11)
+    assert regret_bound(1, LinearSetting(d=1, k=1)).rare == pytest.approx(direct + 2 / n, rel=1e-11)
 
 
 def test_no_overflow_at_the_far_end() -> None:
     with np.errstate(all="raise"):
-        bound = regret_bound(np.array([1, 10**9, 10**15]), Setting(d=10**4, k=10**9, epsilon=2.0, sigma=1e3))
+        bound = regret_bound(
+            np.array([1, 10**9, 10**15]), LinearSetting(d=10**4, k=10**9, epsilon=2.0, sigma=1e3)
+        )
     assert np.isfinite(bound.total).all()
 
 
@@ -153,12 +155,12 @@ def test_no_overflow_at_the_far_end() -> None:
 )
 def test_impossible_arguments_are_refused_by_name(change: dict[str, Any], name: str) -> None:
     with pytest.raises(ParameterError, match=f"^{name} must be"):
-        Setting(**({"d": 3, "k": 4} | change))
+        LinearSetting(**({"d": 3, "k": 4} | change))
 
 
 @pytest.mark.parametrize("t", [0, -1, 0.5, math.nan, math.inf, 10**400, "soon", [1, 2, 0]])
 def test_rounds_below_one_are_refused(t: Any) -> None:
     with pytest.raises(ParameterError, match="^t must be"):
-        theory.g(t, Setting(d=3, k=4))
+        theory.g(t, LinearSetting(d=3, k=4))
     with pytest.raises(ParameterError, match="^horizon must be"):
-        regret_bound(t, Setting(d=3, k=4))
+        regret_bound(t, LinearSetting(d=3, k=4))

@@ -4,16 +4,22 @@ import numpy as np
 import pytest
 
 from tidepull.paper.theory import bound as theory
-from tidepull.paper.theory.bound import Setting, regret_bound
-from tidepull.paper.theory.crossings import below_trivial_from, linear_from, premise_from, premise_sigma
+from tidepull.paper.theory.bound import (
+    LinearSetting,
+    below_trivial_from,
+    linear_from,
+    premise_from,
+    premise_sigma,
+    regret_bound,
+)
 
 SETTINGS = [
-    Setting(d=d, k=k, epsilon=e) for d in (1, 2, 30) for k in (1, 25, 10**6) for e in (1e-5, 0.01, 1.0)
+    LinearSetting(d=d, k=k, epsilon=e) for d in (1, 2, 30) for k in (1, 25, 10**6) for e in (1e-5, 0.01, 1.0)
 ]
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_linear_term_leads_from_the_crossing_on_and_not_before(setting: Setting) -> None:
+def test_linear_term_leads_from_the_crossing_on_and_not_before(setting: LinearSetting) -> None:
     T = linear_from(setting)
     assert T is not None
     before = regret_bound(np.unique(np.geomspace(1, T, 400).astype(int))[:-1], setting)
@@ -25,11 +31,11 @@ def test_linear_term_leads_from_the_crossing_on_and_not_before(setting: Setting)
 
 
 def test_linear_term_never_leads_without_error() -> None:
-    assert linear_from(Setting(d=3, k=4)) is None
+    assert linear_from(LinearSetting(d=3, k=4)) is None
 
 
 def test_bound_without_error_beats_the_trivial_one_only_after_a_billion_rounds() -> None:
-    setting = Setting(d=2, k=25)
+    setting = LinearSetting(d=2, k=25)
     T = below_trivial_from(setting)
     assert T is not None
     assert 1e8 < T < 1e10
@@ -38,17 +44,17 @@ def test_bound_without_error_beats_the_trivial_one_only_after_a_billion_rounds()
 
 
 def test_bound_with_error_never_beats_the_trivial_one() -> None:
-    assert below_trivial_from(Setting(d=2, k=25, epsilon=0.01)) is None
+    assert below_trivial_from(LinearSetting(d=2, k=25, epsilon=0.01)) is None
 
 
 def test_premise_of_lemma_2_holds_in_every_round_from_its_sigma_on() -> None:
-    base = Setting(d=10, k=20, epsilon=0.01)
+    base = LinearSetting(d=10, k=20, epsilon=0.01)
     sigma = premise_sigma(base)
-    enough = Setting(d=10, k=20, epsilon=0.01, sigma=sigma * (1 + 1e-12))
+    enough = LinearSetting(d=10, k=20, epsilon=0.01, sigma=sigma * (1 + 1e-12))
     assert premise_from(enough) == 1
     t = np.geomspace(1, 1e15, 500)
     assert (theory.l(t, enough) <= theory.nu(t, enough)).all()
-    short = Setting(d=10, k=20, epsilon=0.01, sigma=sigma * 0.999)
+    short = LinearSetting(d=10, k=20, epsilon=0.01, sigma=sigma * 0.999)
     first = premise_from(short)
     assert first is not None
     assert first > 1
@@ -56,4 +62,4 @@ def test_premise_of_lemma_2_holds_in_every_round_from_its_sigma_on() -> None:
 
 
 def test_premise_fails_for_small_noise() -> None:
-    assert premise_from(Setting(d=2, k=25, sigma=0.05)) is None
+    assert premise_from(LinearSetting(d=2, k=25, sigma=0.05)) is None

@@ -103,8 +103,8 @@ def test_bias_of_the_estimate_stays_below_both_forms_of_p(d: int) -> None:
         for direction in rng.normal(size=(20, d)):
             v = np.sign(X @ np.linalg.solve(B, direction))
             size = math.sqrt(v @ X @ np.linalg.solve(B, X.T @ v))
-            setting = theory.Setting(d=d, k=2)
+            setting = theory.LinearSetting(d=d, k=2)
             assert size <= float(theory.p(n + 1, setting))
             assert size <= math.sqrt(n) * (1 + 1e-12)
-            tight = theory.Setting(d=d, k=2, tight=True)
+            tight = theory.LinearSetting(d=d, k=2, tight=True)
             assert float(theory.p(n + 1, tight)) == math.sqrt(n)

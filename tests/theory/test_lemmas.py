@@ -11,15 +11,13 @@ import pytest
 from scipy.stats import norm
 
 from tidepull.paper.theory import bound as theory
-from tidepull.paper.theory.adversaries import View
-from tidepull.paper.theory.bound import LEMMA_4, OPTIMISM, Bools, Floats, Setting
-from tidepull.paper.theory.lemmas import Lemmas
-from tidepull.paper.theory.measurement_error import Look, Round, Scenario, play
-from tidepull.paper.theory.potential import Potential
-from tidepull.paper.theory.promise import Promise
+from tidepull.paper.theory.bound import LEMMA_4, OPTIMISM, Bools, Floats, LinearSetting
+from tidepull.paper.theory.environment import View
+from tidepull.paper.theory.lemmas import Lemmas, Potential, Promise
+from tidepull.paper.theory.measurement_error import ArmSamples, Round, Scenario, play
 from tidepull.paper.theory.simulate import checkpoints
 
-SETTING = Setting(d=3, k=4, epsilon=0.05, sigma=0.3, delta=0.1)
+SETTING = LinearSetting(d=3, k=4, epsilon=0.05, sigma=0.3, delta=0.1)
 SCENARIO = Scenario(horizon=40, seeds=3, noise="uniform")
 T, TRIALS = SCENARIO.horizon, SCENARIO.seeds
 CHECKED = set(checkpoints(T).tolist())
@@ -27,7 +25,7 @@ CHECKED = set(checkpoints(T).tolist())
 
 def measure(
     rounds: Iterator[Round],
-    setting: Setting = SETTING,
+    setting: LinearSetting = SETTING,
     scenario: Scenario = SCENARIO,
     holds: Callable[[Round], Bools] | None = None,
     draws: int = 2000,
@@ -166,7 +164,7 @@ def test_choices_of_lemmas_3_and_4_have_the_probabilities_of_two_arms() -> None:
         x[:, 1] = -x[:, 0]
         return x
 
-    setting, scenario = Setting(d=2, k=2, sigma=0.3, delta=0.5), Scenario(horizon=6, seeds=2)
+    setting, scenario = LinearSetting(d=2, k=2, sigma=0.3, delta=0.5), Scenario(horizon=6, seeds=2)
     rounds = [replace(played) for played in play(setting, scenario, adversary=opposite)]
     sixth = rounds[-1]
     # The lemmas look at true means and widths, the choice does not: with these, arm 1 is saturated.
@@ -234,7 +232,7 @@ def test_choices_against_the_evidence_break_lemmas_2_to_4(rounds: list[Round]) -
     """Estimates that contradict the truth, with widths that leave no doubt, while E^w is said to hold."""
 
     def deluded(played: Round) -> Round:
-        look = Look(-1e4 * played.means, played.look.theta, 1e-6 * played.look.s)
+        look = ArmSamples(-1e4 * played.means, played.look.theta, 1e-6 * played.look.s)
         return replace(played, look=look)
 
     setting = replace(SETTING, epsilon=0.001)
@@ -271,7 +269,7 @@ def test_error_is_as_large_as_its_schedule_says(schedule: str) -> None:
     scenario = Scenario.from_mapping({"horizon": 130, "seeds": 2, "schedule": schedule})
     found = [
         float(np.linalg.norm(played.observed - played.truth, axis=-1).max())
-        for played in play(Setting(d=40, k=3, epsilon=0.1), scenario)
+        for played in play(LinearSetting(d=40, k=3, epsilon=0.1), scenario)
     ]
     sizes = {
         "constant": np.full(130, 0.1),
@@ -283,7 +281,7 @@ def test_error_is_as_large_as_its_schedule_says(schedule: str) -> None:
 
 
 def test_without_noise_nothing_is_near_a_limit_of_noise() -> None:
-    setting = Setting(d=2, k=3, sigma=0.0)
+    setting = LinearSetting(d=2, k=3, sigma=0.0)
     found = measure(play(setting, SCENARIO), setting)
     assert found["Lemma 8"].nearest is None
     assert found["Realised"].nearest is None

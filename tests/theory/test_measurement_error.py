@@ -9,10 +9,9 @@ import pytest
 
 from tidepull.errors import ParameterError
 from tidepull.paper.theory import bound as theory
-from tidepull.paper.theory.adversaries import ADVERSARIES
-from tidepull.paper.theory.bound import Floats, Setting
-from tidepull.paper.theory.measurement_error import Agent, Scenario, choose, play
-from tidepull.paper.theory.noise import ERRORS, NOISES, Noise
+from tidepull.paper.theory.bound import Floats, LinearSetting
+from tidepull.paper.theory.environment import ADVERSARIES, ERRORS, NOISES, Noise
+from tidepull.paper.theory.measurement_error import PosteriorSampler, Scenario, choose, play
 from tidepull.random import Streams
 
 HORIZON = 300
@@ -53,7 +52,7 @@ def plain_linear_thompson_sampling(
 
 @pytest.mark.parametrize("noise", NOISES)
 def test_zero_error_without_inflation_is_ordinary_linear_thompson_sampling_bit_for_bit(noise: Noise) -> None:
-    setting = Setting(d=4, k=7, epsilon=0.0, sigma=0.3)
+    setting = LinearSetting(d=4, k=7, epsilon=0.0, sigma=0.3)
     scenario = Scenario(horizon=HORIZON, seeds=5, seed=3, noise=noise, inflate=False)
     rounds = list(play(setting, scenario))
     arms = np.stack([r.arms for r in rounds])
@@ -69,7 +68,7 @@ def test_zero_error_without_inflation_is_ordinary_linear_thompson_sampling_bit_f
 
 
 def test_inflation_changes_the_choices() -> None:
-    setting = Setting(d=4, k=7, sigma=0.3)
+    setting = LinearSetting(d=4, k=7, sigma=0.3)
     plain, inflated = (
         np.stack([r.arms for r in play(setting, Scenario(horizon=100, seeds=2, inflate=inflate))])
         for inflate in (False, True)
@@ -79,7 +78,7 @@ def test_inflation_changes_the_choices() -> None:
 
 def test_agent_follows_the_equations_of_the_posterior() -> None:
     rng = np.random.default_rng(0)
-    agent = Agent(3, 4)
+    agent = PosteriorSampler(3, 4)
     B, b = np.tile(np.eye(4), (3, 1, 1)), np.zeros((3, 4))
     for _ in range(20):
         x, r = rng.normal(size=(3, 4)) / 2, rng.normal(size=3)
@@ -99,7 +98,7 @@ def test_agent_follows_the_equations_of_the_posterior() -> None:
 
 
 def test_samples_have_the_promised_covariance() -> None:
-    agent = Agent(1, 3)
+    agent = PosteriorSampler(1, 3)
     rng = np.random.default_rng(1)
     for x in rng.normal(size=(10, 1, 3)):
         agent.learn(x, np.array([0.5]))
@@ -119,7 +118,7 @@ def test_ties_are_broken_uniformly() -> None:
 
 
 def test_a_seed_plays_the_same_alone_as_beside_others() -> None:
-    setting = Setting(d=3, k=5, epsilon=0.1)
+    setting = LinearSetting(d=3, k=5, epsilon=0.1)
     for adversary in ADVERSARIES:
         many = Scenario(horizon=60, seeds=6, seed=0, adversary=adversary)
         alone = Scenario(horizon=60, seeds=1, seed=4, adversary=adversary)
@@ -130,14 +129,14 @@ def test_a_seed_plays_the_same_alone_as_beside_others() -> None:
 
 
 def test_longer_runs_extend_shorter_ones() -> None:
-    setting = Setting(d=3, k=5, epsilon=0.1)
+    setting = LinearSetting(d=3, k=5, epsilon=0.1)
     short = list(play(setting, Scenario(horizon=50, seeds=3)))
     long = list(itertools.islice(play(setting, Scenario(horizon=70, seeds=3)), 50))
     assert [r.rewards.tolist() for r in short] == [r.rewards.tolist() for r in long]
 
 
 def test_unit_balls_and_error_are_respected_in_play() -> None:
-    setting = Setting(d=3, k=5, epsilon=0.3)
+    setting = LinearSetting(d=3, k=5, epsilon=0.3)
     for adversary, error in itertools.product(ADVERSARIES, ERRORS):
         scenario = Scenario(horizon=30, seeds=10, adversary=adversary, error=error)
         for played in play(setting, scenario):
@@ -147,7 +146,7 @@ def test_unit_balls_and_error_are_respected_in_play() -> None:
 
 
 def test_the_reward_comes_from_the_true_context() -> None:
-    setting = Setting(d=3, k=5, epsilon=0.5, sigma=0.0)
+    setting = LinearSetting(d=3, k=5, epsilon=0.5, sigma=0.0)
     for played in play(setting, Scenario(horizon=20, seeds=4)):
         assert played.rewards.tolist() == played.means[np.arange(4), played.arms].tolist()
 
@@ -157,7 +156,7 @@ def test_your_own_adversary_may_play() -> None:
         del view
         return np.tile(np.array([[1.0, 0.0], [-1.0, 0.0]]), (2, 1, 1))
 
-    played = list(play(Setting(d=2, k=2), Scenario(horizon=5, seeds=2), adversary=always_first_axis))
+    played = list(play(LinearSetting(d=2, k=2), Scenario(horizon=5, seeds=2), adversary=always_first_axis))
     assert all((np.abs(r.truth[..., 0]) == 1).all() for r in played)
 
 

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tidepull.paper.theory.noise import ERRORS, NOISES, ErrorKind, Noise, draw_noise, observe, unit
+from tidepull.paper.theory.environment import ERRORS, NOISES, ErrorKind, Noise, draw_noise, observe, unit
 
 
 def log_mgf(kind: Noise, a: float) -> float:

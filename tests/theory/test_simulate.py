@@ -5,15 +5,20 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tidepull.paper.theory.adversaries import View
-from tidepull.paper.theory.bound import Floats, Setting
-from tidepull.paper.theory.check import configurations, promises
-from tidepull.paper.theory.crossings import premise_from
-from tidepull.paper.theory.growth import fit, horizon_growth, vary
+from tidepull.paper.theory.bound import Floats, LinearSetting, premise_from
+from tidepull.paper.theory.environment import View
 from tidepull.paper.theory.measurement_error import Scenario, play
-from tidepull.paper.theory.simulate import checkpoints, simulate
+from tidepull.paper.theory.simulate import (
+    checkpoints,
+    configurations,
+    fit,
+    horizon_growth,
+    promises,
+    simulate,
+    vary,
+)
 
-SETTING = Setting(d=3, k=5, epsilon=0.1)
+SETTING = LinearSetting(d=3, k=5, epsilon=0.1)
 SCENARIO = Scenario(horizon=128, seeds=8)
 
 
@@ -65,7 +70,7 @@ def test_event_w_fails_when_the_assumptions_are_broken() -> None:
     def outside_the_unit_ball(view: View) -> Floats:
         return 40.0 * view.normals
 
-    setting = Setting(d=3, k=5, sigma=5.0, delta=0.9)
+    setting = LinearSetting(d=3, k=5, sigma=5.0, delta=0.9)
     assert promises(simulate(setting, SCENARIO), premise_holds=True).kept
     # The potential lemma asks for contexts of length at most 1.
     broken = simulate(SETTING, replace(SCENARIO, horizon=4), adversary=outside_the_unit_ball)
@@ -74,7 +79,7 @@ def test_event_w_fails_when_the_assumptions_are_broken() -> None:
 
 
 def test_event_theta_fails_in_the_first_round_and_rarely_after() -> None:
-    result = simulate(Setting(d=2, k=25), Scenario(horizon=64, seeds=200))
+    result = simulate(LinearSetting(d=2, k=25), Scenario(horizon=64, seeds=200))
     assert result.failures_theta[0] == 200
     for t in (2, 3, 4):
         promised = 1 / t**2
@@ -93,7 +98,7 @@ def test_event_w_fails_exactly_where_the_deviation_passes_its_limit() -> None:
 
 
 def test_regret_grows_linearly_where_the_best_arm_is_hidden() -> None:
-    setting, scenario = Setting(d=3, k=5), Scenario(horizon=256, seeds=20, adversary="hidden-best")
+    setting, scenario = LinearSetting(d=3, k=5), Scenario(horizon=256, seeds=20, adversary="hidden-best")
     growth = vary(setting, scenario, axis="epsilon", values=(0.05, 0.1, 0.2))
     assert growth is not None
     assert 0.9 < growth.low <= growth.slope <= growth.high < 1.5
@@ -103,10 +108,10 @@ def test_regret_grows_linearly_where_the_best_arm_is_hidden() -> None:
 
 
 def test_no_exponent_is_fitted_to_zero_regret() -> None:
-    result = simulate(Setting(d=3, k=1), SCENARIO)
+    result = simulate(LinearSetting(d=3, k=1), SCENARIO)
     assert result.regret.max() == 0
     assert horizon_growth(result) is None
-    assert vary(Setting(d=3, k=1), SCENARIO, axis="epsilon", values=(0.1, 0.2)) is None
+    assert vary(LinearSetting(d=3, k=1), SCENARIO, axis="epsilon", values=(0.1, 0.2)) is None
 
 
 def test_fit_recovers_a_known_power_and_covers_it() -> None:
@@ -123,6 +128,6 @@ def test_fit_recovers_a_known_power_and_covers_it() -> None:
 
 
 def test_one_round_and_one_arm_are_possible() -> None:
-    result = simulate(Setting(d=1, k=1), Scenario(horizon=1, seeds=1))
+    result = simulate(LinearSetting(d=1, k=1), Scenario(horizon=1, seeds=1))
     assert result.regret.tolist() == [[0.0]]
     assert promises(result, premise_holds=False).kept

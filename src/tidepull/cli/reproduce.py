@@ -26,7 +26,7 @@ from tidepull.experiments.runner import estimator, prepare
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite
 from tidepull.paper.front import claims_of, front, tally
-from tidepull.paper.theory.check import configurations
+from tidepull.paper.theory.simulate import configurations
 from tidepull.paper.theory_part import FILE as THEORY
 from tidepull.paper.theory_part import FULL, QUICK, measure, measured, theory_table
 from tidepull.paper.verdicts import Claim

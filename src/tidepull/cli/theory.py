@@ -13,15 +13,21 @@ from tidepull.cli import options
 from tidepull.cli import theory_tables as tables
 from tidepull.cli.console import print_json, progress, say
 from tidepull.errors import ParameterError
-from tidepull.paper.theory.adversaries import ADVERSARIES
-from tidepull.paper.theory.bound import Setting
-from tidepull.paper.theory.check import configurations
-from tidepull.paper.theory.growth import ARMS, DIMENSIONS, EPSILONS, Exponent, horizon_growth, vary
+from tidepull.paper.theory.bound import LinearSetting
+from tidepull.paper.theory.environment import ADVERSARIES, ERRORS, NOISES, SCHEDULES
 from tidepull.paper.theory.measurement_error import Scenario
-from tidepull.paper.theory.noise import ERRORS, NOISES, SCHEDULES
-from tidepull.paper.theory.said import bound_report, simulation_report
-from tidepull.paper.theory.simulate import Simulated
+from tidepull.paper.theory.simulate import (
+    ARMS,
+    DIMENSIONS,
+    EPSILONS,
+    Exponent,
+    Simulation,
+    configurations,
+    horizon_growth,
+    vary,
+)
 from tidepull.paper.theory.simulate import simulate as run_simulation
+from tidepull.paper.theory.tables import bound_report, simulation_report
 
 app = typer.Typer(
     help="The regret bound with measurement error, computed and put to the test.",
@@ -56,7 +62,9 @@ def bound(
     json: bool = JSON,
 ) -> None:
     """The finite-time bound of the theorem, term by term."""
-    report = bound_report(Setting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight), horizon)
+    report = bound_report(
+        LinearSetting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight), horizon
+    )
     if json:
         print_json(report)
     else:
@@ -88,7 +96,7 @@ def simulate(
     json: bool = JSON,
 ) -> None:
     """Many trials of the algorithm as analysed, against the bound and every promise of the proof."""
-    setting = Setting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight)
+    setting = LinearSetting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight)
     values: dict[str, Any] = {"adversary": adversary, "noise": noise, "error": error, "inflate": inflate}
     scenario = Scenario.from_mapping({**values, "schedule": schedule, "horizon": horizon, **_seeds(seeds)})
     picture = None if json and out is None else _picture(out or Path("theory.png"))
@@ -154,7 +162,7 @@ def features(
     else:
         tables.show_features(f"{policy} on {problem}, seed {seed}", report)
     if picture is not None:
-        from tidepull.paper import theory_plots
+        from tidepull.paper.theory import plots as theory_plots
 
         theory_plots.effective_error(measured, title=f"{policy} on {problem}, seed {seed}", path=picture)
         say(f"picture: [bold]{picture}[/]")
@@ -168,8 +176,8 @@ def _picture(path: Path) -> Path:
     return path
 
 
-def _draw(result: Simulated, exponents: list[Exponent], path: Path) -> None:
-    from tidepull.paper import theory_plots
+def _draw(result: Simulation, exponents: list[Exponent], path: Path) -> None:
+    from tidepull.paper.theory import plots as theory_plots
 
     promises, growth = (path.with_name(f"{path.stem}-{word}{path.suffix}") for word in ("promises", "growth"))
     theory_plots.regret_against_bound(result, path=path)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from tidepull.cli.console import out, print_table
-from tidepull.paper.theory.said import STEPS, worst_steps
+from tidepull.paper.theory.tables import STEPS, worst_steps
 
 
 def show_bound(report: dict[str, Any]) -> None:

@@ -9,9 +9,8 @@ from typing import Any
 
 import tidepull
 from tidepull._internal.files import write_whole
-from tidepull.paper.theory.check import configurations
-from tidepull.paper.theory.said import STEPS, simulation_report, worst_steps
-from tidepull.paper.theory.simulate import simulate
+from tidepull.paper.theory.simulate import configurations, simulate
+from tidepull.paper.theory.tables import STEPS, simulation_report, worst_steps
 from tidepull.reporting.tables import Cell, Table, number
 
 FILE = "theory.json"

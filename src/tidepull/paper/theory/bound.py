@@ -15,6 +15,7 @@ Where the printed text slips, the code follows what the proofs need:
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
@@ -31,12 +32,15 @@ Branch: TypeAlias = Literal["dimension", "arms", "smaller"]
 LEMMA_4 = 44.0 * math.e * math.sqrt(math.pi)
 """44 e sqrt(pi) = 211.99..., the price of Lemma 4; its proof holds from t = 5 on."""
 
+LIMIT = 10**15
+"""The longest horizon that is searched; beyond it floats do not separate neighbouring rounds."""
+
 OPTIMISM = 1.0 / (4.0 * math.e * math.sqrt(math.pi))
 """Lemma 2's lower bound on P(Theta_{t,a*} + epsilon >= x*_{a*} . w): 0.0519."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Setting(Parameters):
+class LinearSetting(Parameters):
     """What the bound depends on, besides the horizon.
 
     `tight` replaces p_t = sqrt(t d log((t + d) / d)) by sqrt(t - 1), which is smaller and as valid: with
@@ -62,7 +66,7 @@ def rounds(t: ArrayLike, name: str = "t") -> Floats:
     return values
 
 
-def p(t: ArrayLike, setting: Setting) -> Floats:
+def p(t: ArrayLike, setting: LinearSetting) -> Floats:
     """p_t = sqrt(t d log((t + d) / d)), the weight of epsilon in nu_t and l_t."""
     t = rounds(t)
     if setting.tight:
@@ -70,21 +74,21 @@ def p(t: ArrayLike, setting: Setting) -> Floats:
     return np.asarray(np.sqrt(t * setting.d * np.log1p(t / setting.d)))
 
 
-def nu(t: ArrayLike, setting: Setting) -> Floats:
+def nu(t: ArrayLike, setting: LinearSetting) -> Floats:
     """nu_t = 3 sigma sqrt(d log(t / delta)) + epsilon p_t, the posterior's inflated scale."""
     log_t = np.log(rounds(t))
     spread = 3.0 * setting.sigma * np.sqrt(setting.d * (log_t - math.log(setting.delta)))
     return np.asarray(spread + setting.epsilon * p(t, setting))
 
 
-def l(t: ArrayLike, setting: Setting) -> Floats:  # noqa: E743 - the paper's name
+def l(t: ArrayLike, setting: LinearSetting) -> Floats:  # noqa: E743 - the paper's name
     """l_t = sigma sqrt(d log(t^3 / delta)) + 1 + epsilon p_t, how far the estimate may stray."""
     log_t = np.log(rounds(t))
     stray = setting.sigma * np.sqrt(setting.d * (3.0 * log_t - math.log(setting.delta)))
     return np.asarray(stray + 1.0 + setting.epsilon * p(t, setting))
 
 
-def c(t: ArrayLike, setting: Setting, branch: Branch = "smaller") -> Floats:
+def c(t: ArrayLike, setting: LinearSetting, branch: Branch = "smaller") -> Floats:
     """c_t = min(2 sqrt(d log t), 2 sqrt(log(t K))), or one branch of it; c_1 = 0."""
     log_t = np.log(rounds(t))
     by_dimension = np.asarray(2.0 * np.sqrt(setting.d * log_t))
@@ -94,12 +98,12 @@ def c(t: ArrayLike, setting: Setting, branch: Branch = "smaller") -> Floats:
     return by_dimension if branch == "dimension" else by_arms
 
 
-def g(t: ArrayLike, setting: Setting, branch: Branch = "smaller") -> Floats:
+def g(t: ArrayLike, setting: LinearSetting, branch: Branch = "smaller") -> Floats:
     """g_t = c_t nu_t + l_t."""
     return np.asarray(c(t, setting, branch) * nu(t, setting) + l(t, setting))
 
 
-def active_branch(t: ArrayLike, setting: Setting) -> NDArray[np.str_]:
+def active_branch(t: ArrayLike, setting: LinearSetting) -> NDArray[np.str_]:
     """Which branch of the minimum is the smaller: 'dimension' (d^(3/2) rates) or 'arms' (d sqrt(log K))."""
     smaller = c(t, setting, "dimension") <= c(t, setting, "arms")
     return np.where(smaller, "dimension", "arms")
@@ -155,11 +159,11 @@ class Bound:
         return np.asarray(self.mismatch + self.exploration + self.rare + self.luck)
 
 
-def regret_bound(horizon: ArrayLike, setting: Setting, branch: Branch = "smaller") -> Bound:
+def regret_bound(horizon: ArrayLike, setting: LinearSetting, branch: Branch = "smaller") -> Bound:
     """4 eps T + M g_T 5 sqrt(d T log T) + pi^2 / 3 + (4 + 4 eps + M g_T) sqrt(2 T log(2 / delta)), M = 44 e sqrt(pi).
 
     Notes on the proof: Azuma-Hoeffding needs |Z_t| <= K_T = 4 + 4 eps + M g_T and a conditional mean <= 0 (the
-    text has E(Z_t) <= K_T); Lemma 2 needs l_t <= nu_t (see `crossings.premise_sigma`); the union of E^w over t
+    text has E(Z_t) <= K_T); Lemma 2 needs l_t <= nu_t (see `premise_sigma`); the union of E^w over t
     costs delta pi^2 / 6 = 1.645 delta, not delta / 2, so the confidence 1 - delta is strictly 1 - 2.145 delta
     (1 - 1.145 delta, as E^w_1 is sure); and Lemma 4's constant holds for t >= 5, which a further 8 (four rounds
     at regret 2) would make good. The heading of case 2 in the appendix says T^(3/2); its conclusion, T, is right.
@@ -184,3 +188,48 @@ def regret_bound(horizon: ArrayLike, setting: Setting, branch: Branch = "smaller
             epsilon * (4.0 * T + LEMMA_4 * g_slope * (potential + deviation) + 4.0 * deviation)
         ),
     )
+
+
+def linear_from(setting: LinearSetting) -> int | None:
+    """The first T at which the part of the bound proportional to epsilon is at least the rest; None if never."""
+
+    def leads(T: Floats) -> Bools:
+        bound = regret_bound(T, setting)
+        return np.asarray(bound.linear >= bound.base)
+
+    return None if setting.epsilon == 0 else _first(leads)
+
+
+def below_trivial_from(setting: LinearSetting) -> int | None:
+    """The first T at which the bound is below 2 T, which any policy meets; None if not before `LIMIT`."""
+    return _first(lambda T: np.asarray(regret_bound(T, setting).total < 2.0 * T))
+
+
+def premise_from(setting: LinearSetting) -> int | None:
+    """The first t with l_t <= nu_t, without which Lemma 2 (hence the theorem) is not proved; None if never.
+
+    nu_t - l_t grows with t, so the premise holds from there on.
+    """
+    return _first(lambda t: np.asarray(l(t, setting) <= nu(t, setting)))
+
+
+def premise_sigma(setting: LinearSetting) -> float:
+    """The smallest sigma that gives l_t <= nu_t in every round: 1 / (2 sqrt(d log(1 / delta))).
+
+    Noise that is sigma-sub-Gaussian is so for any larger sigma: raising sigma to this value is always allowed.
+    """
+    return 1.0 / (2.0 * math.sqrt(-setting.d * math.log(setting.delta)))
+
+
+def _first(holds: Callable[[Floats], Bools]) -> int | None:
+    """The first whole number with the property: the first on a fine geometric grid, then bisection."""
+    grid = np.unique(np.round(np.geomspace(1, LIMIT, 3001)))
+    found = holds(grid)
+    if not found.any():
+        return None
+    index = int(np.argmax(found))
+    low, high = int(grid[max(index - 1, 0)]), int(grid[index])
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if holds(np.asarray(float(middle))) else (middle, high)
+    return high

@@ -4,20 +4,25 @@ Lemma 2 is computed exactly in every round: Theta_{t,a*} is Gaussian given the p
 agent's choice given the past, which has no closed form: in rounds 8, 16, 32, ... and the last one `DRAWS` further
 samples of w~ are drawn for every trial, and the choices that they would lead to are counted. Lemmas 2 to 4 are
 conditional on E^w.
+
+The elliptical potential lemma is measured for any lambda:
+
+    sum_t ||u_t||_{V_{t+1}^-1} <= sqrt(T d log((T + d lambda) / (d lambda))),    V_t = lambda I + sum_{i<t} u_i u_i'
+
+for any vectors u_t of length at most 1.
 """
 
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.stats import norm
 
 from tidepull.paper.theory import bound as theory
-from tidepull.paper.theory.bound import LEMMA_4, OPTIMISM, Bools, Floats, Setting
+from tidepull.paper.theory.bound import LEMMA_4, OPTIMISM, Bools, Floats, LinearSetting
 from tidepull.paper.theory.measurement_error import Round, Scenario
-from tidepull.paper.theory.potential import RIDGES, Potential
-from tidepull.paper.theory.promise import Promise
 from tidepull.random import Streams
 from tidepull.types import IntArray
 
@@ -27,12 +32,69 @@ DRAWS = 2000
 FIRST = 5
 """Lemma 3 promises something from this round on, and Lemma 4's constant holds from it."""
 
+RIDGES = (0.01, 0.1, 1.0, 10.0)
+"""Values of lambda that are measured."""
+
+
+@dataclass(frozen=True, slots=True)
+class Promise:
+    """`measured` must be at most `allowed` (at least, where `at_least`), give or take `margin` of chance.
+
+    `promised` is False where the lemma's premise does not hold: then it is measured, and nothing hangs on it.
+    `nearest` says how near the worst trial came to the limit inside a promise of probability, as a share of it.
+    """
+
+    lemma: str
+    what: str
+    measured: float
+    allowed: float
+    at_least: bool = False
+    margin: float = 0.0
+    promised: bool = True
+    nearest: float | None = None
+
+    @property
+    def kept(self) -> bool:
+        """Whether it was kept, or was not promised."""
+        if not self.promised:
+            return True
+        if self.at_least:
+            return self.measured >= self.allowed - self.margin
+        return self.measured <= self.allowed + self.margin
+
+
+class Potential:
+    """Running sums for many trials and several lambdas at once (lambdas x trials)."""
+
+    def __init__(self, trials: int, d: int, ridges: tuple[float, ...] = RIDGES) -> None:
+        self._ridges = np.array(ridges)
+        self._inverse: Floats = np.tile(np.eye(d), (len(ridges), trials, 1, 1))
+        self._inverse /= self._ridges[:, None, None, None]
+        self.sums: Floats = np.zeros((len(ridges), trials))
+        self._d = d
+
+    def add(self, u: Floats) -> None:
+        """One vector of every trial (trials x d).
+
+        With q = u'V_t^-1 u, the inverse after it is V_t^-1 - (V_t^-1 u)(V_t^-1 u)' / (1 + q), and u'V_{t+1}^-1 u =
+        q / (1 + q).
+        """
+        turned = np.einsum("lsde,se->lsd", self._inverse, u)
+        q = np.einsum("lsd,sd->ls", turned, u)
+        self.sums += np.sqrt(q / (1.0 + q))
+        self._inverse -= turned[..., :, None] * turned[..., None, :] / (1.0 + q)[..., None, None]
+
+    def shares(self, T: int) -> Floats:
+        """The largest sum of any trial after T vectors, as a share of the limit, for each lambda."""
+        limit = np.sqrt(T * self._d * np.log1p(T / (self._d * self._ridges)))
+        return np.asarray(self.sums.max(axis=1) / limit)
+
 
 class Lemmas:
     """Running measurements of one simulation."""
 
     def __init__(
-        self, setting: Setting, scenario: Scenario, checkpoints: IntArray, *, draws: int = DRAWS
+        self, setting: LinearSetting, scenario: Scenario, checkpoints: IntArray, *, draws: int = DRAWS
     ) -> None:
         self._setting, self._scenario, self._draws = setting, scenario, draws
         self._checkpoints = frozenset(checkpoints.tolist())

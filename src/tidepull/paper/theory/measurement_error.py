@@ -11,11 +11,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull._internal.memory import require_memory
-from tidepull.paper.theory.adversaries import Adversary, AdversaryName, View
-from tidepull.paper.theory.adversaries import adversary as adversary_of
-from tidepull.paper.theory.bound import Floats, Setting, nu
-from tidepull.paper.theory.draws import Draws
-from tidepull.paper.theory.noise import ErrorKind, Noise, Schedule, observe, size
+from tidepull.paper.theory.bound import Floats, LinearSetting, nu
+from tidepull.paper.theory.environment import (
+    Adversary,
+    AdversaryName,
+    Draws,
+    ErrorKind,
+    Noise,
+    Schedule,
+    View,
+    observe,
+    size,
+)
+from tidepull.paper.theory.environment import adversary as adversary_of
 from tidepull.parameters import Parameters, parameter
 from tidepull.types import IntArray
 
@@ -35,7 +43,7 @@ class Scenario(Parameters):
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Look:
+class ArmSamples:
     """One round as the agent sees it (seeds x K): x . w^_t, Theta = x . w~_t, and s = ||x||_{B_t^-1}."""
 
     estimates: Floats
@@ -43,7 +51,7 @@ class Look:
     s: Floats
 
 
-class Agent:
+class PosteriorSampler:
     """Posteriors N(w^_t, nu_t^2 B_t^-1) with B_t = I + sum x x' and w^_t = B_t^-1 sum x r, one for each seed."""
 
     def __init__(self, trials: int, d: int) -> None:
@@ -54,7 +62,7 @@ class Agent:
         """w^_t (seeds x d)."""
         return np.asarray(np.linalg.solve(self.precision, self.response[..., None])[..., 0])
 
-    def look(self, contexts: Floats, normals: Floats, nu_t: float) -> Look:
+    def look(self, contexts: Floats, normals: Floats, nu_t: float) -> ArmSamples:
         """Sample w~_t = w^_t + nu_t L^-T z with B_t = L L', and judge every arm by it.
 
         In whitened coordinates, x . w^_t = (L^-1 x) . (L^-1 b) and x . L^-T z = (L^-1 x) . z.
@@ -66,7 +74,7 @@ class Agent:
         estimates = np.einsum("sdk,sd->sk", x, b)
         shift = np.einsum("sdk,sd->sk", x, normals)
         s = np.sqrt(np.einsum("sdk,sdk->sk", x, x))
-        return Look(estimates, estimates + nu_t * shift, s)
+        return ArmSamples(estimates, estimates + nu_t * shift, s)
 
     def learn(self, chosen: Floats, rewards: Floats) -> None:
         """B_{t+1} = B_t + x x', and the response grows by r x."""
@@ -91,14 +99,14 @@ class Round:
     t: int
     truth: Floats
     observed: Floats
-    look: Look
+    look: ArmSamples
     means: Floats
     arms: IntArray
     rewards: Floats
     best_noise: Floats
 
 
-def require_room(setting: Setting, scenario: Scenario, *, squares: int) -> None:
+def require_room(setting: LinearSetting, scenario: Scenario, *, squares: int) -> None:
     """Refuse what does not fit into memory, where so many d x d matrices of every trial are held at once."""
     trials, d, k = scenario.seeds, setting.d, setting.k
     require_memory(
@@ -108,7 +116,11 @@ def require_room(setting: Setting, scenario: Scenario, *, squares: int) -> None:
 
 
 def play(
-    setting: Setting, scenario: Scenario, *, adversary: Adversary | None = None, agent: Agent | None = None
+    setting: LinearSetting,
+    scenario: Scenario,
+    *,
+    adversary: Adversary | None = None,
+    agent: PosteriorSampler | None = None,
 ) -> Iterator[Round]:
     """Play all trials side by side, round by round; `adversary` (your own) overrides the scenario's."""
     trials, epsilon = scenario.seeds, setting.epsilon
@@ -121,7 +133,7 @@ def play(
         with_error=epsilon > 0,
     )
     challenge = adversary_of(scenario.adversary) if adversary is None else adversary
-    agent = Agent(trials, setting.d) if agent is None else agent
+    agent = PosteriorSampler(trials, setting.d) if agent is None else agent
     scales = nu(np.arange(1, scenario.horizon + 1), setting) if scenario.inflate else None
     w, every = draws.parameters(), np.arange(trials)
     for t, numbers in enumerate(draws.rounds(scenario.horizon), start=1):

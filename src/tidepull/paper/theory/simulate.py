@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
 
 import numpy as np
 
 from tidepull._internal.threads import one_blas_thread
 from tidepull.paper.theory import bound as theory
-from tidepull.paper.theory.adversaries import Adversary
-from tidepull.paper.theory.bound import Floats, Setting
-from tidepull.paper.theory.lemmas import Lemmas
+from tidepull.paper.theory.bound import OPTIMISM, Floats, LinearSetting, regret_bound
+from tidepull.paper.theory.environment import ADVERSARIES, NOISES, SCHEDULES, Adversary
+from tidepull.paper.theory.lemmas import Lemmas, Promise
 from tidepull.paper.theory.measurement_error import Round, Scenario, play, require_room
+from tidepull.random import Streams
 from tidepull.types import BoolArray, IntArray
 
 _SQUARES = 18
@@ -22,7 +24,7 @@ _SQUARES = 18
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Simulated:
+class Simulation:
     """What was measured in many trials of one setting.
 
     `regret` and `potential` (the running sum of s_{t,A_t}) are trials x checkpoints; `failures_w` and
@@ -32,7 +34,7 @@ class Simulated:
     Theta_{t,a*} + epsilon >= x*_{a*} . w, `saturated` the share of arms in C_t. `lemmas` has the steps of the proof.
     """
 
-    setting: Setting
+    setting: LinearSetting
     scenario: Scenario
     checkpoints: IntArray
     regret: Floats
@@ -78,12 +80,12 @@ def checkpoints(horizon: int, per_octave: int = 4) -> IntArray:
 
 
 def simulate(
-    setting: Setting,
+    setting: LinearSetting,
     scenario: Scenario,
     *,
     adversary: Adversary | None = None,
     on_round: Callable[[int], None] | None = None,
-) -> Simulated:
+) -> Simulation:
     """Play `scenario.seeds` trials and measure everything that the proof speaks of."""
     started = time.perf_counter()
     require_room(setting, scenario, squares=_SQUARES)
@@ -99,7 +101,7 @@ def simulate(
 class _Tally:
     """Running sums over rounds; one column is kept at each checkpoint."""
 
-    def __init__(self, setting: Setting, scenario: Scenario) -> None:
+    def __init__(self, setting: LinearSetting, scenario: Scenario) -> None:
         self._setting, self._scenario = setting, scenario
         trials, horizon = scenario.seeds, scenario.horizon
         t = np.arange(1, horizon + 1)
@@ -132,10 +134,10 @@ class _Tally:
         if played.t == self._checkpoints[len(self._columns)]:
             self._columns.append((self._regret.copy(), self._potential.copy()))
 
-    def result(self, seconds: float) -> Simulated:
+    def result(self, seconds: float) -> Simulation:
         """Everything measured."""
         rounds = self._scenario.horizon * self._scenario.seeds
-        return Simulated(
+        return Simulation(
             setting=self._setting,
             scenario=self._scenario,
             checkpoints=self._checkpoints,
@@ -150,3 +152,142 @@ class _Tally:
             lemmas=self._lemmas,
             seconds=seconds,
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Promises:
+    """What a simulation measured beside what the analysis promises.
+
+    Failures are counted per trial: at most delta sum 1/t^2 for E^w and, from round 2 on (in round 1 the promise
+    is empty), sum_{t >= 2} 1/t^2 for E^Theta. `regret_share` and `potential_share` are worst cases over trials
+    and checkpoints, as shares of their limits. `optimism_promised` is 0 where Lemma 2's premise does not hold.
+    `steps` are the lemmas one by one.
+    """
+
+    regret_share: float
+    potential_share: float
+    w_failures: float
+    w_allowed: float
+    theta_failures: float
+    theta_allowed: float
+    optimism: float
+    optimism_promised: float
+    steps: tuple[Promise, ...]
+
+    @property
+    def kept(self) -> bool:
+        """Whether every promise was kept."""
+        return (
+            self.regret_share <= 1
+            and self.potential_share <= 1
+            and self.w_failures <= self.w_allowed
+            and self.theta_failures <= self.theta_allowed
+            and self.optimism >= self.optimism_promised
+            and all(step.kept for step in self.steps)
+        )
+
+
+def promises(result: Simulation, *, premise_holds: bool) -> Promises:
+    """Measured beside promised, for one simulation."""
+    trials, horizon = result.scenario.seeds, result.scenario.horizon
+    inverse_squares = 1.0 / np.arange(1, horizon + 1, dtype=np.float64) ** 2
+    return Promises(
+        regret_share=result.worst_share,
+        potential_share=0.0 if math.isnan(result.potential_share) else result.potential_share,
+        w_failures=float(result.failures_w.sum()) / trials,
+        w_allowed=result.setting.delta * float(inverse_squares.sum()),
+        theta_failures=float(result.failures_theta[1:].sum()) / trials,
+        theta_allowed=float(inverse_squares[1:].sum()),
+        optimism=result.optimism,
+        optimism_promised=OPTIMISM if premise_holds else 0.0,
+        steps=result.lemmas.promises(premise_holds=premise_holds),
+    )
+
+
+def configurations(*, horizon: int, seeds: int, seed: int) -> Iterator[tuple[LinearSetting, Scenario]]:
+    """Forty-five: every adversary, noise and epsilon; other shapes, errors along w, loud noise; errors that vary.
+
+    Where sigma is above 0.2, it is large enough for Lemma 2's premise in every round; where d is 2 then, arms are
+    saturated within 2,048 rounds.
+    """
+    for adversary, noise in product(ADVERSARIES, NOISES):
+        # Without error nothing hides the best arm: all arms of "hidden-best" would be the same.
+        for epsilon in (0.01, 0.1, 0.5) if adversary == "hidden-best" else (0.0, 0.01, 0.1):
+            scenario = Scenario(horizon=horizon, seeds=seeds, seed=seed, adversary=adversary, noise=noise)
+            yield LinearSetting(d=5, k=10, epsilon=epsilon), scenario
+    for adversary in ADVERSARIES:
+        common = Scenario(horizon=horizon, seeds=seeds, seed=seed, adversary=adversary)
+        yield LinearSetting(d=2, k=25, epsilon=0.05), common
+        yield LinearSetting(d=2, k=25, epsilon=0.001, sigma=0.21), common
+        yield LinearSetting(d=5, k=10, epsilon=0.1), replace(common, error="aligned")
+        yield LinearSetting(d=5, k=10, epsilon=0.01, sigma=0.5), common
+        for schedule in SCHEDULES[1:]:
+            yield LinearSetting(d=5, k=10, epsilon=0.1, sigma=0.5), replace(common, schedule=schedule)
+
+
+EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.2)
+DIMENSIONS = (2, 4, 8, 16)
+ARMS = (2, 4, 8, 16, 32, 64)
+_OCTAVES = 4
+_RESAMPLES = 2000
+
+
+@dataclass(frozen=True, slots=True)
+class Exponent:
+    """Regret grows like `axis` to the power `slope`, with a 95% interval over trials.
+
+    `bound_slope` is the same fit to the bound over the same values; logarithms keep it from its asymptote.
+    """
+
+    axis: str
+    values: tuple[float, ...]
+    regret: tuple[float, ...]
+    slope: float
+    low: float
+    high: float
+    bound_slope: float
+
+
+def fit(axis: str, values: Floats, regret: Floats, bound: Floats, rng: np.random.Generator) -> Exponent:
+    """Least squares of log mean regret on log value; `regret` is trials x values, trials are resampled."""
+    design = np.log(values) - np.mean(np.log(values))
+
+    def slope(means: Floats) -> Floats:
+        return np.asarray(np.log(means) @ design / np.sum(design**2))
+
+    trials = regret.shape[0]
+    resampled = regret[rng.integers(0, trials, (_RESAMPLES, trials))].mean(axis=1)
+    low, high = np.quantile(slope(resampled), (0.025, 0.975))
+    means = regret.mean(axis=0)
+    numbers = float(slope(means)), float(low), float(high), float(slope(bound))
+    return Exponent(axis, tuple(map(float, values)), tuple(map(float, means)), *numbers)
+
+
+def horizon_growth(result: Simulation) -> Exponent | None:
+    """The exponent of T over the last octaves of one simulation; None when regret is 0 or there are too few."""
+    late = result.checkpoints >= max(2.0, result.scenario.horizon / 2**_OCTAVES)
+    regret = result.regret[:, late]
+    if late.sum() < 3 or not np.all(regret.mean(axis=0) > 0):
+        return None
+    rng = Streams(result.scenario.seed).child("theory").generator("bootstrap")
+    return fit("T", result.checkpoints[late].astype(np.float64), regret, result.bound[late], rng)
+
+
+def vary(
+    setting: LinearSetting,
+    scenario: Scenario,
+    *,
+    axis: str,
+    values: Sequence[float],
+    on_round: Callable[[int], None] | None = None,
+) -> Exponent | None:
+    """Simulate once for each value of one field of the setting ('epsilon', 'd' or 'k'), and fit."""
+    settings = [LinearSetting.from_mapping({**setting.to_mapping(), axis: value}) for value in values]
+    finals = np.stack(
+        [simulate(each, scenario, on_round=on_round).regret[:, -1] for each in settings], axis=1
+    )
+    if not np.all(finals.mean(axis=0) > 0):
+        return None
+    bounds = np.array([float(regret_bound(scenario.horizon, each).total) for each in settings])
+    rng = Streams(scenario.seed).child("theory").generator("bootstrap")
+    return fit(axis, np.asarray(values, dtype=np.float64), finals, bounds, rng)

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from tidepull.paper.theory.check import promises as promises_of
-from tidepull.paper.theory.growth import Exponent
-from tidepull.paper.theory.simulate import Simulated
+from tidepull.paper.theory.simulate import Exponent, Simulation
+from tidepull.paper.theory.simulate import promises as promises_of
 from tidepull.reporting.effective_error import EffectiveError
 from tidepull.reporting.figures import plain_ticks, pyplot, save, unbox
 
@@ -17,7 +16,7 @@ _REGRET, _BOUND, _GUIDE, _SECOND = "#0072b2", "#d55e00", "#8c8c8c", "#009e73"
 _NAMES = {"epsilon": "ε", "d": "d", "k": "K", "T": "T"}
 
 
-def _describe(result: Simulated) -> str:
+def _describe(result: Simulation) -> str:
     setting, scenario = result.setting, result.scenario
     return (
         f"d = {setting.d}, K = {setting.k}, ε = {setting.epsilon:g}, σ = {setting.sigma:g}; "
@@ -25,7 +24,7 @@ def _describe(result: Simulated) -> str:
     )
 
 
-def regret_against_bound(result: Simulated, *, path: Path) -> None:
+def regret_against_bound(result: Simulation, *, path: Path) -> None:
     """Empirical regret (mean, and all trials as a band), the bound, 2T, and slopes 1/2 and 1, on log axes."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
@@ -55,7 +54,7 @@ def regret_against_bound(result: Simulated, *, path: Path) -> None:
     save(figure, [path])
 
 
-def promises(result: Simulated, *, path: Path) -> None:
+def promises(result: Simulation, *, path: Path) -> None:
     """Failures of the two events and the sum of s, beside what the lemmas allow."""
     plt = pyplot()
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.4), layout="constrained")

@@ -9,17 +9,22 @@ from typing import Any
 import numpy as np
 
 from tidepull.paper.theory import bound as theory
-from tidepull.paper.theory.bound import Branch, Setting, regret_bound
-from tidepull.paper.theory.check import promises
-from tidepull.paper.theory.crossings import below_trivial_from, linear_from, premise_from, premise_sigma
-from tidepull.paper.theory.growth import Exponent
-from tidepull.paper.theory.promise import Promise
-from tidepull.paper.theory.simulate import Simulated
+from tidepull.paper.theory.bound import (
+    Branch,
+    LinearSetting,
+    below_trivial_from,
+    linear_from,
+    premise_from,
+    premise_sigma,
+    regret_bound,
+)
+from tidepull.paper.theory.lemmas import Promise
+from tidepull.paper.theory.simulate import Exponent, Simulation, promises
 
 _TERMS = ("mismatch", "exploration", "rare", "luck", "base", "linear")
 
 
-def bound_report(setting: Setting, horizon: int) -> dict[str, Any]:
+def bound_report(setting: LinearSetting, horizon: int) -> dict[str, Any]:
     """The bound at one horizon: its terms, its ingredients, both branches, and the horizons that matter."""
     bound = regret_bound(horizon, setting)
     return {
@@ -42,7 +47,7 @@ def bound_report(setting: Setting, horizon: int) -> dict[str, Any]:
     }
 
 
-def _branch(setting: Setting, horizon: int, branch: Branch) -> dict[str, float]:
+def _branch(setting: LinearSetting, horizon: int, branch: Branch) -> dict[str, float]:
     return {
         "bound": float(regret_bound(horizon, setting, branch).total),
         "c": float(theory.c(horizon, setting, branch)),
@@ -54,7 +59,7 @@ def _step(step: Promise) -> dict[str, Any]:
     return {**asdict(step), "kept": step.kept}
 
 
-def simulation_report(result: Simulated, exponents: Sequence[Exponent] = ()) -> dict[str, Any]:
+def simulation_report(result: Simulation, exponents: Sequence[Exponent] = ()) -> dict[str, Any]:
     """What a simulation measured, beside what was promised."""
     final = result.regret[:, -1]
     scenario, bound = result.scenario, float(result.bound[-1])
