@@ -20,7 +20,7 @@ from tidepull.experiments.delay import delay_slug, delay_text, delay_words
 from tidepull.experiments.rows import load_rows, read_plans
 from tidepull.experiments.selection import kinds_of, select
 from tidepull.experiments.store import Store
-from tidepull.paper.combine import combined
+from tidepull.paper.studies import combined
 from tidepull.parameters import NoParameters
 from tidepull.policies.guard import guarded
 from tidepull.protocols import Policy

@@ -85,7 +85,7 @@ def test_dry_run_counts_what_the_sweep_would_run_and_names_the_rest(suite: Path,
 @pytest.fixture
 def needy(suite: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """`reproduce` runs the needy suite, here and without figures."""
-    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(suite)])
+    monkeypatch.setattr(reproduce, "suites_of_part", lambda *_, **__: [str(suite)])
     monkeypatch.setattr(reproduce, "WHERE", "here")
     monkeypatch.setattr(reproduce, "build_report", partial(build_report, formats=()))
     return suite

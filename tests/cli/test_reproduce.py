@@ -9,11 +9,19 @@ from typing import Any
 import pytest
 import typer
 
-from tidepull.cli import reproduce, reproduce_parts
-from tidepull.cli.reproduce_parts import ONE_WORLD, SEARCHES, Target, part, searches_of, suites_of
+from tidepull.cli import reproduce
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite, load_suite
+from tidepull.paper import reproduce as paper_reproduce
+from tidepull.paper.reproduce import (
+    ONE_WORLD,
+    SEARCHES,
+    PaperPart,
+    paper_suite,
+    searches_of_part,
+    suites_of_part,
+)
 from tidepull.paper.theory.simulate import configurations
 from tidepull.reporting.build import build_report
 
@@ -38,20 +46,25 @@ SEARCH = (
 
 
 def test_all_is_every_part_of_the_paper_once() -> None:
-    assert set(suites_of(Target.all, quick=False)) - {"paper-exploration-more-selected"} == PAPER
-    assert searches_of(Target.all) == SEARCHES
-    assert len(suites_of(Target.all, quick=True)) == 5
+    assert set(suites_of_part(PaperPart.all, quick=False)) - {"paper-exploration-more-selected"} == PAPER
+    assert searches_of_part(PaperPart.all) == SEARCHES
+    assert len(suites_of_part(PaperPart.all, quick=True)) == 5
 
 
 def test_table_has_its_best_columns_from_the_selection_that_comes_along() -> None:
-    names = {spec.name for name in suites_of(Target.table, quick=False) for spec in load_suite(name).specs}
+    names = {
+        spec.name for name in suites_of_part(PaperPart.table, quick=False) for spec in load_suite(name).specs
+    }
     assert {"rnlps-best", "nlps-best", "rnlps-default", "nlps-default", "d-ucb", "d-ucb-best"} <= names
-    assert searches_of(Target.table) == ()
+    assert searches_of_part(PaperPart.table) == ()
 
 
 @pytest.mark.parametrize("name", sorted(PAPER | set(SEARCHES)))
 def test_one_world_has_one_realisation_of_each_problem_and_as_many_trials(name: str) -> None:
-    alone, own = part(name, trials=None, one_world=True), part(name, trials=None, one_world=False)
+    alone, own = (
+        paper_suite(name, trials=None, one_world=True),
+        paper_suite(name, trials=None, one_world=False),
+    )
     assert own.text == ""
     assert alone.text.replace(f"problem_seed = {ONE_WORLD}\n", "") == find_suite(name).read_text()
     if name == "paper-table":
@@ -60,15 +73,17 @@ def test_one_world_has_one_realisation_of_each_problem_and_as_many_trials(name: 
         assert [spec.seed for spec in specs] == [spec.seed for spec in own.load().specs]
 
 
-@pytest.mark.parametrize("target", list(Target))
-def test_every_suite_of_every_target_can_be_loaded(target: Target) -> None:
-    for name in suites_of(target, quick=True):
+@pytest.mark.parametrize("target", list(PaperPart))
+def test_every_suite_of_every_target_can_be_loaded(target: PaperPart) -> None:
+    for name in suites_of_part(target, quick=True):
         assert load_suite(name).specs
 
 
 def test_quick_searches_and_reports_share_no_seed() -> None:
     searched = {spec.seed for spec in load_suite("quick-sensitivity").specs}
-    reported = {spec.seed for name in suites_of(Target.table, quick=True) for spec in load_suite(name).specs}
+    reported = {
+        spec.seed for name in suites_of_part(PaperPart.table, quick=True) for spec in load_suite(name).specs
+    }
     assert not searched & reported
 
 
@@ -88,12 +103,12 @@ def small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def standing(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str) -> Path:
     suite = folder / "small.toml"
     suite.write_text(text)
-    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [str(suite)])
-    monkeypatch.setattr(reproduce_parts, "find_suite", Path)
+    monkeypatch.setattr(reproduce, "suites_of_part", lambda *_, **__: [str(suite)])
+    monkeypatch.setattr(paper_reproduce, "find_suite", Path)
     return suite
 
 
-def run(target: Target, out: Path, **changed: Any) -> None:
+def run(target: PaperPart, out: Path, **changed: Any) -> None:
     usual: dict[str, Any] = {
         "trials": None,
         "quick": True,
@@ -117,10 +132,10 @@ def test_reproduce_runs_only_what_is_missing_then_reports(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     store = tmp_path / "store"
-    run(Target.stationary, store, trials=2)
+    run(PaperPart.stationary, store, trials=2)
     first = {row.hash for row in load_rows(Store.open(store)).rows}
     assert len(first) == 4
-    run(Target.stationary, store, trials=3)
+    run(PaperPart.stationary, store, trials=3)
     assert len({row.hash for row in load_rows(Store.open(store)).rows} - first) == 2
     assert "2 to do" in capsys.readouterr().err
 
@@ -131,7 +146,7 @@ def test_page_has_the_papers_table_every_claim_and_the_theorem(
 ) -> None:
     monkeypatch.setattr(reproduce, "QUICK", {"horizon": 8, "seeds": 2, "seed": 0})
     store = tmp_path / "store"
-    run(Target.all, store, trials=2)
+    run(PaperPart.all, store, trials=2)
     said = capsys.readouterr()
     assert "NaN" not in said.out
     claims = json.loads(said.out)["claims"]
@@ -147,10 +162,10 @@ def test_page_has_the_papers_table_every_claim_and_the_theorem(
 @pytest.mark.usefixtures("small")
 def test_without_playing_the_page_is_made_from_what_is_there(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    run(Target.stationary, store, trials=2)
+    run(PaperPart.stationary, store, trials=2)
     page = store / "report" / "index.html"
     page.unlink()
-    run(Target.all, store, trials=9, play=False)
+    run(PaperPart.all, store, trials=9, play=False)
     assert page.exists()
     assert len(load_rows(Store.open(store)).rows) == 4
 
@@ -158,7 +173,7 @@ def test_without_playing_the_page_is_made_from_what_is_there(tmp_path: Path) -> 
 @pytest.mark.usefixtures("small")
 def test_one_world_is_played_and_said_on_the_page(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    run(Target.stationary, store, trials=3, one_world=True)
+    run(PaperPart.stationary, store, trials=3, one_world=True)
     rows = load_rows(Store.open(store)).rows
     assert {row.problem_seed for row in rows} == {ONE_WORLD}
     assert {row.seed for row in rows} == {0, 1, 2}
@@ -170,13 +185,13 @@ def test_theory_alone_is_measured_once(
 ) -> None:
     size = {"horizon": 8, "seeds": 2, "seed": 0}
     monkeypatch.setattr(reproduce, "QUICK", size)
-    run(Target.theory, tmp_path)
+    run(PaperPart.theory, tmp_path)
     assert len(json.loads(capsys.readouterr().out)) == CASES
     written = (tmp_path / "theory.json").stat().st_mtime_ns
-    run(Target.theory, tmp_path)
+    run(PaperPart.theory, tmp_path)
     assert (tmp_path / "theory.json").stat().st_mtime_ns == written
     monkeypatch.setitem(size, "horizon", 9)
-    run(Target.theory, tmp_path)
+    run(PaperPart.theory, tmp_path)
     assert (tmp_path / "theory.json").stat().st_mtime_ns > written
 
 
@@ -186,7 +201,7 @@ def test_reproduce_reports_what_failed_and_ends_with_an_error(
     wrong = SMALL.replace("stationary-bernoulli", "flipping-gaussian").replace("ucb", "bernoulli-ts")
     standing(tmp_path, monkeypatch, wrong)
     with pytest.raises(typer.Exit) as end:
-        run(Target.stationary, tmp_path / "store", trials=1)
+        run(PaperPart.stationary, tmp_path / "store", trials=1)
     assert end.value.exit_code == 1
     assert "1 failed" in (tmp_path / "store" / "report" / "index.html").read_text()
 
@@ -196,14 +211,14 @@ def test_reproduce_reports_the_best_settings_of_a_search_on_seeds_it_never_saw(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, exhaustive: bool
 ) -> None:
     standing(tmp_path, monkeypatch, SEARCH)
-    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: [])
+    monkeypatch.setattr(reproduce, "suites_of_part", lambda *_, **__: [])
     search = tmp_path / "search.toml"
     search.write_text(SEARCH)
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(reproduce, "searches_of", lambda _: ("search.toml",))
+    monkeypatch.setattr(reproduce, "searches_of_part", lambda _: ("search.toml",))
     monkeypatch.setattr(reproduce, "_chosen", partial(_named, reproduce._chosen))
     store = tmp_path / "store"
-    run(Target.sensitivity, store, trials=1, quick=False, exhaustive=exhaustive)
+    run(PaperPart.sensitivity, store, trials=1, quick=False, exhaustive=exhaustive)
     chosen = load_rows(Store.open(store), "search-selected").rows
     assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}
     assert {row.seed for row in chosen} == {0}
@@ -222,12 +237,12 @@ def test_own_search_stands_instead_of_the_selection_that_comes_along(
     (tmp_path / "search.toml").write_text(SEARCH)
     monkeypatch.chdir(tmp_path)
     along.rename(tmp_path / "search-selected")
-    monkeypatch.setattr(reproduce, "suites_of", lambda *_, **__: ["search-selected"])
+    monkeypatch.setattr(reproduce, "suites_of_part", lambda *_, **__: ["search-selected"])
     store = tmp_path / "store"
-    run(Target.table, store, trials=1, quick=False)
+    run(PaperPart.table, store, trials=1, quick=False)
     assert {row.name for row in load_rows(Store.open(store), "search-selected").rows} == {"random", "ucb"}
     assert reproduce._run("search.toml", directory=store, workers=1, retry_failed=False, partial=False)
-    run(Target.table, store, trials=1, quick=False)
+    run(PaperPart.table, store, trials=1, quick=False)
     chosen = load_rows(Store.open(store), "search-selected").rows
     assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}
 
@@ -236,7 +251,7 @@ def test_own_search_stands_instead_of_the_selection_that_comes_along(
 def test_a_dry_run_answers_in_json_and_writes_nothing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    run(Target.table, tmp_path / "store", trials=3, dry_run=True)
+    run(PaperPart.table, tmp_path / "store", trials=3, dry_run=True)
     counts = json.loads(capsys.readouterr().out)
     assert (counts["done"], counts["todo"], counts["unknown"]) == (0, 6, 6)
     assert [path.name for path in tmp_path.iterdir()] == ["small.toml"]

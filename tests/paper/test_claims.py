@@ -7,11 +7,10 @@ import numpy as np
 import pytest
 
 from tests.analysis.making import around, make_study
-from tidepull.paper import across, exploration, robustness, rules
+from tidepull.paper import exploration, robustness, rules
 from tidepull.paper.claims import check_claims
-from tidepull.paper.combine import combined
-from tidepull.paper.evidence import Evidence, gather
-from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, above, below, worst
+from tidepull.paper.studies import combined
+from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Evidence, above, below, gather, worst
 from tidepull.reporting.frames import Study, random_regret
 from tidepull.reporting.traces import Band, Examined, GroupTrace
 
@@ -176,10 +175,10 @@ def test_share_of_lost_trials_is_compatible_with_the_papers_or_not(worse: int, o
 def test_conventional_policies_are_worse_where_change_is_quicker() -> None:
     slow = at("rotating-vector-2048", random=around(4000), d_lin_ucb=around(500))
     fast = at("rotating-vector-32", random=around(4000), d_lin_ucb=around(3300))
-    claim = across.worse_where_faster(evidence(slow, fast), "", slow.problem, fast.problem, ["discounted"])
+    claim = rules.worse_where_faster(evidence(slow, fast), "", slow.problem, fast.problem, ["discounted"])
     assert claim.outcome == HOLDS
     assert claim.lines[0].value == pytest.approx(0.7)
-    back = across.worse_where_faster(evidence(slow, fast), "", fast.problem, slow.problem, ["discounted"])
+    back = rules.worse_where_faster(evidence(slow, fast), "", fast.problem, slow.problem, ["discounted"])
     assert back.outcome == FAILS
 
 
@@ -193,7 +192,7 @@ def test_consistently_allows_no_clear_loss_and_needs_all_problems(
     wins = [at(problem, a=around(200), b=around(400)) for problem in played]
     third = [at("wall-following", a=around(300), b=second)] if second else []
     third = [replace(study, horizon=5455) for study in third]
-    claim = across.consistently(evidence(*wins, *third), "", [("a", "b")], [*played, "wall-following"])
+    claim = rules.consistently(evidence(*wins, *third), "", [("a", "b")], [*played, "wall-following"])
     assert claim.outcome == outcome
 
 
@@ -204,7 +203,7 @@ def test_solving_what_others_solve_and_what_they_do_not_are_two_questions() -> N
 
     def judged(*studies: Study, by_others: bool) -> Claim:
         both, others = [GAUSSIAN, CHAIN], ["discounted", "windowed"]
-        return across.solved(evidence(*studies), "", both, "a", others, by_others=by_others)
+        return rules.solved(evidence(*studies), "", both, "a", others, by_others=by_others)
 
     assert [judged(easy, hard, by_others=asked).outcome for asked in (True, False)] == [HOLDS, HOLDS]
     assert [judged(easy, lost, by_others=asked).outcome for asked in (True, False)] == [FAILS, FAILS]

@@ -10,19 +10,17 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from research.paper import results_page
+from research.paper.averages import read_averages
+from research.paper.results_page import not_played, played_words, write_results
 from tests.analysis.filling import fill
 from tidepull.cli.app import app
-from tidepull.errors import ParameterError, StoreError, WrongStoreError
+from tidepull.errors import StoreError, WrongStoreError
 from tidepull.experiments.archive import read_archive
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.store import Store
-from tidepull.paper.averages import read_averages
-from tidepull.paper.combine import combined
 from tidepull.paper.exploration import explorations
-from tidepull.paper.keeping import keep
-from tidepull.paper.played import not_played
-from tidepull.paper.results_page import write_results
-from tidepull.paper.searches import played_words, searches_of
+from tidepull.paper.studies import combined, keep, searches_of
 from tidepull.reporting.build import build_report
 from tidepull.reporting.frames import archived_frame, load_frame
 from tidepull.reporting.result_tables import halving_table
@@ -282,21 +280,17 @@ def test_files_that_were_cut_off_are_one_sentence(kept: Path, file: str, at_a_li
         (archived_frame(kept), read_curves(kept))
 
 
-def test_the_command_rebuilds_the_page_and_the_table_in_the_readme(kept: Path, tmp_path: Path) -> None:
-    readme = tmp_path / "README.md"
-    readme.write_text("<!-- results -->\n<!-- /results -->\n")
+def test_the_command_rebuilds_the_page_from_kept_trials_and_from_a_store(
+    kept: Path, store: Path, tmp_path: Path
+) -> None:
     docs = tmp_path / "docs"
-    options = ("--docs", str(docs), "--readme", str(readme), "--json")
-    said = command("report", "--from", str(kept.parent), *options)
-    assert said["page"] == str(docs / "results.md")
-    assert f"tidepull report --from {kept.parent} --docs {docs}" in (docs / "results.md").read_text()
-    assert "flipping-gaussian" in readme.read_text()
-    with pytest.raises(StoreError, match="holds no trials that were kept"):
-        command("report", "--from", str(docs))
-    with pytest.raises(ParameterError, match="give one of them"):
-        command("report", str(kept), "--from", str(kept))
-    with pytest.raises(ParameterError, match="name a store"):
-        command("report")
+    for source in (kept.parent, store):
+        assert results_page.main([str(source), "--docs", str(docs)]) == docs / "results.md"
+        text = (docs / "results.md").read_text()
+        assert f"python -m research.paper.results_page {source} --docs {docs}" in text
+        assert "flipping-gaussian" in text
+    with pytest.raises(StoreError):
+        results_page.main([str(docs)])
 
 
 def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_was_played(store: Path) -> None:
@@ -352,7 +346,7 @@ def test_rungs_as_long_as_the_grid_are_shown_beside_it(tmp_path: Path) -> None:
 
 def test_the_committed_page_is_what_the_kept_trials_give(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "results.md").read_text()
-    made = "tidepull report --from results --docs docs"
+    made = "python -m research.paper.results_page results --docs docs"
     assert made in page
     folder = ROOT / "results" / "trials"
     averages = read_averages(ROOT / "results" / "averages.csv")

@@ -6,17 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from research.paper.averages import averages_section, read_averages
+from research.paper.results_page import agreement, write_results
 from tests.analysis.filling import fill
 from tests.analysis.making import around, make_study
 from tidepull.errors import InputError
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
-from tidepull.paper.averages import averages_section, read_averages
-from tidepull.paper.chosen import chosen_table
-from tidepull.paper.combine import combined, in_column, main_groups
-from tidepull.paper.paper_table import overview
-from tidepull.paper.readme_table import update_table
-from tidepull.paper.results_page import agreement, write_results
+from tidepull.paper.studies import combined, in_column, main_groups
+from tidepull.paper.table import chosen_table, overview
 from tidepull.reporting import published
 from tidepull.reporting.frames import load_frame
 
@@ -95,25 +93,16 @@ def test_overview_shows_the_searched_setting_beside_the_one_that_reproduces_the_
     assert "searched" not in row[6].text
 
 
-def test_averages_fill_cells_whose_trials_are_not_there_with_a_mark(tmp_path: Path) -> None:
+def test_averages_without_trials_have_a_table_of_their_own(tmp_path: Path) -> None:
     file = tmp_path / "averages.csv"
     file.write_text(
         "suite,problem,name,horizon,trials,regret_mean,regret_std\n"
         "paper-table,flipping-gaussian,d-ucb,4096,10,1,1\n"
         "paper-table,flipping-gaussian,d-lin-ucb,4096,10,1,1\n"
         "paper-table,flipping-gaussian,rnlps-default,4096,10,999,1\n"
-        "paper-table,flipping-gaussian,nlps-default,100,10,999,1\n"
         ",flipping-gaussian,nlps-default,4096,10,999,1\n"
-        "paper-table,flipping-gaussian,nlps-best,4096,10,300,50\n"
     )
     study = make_study("flipping-gaussian", {"rnlps-default": around(350), "d-ucb": around(1380)})
-    row = overview([study], read_averages(file)).rows[0]
-    assert row[1].text == "**300.0 ± 50.0** †<br>*719.4 ± 93.5*<br>(-12.5 s.e.)"
-    assert row[3].text == "*643.4 ± 34.5*"
-    assert row[4].text.startswith("350.0 ± 6.7<br>")
-    assert row[5].text.startswith("1,380.0")
-    short = replace(study, horizon=100)
-    assert "†" not in overview([short], read_averages(file)).rows[0][1].text
     assert read_averages(tmp_path / "none.csv") == ()
     (*_, table) = averages_section(read_averages(file), [study])
     assert table.splitlines()[2:] == ["| flipping-gaussian | d-lin-ucb | 10 | 1.0 ± 1.0 | paper-table |"]
@@ -143,33 +132,15 @@ def test_page_says_how_settings_were_chosen() -> None:
 
 
 def test_page_links_only_to_what_was_written_and_judges_every_claim(store: Store, tmp_path: Path) -> None:
-    page = write_results(load_frame([store]), tmp_path, command="tidepull report STORE --docs docs")
+    page = write_results(
+        load_frame([store]), tmp_path, command="python -m research.paper.results_page STORE --docs docs"
+    )
     text = page.read_text()
     for link in re.findall(r"\]\(([^)]+)\)", text):
         assert (tmp_path / link).stat().st_size > 0
     assert len(re.findall(r"(?m)^### \d+\. ", text)) == 41
-    assert "tidepull report STORE --docs docs" in text
+    assert "the command that made it" in text
     assert re.search(r"numpy \d", text)
-
-
-def test_table_goes_between_the_marks_of_a_readme_and_nowhere_else(tmp_path: Path) -> None:
-    study = make_study("flipping-gaussian", {"d-ucb": around(1380)})
-    file = tmp_path / "README.md"
-    file.write_text("before\n<!-- results -->\nold\n<!-- /results -->\nafter\n")
-    suites = {"paper-table": find_suite("paper-table").read_text()}
-    update_table(file, [study], suites)
-    once = file.read_text()
-    update_table(file, [study], suites)
-    assert file.read_text() == once
-    assert once.startswith("before\n<!-- results -->\n| problem |")
-    assert once.endswith("<!-- /results -->\nafter\n")
-    assert "1,380.0" in once
-    assert "old" not in once
-    assert "- D-UCB: the candidate of the paper's grid with which its cell comes out.\n" in once
-    assert "- default NN: the paper's default.\n" in once
-    file.write_text("no marks")
-    with pytest.raises(InputError, match="needs the lines"):
-        update_table(file, [study], {})
 
 
 def test_alternatives_to_posterior_sampling_have_a_picture_of_their_own(tmp_path: Path) -> None:
@@ -193,7 +164,9 @@ name = "rnlps-boltzmann"
 id = "random"
 """
     page = write_results(
-        load_frame([fill(tmp_path / "store", suite)]), tmp_path / "docs", command="tidepull report"
+        load_frame([fill(tmp_path / "store", suite)]),
+        tmp_path / "docs",
+        command="",
     )
     shown = re.findall(r"results/(exploration-[\w-]+\.svg)", page.read_text())
     assert shown == ["exploration-flipping-gaussian-40.svg", "exploration-sinusoidal-bernoulli-40.svg"]

@@ -9,7 +9,7 @@ from typing import Any, Literal
 import tomli_w
 import typer
 
-from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.console import print_json, say, show_table
 from tidepull.cli.readiness import PARTIAL
 from tidepull.cli.sweep import sweep
 from tidepull.errors import InputError, WrongStoreError
@@ -17,7 +17,6 @@ from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
 from tidepull.reporting.frames import load_frame
 from tidepull.reporting.leaderboard import write_leaderboard
-from tidepull.reporting.tables import Table
 from tidepull.reporting.tideline import Standing, Tideline, board_table, kinds_table, tideline
 
 
@@ -91,8 +90,8 @@ def _show(line: Tideline, *, json: bool) -> None:
         print_json(list(found.values()))
         return
     for board in line.boards:
-        _print(board_table(line, board))
-        _print(kinds_table(board))
+        show_table(board_table(line, board))
+        show_table(kinds_table(board))
 
 
 def _row(one: Standing, *, worlds: int) -> dict[str, Any]:
@@ -108,10 +107,3 @@ def _row(one: Standing, *, worlds: int) -> dict[str, Any]:
         "library": one.library,
         "kinds": dict(one.by_kind),
     }
-
-
-def _print(table: Table) -> None:
-    numbers = [i for i in range(len(table.columns)) if table.numeric(i)]
-    print_table(
-        table.title, table.columns, [[cell.text for cell in row] for row in table.rows], right=numbers
-    )

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.progress import (
@@ -18,6 +18,9 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from tidepull.reporting.tables import Table as Data
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it."""
@@ -50,6 +53,13 @@ def print_table(
     for row in rows:
         table.add_row(*row)
     out.print(table)
+
+
+def show_table(table: Data) -> None:
+    """Print a table of results, numbers on the right and the best in bold."""
+    right = [i for i in range(len(table.columns)) if table.numeric(i)]
+    rows = [[f"[bold]{cell.text}[/]" if cell.best else cell.text for cell in row] for row in table.rows]
+    print_table(table.title, table.columns, rows, right=right)
 
 
 def _print_plain(

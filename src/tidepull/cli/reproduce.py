@@ -14,7 +14,6 @@ import typer
 from tidepull.cli.console import INTERRUPTED, err, print_json, progress, say
 from tidepull.cli.readiness import PARTIAL, ready
 from tidepull.cli.report import announce
-from tidepull.cli.reproduce_parts import SELECTED, Part, Target, part, report_seeds, searches_of, suites_of
 from tidepull.cli.search import search as halve
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
@@ -26,9 +25,22 @@ from tidepull.experiments.runner import estimator, prepare
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite
 from tidepull.paper.front import claims_of, front, tally
+from tidepull.paper.reproduce import (
+    FULL,
+    QUICK,
+    SELECTED,
+    THEORY_FILE,
+    PaperPart,
+    PaperSuite,
+    paper_suite,
+    report_seeds,
+    searches_of_part,
+    simulate_theory,
+    stored_reports,
+    suites_of_part,
+)
 from tidepull.paper.theory.simulate import configurations
-from tidepull.paper.theory_part import FILE as THEORY
-from tidepull.paper.theory_part import FULL, QUICK, measure, measured, theory_table
+from tidepull.paper.theory.tables import check_table
 from tidepull.paper.verdicts import Claim
 from tidepull.reporting.build import build_report
 from tidepull.reporting.frames import Frame
@@ -38,7 +50,7 @@ WHERE: Literal["local", "here"] = "local"
 
 
 def reproduce(
-    target: Target = typer.Argument(Target.all, help="A part of the paper, or all of it."),
+    target: PaperPart = typer.Argument(PaperPart.all, help="A part of the paper, or all of it."),
     trials: int = typer.Option(None, min=1, help="Trials that are reported (the paper's ten if not given)."),
     quick: bool = typer.Option(False, "--quick", help="Fewer and shorter trials: minutes instead of days."),
     one_world: bool = typer.Option(
@@ -57,9 +69,9 @@ def reproduce(
     """Run what is missing of the paper's experiments, then report on one page; the same command continues."""
     ending = f"{'-one-world' if one_world else ''}{'-quick' if quick else ''}"
     directory = out or Path("out") / f"reproduce{ending}"
-    names = suites_of(target, quick=quick)
-    parts = [part(name, trials=trials, one_world=one_world) for name in names]
-    searches = searches_of(target) if search and not quick else ()
+    names = suites_of_part(target, quick=quick)
+    parts = [paper_suite(name, trials=trials, one_world=one_world) for name in names]
+    searches = searches_of_part(target) if search and not quick else ()
     complete = True
     if play:
         counts = _announce_all(parts, directory, retry_failed=retry_failed, partial=partial or dry_run)
@@ -70,18 +82,18 @@ def reproduce(
         with redirect_stdout(sys.stderr):  # the standard output is for results alone
             complete = _play(parts, directory, trials, settings)
             for name in searches:
-                looked_for = part(name, trials=None, one_world=one_world)
+                looked_for = paper_suite(name, trials=None, one_world=one_world)
                 complete &= _search(looked_for, directory, trials, settings, exhaustive=exhaustive)
-        if target in (Target.theory, Target.all):
+        if target in (PaperPart.theory, PaperPart.all):
             _theory(directory, QUICK if quick else FULL)
-        if target is Target.theory:
+        if target is PaperPart.theory:
             _say_theory(directory, json=json)
             return
     claims: list[Claim] = []
 
     def first(frame: Frame) -> Iterator[str]:
         claims.extend(claims_of(frame))
-        return front(frame, claims, measured(directory))
+        return front(frame, claims, stored_reports(directory))
 
     with err.status("writing the report", spinner="dots"):
         made = build_report([Store.open(directory)], directory / "report", front=first)
@@ -98,7 +110,7 @@ def _foretell(counts: dict[str, Any], searches: Sequence[str], *, json: bool) ->
         print_json({**counts, "then": [f"{name}{SELECTED}" for name in searches]})
 
 
-def _play(parts: Sequence[Part], directory: Path, trials: int | None, settings: dict[str, Any]) -> bool:
+def _play(parts: Sequence[PaperSuite], directory: Path, trials: int | None, settings: dict[str, Any]) -> bool:
     """Sweep one suite after the other; what a search in this store has chosen stands instead of what comes along."""
     complete = True
     for number, one in enumerate(parts, 1):
@@ -110,7 +122,7 @@ def _play(parts: Sequence[Part], directory: Path, trials: int | None, settings: 
 
 
 def _search(
-    looked_for: Part, directory: Path, trials: int | None, settings: dict[str, Any], *, exhaustive: bool
+    looked_for: PaperSuite, directory: Path, trials: int | None, settings: dict[str, Any], *, exhaustive: bool
 ) -> bool:
     """Search the grids of a suite, then report what was chosen on seeds that it never saw."""
     say(f"[bold]{looked_for.name}[/]: searching")
@@ -146,21 +158,21 @@ def _theory(directory: Path, size: dict[str, int]) -> None:
     say("[bold]theory[/]: the promises of the proof")
     rounds = size["horizon"] * len(list(configurations(**size)))
     with progress("checking", rounds) as bar:
-        measure(directory, size, on_round=lambda _: bar.advance(bar.task_ids[0]))
+        simulate_theory(directory, size, on_round=lambda _: bar.advance(bar.task_ids[0]))
 
 
 def _say_theory(directory: Path, *, json: bool) -> None:
     """By itself the theorem needs no page; the page of the trials shows it from now on."""
-    reports = measured(directory)
+    reports = stored_reports(directory)
     if json:
         print_json(reports)
         return
-    print(theory_table(reports).title)
-    say(f"kept in {directory / THEORY}; the next report of {directory} shows every configuration")
+    print(check_table(reports).title)
+    say(f"kept in {directory / THEORY_FILE}; the next report of {directory} shows every configuration")
 
 
 def _announce_all(
-    parts: Sequence[Part], directory: Path, *, retry_failed: bool, partial: bool
+    parts: Sequence[PaperSuite], directory: Path, *, retry_failed: bool, partial: bool
 ) -> dict[str, Any]:
     """What there is to do in all suites together, each trial once, and how long that will take as far as is known.
 

@@ -121,10 +121,10 @@ def archive(
     out: Path = typer.Option(..., help="A folder; what it has of earlier stores is kept."),
 ) -> None:
     """Write every trial's totals, and thinned curves of those that are reported, as CSV to keep with the source."""
-    from tidepull.paper.keeping import keep
+    from tidepull.paper.studies import keep
 
     trials, curves = keep(Store.open(directory), out)
-    say(f"{trials:,} trials in {out}, {curves:,} with curves; `tidepull report --from {out}` shows them")
+    say(f"{trials:,} trials in {out}, {curves:,} with curves; `tidepull select` and `--known` read them")
 
 
 @store_app.command()

@@ -10,9 +10,9 @@ from typing import Any
 import typer
 
 from tidepull.cli import options
-from tidepull.cli import theory_tables as tables
-from tidepull.cli.console import print_json, progress, say
+from tidepull.cli.console import print_json, progress, say, show_table
 from tidepull.errors import ParameterError
+from tidepull.paper.theory import tables
 from tidepull.paper.theory.bound import LinearSetting
 from tidepull.paper.theory.environment import ADVERSARIES, ERRORS, NOISES, SCHEDULES
 from tidepull.paper.theory.measurement_error import Scenario
@@ -68,7 +68,9 @@ def bound(
     if json:
         print_json(report)
     else:
-        tables.show_bound(report)
+        for table in tables.bound_tables(report):
+            show_table(table)
+        print(*tables.bound_sentences(report), sep="\n")
 
 
 @app.command()
@@ -111,7 +113,9 @@ def simulate(
     if json:
         print_json(report)
     else:
-        tables.show_simulation(report)
+        for table in tables.simulation_tables(report):
+            show_table(table)
+        print(f"{report['rounds_per_second']:,.0f} rounds a second")
     if picture is not None:
         _draw(result, fitted if growth else [], picture)
 
@@ -133,7 +137,8 @@ def check(
     if json:
         print_json(reports)
     else:
-        tables.show_check(reports)
+        show_table(tables.check_table(reports))
+        show_table(tables.steps_table(reports))
 
 
 @app.command()
@@ -160,7 +165,10 @@ def features(
     if json:
         print_json(report)
     else:
-        tables.show_features(f"{policy} on {problem}, seed {seed}", report)
+        show_table(tables.features_table(f"{policy} on {problem}, seed {seed}", report))
+        correlation = report["correlation"]
+        known = "" if correlation is None else f"; correlation of error and regret a round {correlation:.2f}"
+        print(f"regret {report['regret']:.1f}{known}")
     if picture is not None:
         from tidepull.paper.theory import plots as theory_plots
 

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidepull.paper import across, exploration, robustness, rules
-from tidepull.paper.evidence import (
+from tidepull.paper import exploration, robustness, rules
+from tidepull.paper.robustness import MUCH
+from tidepull.paper.rules import LARGE, POOR, SLOW, VERY_SLOW
+from tidepull.paper.verdicts import (
     BEST_NN,
     BEST_RNN,
     CONVENTIONAL,
@@ -20,12 +22,11 @@ from tidepull.paper.evidence import (
     EVERY,
     FEEDFORWARD,
     RECURRENT,
+    Claim,
     Evidence,
+    concluded,
     gather,
 )
-from tidepull.paper.robustness import MUCH
-from tidepull.paper.rules import LARGE, POOR, SLOW, VERY_SLOW
-from tidepull.paper.verdicts import Claim, concluded
 from tidepull.reporting import published
 from tidepull.reporting.frames import Study
 from tidepull.reporting.traces import Examined
@@ -194,7 +195,7 @@ def _contextual(e: Evidence) -> Iterator[Claim]:
         RECURRENT,
         RIVALS,
     )
-    yield across.worse_where_faster(
+    yield rules.worse_where_faster(
         e,
         "The success of conventional policies depends on the variation budget: they do poorly where change is quick.",
         slow,
@@ -257,20 +258,20 @@ def _exploration(e: Evidence) -> Iterator[Claim]:
 
 
 def _summary(e: Evidence) -> Iterator[Claim]:
-    yield across.consistently(
+    yield rules.consistently(
         e,
         "Abstract: the recurrent approach consistently outperforms its feedforward counterpart.",
         [(BEST_RNN, BEST_NN)],
         list(published.REGRET),
     )
-    yield across.consistently(
+    yield rules.consistently(
         e,
         "Conclusion: it does so even when its hyperparameters are fixed across very dissimilar environments.",
         [(DEFAULT_RNN, DEFAULT_NN)],
         list(published.REGRET),
     )
     linear = [problem for problem, row in published.REGRET.items() if DISCOUNTED in row]
-    yield across.solved(
+    yield rules.solved(
         e,
         "Conclusion: it performs satisfactorily on problems that conventional algorithms can solve.",
         linear,
@@ -278,7 +279,7 @@ def _summary(e: Evidence) -> Iterator[Claim]:
         CONVENTIONAL,
         by_others=True,
     )
-    yield across.solved(
+    yield rules.solved(
         e,
         "Conclusion: it is also applicable where such algorithms fail completely.",
         linear,

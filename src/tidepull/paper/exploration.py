@@ -14,8 +14,17 @@ import numpy as np
 
 from tidepull.experiments.delay import AT_ONCE
 from tidepull.experiments.grid import rung_number
-from tidepull.paper.evidence import Evidence
-from tidepull.paper.verdicts import OPEN, Claim, Line, below, concluded, difference, missing, worst
+from tidepull.paper.verdicts import (
+    OPEN,
+    Claim,
+    Evidence,
+    Measurement,
+    below,
+    concluded,
+    difference,
+    missing,
+    worst,
+)
 from tidepull.reporting.frames import Group, Study, random_regret
 from tidepull.reporting.stats import mean_interval, paired
 from tidepull.types import FloatArray
@@ -94,7 +103,7 @@ def wider_claim(evidence: Evidence, says: str) -> Claim:
     return Claim("exploration", says, rule, (*pooled, *lines), worst(line.outcome for line in pooled))
 
 
-def _pair(evidence: Evidence, problem: str, ending: str, rival: str) -> list[Line]:
+def _pair(evidence: Evidence, problem: str, ending: str, rival: str) -> list[Measurement]:
     ours, theirs = (_group(evidence, problem, f"{name}{ending}") for name in (SAMPLING, rival))
     lost = [
         missing(problem, f"{name}{ending} was not played")
@@ -109,7 +118,7 @@ def _pair(evidence: Evidence, problem: str, ending: str, rival: str) -> list[Lin
     return [line if d.pairs >= TRIALS else replace(line, what=f"{line.what}, so far")]
 
 
-def _pooled(evidence: Evidence, words: str, ending: str, rival: str) -> Line:
+def _pooled(evidence: Evidence, words: str, ending: str, rival: str) -> Measurement:
     """Seed by seed, the difference in shares of random's regret, averaged over the problems that have both."""
     by_problem = [_gaps(evidence, problem, ending, rival) for problem in PROBLEMS]
     there = [gaps for gaps in by_problem if gaps]
@@ -122,7 +131,7 @@ def _pooled(evidence: Evidence, words: str, ending: str, rival: str) -> Line:
     complete = len(there) == len(PROBLEMS) and len(seeds) >= TRIALS
     so_far = "" if complete else f", so far on {len(there)} of {len(PROBLEMS)} problems"
     outcome = below(low, high, 0.0) if complete else OPEN
-    return Line("six problems", what + so_far, outcome, float(gaps.mean()), low, high, len(seeds), 3)
+    return Measurement("six problems", what + so_far, outcome, float(gaps.mean()), low, high, len(seeds), 3)
 
 
 def _gaps(evidence: Evidence, problem: str, ending: str, rival: str) -> dict[int, float]:

@@ -16,9 +16,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull.paper.evidence import BEST_NN, BEST_RNN, Evidence
 from tidepull.paper.rules import RESAMPLES, beats
-from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Line, above, concluded, missing
+from tidepull.paper.verdicts import (
+    BEST_NN,
+    BEST_RNN,
+    FAILS,
+    HOLDS,
+    OPEN,
+    Claim,
+    Evidence,
+    Measurement,
+    above,
+    concluded,
+    missing,
+)
 from tidepull.reporting.frames import Study
 from tidepull.reporting.stats import paired_values, wilson
 from tidepull.types import FloatArray
@@ -29,7 +40,7 @@ _SCALE = "(m - m_random) / (m_best - m_random)"
 
 
 @dataclass(frozen=True, slots=True)
-class Searched:
+class SearchPair:
     """Mean rewards of the settings of both networks on common seeds, by setting, and random's on the same."""
 
     study: Study
@@ -54,7 +65,7 @@ def more_robust(
     return concluded(topic, says, rule, lines)
 
 
-def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -> Line:
+def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -> Measurement:
     found = searched(evidence.searches, problem)
     if found is None:
         return missing(problem, "no search has played all settings of both networks on a common seed")
@@ -67,7 +78,9 @@ def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -
         outcome = FAILS if high < least else OPEN
     sizes = f"{len(found.recurrent)} and {len(found.feedforward)} settings, {found.study.horizon:,} rounds"
     words = "feedforward minus recurrent" if feedforward else "recurrent minus feedforward"
-    return Line(problem, f"median score, {words} ({sizes})", outcome, value, low, high, len(found.seeds), 2)
+    return Measurement(
+        problem, f"median score, {words} ({sizes})", outcome, value, low, high, len(found.seeds), 2
+    )
 
 
 def median_scores(first: FloatArray, second: FloatArray, floor: float) -> tuple[float, float, float]:
@@ -95,7 +108,7 @@ def mostly_above_random(evidence: Evidence, says: str, problem: str) -> Claim:
     share = float(np.mean(_matrix(found.recurrent) > found.floor))
     low, high = wilson(share, len(found.recurrent))
     what = f"share of {len(found.recurrent)} recurrent settings that earn more than random arms"
-    line = Line(problem, what, above(low, high, 0.5), share, low, high, len(found.seeds), 2)
+    line = Measurement(problem, what, above(low, high, 0.5), share, low, high, len(found.seeds), 2)
     return concluded(problem, says, rule, [line])
 
 
@@ -113,11 +126,11 @@ def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
     d = paired_values("rnlps", "nlps", ours, theirs)
     outcome = HOLDS if d.mean > 0 else FAILS if d.high < 0 else OPEN
     what = "reward in the search, best recurrent setting minus best feedforward one"
-    line = Line(problem, what, outcome, d.mean, d.low, d.high, d.pairs)
+    line = Measurement(problem, what, outcome, d.mean, d.low, d.high, d.pairs)
     return concluded(problem, says, rule, [line, *report])
 
 
-def searched(searches: Sequence[Study], problem: str, *, both: bool = True) -> Searched | None:
+def searched(searches: Sequence[Study], problem: str, *, both: bool = True) -> SearchPair | None:
     """The search with most settings (then the longest) whose settings, and random, have common seeds."""
     able = [_common(study, both) for study in searches if study.problem == problem]
     found = [one for one in able if one is not None]
@@ -126,7 +139,7 @@ def searched(searches: Sequence[Study], problem: str, *, both: bool = True) -> S
     )
 
 
-def _common(study: Study, both: bool) -> Searched | None:
+def _common(study: Study, both: bool) -> SearchPair | None:
     wanted = ("rnlps", "nlps") if both else ("rnlps",)
     if any(name not in study.grids for name in wanted):
         return None
@@ -145,7 +158,7 @@ def _common(study: Study, both: bool) -> Searched | None:
         for name, grid in rewards.items()
     }
     level = float(np.mean([floor[seed] for seed in order]))
-    return Searched(study, order, grids["rnlps"], grids.get("nlps", {}), level)
+    return SearchPair(study, order, grids["rnlps"], grids.get("nlps", {}), level)
 
 
 def _matrix(grid: Mapping[str, FloatArray]) -> FloatArray:

@@ -8,21 +8,23 @@ from itertools import pairwise
 
 import numpy as np
 
-from tidepull.paper.evidence import Evidence, Player
 from tidepull.paper.verdicts import (
     FAILS,
     HOLDS,
     OPEN,
     Claim,
-    Line,
+    Evidence,
+    Measurement,
+    PolicyTrials,
     above,
     below,
     concluded,
     difference,
     distinct,
     missing,
+    worst,
 )
-from tidepull.reporting.stats import compared, mean_interval, wilson
+from tidepull.reporting.stats import Difference, compared, independent, mean_interval, summarise, wilson
 from tidepull.reporting.traces import LATE, late_rounds
 from tidepull.types import FloatArray
 
@@ -57,7 +59,7 @@ def beats(
     return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
 
 
-def _less(a: Player, b: Player, least: float, most: float) -> Line:
+def _less(a: PolicyTrials, b: PolicyTrials, least: float, most: float) -> Measurement:
     d = compared(a.group, b.group)
     outcome = below(d.low, d.high, 0.0)
     scale = float(b.group.regrets.mean())
@@ -91,7 +93,7 @@ def leads_insignificantly(
 def ordered(evidence: Evidence, says: str, problem: str, kinds: Sequence[str]) -> Claim:
     """Each has clearly less regret than the next."""
     rule = "each has clearly less regret than the next"
-    lines: list[Line] = []
+    lines: list[Measurement] = []
     for better, worse in pairwise(kinds):
         lines += beats(evidence, says, problem, [better], [worse]).lines
     return concluded(problem, says, rule, distinct(lines))
@@ -103,7 +105,7 @@ def within(
     """The first of each pair exceeds the second by less than a twentieth of random's regret."""
     rule = f"the interval of the difference lies below {COMPARABLE:.0%} of random's regret"
     rule += " on both sides of zero" if both_ways else ""
-    lines: list[Line] = []
+    lines: list[Measurement] = []
     for a, b in pairs:
         (first, lost), (second, also_lost) = evidence.players(problem, [a]), evidence.players(problem, [b])
         lines += [*lost, *also_lost]
@@ -146,7 +148,7 @@ def _shares(
     kinds: Sequence[str],
     rule: str,
     what: str,
-    measure: Callable[[Player], FloatArray | None],
+    measure: Callable[[PolicyTrials], FloatArray | None],
     limit: float,
     more: bool,
 ) -> Claim:
@@ -159,7 +161,7 @@ def _shares(
         low, high = (float(end) for end in mean_interval(shares))
         outcome = above(low, high, limit) if more else below(low, high, limit)
         lines.append(
-            Line(
+            Measurement(
                 player.problem,
                 f"{what} {player.name}",
                 outcome,
@@ -173,7 +175,7 @@ def _shares(
     return concluded(problem, says, rule, lines)
 
 
-def _pace(player: Player) -> FloatArray | None:
+def _pace(player: PolicyTrials) -> FloatArray | None:
     where = player.where
     trace = where.traces.get(player.name)
     if not where.random or trace is None:
@@ -182,7 +184,7 @@ def _pace(player: Player) -> FloatArray | None:
     return trace.late / (where.random * late_rounds(horizon) / horizon)
 
 
-def share_of_random(player: Player) -> FloatArray | None:
+def share_of_random(player: PolicyTrials) -> FloatArray | None:
     """The regret of each trial over that of random arms."""
     return player.group.regrets / player.where.random if player.where.random else None
 
@@ -199,7 +201,9 @@ def varies_most(evidence: Evidence, says: str, problem: str, kind: str, others: 
         value, low, high = _ratio_of_spreads(first[0].group.regrets, other.group.regrets)
         what = f"spread of {first[0].name} over that of {other.name}"
         lines.append(
-            Line(other.problem, what, above(low, high, 1.0), value, low, high, len(other.group.rows), 2)
+            Measurement(
+                other.problem, what, above(low, high, 1.0), value, low, high, len(other.group.rows), 2
+            )
         )
     return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
 
@@ -231,5 +235,81 @@ def fails_as_often(evidence: Evidence, says: str, problem: str, kind: str, share
         low, high = wilson(value, len(shares))
         outcome = HOLDS if low <= share <= high else FAILS
         what = f"share of trials of {player.name} worse than random"
-        lines.append(Line(player.problem, what, outcome, value, low, high, len(shares), 2))
+        lines.append(Measurement(player.problem, what, outcome, value, low, high, len(shares), 2))
     return concluded(problem, says, rule, lines)
+
+
+def worse_where_faster(evidence: Evidence, says: str, slow: str, fast: str, kinds: Sequence[str]) -> Claim:
+    """A policy keeps clearly more of random's regret on the fast problem than on the slow one."""
+    rule = "each keeps clearly more of random's regret on the fast rotation than on the slow one"
+    at_slow, lost = evidence.players(slow, kinds)
+    at_fast, also_lost = evidence.players(fast, kinds)
+    lines = []
+    for player in at_fast:
+        other = next((one for one in at_slow if one.name == player.name), None)
+        shares = (share_of_random(player), share_of_random(other)) if other else (None, None)
+        if shares[0] is None or shares[1] is None:
+            continue
+        d = _welch(player.name, shares[0], shares[1])
+        what = f"share of random's regret of {player.name}, fast minus slow"
+        lines.append(
+            Measurement(
+                f"{fast}, {slow}", what, above(d.low, d.high, 0.0), d.mean, d.low, d.high, len(shares[0]), 2
+            )
+        )
+    return concluded(fast, says, rule, [*lines, *lost, *also_lost])
+
+
+def _welch(name: str, first: FloatArray, second: FloatArray) -> Difference:
+    a, b = summarise(first), summarise(second)
+    return independent(name, name, (a.mean, a.std, a.trials), (b.mean, b.std, b.trials))
+
+
+def consistently(
+    evidence: Evidence, says: str, pairs: Sequence[tuple[str, str]], problems: Sequence[str]
+) -> Claim:
+    """The first of each pair is clearly worse nowhere and clearly better on most problems."""
+    rule = "on no problem has it clearly more regret, and on more than half of the comparisons clearly less"
+    lines: list[Measurement] = []
+    for problem in problems:
+        for a, b in pairs:
+            lines += beats(evidence, says, problem, [a], [b]).lines
+    lines = distinct(lines)
+    outcomes = [line.outcome for line in lines]
+    all_there = not any(np.isnan(line.value) for line in lines)
+    most = outcomes.count(HOLDS) > len(outcomes) / 2
+    outcome = FAILS if FAILS in outcomes else HOLDS if all_there and most else OPEN
+    return Claim("all problems", says, rule, tuple(lines), outcome)
+
+
+def solved(
+    evidence: Evidence,
+    says: str,
+    problems: Sequence[str],
+    who: str,
+    others: Sequence[str],
+    *,
+    by_others: bool,
+) -> Claim:
+    """Problems that one of the others solves (keeps clearly less than half of random's regret), or that none does.
+
+    On the former `who` must solve every one, on the latter at least one.
+    """
+    there: list[Measurement] = []
+    lines: list[Measurement] = []
+    for problem in problems:
+        theirs = keeps(evidence, says, problem, others, POOR, more=False)
+        if not any(line.trials for line in theirs.lines):
+            lines += [line for line in theirs.lines if evidence.at.get(problem) is None]
+            continue
+        if (HOLDS in [line.outcome for line in theirs.lines]) == by_others:
+            there += keeps(evidence, says, problem, [who], POOR, more=False).lines
+    outcomes = [line.outcome for line in there]
+    every = worst([*outcomes, *(line.outcome for line in lines)])
+    one = HOLDS if HOLDS in outcomes else OPEN if OPEN in outcomes or lines else FAILS
+    rule = (
+        f"on every problem where a conventional policy keeps less than {POOR:.0%} of random's regret, it does too"
+        if by_others
+        else f"it keeps less than {POOR:.0%} of random's regret on some problem where no conventional policy does"
+    )
+    return Claim("all problems", says, rule, (*there, *lines), every if by_others else one)

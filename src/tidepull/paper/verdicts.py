@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from tidepull.reporting import published
+from tidepull.reporting.frames import Group, Study
 from tidepull.reporting.stats import Difference
 from tidepull.reporting.tables import Cell, Table, interval, number
+from tidepull.reporting.traces import Examined
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
 NAN = float("nan")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Measurement:
     """One figure with its 95% interval, and what it says by itself; `what` may say instead that trials are missing."""
 
     problem: str
@@ -35,7 +38,7 @@ class Claim:
     topic: str
     says: str
     rule: str
-    lines: tuple[Line, ...]
+    lines: tuple[Measurement, ...]
     outcome: str
 
     @property
@@ -57,7 +60,7 @@ class Claim:
         return {**asdict(self), "lines": known, "reason": self.reason}
 
 
-def concluded(topic: str, says: str, rule: str, lines: Sequence[Line]) -> Claim:
+def concluded(topic: str, says: str, rule: str, lines: Sequence[Measurement]) -> Claim:
     """It fails as soon as one line does, and holds when all do."""
     return Claim(topic, says, rule, tuple(lines), worst(line.outcome for line in lines))
 
@@ -78,20 +81,20 @@ def above(low: float, high: float, limit: float) -> str:
     return below(-high, -low, -limit)
 
 
-def distinct(lines: Iterable[Line]) -> list[Line]:
+def distinct(lines: Iterable[Measurement]) -> list[Measurement]:
     """Each line once. Lines that say nothing have NaN, by which they differ from themselves from Python 3.13 on."""
     return list({repr(line): line for line in lines}.values())
 
 
-def missing(problem: str, what: str) -> Line:
+def missing(problem: str, what: str) -> Measurement:
     """Trials that a rule needs and nobody played."""
-    return Line(problem, what, OPEN)
+    return Measurement(problem, what, OPEN)
 
 
-def difference(problem: str, d: Difference, outcome: str, trials: int, digits: int = 1) -> Line:
+def difference(problem: str, d: Difference, outcome: str, trials: int, digits: int = 1) -> Measurement:
     """A comparison of two policies as a line: regret of the first minus that of the second."""
     what = f"regret of {d.a} minus {d.b}"
-    return Line(problem, what, outcome, d.mean, d.low, d.high, d.pairs or trials, digits)
+    return Measurement(problem, what, outcome, d.mean, d.low, d.high, d.pairs or trials, digits)
 
 
 def lines_table(claim: Claim, name: str) -> Table:
@@ -123,3 +126,83 @@ def verdicts_table(claims: Sequence[Claim]) -> Table:
         ("no.", "about", "the paper says", "verdict"),
         rows,
     )
+
+
+BEST_RNN, DEFAULT_RNN, BEST_NN, DEFAULT_NN = "rnlps-best", "rnlps-default", "nlps-best", "nlps-default"
+DISCOUNTED, WINDOWED = "discounted", "windowed"
+RECURRENT = (BEST_RNN, DEFAULT_RNN)
+FEEDFORWARD = (BEST_NN, DEFAULT_NN)
+CONVENTIONAL = (DISCOUNTED, WINDOWED)
+EVERY = (*RECURRENT, *FEEDFORWARD, *CONVENTIONAL)
+
+_NAMES: Mapping[str, tuple[str, ...]] = {
+    DISCOUNTED: ("d-ucb", "d-lin-ucb"),
+    WINDOWED: ("sw-ucb", "sw-lin-ucb"),
+}
+"""A conventional policy stands there with the setting that reproduces the paper and with all that were searched."""
+_SHOWN = {DISCOUNTED: "D-(Lin)UCB", WINDOWED: "SW-(Lin)UCB"}
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyTrials:
+    """The trials of one policy on one problem."""
+
+    where: Examined
+    group: Group
+
+    @property
+    def problem(self) -> str:
+        """How the problem is called."""
+        return self.where.study.title
+
+    @property
+    def name(self) -> str:
+        """How the policy is called."""
+        return self.group.name
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """Reports by problem (the longest trials of each), searches, and the studies that compare kinds of exploration."""
+
+    at: Mapping[str, Examined]
+    searches: Sequence[Study]
+    explored: Mapping[str, Examined]
+
+    def players(self, problem: str, kinds: Iterable[str]) -> tuple[list[PolicyTrials], list[Measurement]]:
+        """Who is there of the kinds that are asked for, and a line for each that is missing or played too short."""
+        where = self.at.get(problem)
+        found, lost = [], []
+        for kind in kinds:
+            if kind in CONVENTIONAL and problem in published.REGRET and kind not in published.REGRET[problem]:
+                continue  # the paper has no such policy there
+            groups = _groups(where, kind) if where else []
+            found += [PolicyTrials(where, group) for group in groups if where]
+            if not groups:
+                lost.append(missing(problem, f"{_SHOWN.get(kind, kind)} was not played"))
+        rounds = published.HORIZONS.get(problem)
+        if where and rounds and where.study.horizon < rounds:
+            text = f"trials of {where.study.horizon:,} rounds, where the paper has {rounds:,}"
+            lost.append(missing(problem, text))
+        return found, lost
+
+
+def gather(reports: Sequence[Examined], searches: Sequence[Study], explored: Sequence[Examined]) -> Evidence:
+    """All that rules look at; of a problem that was played at several lengths, the longest."""
+    return Evidence(_longest(reports), searches, _longest(explored))
+
+
+def _longest(examined: Sequence[Examined]) -> dict[str, Examined]:
+    return {one.study.problem: one for one in sorted(examined, key=lambda one: one.study.horizon)}
+
+
+def _groups(where: Examined, kind: str) -> list[Group]:
+    if kind not in _NAMES:
+        return [group for group in where.study.groups if group.name == kind]
+    found = [group for group in where.study.groups if _plain(group.name) in _NAMES[kind]]
+    return list({group.hashes: group for group in reversed(found)}.values())[::-1]
+
+
+def _plain(name: str) -> str:
+    """The policy behind the name of a setting that was searched."""
+    return name.removesuffix("-selected").removesuffix("-best")

@@ -1,4 +1,4 @@
-"""Bounds and simulations as plain JSON values, for machines and for tables."""
+"""Bounds and simulations as plain JSON values, and the tables made from them."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from tidepull.paper.theory.bound import (
     premise_sigma,
     regret_bound,
 )
-from tidepull.paper.theory.lemmas import Promise
 from tidepull.paper.theory.simulate import Exponent, Simulation, promises
+from tidepull.reporting.tables import Cell, Table, number
 
 _TERMS = ("mismatch", "exploration", "rare", "luck", "base", "linear")
 
@@ -55,15 +55,12 @@ def _branch(setting: LinearSetting, horizon: int, branch: Branch) -> dict[str, f
     }
 
 
-def _step(step: Promise) -> dict[str, Any]:
-    return {**asdict(step), "kept": step.kept}
-
-
 def simulation_report(result: Simulation, exponents: Sequence[Exponent] = ()) -> dict[str, Any]:
     """What a simulation measured, beside what was promised."""
     final = result.regret[:, -1]
     scenario, bound = result.scenario, float(result.bound[-1])
     kept = promises(result, premise_holds=premise_from(result.setting) == 1)
+    steps = [{**asdict(step), "kept": step.kept} for step in kept.steps]
     return {
         **result.setting.to_mapping(),
         **scenario.to_mapping(),
@@ -77,34 +74,189 @@ def simulation_report(result: Simulation, exponents: Sequence[Exponent] = ()) ->
         },
         "trials_with_w_always": float(np.mean(result.clean_w)),
         "nearest_w": {"first": float(result.nearest_w[0]), "last": float(result.nearest_w[-1])},
-        "promises": {**asdict(kept), "steps": [_step(step) for step in kept.steps], "kept": kept.kept},
+        "promises": {**asdict(kept), "steps": steps, "kept": kept.kept},
         "saturated": result.saturated,
         "exponents": [asdict(exponent) for exponent in exponents],
         "rounds_per_second": scenario.horizon * scenario.seeds / result.seconds,
     }
 
 
-STEPS = ("step", "measured", "worst / allowed", "without its premise", "nearest / limit", "kept")
-"""What `worst_steps` says of each step."""
+def bound_tables(report: dict[str, Any]) -> list[Table]:
+    """Terms of the bound, its split by epsilon, its ingredients, and both branches."""
+    total = report["bound"]
+    title = (
+        f"With probability {1 - report['delta']:g}, regret after {report['horizon']:,} rounds is at most {total:,.4g} "
+        f"({total / report['trivial']:,.3g} times the trivial 2T)"
+    )
+    terms = {
+        "mismatch": "4 ε T",
+        "exploration": "44 e √π g_T · 5 √(d T log T)",
+        "rare": "π² / 3",
+        "luck": "(4 + 4 ε + 44 e √π g_T) √(2 T log(2/δ))",
+    }
+    parts = {
+        "base": "what remains without error, of order √T",
+        "linear": "what is proportional to ε, of order T",
+    }
+    ingredients = {
+        "p": ("p_T", "√(T - 1)" if report["tight"] else "√(T d log((T + d)/d))"),
+        "nu": ("ν_T", "3 σ √(d log(T/δ)) + ε p_T"),
+        "l": ("l_T", "σ √(d log(T³/δ)) + 1 + ε p_T"),
+        "c": ("c_T", "min(2 √(d log T), 2 √(log(T K)))"),
+        "g": ("g_T", "c_T ν_T + l_T"),
+    }
+    shares = [
+        Table(
+            name,
+            heading,
+            ("term", "formula", "value", "share"),
+            tuple(
+                (Cell(term), Cell(formula), _number(report[term]), _percent(report[term] / total, 1))
+                for term, formula in rows.items()
+            ),
+        )
+        for name, heading, rows in (("terms", title, terms), ("split", "The same total, split by ε", parts))
+    ]
+    values = tuple(
+        (Cell(name), Cell(formula), _number(report[key])) for key, (name, formula) in ingredients.items()
+    )
+    branches = tuple(
+        (
+            Cell(f"{name}{' (active)' if name == report['branch'] else ''}"),
+            *(_number(branch[key]) for key in ("c", "g", "bound")),
+        )
+        for name, branch in report["branches"].items()
+    )
+    return [
+        *shares,
+        Table("ingredients", "Ingredients", ("name", "formula", "value"), values),
+        Table("branches", "Branches of the minimum", ("branch", "c_T", "g_T", "bound"), branches),
+    ]
 
 
-def worst_steps(reports: Sequence[dict[str, Any]]) -> list[list[str]]:
-    """Every step of the proof in words and figures, the worst of all configurations."""
+def bound_sentences(report: dict[str, Any]) -> list[str]:
+    """From which horizon on the linear term leads, the bound is useful, and Lemma 2's premise holds."""
+    linear, trivial, premise = (report[k] for k in ("linear_from", "below_trivial_from", "premise_from"))
+    return [
+        "The term linear in T never dominates: ε is 0."
+        if linear is None and report["epsilon"] == 0
+        else f"The term linear in T dominates {_from(linear)}.",
+        f"The bound says more than the trivial 2T {_from(trivial)}.",
+        "Lemma 2's premise l_t ≤ ν_t holds in every round."
+        if premise == 1
+        else f"Lemma 2's premise l_t ≤ ν_t holds {_from(premise, 't')}; it would in every round with "
+        f"σ ≥ {report['premise_sigma']:.4g}, which is always allowed.",
+    ]
+
+
+def _from(horizon: int | None, name: str = "T") -> str:
+    return f"at no {name} up to 10¹⁵" if horizon is None else f"from {name} = {horizon:,} on"
+
+
+def simulation_tables(report: dict[str, Any]) -> list[Table]:
+    """Regret, potential and events of one simulation; the steps of the proof; fitted exponents."""
+    kept, regret, potential = report["promises"], report["regret"], report["potential"]
+    title = (
+        f"{report['seeds']} trials of {report['horizon']:,} rounds, d = {report['d']}, K = {report['k']}, "
+        f"ε = {report['epsilon']:g}: {report['adversary']} contexts, {report['noise']} noise"
+        f"{'' if report['inflate'] else ', not inflated'}"
+    )
+    ratio, nearest = report["bound_over_worst"], report["nearest_w"]
+    rows = [
+        (
+            "regret, mean and worst trial",
+            f"{regret['mean']:.1f}, {regret['worst']:.1f}",
+            _text(report["bound"]),
+        ),
+        ("bound / worst regret", "-" if ratio is None else _text(ratio), "≥ 1"),
+        ("sum of s, worst trial", f"{potential['worst']:.1f}", f"{potential['limit']:.1f}"),
+        ("E^w failures a trial", f"{kept['w_failures']:.3g}", f"{kept['w_allowed']:.3g}"),
+        (
+            "E^w: deviation / limit, first and last round",
+            f"{nearest['first']:.0%}, {nearest['last']:.1%}",
+            "100%",
+        ),
+        (
+            "E^Θ failures a trial from round 2",
+            f"{kept['theta_failures']:.3g}",
+            f"{kept['theta_allowed']:.3g}",
+        ),
+        ("rounds with an optimistic sample", f"{kept['optimism']:.1%}", f"{kept['optimism_promised']:.1%}"),
+        ("arms in the saturated set", f"{report['saturated']:.1%}", "-"),
+    ]
+    columns = ("measured", "value", "limit promised")
+    tables = [Table("simulation", title, columns, tuple((Cell(a), _right(b), _right(c)) for a, b, c in rows))]
+    return [
+        *tables,
+        steps_table([report]),
+        *([_exponents(report["exponents"])] if report["exponents"] else []),
+    ]
+
+
+def _exponents(exponents: Sequence[dict[str, Any]]) -> Table:
+    rows = tuple(
+        (
+            Cell(e["axis"]),
+            Cell(f"{e['values'][0]:g} ... {e['values'][-1]:g}"),
+            _right(f"{e['slope']:.3f} ({e['low']:.3f} to {e['high']:.3f})"),
+            number(e["bound_slope"], 3),
+        )
+        for e in exponents
+    )
+    return Table("growth", "Growth of regret", ("axis", "values", "regret's exponent (95%)", "bound's"), rows)
+
+
+def check_table(reports: Sequence[dict[str, Any]]) -> Table:
+    """One row for each configuration."""
+    rows = tuple(
+        (
+            Cell(f"{r['adversary']}, {r['noise']}{_error_words(r)}"),
+            Cell(f"{r['d']}, {r['k']}, {r['epsilon']:g}, {r['sigma']:g}"),
+            number(r["regret"]["mean"]),
+            number(r["regret"]["worst"]),
+            _number(r["bound"]),
+            _percent(r["potential"]["worst"] / r["potential"]["limit"], 1),
+            _right(f"{r['promises']['w_failures']:.2g} / {r['promises']['w_allowed']:.2g}"),
+            _right(f"{r['promises']['theta_failures']:.2g} / {r['promises']['theta_allowed']:.2g}"),
+            _percent(r["promises"]["optimism"], 0),
+            Cell("yes" if r["promises"]["kept"] else "NO", best=not r["promises"]["kept"]),
+        )
+        for r in reports
+    )
+    kept = sum(r["promises"]["kept"] for r in reports)
+    each = f"{reports[0]['seeds']} trials of {reports[0]['horizon']:,} rounds each" if reports else ""
+    title = f"{kept} of {len(reports)} configurations keep every promise of the proof ({each})"
+    columns = (
+        *("contexts, noise", "d, K, ε, σ", "regret", "worst", "bound", "Σs / limit"),
+        *("E^w failures", "E^Θ failures", "optimism", "kept"),
+    )
+    return Table("theory", title, columns, rows)
+
+
+def _error_words(report: dict[str, Any]) -> str:
+    return (", along w" if report["error"] == "aligned" else "") + (
+        "" if report["schedule"] == "constant" else f", {report['schedule']}"
+    )
+
+
+def steps_table(reports: Sequence[dict[str, Any]]) -> Table:
+    """Every step of the proof, the worst of all configurations."""
     rows = []
     for steps in zip(*(report["promises"]["steps"] for report in reports), strict=True):
         promised = [step for step in steps if step["promised"]]
         near = [step["nearest"] for step in steps if step["nearest"] is not None]
         rows.append(
-            [
-                steps[0]["lemma"],
-                steps[0]["what"],
-                _worst(promised),
-                _worst([step for step in steps if not step["promised"]]),
-                f"{max(near):.2f}" if near else "",
-                f"{sum(step['kept'] for step in promised)} of {len(promised)}",
-            ]
+            (
+                Cell(steps[0]["lemma"]),
+                Cell(steps[0]["what"]),
+                _right(_worst(promised)),
+                _right(_worst([step for step in steps if not step["promised"]])),
+                number(max(near), 2) if near else Cell(""),
+                _right(f"{sum(step['kept'] for step in promised)} of {len(promised)}"),
+            )
         )
-    return rows
+    columns = ("step", "measured", "worst / allowed", "without its premise", "nearest / limit", "kept")
+    return Table("proof", "The steps of the proof", columns, tuple(rows))
 
 
 def _worst(steps: Sequence[dict[str, Any]]) -> str:
@@ -114,3 +266,40 @@ def _worst(steps: Sequence[dict[str, Any]]) -> str:
     signed = [(s["measured"] - s["allowed"]) * (1 if s["at_least"] else -1) for s in steps]
     worst = steps[signed.index(min(signed))]
     return f"{worst['measured']:.3g} {'≥' if worst['at_least'] else '≤'} {worst['allowed']:.3g}"
+
+
+def features_table(title: str, report: dict[str, Any]) -> Table:
+    """The error of learned features at about ten moments of a trial, the last one included."""
+    stretches = report["stretches"]
+    shown = stretches[:: max(1, len(stretches) // 10)]
+    shown = shown if shown[-1] is stretches[-1] else [*shown, stretches[-1]]
+    measured = ("features", "last_layer", "vectors", "nothing", "regret_per_round")
+    rows = tuple(
+        (
+            Cell(f"{s['first']:,} to {s['first'] + s['length'] - 1:,}"),
+            *(number(s[name], 3) for name in measured),
+        )
+        for s in shown
+    )
+    columns = (
+        *("rounds", "features", "with its last layer", "the arms' vectors"),
+        *("predicting 0", "regret a round"),
+    )
+    return Table("features", f"{title}: effective measurement error", columns, rows)
+
+
+def _text(value: float) -> str:
+    return f"{value:,.4g}" if abs(value) < 1e6 else f"{value:.3e}"
+
+
+def _number(value: float) -> Cell:
+    return Cell(_text(value), value)
+
+
+def _percent(share: float, digits: int) -> Cell:
+    return number(100 * share, digits, unit="%")
+
+
+def _right(text: str) -> Cell:
+    """Text that stands on the right, as numbers do."""
+    return Cell(text, 0.0)

@@ -1,7 +1,7 @@
 """Averages of trials that were not kept one by one.
 
-The totals of every trial are kept as CSV (`bench/store/archive.py`). Where a trial of an earlier store was not, its
-policy's average on the problem still stands in the table, with a mark, until the trials are played again.
+The totals of every trial are kept as CSV (`tidepull store archive`). Where the trials of an earlier store were not, the
+policy's average on the problem stands in a table of its own until they are played again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,6 @@ from tidepull.reporting.frames import Study
 from tidepull.reporting.tables import Cell, Table, number, spread, to_markdown
 
 FILE = "averages.csv"
-MARK = "†"
-LEGEND = (
-    f"{MARK} The average of trials that were played earlier, on a processor with AVX2 only, and whose totals were not "
-    "kept one by one (`results/averages.csv`). It stands in this table alone: verdicts and intervals need trials."
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +47,6 @@ def read_averages(file: Path) -> tuple[Average, ...]:
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(f"{file}, line {place}: no average of trials ({error!r})") from None
     return tuple(one for one in found if one.suite)
-
-
-def average_of(averages: Sequence[Average], problem: str, name: str) -> Average | None:
-    """The first one at the paper's horizon."""
-    rounds = published.HORIZONS.get(problem)
-    wanted = (one for one in averages if (one.problem, one.name, one.horizon) == (problem, name, rounds))
-    return next(wanted, None)
 
 
 def averages_section(averages: Sequence[Average], shown: Sequence[Study]) -> Iterator[str]:

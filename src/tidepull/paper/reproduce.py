@@ -1,20 +1,26 @@
-"""What of the paper is played by which suites, and copies of suites on other seeds or in one world."""
+"""The parts of the paper: suites that play each, their copies on other seeds, and the simulations of the proof."""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Any
 
+import tidepull
 from tidepull._internal.files import write_whole
 from tidepull.errors import ParameterError
 from tidepull.experiments.suite import Suite, find_suite, load_suite, own_suites, parse_suite
 from tidepull.paper.exploration import TRIALS as EXPLORED
+from tidepull.paper.theory.simulate import configurations, simulate
+from tidepull.paper.theory.tables import simulation_report
 from tidepull.reporting.published import TRIALS
 
 
-class Target(StrEnum):
+class PaperPart(StrEnum):
     """What of the paper."""
 
     table = "table"
@@ -37,32 +43,39 @@ ONE_WORLD = 0
 """The seed of the one realisation of each problem, where all trials are played in one."""
 
 _TABLE = ("paper-table", *(f"{search}{SELECTED}" for search in _OF_TABLE))
-_REPORTS: dict[Target, tuple[str, ...]] = {
-    Target.table: _TABLE,
-    Target.curves: _TABLE,
-    Target.stationary: ("paper-stationary",),
-    Target.criteo: ("paper-criteo",),
-    Target.exploration: ("paper-exploration-report", *(f"{search}{SELECTED}" for search in _OF_EXPLORATION)),
-    Target.sensitivity: (),
-    Target.theory: (),
+_REPORTS: dict[PaperPart, tuple[str, ...]] = {
+    PaperPart.table: _TABLE,
+    PaperPart.curves: _TABLE,
+    PaperPart.stationary: ("paper-stationary",),
+    PaperPart.criteo: ("paper-criteo",),
+    PaperPart.exploration: (
+        "paper-exploration-report",
+        *(f"{search}{SELECTED}" for search in _OF_EXPLORATION),
+    ),
+    PaperPart.sensitivity: (),
+    PaperPart.theory: (),
 }
-_QUICK = {target: (f"quick-{target.value}",) for target in _REPORTS if target is not Target.theory} | {
-    Target.curves: ("quick-table",),
-    Target.theory: (),
+_QUICK = {target: (f"quick-{target.value}",) for target in _REPORTS if target is not PaperPart.theory} | {
+    PaperPart.curves: ("quick-table",),
+    PaperPart.theory: (),
 }
-_SEARCHED = {Target.sensitivity: _OF_TABLE, Target.exploration: _OF_EXPLORATION, Target.all: SEARCHES}
+_SEARCHED = {
+    PaperPart.sensitivity: _OF_TABLE,
+    PaperPart.exploration: _OF_EXPLORATION,
+    PaperPart.all: SEARCHES,
+}
 
 
-def suites_of(target: Target, *, quick: bool) -> list[str]:
+def suites_of_part(target: PaperPart, *, quick: bool) -> list[str]:
     """The suites that report a target, the shortest first; best settings are those that come along."""
     table = _QUICK if quick else _REPORTS
-    targets = table if target is Target.all else (target,)
+    targets = table if target is PaperPart.all else (target,)
     along = {path.stem for path in own_suites().glob(f"*{SELECTED}.toml")}
     names = dict.fromkeys(name for wanted in targets for name in table[wanted])
     return [name for name in names if not name.endswith(SELECTED) or name in along]
 
 
-def searches_of(target: Target) -> tuple[str, ...]:
+def searches_of_part(target: PaperPart) -> tuple[str, ...]:
     """The searches that belong to a target."""
     return _SEARCHED.get(target, ())
 
@@ -73,7 +86,7 @@ def report_seeds(search: str, trials: int | None) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class PaperSuite:
     """A suite of the paper; `text` is there when it is not played as it comes along."""
 
     name: str
@@ -94,23 +107,53 @@ class Part:
         return str(path)
 
 
-def part(name: str, *, trials: int | None, one_world: bool) -> Part:
+def paper_suite(name: str, *, trials: int | None, one_world: bool) -> PaperSuite:
     """The suite, or a copy of it on fewer or more seeds (searches keep theirs), or in one world."""
     text = original = find_suite(name).read_text()
     if trials is not None and name not in SEARCHES and name != "quick-sensitivity":
-        text = _changed(text, f'seeds = "0-{trials - 1}"', f"--trials: the suite {name}")
+        text = _with_seeds(text, f'seeds = "0-{trials - 1}"', f"--trials: the suite {name}")
     if one_world:
         seeds = re.search(_SEEDS, text)
         line = f"{seeds[0] if seeds else ''}\nproblem_seed = {ONE_WORLD}"
-        text = _changed(text, line, f"--one-world: the suite {name}")
-    return Part(name, "" if text == original else text)
+        text = _with_seeds(text, line, f"--one-world: the suite {name}")
+    return PaperSuite(name, "" if text == original else text)
 
 
 _SEEDS = r'(?m)^seeds = ".*"$'
 
 
-def _changed(text: str, line: str, who: str) -> str:
+def _with_seeds(text: str, line: str, subject: str) -> str:
     changed, count = re.subn(_SEEDS, lambda _: line, text, count=1)
     if not count:
-        raise ParameterError(f"{who} does not say its seeds in one line")
+        raise ParameterError(f"{subject} does not say its seeds in one line")
     return changed
+
+
+THEORY_FILE = "theory.json"
+FULL = {"horizon": 2048, "seeds": 100, "seed": 0}
+QUICK = {"horizon": 256, "seeds": 20, "seed": 0}
+
+
+def simulate_theory(
+    directory: Path, size: dict[str, int], *, on_round: Callable[[int], None] | None = None
+) -> list[dict[str, Any]]:
+    """Simulate every configuration, unless the file in `directory` has it already with this size and version."""
+    wanted = {**size, "version": tidepull.__version__}
+    stored = _stored(directory)
+    if stored is not None and stored["size"] == wanted:
+        return list(stored["reports"])
+    cases = configurations(**size)
+    reports = [simulation_report(simulate(s, scenario, on_round=on_round)) for s, scenario in cases]
+    write_whole(directory / THEORY_FILE, json.dumps({"size": wanted, "reports": reports}).encode())
+    return reports
+
+
+def stored_reports(directory: Path) -> list[dict[str, Any]]:
+    """The simulations that `directory` holds; empty where there are none."""
+    stored = _stored(directory)
+    return [] if stored is None else list(stored["reports"])
+
+
+def _stored(directory: Path) -> dict[str, Any] | None:
+    path = directory / THEORY_FILE
+    return json.loads(path.read_text()) if path.is_file() else None

@@ -1,30 +1,84 @@
-"""How each setting of the table was chosen and from how many trials, as the suites that played it say."""
+"""The paper's table beside ours, and how each setting in it was chosen.
+
+A cell has our figure, the paper's below it, and the difference in standard errors below that. The suites that played a
+setting say how it was chosen and from how many trials.
+"""
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from typing import Any
 
 from tidepull.experiments.grid import setting_text
-from tidepull.reporting.published import GRIDS
-from tidepull.reporting.tables import Cell, Table
+from tidepull.paper.studies import in_column, searched_beside
+from tidepull.reporting import published
+from tidepull.reporting.frames import Study
+from tidepull.reporting.published import GRIDS, errors_apart
+from tidepull.reporting.stats import summarise
+from tidepull.reporting.tables import Cell, Table, spread
 
-SHOWN = {
+HEADS = {
     "nlps-best": "best NN",
     "rnlps-best": "best RNN",
     "nlps-default": "default NN",
     "rnlps-default": "default RNN",
-    "d-ucb": "D-UCB",
-    "d-ucb-best": 'D-UCB, "searched"',
-    "d-lin-ucb": "D-LinUCB",
-    "sw-ucb": "SW-UCB",
-    "sw-ucb-best": 'SW-UCB, "searched"',
-    "sw-lin-ucb": "SW-LinUCB",
+    "discounted": "D-(Lin)UCB",
+    "windowed": "SW-(Lin)UCB",
 }
-"""Columns of the table that settings were chosen for."""
+
+
+def overview(reports: Sequence[Study]) -> Table:
+    """A row for each problem of the paper."""
+    rows = [row for study in reports if study.problem in published.REGRET and (row := _row(study))]
+    played = {study.problem for study in reports}
+    rows += [_not_played(problem) for problem in published.REGRET if rows and problem not in played]
+    columns = ("problem", *(HEADS[column] for column in published.COLUMNS))
+    return Table("paper-table", "Final regret, ours and the paper's", columns, tuple(rows))
+
+
+def full_length(study: Study) -> bool:
+    """Whether the trials have as many rounds as the paper's."""
+    return published.HORIZONS.get(study.problem) == study.horizon
+
+
+def _row(study: Study) -> tuple[Cell, ...] | None:
+    full = full_length(study)
+    ours = {
+        column: summarise(group.regrets)
+        for column in published.COLUMNS
+        if (group := in_column(study, column))
+    }
+    if not ours:
+        return None
+    lowest = min(summary.mean for summary in ours.values())
+    cells = [Cell(study.title + ("" if full else f", {study.horizon:,} rounds"))]
+    for column in published.COLUMNS:
+        lines = []
+        if mine := ours.get(column):
+            text = spread(mine.mean, mine.std).text
+            lines.append(f"**{text}**" if mine.mean == lowest else text)
+        if other := searched_beside(study, column):
+            s = summarise(other.regrets)
+            lines.append(f"searched: {spread(s.mean, s.std).text}")
+        if full and (theirs := published.figure(study.problem, column)):
+            lines.append(f"*{spread(theirs.mean, theirs.std).text}*")
+            if mine and mine.trials > 1:
+                lines.append(f"({errors_apart(mine.mean, mine.std, mine.trials, theirs):+.1f} s.e.)")
+        cells.append(Cell("<br>".join(lines) or "–"))
+    return tuple(cells)
+
+
+def _not_played(problem: str) -> tuple[Cell, ...]:
+    theirs = (published.figure(problem, column) for column in published.COLUMNS)
+    return (
+        Cell(f"{problem}<br>(not played)"),
+        *(Cell(f"*{spread(cell.mean, cell.std).text}*" if cell else "–") for cell in theirs),
+    )
+
+
 _SEARCHED = ("epsilon", "temperature", "discount", "window", *GRIDS["nlps", "contextual"])
 """Parameters that the paper's grids vary, in the order in which they are shown."""
 _RULE_OF = {"epsilon": "epsilon-greedy", "temperature": "boltzmann"}
@@ -50,24 +104,6 @@ def chosen_table(suites: Mapping[str, str]) -> Table:
     )
     columns = ("policy", "problems", "setting", "how it was chosen")
     return Table("chosen", "How the settings were chosen", columns, rows)
-
-
-def chosen_lines(suites: Mapping[str, str]) -> Iterator[str]:
-    """The same in short, for the columns of the paper's table: a line of Markdown for each; problems are named only
-    where a column was not chosen in the same way on all of them."""
-    found: dict[str, dict[str, list[str]]] = {}
-    for choice in _choices(suites):
-        if choice.name in SHOWN:
-            by_words = found.setdefault(SHOWN[choice.name], {})
-            by_words.setdefault(choice.words, []).extend(choice.problems)
-    for head in SHOWN.values():
-        if head in found:
-            several = len(found[head]) > 1
-            parts = [
-                f"{words}, on {', '.join(dict.fromkeys(on))}" if several else words
-                for words, on in found[head].items()
-            ]
-            yield f"- {head}: {'; '.join(parts)}."
 
 
 def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:

@@ -1,0 +1,1 @@
+"""The page of results beside the paper's."""
