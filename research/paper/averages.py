@@ -37,16 +37,16 @@ def read_averages(file: Path) -> tuple[Average, ...]:
     """What `tidepull store export --by-setting` wrote of trials that a suite asked for; none without the file."""
     if not file.is_file():
         return ()
-    found = []
+    averages = []
     with explained("read", file), file.open(newline="", encoding="utf-8") as text:
         for place, line in enumerate(csv.DictReader(text), 2):
             try:
                 names = (line["suite"], line["problem"], line["name"], int(line["horizon"]))
                 mean, std = float(line["regret_mean"]), float(line["regret_std"])
-                found.append(Average(*names, mean, std, int(line["trials"])))
+                averages.append(Average(*names, mean, std, int(line["trials"])))
             except (KeyError, TypeError, ValueError) as error:
                 raise InputError(f"{file}, line {place}: no average of trials ({error!r})") from None
-    return tuple(one for one in found if one.suite)
+    return tuple(one for one in averages if one.suite)
 
 
 def averages_section(averages: Sequence[Average], shown: Sequence[Study]) -> Iterator[str]:

@@ -13,7 +13,7 @@ import pytest
 import typer
 
 from tidepull.cli.app import app
-from tidepull.cli.settings import split_settings
+from tidepull.cli.options import split_settings
 from tidepull.experiments.suite import find_suite
 from tidepull.policies import policies
 from tidepull.problems import problems

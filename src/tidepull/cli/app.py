@@ -1,49 +1,99 @@
-"""The `tidepull` command: its commands, and how errors reach people."""
+"""The `tidepull` command: its commands, imported when they are called, and how errors are reported."""
 
 from __future__ import annotations
 
 import os
 import sys
-from typing import ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any, ClassVar
 
 import typer
+from typer.core import TyperCommand, TyperGroup
 
 from tidepull import __version__
 from tidepull.cli.console import INTERRUPTED
-from tidepull.cli.lazy import Entry, LazyGroup
 from tidepull.errors import TidepullError
 
 _TRY, _DECIDE, _LOGS = "Experiments", "Decisions of your own", "Logs"
 _CARE, _PAPER = "Stores and data", "The paper"
 
 
+@dataclass(frozen=True, slots=True)
+class LazyCommand:
+    """A command's place (`module:name`, a function or a Typer), its help, and its panel."""
+
+    place: str
+    says: str
+    panel: str
+
+    def load(self, name: str) -> Any:
+        """The real command."""
+        module, _, attribute = self.place.partition(":")
+        target: Any = getattr(import_module(f"tidepull.cli.{module}"), attribute)
+        command = typer.main.get_command(target) if isinstance(target, typer.Typer) else _alone(name, target)
+        command.name = name
+        return command
+
+
+def _alone(name: str, function: Callable[..., Any]) -> Any:
+    single = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    single.command(name)(function)
+    return typer.main.get_command(single)
+
+
+class LazyGroup(TyperGroup):
+    """A group that lists its commands from a table and imports the one that is called."""
+
+    entries: ClassVar[dict[str, LazyCommand]] = {}
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**options)
+        for name, entry in self.entries.items():
+            self.commands[name] = TyperCommand(name, help=entry.says, rich_help_panel=entry.panel)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command that is called, itself."""
+        name, command, rest = super().resolve_command(ctx, args)
+        if name in self.entries:
+            command = self.entries[name].load(name)
+        return name, command, rest
+
+
 class Commands(LazyGroup):
     """Every command, where it lives and what it does."""
 
     entries: ClassVar = {
-        "demo": Entry("demo:demo", "Five arms whose click rates follow the tide: who keeps up?", _TRY),
-        "list": Entry("listing:list_registered", "Every problem, policy and suite that there is.", _TRY),
-        "run": Entry("run:run", "Run one policy on one problem and show its regret.", _TRY),
-        "sweep": Entry("sweep:sweep", "Run a suite's missing trials; the same command continues.", _TRY),
-        "search": Entry("search:search", "Search a suite's grids by successive halving.", _TRY),
-        "tune": Entry("tune:tune", "Search a policy's settings with Optuna.", _TRY),
-        "select": Entry("select:select", "Choose the best setting for each problem and a default.", _TRY),
-        "compare": Entry("compare:compare", "The regrets of A beside those of B, with intervals.", _TRY),
-        "report": Entry("report:report", "One HTML page of a store, with figures and tables.", _TRY),
-        "benchmark": Entry("benchmark:benchmark", "Tideline: every kind of world, with a leaderboard.", _TRY),
-        "agent": Entry("agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE),
-        "serve": Entry("serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics.", _DECIDE),
-        "token": Entry("serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE),
-        "client": Entry("client:client_app", "Ask a running service from a shell.", _DECIDE),
-        "diagnose": Entry(
-            "diagnose:diagnose", "Whether time matters in a log, how, and what follows.", _LOGS
+        "demo": LazyCommand("demo:demo", "Compare seven policies on a seasonal problem.", _TRY),
+        "list": LazyCommand("listing:list_registered", "List problems, policies and suites.", _TRY),
+        "run": LazyCommand("run:run", "Run one policy on one problem and show its regret.", _TRY),
+        "sweep": LazyCommand("sweep:sweep", "Run a suite's missing trials, or resume.", _TRY),
+        "search": LazyCommand("search:search", "Search a suite's grids by successive halving.", _TRY),
+        "tune": LazyCommand("tune:tune", "Search a policy's settings with Optuna.", _TRY),
+        "select": LazyCommand(
+            "select:select", "Choose the best setting of each problem, and a default.", _TRY
         ),
-        "backtest": Entry("backtest:backtest", "What other policies would have earned on a log.", _LOGS),
-        "model": Entry("model:model", "Fit a world to a log, to play policies in it.", _LOGS),
-        "store": Entry("store:store_app", "Look after a directory of results.", _CARE),
-        "data": Entry("data:app", "Prepare data for the problems that need it.", _CARE),
-        "reproduce": Entry("reproduce:reproduce", "Play and report the paper's experiments.", _PAPER),
-        "theory": Entry("theory:app", "The regret bound, computed and put to the test.", _PAPER),
+        "compare": LazyCommand("report:compare", "Compare the regrets of two stores, with intervals.", _TRY),
+        "report": LazyCommand("report:report", "Write an HTML report of a store.", _TRY),
+        "benchmark": LazyCommand(
+            "benchmark:benchmark", "Run the Tideline benchmark and its leaderboard.", _TRY
+        ),
+        "agent": LazyCommand(
+            "agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE
+        ),
+        "serve": LazyCommand(
+            "serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics.", _DECIDE
+        ),
+        "token": LazyCommand("serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE),
+        "client": LazyCommand("client:client_app", "Call a running service.", _DECIDE),
+        "diagnose": LazyCommand("logs:diagnose", "Test whether rewards in a log depend on time.", _LOGS),
+        "backtest": LazyCommand("logs:backtest", "Estimate what other policies would have earned.", _LOGS),
+        "model": LazyCommand("logs:model", "Fit a simulated problem to a log.", _LOGS),
+        "store": LazyCommand("store:store_app", "Check, export and merge stores of results.", _CARE),
+        "data": LazyCommand("data:app", "Prepare data for the problems that need it.", _CARE),
+        "reproduce": LazyCommand("reproduce:reproduce", "Run and report the paper's experiments.", _PAPER),
+        "theory": LazyCommand("theory:app", "Compute the regret bound and test it by simulation.", _PAPER),
     }
 
 

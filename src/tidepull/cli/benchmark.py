@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import tomli_w
 import typer
 
 from tidepull.cli.console import print_json, say, show_table
-from tidepull.cli.readiness import PARTIAL
+from tidepull.cli.options import ADDRESS, JSON, ON, PARTIAL_HELP, WORKERS, Place
 from tidepull.cli.sweep import sweep
 from tidepull.errors import InputError, WrongStoreError
 from tidepull.experiments.store import Store
@@ -21,27 +21,23 @@ from tidepull.reporting.tideline import Standing, Tideline, board_table, kinds_t
 
 
 def benchmark(
-    quick: bool = typer.Option(False, "--quick", help="One small world of every kind, two seeds."),
+    quick: bool = typer.Option(False, "--quick", help="One small problem of every kind, two seeds."),
     policy: list[str] = typer.Option(
-        [], metavar="ID", help="Also play this policy, of tidepull or of --module; may be given again."
+        [], metavar="ID", help="Also play this policy, of tidepull or of --module; may be repeated."
     ),
     module: list[Path] = typer.Option(
-        [], metavar="FILE", help="A Python file of yours that registers policies; may be given again."
+        [], metavar="FILE", help="Python file that registers policies; may be repeated."
     ),
-    out: Path = typer.Option(None, help="The store (out/tideline or out/tideline-quick if not given)."),
-    workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
-    play: bool = typer.Option(
-        True, "--play/--no-play", help="Play what is missing, or only show what there is."
-    ),
-    partial: bool = typer.Option(True, "--partial/--complete", help=PARTIAL),
-    on: Literal["local", "here", "ray"] = typer.Option(
-        "local", help="Local processes, this process, or a Ray cluster."
-    ),
-    address: str = typer.Option(None, help="Of the Ray cluster (the one that runs on this machine)."),
-    docs: Path = typer.Option(None, help="Also write the page into this folder (such as docs/tideline)."),
-    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+    out: Path = typer.Option(None, help="Store to write to. Default: out/tideline[-quick]."),
+    workers: int = WORKERS,
+    play: bool = typer.Option(True, "--play/--no-play", help="Play what is missing, or only report."),
+    partial: bool = typer.Option(True, "--partial/--complete", help=PARTIAL_HELP),
+    on: Place = ON,
+    address: str = ADDRESS,
+    docs: Path = typer.Option(None, help="Also write the page into this folder, such as docs/tideline."),
+    json: bool = JSON,
 ) -> None:
-    """Tideline: every kind of world, between the specialist who knows its structure and random arms."""
+    """Run Tideline: every kind of problem, scored between the structure oracle (0) and random arms (1)."""
     name = "tideline-quick" if quick else "tideline"
     directory = out or Path("out") / name
     if play:
@@ -83,11 +79,11 @@ def with_policies(name: str, policies: list[str], modules: list[Path], directory
 
 def _show(line: Tideline, *, json: bool) -> None:
     if json:
-        found: dict[str, dict[str, Any]] = {}
+        rows: dict[str, dict[str, Any]] = {}
         for board in line.boards:
             for one in board.standings:
-                found.setdefault(one.policy, _row(one, worlds=len(board.problems)))
-        print_json(list(found.values()))
+                rows.setdefault(one.policy, _row(one, worlds=len(board.problems)))
+        print_json(list(rows.values()))
         return
     for board in line.boards:
         show_table(board_table(line, board))

@@ -1,4 +1,4 @@
-"""`tidepull client ...`: ask a running service from a shell."""
+"""`tidepull client ...`: call a running service."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidepull.errors import InputError
 if TYPE_CHECKING:
     from tidepull.agent.client import Client, RemoteAgent
 
-client_app = typer.Typer(help="Ask a running service (tidepull serve).", no_args_is_help=True)
+client_app = typer.Typer(help="Call a running service (tidepull serve).", no_args_is_help=True)
 _AGENT = typer.Argument(metavar="AGENT", help="The agent's name.")
 _LABEL = typer.Argument(help="The arm.")
 
@@ -27,10 +27,10 @@ def _service(
         "http://127.0.0.1:8000",
         "--url",
         envvar="TIDEPULL_URL",
-        help="Where it listens; several addresses with commas between them.",
+        help="Address of the service; several are separated by commas.",
     ),
     token_file: Path = typer.Option(
-        None, "--token-file", help="A file with the token; without it, the variable TIDEPULL_TOKEN."
+        None, "--token-file", help="File with the token. Default: the variable TIDEPULL_TOKEN."
     ),
 ) -> None:
     from os import environ
@@ -58,7 +58,7 @@ def _agent(context: typer.Context, name: str) -> RemoteAgent:
 
 @client_app.command()
 def agents(context: typer.Context) -> None:
-    """The agents that the token is for."""
+    """List the agents that the token gives access to."""
     for name in _client(context).agents():
         print(name)
 
@@ -67,16 +67,16 @@ def agents(context: typer.Context) -> None:
 def create(
     context: typer.Context,
     agent: str = _AGENT,
-    arm: list[str] = typer.Option(..., "--arm", help="An arm; give it several times."),
+    arm: list[str] = typer.Option(..., "--arm", help="Label of an arm; may be repeated."),
     fields: str = typer.Option(
         None,
         "--fields",
         help="""The context's fields, as '{"age": "number", "device": ["phone", "desktop"]}'.""",
     ),
     policy: str = typer.Option(None, "--policy", help="The policy (default: tide)."),
-    settings: str = typer.Option(None, "--settings", help="""Further settings, as '{"control": 0.1}'."""),
+    settings: str = typer.Option(None, "--settings", help="""Other settings, as '{"control": 0.1}'."""),
 ) -> None:
-    """Make an agent."""
+    """Create an agent."""
     more = _object(settings, "--settings")
     _client(context).create(
         agent, arms=arm, context=_object(fields, "--fields"), policy=policy, **(more or {})
@@ -90,14 +90,14 @@ def choose(
     agent: str = _AGENT,
     about: str = typer.Option(None, "--context", help="""The context, as '{"age": 31}'."""),
     arm: list[str] = typer.Option(None, "--arm", help="Choose among these only."),
-    subject: str = typer.Option(None, "--subject", help="Whom it concerns."),
-    id: str = typer.Option(None, "--id", help="Its name; the same again is the same decision."),
+    subject: str = typer.Option(None, "--subject", help="Id of the subject, such as a user."),
+    id: str = typer.Option(None, "--id", help="Id of the decision; repeating it returns the same decision."),
 ) -> None:
     """Make a decision, as JSON."""
-    made = _agent(context, agent).choose(
+    decision = _agent(context, agent).choose(
         _object(about, "--context"), arms=arm or None, subject=subject, id=id
     )
-    fields = asdict(made)
+    fields = asdict(decision)
     at = fields.pop("timestamp")
     print_json({**fields, "at": at})
 
@@ -107,16 +107,16 @@ def reward(
     context: typer.Context,
     agent: str = _AGENT,
     id: str = typer.Argument(help="The decision's id."),
-    value: float = typer.Argument(help="What it was worth."),
+    value: float = typer.Argument(help="Its reward."),
 ) -> None:
-    """Say what a decision was worth."""
+    """Report the reward of a decision."""
     news = _agent(context, agent).reward(id, value)
     say("taken" if news else "known already")
 
 
 @client_app.command()
 def explain(context: typer.Context, agent: str = _AGENT) -> None:
-    """What it believes, in plain words."""
+    """Explain what the agent has learned, in plain words."""
     print(_agent(context, agent).explain())
 
 
@@ -124,15 +124,15 @@ def explain(context: typer.Context, agent: str = _AGENT) -> None:
 def lift(
     context: typer.Context,
     agent: str = _AGENT,
-    since: str = typer.Option(None, "--since", help="Only decisions since then."),
+    since: str = typer.Option(None, "--since", help="Only decisions since this time."),
 ) -> None:
-    """The gain in reward over the control group."""
+    """Estimate the gain in reward over the control group."""
     print(_agent(context, agent).lift(since=since))
 
 
 @client_app.command()
 def state(context: typer.Context, agent: str = _AGENT) -> None:
-    """Where it stands, as JSON."""
+    """Print the agent's state as JSON."""
     print_json(_agent(context, agent).state())
 
 
@@ -140,23 +140,23 @@ def state(context: typer.Context, agent: str = _AGENT) -> None:
 def history(
     context: typer.Context,
     agent: str = _AGENT,
-    since: str = typer.Option(None, "--since"),
-    until: str = typer.Option(None, "--until"),
-    bins: int = typer.Option(24, "--bins", min=1, max=1000),
+    since: str = typer.Option(None, "--since", help="Start of the range."),
+    until: str = typer.Option(None, "--until", help="End of the range."),
+    bins: int = typer.Option(24, "--bins", min=1, max=1000, help="Number of intervals."),
 ) -> None:
-    """Decisions and rewards over time, as JSON."""
+    """Print decisions and rewards over time as JSON."""
     print_json(_agent(context, agent).history(since=since, until=until, bins=bins))
 
 
 @client_app.command()
 def add(context: typer.Context, agent: str = _AGENT, label: str = _LABEL) -> None:
-    """A new arm, or a retired one again."""
+    """Add an arm, or bring back a retired one."""
     say("arms: " + ", ".join(_agent(context, agent).add(label)))
 
 
 @client_app.command()
 def retire(context: typer.Context, agent: str = _AGENT, label: str = _LABEL) -> None:
-    """An arm is not chosen any more."""
+    """Retire an arm: it is not chosen any more."""
     say("arms: " + ", ".join(_agent(context, agent).retire(label)))
 
 
@@ -167,7 +167,7 @@ def rename(
     label: str = _LABEL,
     to: str = typer.Argument(help="Its new name."),
 ) -> None:
-    """An arm has another name."""
+    """Rename an arm."""
     say("arms: " + ", ".join(_agent(context, agent).rename(label, to)))
 
 
@@ -180,7 +180,7 @@ def freeze(context: typer.Context, agent: str = _AGENT) -> None:
 
 @client_app.command()
 def unfreeze(context: typer.Context, agent: str = _AGENT) -> None:
-    """Learn again."""
+    """Resume learning."""
     _agent(context, agent).unfreeze()
     say(f"agent {agent} learns")
 
@@ -189,9 +189,9 @@ def unfreeze(context: typer.Context, agent: str = _AGENT) -> None:
 def rollback(
     context: typer.Context,
     agent: str = _AGENT,
-    to: str = typer.Argument(help="A moment, or a decision's id."),
+    to: str = typer.Argument(help="A time, or a decision's id."),
 ) -> None:
-    """Forget what was learnt since."""
+    """Undo what was learned since a time or a decision."""
     _agent(context, agent).rollback(to)
     say(f"agent {agent} is back at {to}")
 
@@ -202,7 +202,7 @@ def export(
     agent: str = _AGENT,
     to: Path = typer.Argument(help="A .jsonl, .csv or .parquet file."),
 ) -> None:
-    """Every decision into a file."""
+    """Write every decision to a file."""
     _agent(context, agent).export(to)
     say(f"{to} written")
 
@@ -211,9 +211,9 @@ def export(
 def delete(
     context: typer.Context,
     agent: str = _AGENT,
-    yes: bool = typer.Option(False, "--yes", help="Really; there is no way back."),
+    yes: bool = typer.Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
 ) -> None:
-    """Delete an agent and all it knows."""
+    """Delete an agent and its ledger."""
     if not yes:
         raise InputError(f"this deletes {agent} and all it knows, for good: say --yes")
     _agent(context, agent).delete()
@@ -224,9 +224,9 @@ def _object(text: str | None, option: str) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        found = js.loads(text)
+        value = js.loads(text)
     except ValueError as error:
         raise InputError(f"{option} must be JSON ({error})") from None
-    if not isinstance(found, dict):
+    if not isinstance(value, dict):
         raise InputError(f"{option} must be a JSON object, got {text!r}")
-    return found
+    return value

@@ -1,4 +1,4 @@
-"""`tidepull data`: prepare the Criteo dataset, or make up one of its kind."""
+"""`tidepull data`: prepare the Criteo dataset, or generate a synthetic one."""
 
 from __future__ import annotations
 
@@ -24,9 +24,7 @@ from tidepull.problems.criteo.banners import Prepared, prepared_name, save
 from tidepull.problems.criteo.dataset import DIM, PUBLISHED_NAME, PUBLISHED_ROWS, SAMPLE
 from tidepull.problems.datasets import cache_directory
 
-app = typer.Typer(
-    help="Prepare data for the problems that need it.", no_args_is_help=True, add_completion=False
-)
+app = typer.Typer(help="Prepare data for problems that need it.", no_args_is_help=True, add_completion=False)
 
 
 @app.command("prepare-criteo")
@@ -34,7 +32,7 @@ def prepare_criteo(
     file: Annotated[Path, typer.Argument(help=f"The dataset as published: {PUBLISHED_NAME}.")],
     out_file: Annotated[
         Path | None,
-        typer.Option("--out", help="Where to write (the cache if not given, where the problems find it)."),
+        typer.Option("--out", help="File to write. Default: the cache, where the problems find it."),
     ] = None,
     dim: Annotated[int, typer.Option(help="Length of the vectors.")] = DIM,
     sample: Annotated[int, typer.Option(help="Rows to sample, uniformly.")] = SAMPLE,
@@ -59,13 +57,13 @@ def prepare_criteo(
 
 @app.command("synthesize-criteo")
 def synthesize_criteo(
-    rows: Annotated[int, typer.Option(help="Impressions to make up.")] = PUBLISHED_ROWS,
-    out_file: Annotated[Path, typer.Option("--out", help="Where to write.")] = Path(
+    rows: Annotated[int, typer.Option(help="Impressions to generate.")] = PUBLISHED_ROWS,
+    out_file: Annotated[Path, typer.Option("--out", help="File to write.")] = Path(
         "criteo_synthetic_dataset.tsv.gz"
     ),
     seed: Annotated[int, typer.Option(help="Seed of everything in the file.")] = 0,
 ) -> None:
-    """Write a made-up file with the columns, cardinalities and click rate of the Criteo dataset."""
+    """Generate a synthetic file with the columns, cardinalities and click rate of the Criteo dataset."""
     from tidepull.problems.criteo.prepare import write_synthetic
 
     with _bar("writing", rows, MofNCompleteColumn()) as bar:
@@ -78,7 +76,7 @@ def synthesize_criteo(
 def _show(prepared: Prepared, target: Path) -> None:
     about, clicked, others = prepared.about, len(prepared.clicked), len(prepared.not_clicked)
     if prepared.synthetic:
-        say("The impressions are made up: results on this file are labelled 'synthetic Criteo'.")
+        say("The impressions are synthetic: results on this file are labelled 'synthetic Criteo'.")
     out.print(
         f"{about['rows_seen']:,} rows read, {about['rows_sampled']:,} sampled, "
         f"{about['categories']:,} categories in {prepared.dim} dimensions\n"

@@ -31,13 +31,13 @@ _FIRST_ROUNDS = 70
 
 
 def demo(
-    out: Path = typer.Option(Path("demo-regret.png"), help="Where to write the picture."),
-    seeds: str = typer.Option("5", help=f"One trial of each policy on each: {SEEDS}"),
+    out: Path = typer.Option(Path("demo-regret.png"), help="Picture to write."),
+    seeds: str = typer.Option("5", help=f"Seeds, one trial of each policy on each: {SEEDS}"),
     horizon: int = typer.Option(4096, min=1, help="Rounds in each trial."),
 ) -> None:
-    """Five arms whose click rates follow the tide: who keeps up?"""
+    """Compare seven policies on five arms whose success rates are seasonal, as a table and a picture."""
     played = seeds_of(seeds)
-    pyplot()  # missing? then before the trials are played
+    pyplot()  # a missing library is reported before trials are played
     say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
     # Here, so that the workers find the kernels on disk.
     with compiling(lambda: say("compiling kernels (once)")):

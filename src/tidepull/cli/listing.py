@@ -9,6 +9,7 @@ import typer
 from rich.markup import escape
 
 from tidepull.cli.console import out, print_json
+from tidepull.cli.options import JSON
 from tidepull.errors import ParameterError
 from tidepull.experiments.suite import own_suites, read_table
 from tidepull.parameters import ParameterDoc, describe
@@ -27,11 +28,11 @@ class Listed(StrEnum):
 
 
 def list_registered(
-    kind: Listed = typer.Argument(help="What to list; guests are policies of other libraries."),
-    all_: bool = typer.Option(False, "--all", help="With policies: guests as well."),
-    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+    kind: Listed = typer.Argument(help="What to list. Guests are policies of other libraries."),
+    all_: bool = typer.Option(False, "--all", help="With policies: also list guests."),
+    json: bool = JSON,
 ) -> None:
-    """List every problem, policy or guest with its parameters, or the suites that come with tidepull."""
+    """List problems, policies or guests with their parameters, or the suites of tidepull."""
     if kind is Listed.suites:
         _list_suites(json=json)
         return

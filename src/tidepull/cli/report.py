@@ -1,57 +1,63 @@
-"""`tidepull report DIR`: results as one page, with figures and tables as files."""
+"""`tidepull report DIR` and `tidepull compare A B`: results of stores as a page, and side by side."""
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
 import typer
 
-from tidepull.cli.console import err, print_json, say
-from tidepull.errors import ParameterError
+from tidepull.cli.console import err, print_json, print_table, say
+from tidepull.cli.options import JSON
+from tidepull.errors import ParameterError, WrongStoreError
 from tidepull.experiments.store import Store
 from tidepull.reporting.build import FORMATS, ReportFiles, build_report
-from tidepull.reporting.comparison import verdict
+from tidepull.reporting.comparison import ComparisonRow, verdict, versus_paper, versus_store
+from tidepull.reporting.frames import load_frame
+from tidepull.reporting.tables import interval, number, spread
 
 _KNOWN = ("svg", "pdf", "png")
+_PAPER = "paper"
 
 
 def report(
     directories: list[Path] = typer.Argument(metavar="DIR...", help="One or more stores."),
-    out: Path = typer.Option(None, help="Where to write (DIR/report if not given)."),
-    formats: str = typer.Option(",".join(FORMATS), help=f"Formats of the figures, of {', '.join(_KNOWN)}."),
-    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+    out: Path = typer.Option(None, help="Folder to write to. Default: DIR/report."),
+    formats: str = typer.Option(",".join(FORMATS), help=f"Formats of the figures: {', '.join(_KNOWN)}."),
+    json: bool = JSON,
 ) -> None:
-    """Build one self-contained HTML page of a store, with its figures and tables beside it."""
+    """Write one self-contained HTML page of a store, with its figures and tables beside it."""
     wanted = [part.strip() for part in formats.split(",") if part.strip()]
     if unknown := [part for part in wanted if part not in _KNOWN]:
         raise ParameterError(f"--formats knows {', '.join(_KNOWN)}, got '{unknown[0]}'")
     stores = [Store.open(directory) for directory in directories]
     with err.status("reading", spinner="dots") as status:
-        made = build_report(
+        result = build_report(
             stores,
             out or directories[0] / "report",
             formats=wanted,
             on_study=lambda study: status.update(f"reading {study.suite} {study.problem}"),
         )
-    announce(made, json=json)
+    announce(result, json=json)
 
 
-def announce(made: ReportFiles, *, json: bool, **more: Any) -> None:
+def announce(result: ReportFiles, *, json: bool, **more: Any) -> None:
     """Say what was found and where it is; `more` stands in the JSON too."""
-    gaps = made.frame.gaps
+    gaps = result.frame.gaps
     if json:
         print_json(
             {
-                "page": str(made.page),
-                "figures": [str(path) for path in made.figures],
-                "tables": [str(path) for path in made.tables],
-                "trials": made.frame.trials,
+                "page": str(result.page),
+                "figures": [str(path) for path in result.figures],
+                "tables": [str(path) for path in result.tables],
+                "trials": result.frame.trials,
                 "failed": len(gaps.failed),
                 "missing": len(gaps.missing),
                 "damaged": len(gaps.damaged),
                 "verdicts": [
-                    {"suite": s.suite, "problem": s.title, "verdict": verdict(s)} for s in made.frame.studies
+                    {"suite": s.suite, "problem": s.title, "verdict": verdict(s)}
+                    for s in result.frame.studies
                 ],
                 **more,
             }
@@ -62,6 +68,69 @@ def announce(made: ReportFiles, *, json: bool, **more: Any) -> None:
             f"[yellow]not all trials are here[/]: {len(gaps.failed):,} failed, {len(gaps.missing):,} missing, "
             f"{len(gaps.damaged):,} damaged"
         )
-    for study in made.frame.studies:
+    for study in result.frame.studies:
         print(f"{study.title}: {verdict(study)}")
-    say(f"page: [bold]{made.page}[/], {len(made.figures)} figures and {len(made.tables)} tables beside it")
+    say(
+        f"page: [bold]{result.page}[/], {len(result.figures)} figures and {len(result.tables)} tables beside it"
+    )
+
+
+def compare(
+    a: Path = typer.Argument(help="A store."),
+    b: str = typer.Argument(help=f"Another store, or '{_PAPER}' for the paper's table."),
+    json: bool = JSON,
+) -> None:
+    """Compare the final regrets of two stores, with 95% intervals of the differences."""
+    ours = load_frame([Store.open(a)])
+    with_paper = b == _PAPER and not Path(b).is_dir()
+    lines = list(versus_paper(ours) if with_paper else versus_store(ours, load_frame([Store.open(b)])))
+    if not lines:
+        raise WrongStoreError(
+            f"nothing in {a} has its like in {b}: the same problem, horizon and name of the policy are needed"
+        )
+    if json:
+        print_json([_as_json(line) for line in lines])
+        return
+    columns = ["problem", "policy", "rounds", "A", "B", "A - B", "95% interval", "common seeds"]
+    print_table(
+        f"Final regret: A is {a}, B is {b}", columns, [_cells(line) for line in lines], right=range(2, 8)
+    )
+    clear = sum(line.difference.clear for line in lines)
+    say(f"{clear} of {len(lines)} differences are clear (their 95% interval leaves out zero)")
+    if any(0 < line.difference.pairs < max(line.a.trials, line.b.trials) for line in lines):
+        say("A - B is taken over the common seeds alone, A and B over all of theirs")
+    if any(line.policy.endswith("*") for line in lines):
+        say("* the best setting of a grid, chosen on these very trials; it may be another one in A than in B")
+
+
+def _cells(line: ComparisonRow) -> list[str]:
+    d = line.difference
+    return [
+        line.problem,
+        line.policy,
+        f"{line.horizon:,}",
+        spread(line.a.mean, line.a.std).text,
+        spread(line.b.mean, line.b.std).text,
+        f"[bold]{number(d.mean).text}[/]" if d.clear else number(d.mean).text,
+        interval(d.low, d.high).text,
+        str(d.pairs) if d.pairs else "–",
+    ]
+
+
+def _as_json(line: ComparisonRow) -> dict[str, Any]:
+    d = line.difference
+    return {
+        "problem": line.problem,
+        "policy": line.policy.removesuffix("*"),
+        "chosen_on_these_trials": line.policy.endswith("*"),
+        "horizon": line.horizon,
+        "a": {"mean": line.a.mean, "std": _finite(line.a.std), "trials": line.a.trials},
+        "b": {"mean": line.b.mean, "std": _finite(line.b.std), "trials": line.b.trials},
+        "difference": {"mean": d.mean, "low": _finite(d.low), "high": _finite(d.high), "clear": d.clear},
+        "common_seeds": d.pairs,
+        "seeds_won": _finite(d.wins),
+    }
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None

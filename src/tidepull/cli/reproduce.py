@@ -12,11 +12,12 @@ from typing import Any, Literal
 import typer
 
 from tidepull.cli.console import INTERRUPTED, err, print_json, progress, say
-from tidepull.cli.readiness import PARTIAL, ready
+from tidepull.cli.options import DRY_RUN, JSON, PARTIAL, RETRY_FAILED, WORKERS
 from tidepull.cli.report import announce
 from tidepull.cli.search import search as halve
 from tidepull.cli.select import select
 from tidepull.cli.sweep import sweep
+from tidepull.cli.trials import ready
 from tidepull.errors import WrongStoreError
 from tidepull.experiments.executors import usable_cpus
 from tidepull.experiments.grid import searched_suite
@@ -51,20 +52,22 @@ WHERE: Literal["local", "here"] = "local"
 
 def reproduce(
     target: PaperPart = typer.Argument(PaperPart.all, help="A part of the paper, or all of it."),
-    trials: int = typer.Option(None, min=1, help="Trials that are reported (the paper's ten if not given)."),
+    trials: int = typer.Option(None, min=1, help="Number of trials to report. Default: the paper's ten."),
     quick: bool = typer.Option(False, "--quick", help="Fewer and shorter trials: minutes instead of days."),
     one_world: bool = typer.Option(
         False, "--one-world", help="All trials in one realisation of each problem, as the authors did."
     ),
-    search: bool = typer.Option(True, help="Search the paper's grids, or take the settings that come along."),
+    search: bool = typer.Option(True, help="Search the paper's grids, or use the settings of the package."),
     exhaustive: bool = typer.Option(False, "--exhaustive", help="Search every setting to the end."),
     play: bool = typer.Option(True, help="Play what is missing, or only report what was played."),
-    out: Path = typer.Option(None, help="The store (out/reproduce, -one-world and -quick if so)."),
-    workers: int = typer.Option(None, min=1, help="Processes (one for each core if not given)."),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Count and estimate; run nothing."),
-    retry_failed: bool = typer.Option(False, "--retry-failed", help="Run failed trials again too."),
-    partial: bool = typer.Option(False, "--partial", help=PARTIAL),
-    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+    out: Path = typer.Option(
+        None, help="Output directory. Default: out/reproduce, with -one-world and -quick appended."
+    ),
+    workers: int = WORKERS,
+    dry_run: bool = DRY_RUN,
+    retry_failed: bool = RETRY_FAILED,
+    partial: bool = PARTIAL,
+    json: bool = JSON,
 ) -> None:
     """Run what is missing of the paper's experiments, then report on one page; the same command continues."""
     ending = f"{'-one-world' if one_world else ''}{'-quick' if quick else ''}"
@@ -96,8 +99,8 @@ def reproduce(
         return front(frame, claims, stored_reports(directory))
 
     with err.status("writing the report", spinner="dots"):
-        made = build_report([Store.open(directory)], directory / "report", front=first)
-    announce(made, json=json, claims=[claim.as_plain() for claim in claims])
+        result = build_report([Store.open(directory)], directory / "report", front=first)
+    announce(result, json=json, claims=[claim.as_plain() for claim in claims])
     say(tally(claims))
     if not complete:
         raise typer.Exit(1)
@@ -194,8 +197,8 @@ def _announce_all(
     if able and seconds:
         more_text = f", and {unknown:,} trials of unknown length" if unknown else ""
         say(f"about {duration(seconds)} of CPU time are left{more_text}")
-    found: dict[str, Any] = {"suites": [one.name for one in parts], **counts}
-    return found | {"cpu_seconds_left": seconds, "unknown": unknown}
+    counted: dict[str, Any] = {"suites": [one.name for one in parts], **counts}
+    return counted | {"cpu_seconds_left": seconds, "unknown": unknown}
 
 
 def _run(suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool) -> bool:

@@ -10,9 +10,8 @@ import typer
 from rich.markup import escape
 
 from tidepull.cli.console import print_json, print_table, progress, say
-from tidepull.cli.options import DELAY, SEEDS, seeds_of
-from tidepull.cli.readiness import ready
-from tidepull.cli.settings import split_settings
+from tidepull.cli.options import DELAY, JSON, SEEDS, SET, WORKERS, seeds_of, split_settings
+from tidepull.cli.trials import ready
 from tidepull.errors import InputError, ParameterError, TidepullError
 from tidepull.experiments.delay import AT_ONCE, delay_text, delay_words
 from tidepull.experiments.executors import LocalProcesses, usable_cpus
@@ -20,21 +19,18 @@ from tidepull.experiments.loop import Trial
 from tidepull.experiments.spec import TrialSpec
 from tidepull.problems import problems
 from tidepull.registry import Named
-from tidepull.reporting.beliefs import beliefs_of
 from tidepull.reporting.stats import Summary, summarise
 
 
 def run(
     problem: str = typer.Argument(help="Id of a problem (see: tidepull list problems)."),
     policy: str = typer.Argument(help="Id of a policy (see: tidepull list policies)."),
-    horizon: int = typer.Option(None, help="Rounds in each trial (the problem's usual length if not given)."),
-    seeds: str = typer.Option("1", help=f"One trial on each: {SEEDS}"),
-    delay: str = typer.Option("0", help=DELAY),
-    set_: list[str] = typer.Option(
-        [], "--set", metavar="NAME=VALUE", help="A parameter; may be given again."
-    ),
-    workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
-    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+    horizon: int = typer.Option(None, help="Rounds in each trial. Default: the problem's usual length."),
+    seeds: str = typer.Option("1", help=f"Seeds, one trial on each: {SEEDS}"),
+    delay: str = DELAY,
+    set_: list[str] = SET,
+    workers: int = WORKERS,
+    json: bool = JSON,
 ) -> None:
     """Run one policy on one problem and show its regret."""
     rounds = problems.entry(problem).horizon if horizon is None else horizon
@@ -116,12 +112,20 @@ def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
         say(
             f"[dim]± is the standard deviation over trials; mean regret, 95% interval: {low:.1f} to {high:.1f}[/]"
         )
-    for name, value in trials[0].diagnostics.items():
-        if name == "beliefs" and (told := beliefs_of(trials[0].diagnostics)):
-            for words, weight in (one for one in told.leading if one[1] >= 0.005):
-                say(f"[dim]believes: {escape(words)}, {weight:.0%} (seed {seeds[0]})[/]")
+    _show_diagnostics(trials[0], seeds[0])
+
+
+def _show_diagnostics(trial: Trial, seed: int) -> None:
+    for name, value in trial.diagnostics.items():
+        if name == "beliefs":
+            from tidepull.reporting.beliefs import beliefs_of
+
+            beliefs = beliefs_of(trial.diagnostics)
+            for words, weight in beliefs.leading if beliefs else ():
+                if weight >= 0.005:
+                    say(f"[dim]believes: {escape(words)}, {weight:.0%} (seed {seed})[/]")
         elif not name.startswith("explanation"):
-            say(f"[dim]{escape(f'{name}: {value}')} (seed {seeds[0]})[/]")
+            say(f"[dim]{escape(f'{name}: {value}')} (seed {seed})[/]")
 
 
 def share_of_oracle(trial: Trial) -> float:

@@ -8,16 +8,17 @@ import typer
 
 from tidepull._internal.files import abandoned
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.cli.options import renamed
+from tidepull.cli.options import JSON, renamed
 from tidepull.experiments import maintenance
 from tidepull.experiments.archive import export as write_export
 from tidepull.experiments.rows import Rows, load_rows, read_plans
 from tidepull.experiments.rows import compact as write_index
 from tidepull.experiments.store import Store
 
-store_app = typer.Typer(help="Look after a directory of results.", no_args_is_help=True, add_completion=False)
+store_app = typer.Typer(
+    help="Check, export and merge stores of results.", no_args_is_help=True, add_completion=False
+)
 _DIRECTORY = typer.Argument(metavar="DIR", help="The store.")
-_JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
 
 
 @store_app.command()
@@ -26,7 +27,7 @@ def check(
     remove: bool = typer.Option(
         False, "--remove", help="Delete damaged trials and what crashes left behind."
     ),
-    json: bool = _JSON,
+    json: bool = JSON,
 ) -> None:
     """Read every byte and verify every checksum; exit code 1 when something is damaged."""
     condition = maintenance.check(Store.open(directory), remove=remove)
@@ -56,8 +57,8 @@ def check(
 
 
 @store_app.command()
-def info(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
-    """What is in a store: trials of each suite and policy, and the CPU hours they took."""
+def info(directory: Path = _DIRECTORY, json: bool = JSON) -> None:
+    """Count the trials of each suite and policy, and their CPU hours."""
     store = Store.open(directory)
     lines = []
     for plan in read_plans(store):
@@ -84,8 +85,8 @@ def info(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
 
 
 @store_app.command()
-def compact(directory: Path = _DIRECTORY, json: bool = _JSON) -> None:
-    """Write the index anew, so that reading all summaries is quick."""
+def compact(directory: Path = _DIRECTORY, json: bool = JSON) -> None:
+    """Rewrite the index, which makes reading all summaries fast."""
     store = Store.open(directory)
     for path in abandoned(store.directory):
         path.unlink(missing_ok=True)
@@ -105,7 +106,9 @@ def export(
     by_setting: bool = typer.Option(
         False, "--by-setting", help="Averages of each setting instead of trials."
     ),
-    columns: str = typer.Option(None, help="Only these, such as problem,setting,regret_mean."),
+    columns: str = typer.Option(
+        None, help="Columns to write, such as problem,setting,regret_mean. Default: all."
+    ),
 ) -> None:
     """Write all trials, or the averages of all settings, as one flat table."""
     loaded = load_rows(Store.open(directory), suite)
@@ -118,7 +121,7 @@ def export(
 @store_app.command()
 def archive(
     directory: Path = _DIRECTORY,
-    out: Path = typer.Option(..., help="A folder; what it has of earlier stores is kept."),
+    out: Path = typer.Option(..., help="Folder to write to; its trials of earlier stores are kept."),
 ) -> None:
     """Write every trial's totals, and thinned curves of those that are reported, as CSV to keep with the source."""
     from tidepull.paper.studies import keep
@@ -131,9 +134,9 @@ def archive(
 def merge(
     into: Path = typer.Argument(help="The store that receives."),
     others: list[Path] = typer.Argument(help="Stores to take trials from."),
-    json: bool = _JSON,
+    json: bool = JSON,
 ) -> None:
-    """Add to the first store what the others have; trials that differ are named and not copied."""
+    """Copy trials of other stores into the first; trials that differ are named and not copied."""
     merged = maintenance.merge(Store.create(into), [Store.open(other) for other in others])
     write_index(Store.open(into))
     if json:
@@ -159,11 +162,11 @@ def merge(
 @store_app.command()
 def diff(a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")) -> None:
     """Compare two stores byte by byte, apart from times and machines; exit code 1 when they differ."""
-    found = maintenance.differences(Store.open(a), Store.open(b))
-    for difference in found[:20]:
+    differences = maintenance.differences(Store.open(a), Store.open(b))
+    for difference in differences[:20]:
         say(difference)
-    say(f"{len(found):,} differences" if found else "the same results")
-    if found:
+    say(f"{len(differences):,} differences" if differences else "the same results")
+    if differences:
         raise typer.Exit(1)
 
 

@@ -30,7 +30,7 @@ from tidepull.paper.theory.simulate import simulate as run_simulation
 from tidepull.paper.theory.tables import bound_report, simulation_report
 
 app = typer.Typer(
-    help="The regret bound with measurement error, computed and put to the test.",
+    help="Compute the regret bound with measurement error, and test it by simulation.",
     no_args_is_help=True,
     add_completion=False,
 )
@@ -47,7 +47,7 @@ SIGMA = typer.Option(0.05, help="Sub-Gaussian scale of the reward noise.")
 TIGHT = typer.Option(False, "--tight", help="Use the smaller, as valid p_t = sqrt(t - 1).")
 SEEDS = typer.Option("100", help=f"One trial on each, without gaps: {options.SEEDS}")
 SEED = options.renamed("--seed", "a part of --seeds, such as --seeds 1000-1099")
-JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
+JSON = options.JSON
 
 
 @app.command()
@@ -61,7 +61,7 @@ def bound(
     tight: bool = TIGHT,
     json: bool = JSON,
 ) -> None:
-    """The finite-time bound of the theorem, term by term."""
+    """Compute the finite-time bound of the theorem, term by term."""
     report = bound_report(
         LinearSetting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight), horizon
     )
@@ -82,7 +82,9 @@ def simulate(
     delta: float = DELTA,
     sigma: float = SIGMA,
     tight: bool = TIGHT,
-    adversary: str = typer.Option("random", help=f"Who chooses the true contexts: {', '.join(ADVERSARIES)}."),
+    adversary: str = typer.Option(
+        "random", help=f"Adversary that chooses the true contexts: {', '.join(ADVERSARIES)}."
+    ),
     noise: str = typer.Option("gaussian", help=f"Reward noise: {', '.join(NOISES)}."),
     error: str = typer.Option("sphere", help=f"Direction of the measurement error: {', '.join(ERRORS)}."),
     schedule: str = typer.Option(
@@ -93,11 +95,12 @@ def simulate(
     seeds: str = SEEDS,
     _seed: str = SEED,
     out: Path = typer.Option(
-        None, help="Picture; those of the promises and of growth go beside it. [theory.png without --json]"
+        None,
+        help="Picture to write; those of promises and growth go beside it. Default: theory.png, none with --json.",
     ),
     json: bool = JSON,
 ) -> None:
-    """Many trials of the algorithm as analysed, against the bound and every promise of the proof."""
+    """Simulate the algorithm as analysed, and compare with the bound and every promise of the proof."""
     setting = LinearSetting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight)
     values: dict[str, Any] = {"adversary": adversary, "noise": noise, "error": error, "inflate": inflate}
     scenario = Scenario.from_mapping({**values, "schedule": schedule, "horizon": horizon, **_seeds(seeds)})
@@ -127,7 +130,7 @@ def check(
     _seed: str = SEED,
     json: bool = JSON,
 ) -> None:
-    """Every adversary, noise and several errors: is every promise of the analysis kept?"""
+    """Check every promise of the proof under every adversary and noise, and several errors."""
     cases = list(configurations(horizon=horizon, **_seeds(seeds)))
     with _bar("checking", len(cases) * cases[0][1].horizon) as advance:
         reports = [
@@ -147,14 +150,12 @@ def features(
     policy: str = typer.Option("rnlps", help="Id of a neural-linear policy."),
     horizon: int = typer.Option(2048, min=1, help="Rounds in the trial."),
     seed: int = typer.Option(0, min=0, help="Seed of the trial."),
-    set_: list[str] = typer.Option(
-        [], "--set", metavar="NAME=VALUE", help="A parameter; may be given again."
-    ),
-    out: Path = typer.Option(None, help="Picture. [features.png without --json]"),
+    set_: list[str] = options.SET,
+    out: Path = typer.Option(None, help="Picture to write. Default: features.png, none with --json."),
     json: bool = JSON,
 ) -> None:
-    """The effective measurement error of learned features over training, beside the regret."""
-    from tidepull.cli.settings import split_settings
+    """Measure the effective measurement error of learned features over training, beside the regret."""
+    from tidepull.cli.options import split_settings
     from tidepull.reporting.effective_error import effective_error
 
     named_problem, named_policy = split_settings(problem, policy, set_)

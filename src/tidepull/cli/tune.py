@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import typer
 
 from tidepull._internal.files import write_whole
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
-from tidepull.cli.executor import check_address, executor_for
-from tidepull.cli.options import DELAY, SEEDS, seeds_of
-from tidepull.cli.readiness import ready
-from tidepull.cli.sweep_display import Display, shown
+from tidepull.cli.options import ADDRESS, DELAY, JSON, ON, SEEDS, WORKERS, Place, parse_budget, seeds_of
+from tidepull.cli.trials import ProgressDisplay, check_address, executor_for, ready, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.experiments.delay import AT_ONCE, delay_slug, delay_text, delay_words
 from tidepull.experiments.grid import seeds_text
@@ -50,24 +47,24 @@ _SEARCH_SHARE = 0.8
 def tune(
     problem: str = typer.Argument(help="Id of a problem."),
     policy: str = typer.Argument(help="Id of a policy."),
-    budget: str = typer.Option("30m", help="Time to spend on all workers: 90s, 30m, 2h."),
-    horizon: int = typer.Option(None, min=1, help="Rounds of a full trial (the problem's usual length)."),
-    suite: str = typer.Option(None, help="The suite whose grid declares the ranges (the paper's grids)."),
-    delay: str = typer.Option("0", help=DELAY),
+    budget: str = typer.Option("30m", help="Time for search and report: 90s, 30m, 2h."),
+    horizon: int = typer.Option(
+        None, min=1, help="Rounds of a full trial. Default: the problem's usual length."
+    ),
+    suite: str = typer.Option(None, help="Suite whose grid declares the ranges. Default: the paper's grids."),
+    delay: str = DELAY,
     range_: list[str] = typer.Option(
-        [], "--range", metavar="NAME=LOW,HIGH", help="A range of your own; may be given again."
+        [], "--range", metavar="NAME=LOW,HIGH", help="Range of a parameter; may be repeated."
     ),
-    search_seeds: str = typer.Option("2000-2002", help=f"Judge settings: {SEEDS}"),
-    report_seeds: str = typer.Option("0-9", help="Those that the search never sees, written alike."),
-    seed: int = typer.Option(0, min=0, help="Of the search itself."),
-    module: list[str] = typer.Option(
-        [], help="Your own module or .py file with policies; may be given again."
-    ),
-    out: Path = typer.Option(None, help="The store (out/tune-PROBLEM-POLICY if not given)."),
-    workers: int = typer.Option(None, help="Processes (one for each core if not given)."),
-    on: Literal["local", "here", "ray"] = typer.Option("local", help="Where trials run."),
-    address: str = typer.Option(None, help="Of the Ray cluster (the one that runs on this machine)."),
-    json: bool = typer.Option(False, "--json", help="Only JSON on stdout."),
+    search_seeds: str = typer.Option("2000-2002", help=f"Seeds of the search: {SEEDS}"),
+    report_seeds: str = typer.Option("0-9", help="Seeds of the report, which the search does not use."),
+    seed: int = typer.Option(0, min=0, help="Seed of the search itself."),
+    module: list[str] = typer.Option([], help="Module or .py file that registers policies; may be repeated."),
+    out: Path = typer.Option(None, help="Store to write to. Default: out/tune-PROBLEM-POLICY."),
+    workers: int = WORKERS,
+    on: Place = ON,
+    address: str = ADDRESS,
+    json: bool = JSON,
 ) -> None:
     """Search a policy's settings with Optuna; interrupt at any time, the same command continues."""
     check_address(on, address)
@@ -99,7 +96,9 @@ def tune(
     try:
         with executor_for(on, workers, address, modules) as (executor, width):
             runs = _Runs(store, executor, width, quiet=json)
-            outcome = search(space, runs.search, seconds=_SEARCH_SHARE * seconds * width, on_bracket=_tell)
+            outcome = search(
+                space, runs.search, seconds=_SEARCH_SHARE * seconds * width, on_bracket=_show_best
+            )
             if outcome.best is None:
                 raise TidepullError(f"every setting failed; tracebacks are in {store.directory / 'failed'}")
             rewards = runs.report(space, outcome.best, reporting)
@@ -146,7 +145,7 @@ class _Runs:
         suite = Suite(name, "", "", tuple(asked.values()))
         work = prepare(suite, self._store)
         progress = start(suite, self._store, work)
-        display = Display(progress, self._width)
+        display = ProgressDisplay(progress, self._width)
         with redirect_stdout(sys.stderr), shown(display, quiet=self._quiet):
             for _ in sweep(work, self._store, self._executor, progress):
                 display.tick()
@@ -155,15 +154,7 @@ class _Runs:
         return {hash: (m["totals"]["reward"], m["seconds"]) for hash, m in manifests.items()}
 
 
-def parse_budget(text: str) -> float:
-    """Seconds of `90s`, `30m`, `2h`; a bare number is minutes."""
-    match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", text.strip())
-    if match is None or float(match[1]) <= 0:
-        raise ParameterError(f"--budget {text}: write a time such as 90s, 30m or 2h")
-    return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "": 60}[match[2]]
-
-
-def _tell(outcome: Outcome) -> None:
+def _show_best(outcome: Outcome) -> None:
     best = outcome.best
     if best is not None:
         what = f"best so far {best.reward:.4f} reward per round over {best.horizon:,} rounds"

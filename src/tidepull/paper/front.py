@@ -66,7 +66,7 @@ def _details(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _plain(table: Table) -> str:
-    """A table whose cells have several lines, which nobody sorts; the Markdown of the cells becomes HTML."""
+    """Render a table whose cells have several lines, without sorting; Markdown in cells becomes HTML."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     body = "".join(
         f'<tr><th scope="row">{_marked(row[0].text)}</th>'

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import tidepull
 from tidepull._internal.files import write_whole
 from tidepull.errors import ParameterError
+from tidepull.experiments.grid import setting_text
+from tidepull.experiments.selection import Default
 from tidepull.experiments.suite import Suite, find_suite, load_suite, own_suites, parse_suite
 from tidepull.paper.exploration import TRIALS as EXPLORED
 from tidepull.paper.theory.simulate import configurations, simulate
 from tidepull.paper.theory.tables import simulation_report
-from tidepull.reporting.published import TRIALS
+from tidepull.reporting.published import DEFAULTS, TRIALS
 
 
 class PaperPart(StrEnum):
@@ -157,3 +160,15 @@ def stored_reports(directory: Path) -> list[dict[str, Any]]:
 def _stored(directory: Path) -> dict[str, Any] | None:
     path = directory / THEORY_FILE
     return json.loads(path.read_text()) if path.is_file() else None
+
+
+def papers_place(default: Default) -> str:
+    """How the paper's own default fares in this search; empty where it was not among the settings."""
+    paper: Mapping[str, Any] = DEFAULTS.get((default.policy, default.kind), MappingProxyType({}))
+    varied = [part.partition("=")[0] for part in default.setting.split(",")]
+    text = setting_text({name: paper[name] for name in varied if name in paper})
+    if text not in default.ranking:
+        return ""
+    place = list(default.ranking).index(text) + 1
+    score = default.ranking[text]
+    return f"the paper's default scores {score:.3f}, place {place} of {len(default.ranking)} ({text})"

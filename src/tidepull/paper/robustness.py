@@ -54,9 +54,9 @@ def more_robust(
     evidence: Evidence, says: str, problems: Sequence[str], *, least: float = 0.0, feedforward: bool = False
 ) -> Claim:
     """The median recurrent setting (or the feedforward one) keeps clearly more of its best setting's gain."""
-    who, other = ("feedforward", "recurrent") if feedforward else ("recurrent", "feedforward")
+    network, other = ("feedforward", "recurrent") if feedforward else ("recurrent", "feedforward")
     rule = (
-        f"of as many settings drawn of each network, the median {who} one keeps more of the best one's gain over "
+        f"of as many settings drawn of each network, the median {network} one keeps more of the best one's gain over "
         f"random, {_SCALE}, than the median {other} one, on the same seeds (95% interval over draws)"
     )
     rule += f", by at least {least:.1f}" if least else ""
@@ -66,20 +66,20 @@ def more_robust(
 
 
 def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -> Measurement:
-    found = searched(evidence.searches, problem)
-    if found is None:
+    pair = search_pair(evidence.searches, problem)
+    if pair is None:
         return missing(problem, "no search has played all settings of both networks on a common seed")
-    first, second = (_matrix(found.recurrent), _matrix(found.feedforward))
+    first, second = (_matrix(pair.recurrent), _matrix(pair.feedforward))
     if feedforward:
         first, second = second, first
-    value, low, high = median_scores(first, second, found.floor)
+    value, low, high = median_scores(first, second, pair.floor)
     outcome = above(low, high, 0.0)
     if outcome == HOLDS and value < least:
         outcome = FAILS if high < least else OPEN
-    sizes = f"{len(found.recurrent)} and {len(found.feedforward)} settings, {found.study.horizon:,} rounds"
+    sizes = f"{len(pair.recurrent)} and {len(pair.feedforward)} settings, {pair.study.horizon:,} rounds"
     words = "feedforward minus recurrent" if feedforward else "recurrent minus feedforward"
     return Measurement(
-        problem, f"median score, {words} ({sizes})", outcome, value, low, high, len(found.seeds), 2
+        problem, f"median score, {words} ({sizes})", outcome, value, low, high, len(pair.seeds), 2
     )
 
 
@@ -102,13 +102,13 @@ def median_scores(first: FloatArray, second: FloatArray, floor: float) -> tuple[
 def mostly_above_random(evidence: Evidence, says: str, problem: str) -> Claim:
     """Clearly more than half of the recurrent settings earn more than random arms."""
     rule = "clearly more than half of the recurrent settings searched earn more than random arms (Wilson's interval)"
-    found = searched(evidence.searches, problem, both=False)
-    if found is None:
+    pair = search_pair(evidence.searches, problem, both=False)
+    if pair is None:
         return concluded(problem, says, rule, [missing(problem, "no search over recurrent settings")])
-    share = float(np.mean(_matrix(found.recurrent) > found.floor))
-    low, high = wilson(share, len(found.recurrent))
-    what = f"share of {len(found.recurrent)} recurrent settings that earn more than random arms"
-    line = Measurement(problem, what, above(low, high, 0.5), share, low, high, len(found.seeds), 2)
+    share = float(np.mean(_matrix(pair.recurrent) > pair.floor))
+    low, high = wilson(share, len(pair.recurrent))
+    what = f"share of {len(pair.recurrent)} recurrent settings that earn more than random arms"
+    line = Measurement(problem, what, above(low, high, 0.5), share, low, high, len(pair.seeds), 2)
     return concluded(problem, says, rule, [line])
 
 
@@ -119,10 +119,10 @@ def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
         "report the best NN has clearly less regret than the best RNN"
     )
     report = beats(evidence, says, problem, [BEST_NN], [BEST_RNN]).lines
-    found = searched(evidence.searches, problem)
-    if found is None:
+    pair = search_pair(evidence.searches, problem)
+    if pair is None:
         return concluded(problem, says, rule, [missing(problem, "no search over both networks"), *report])
-    ours, theirs = (max(grid.values(), key=np.mean) for grid in (found.recurrent, found.feedforward))
+    ours, theirs = (max(grid.values(), key=np.mean) for grid in (pair.recurrent, pair.feedforward))
     d = paired_values("rnlps", "nlps", ours, theirs)
     outcome = HOLDS if d.mean > 0 else FAILS if d.high < 0 else OPEN
     what = "reward in the search, best recurrent setting minus best feedforward one"
@@ -130,12 +130,12 @@ def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
     return concluded(problem, says, rule, [line, *report])
 
 
-def searched(searches: Sequence[Study], problem: str, *, both: bool = True) -> SearchPair | None:
+def search_pair(searches: Sequence[Study], problem: str, *, both: bool = True) -> SearchPair | None:
     """The search with most settings (then the longest) whose settings, and random, have common seeds."""
     able = [_common(study, both) for study in searches if study.problem == problem]
-    found = [one for one in able if one is not None]
+    pairs = [one for one in able if one is not None]
     return max(
-        found, key=lambda one: (len(one.recurrent) + len(one.feedforward), one.study.horizon), default=None
+        pairs, key=lambda one: (len(one.recurrent) + len(one.feedforward), one.study.horizon), default=None
     )
 
 

@@ -152,8 +152,8 @@ def _shares(
     limit: float,
     more: bool,
 ) -> Claim:
-    found, lines = evidence.players(problem, kinds)
-    for player in found:
+    players, lines = evidence.players(problem, kinds)
+    for player in players:
         shares = measure(player)
         if shares is None:
             lines.append(missing(player.problem, f"the regret of random arms beside {player.name}"))
@@ -225,8 +225,8 @@ def fails_as_often(evidence: Evidence, says: str, problem: str, kind: str, share
         "Wilson's 95% interval of the share of trials with more regret than random arms have on average "
         f"contains {share:.0%}"
     )
-    found, lines = evidence.players(problem, [kind])
-    for player in found:
+    players, lines = evidence.players(problem, [kind])
+    for player in players:
         shares = share_of_random(player)
         if shares is None:
             lines.append(missing(player.problem, "the regret of random arms"))
@@ -286,14 +286,14 @@ def solved(
     evidence: Evidence,
     says: str,
     problems: Sequence[str],
-    who: str,
+    policy: str,
     others: Sequence[str],
     *,
     by_others: bool,
 ) -> Claim:
     """Problems that one of the others solves (keeps clearly less than half of random's regret), or that none does.
 
-    On the former `who` must solve every one, on the latter at least one.
+    On the former `policy` must solve every one, on the latter at least one.
     """
     there: list[Measurement] = []
     lines: list[Measurement] = []
@@ -303,7 +303,7 @@ def solved(
             lines += [line for line in theirs.lines if evidence.at.get(problem) is None]
             continue
         if (HOLDS in [line.outcome for line in theirs.lines]) == by_others:
-            there += keeps(evidence, says, problem, [who], POOR, more=False).lines
+            there += keeps(evidence, says, problem, [policy], POOR, more=False).lines
     outcomes = [line.outcome for line in there]
     every = worst([*outcomes, *(line.outcome for line in lines)])
     one = HOLDS if HOLDS in outcomes else OPEN if OPEN in outcomes or lines else FAILS

@@ -121,11 +121,11 @@ def keep(store: Store, folder: Path) -> tuple[int, int]:
 
 def _curves(studies: Sequence[Study]) -> dict[str, TrialSummary]:
     """Of every trial that the page shows; of searches only totals are shown."""
-    found: dict[str, TrialSummary] = {}
+    curves: dict[str, TrialSummary] = {}
     for study in (*combined(studies), *explorations(studies)):
         random = random_regret(study)
         for group in study.groups:
-            if any(row.suite and row.hash not in found for row in group.rows):
+            if any(row.suite and row.hash not in curves for row in group.rows):
                 new = read_played(study, group, random, POINTS)
-                found |= {hash: played for hash, played in new.items() if hash not in found}
-    return found
+                curves |= {hash: played for hash, played in new.items() if hash not in curves}
+    return curves

@@ -67,8 +67,8 @@ def concluded(topic: str, says: str, rule: str, lines: Sequence[Measurement]) ->
 
 def worst(outcomes: Iterable[str]) -> str:
     """Fails before open before holds; open where there is nothing."""
-    found = set(outcomes)
-    return next((outcome for outcome in (FAILS, OPEN, HOLDS) if outcome in found), OPEN)
+    present = set(outcomes)
+    return next((outcome for outcome in (FAILS, OPEN, HOLDS) if outcome in present), OPEN)
 
 
 def below(low: float, high: float, limit: float) -> str:
@@ -87,7 +87,7 @@ def distinct(lines: Iterable[Measurement]) -> list[Measurement]:
 
 
 def missing(problem: str, what: str) -> Measurement:
-    """Trials that a rule needs and nobody played."""
+    """Trials that a rule needs and the store lacks."""
     return Measurement(problem, what, OPEN)
 
 
@@ -170,21 +170,21 @@ class Evidence:
     explored: Mapping[str, Examined]
 
     def players(self, problem: str, kinds: Iterable[str]) -> tuple[list[PolicyTrials], list[Measurement]]:
-        """Who is there of the kinds that are asked for, and a line for each that is missing or played too short."""
+        """Return the trials of each kind of policy, and a line for each that is missing or too short."""
         where = self.at.get(problem)
-        found, lost = [], []
+        trials, lost = [], []
         for kind in kinds:
             if kind in CONVENTIONAL and problem in published.REGRET and kind not in published.REGRET[problem]:
                 continue  # the paper has no such policy there
             groups = _groups(where, kind) if where else []
-            found += [PolicyTrials(where, group) for group in groups if where]
+            trials += [PolicyTrials(where, group) for group in groups if where]
             if not groups:
                 lost.append(missing(problem, f"{_SHOWN.get(kind, kind)} was not played"))
         rounds = published.HORIZONS.get(problem)
         if where and rounds and where.study.horizon < rounds:
             text = f"trials of {where.study.horizon:,} rounds, where the paper has {rounds:,}"
             lost.append(missing(problem, text))
-        return found, lost
+        return trials, lost
 
 
 def gather(reports: Sequence[Examined], searches: Sequence[Study], explored: Sequence[Examined]) -> Evidence:
@@ -199,8 +199,8 @@ def _longest(examined: Sequence[Examined]) -> dict[str, Examined]:
 def _groups(where: Examined, kind: str) -> list[Group]:
     if kind not in _NAMES:
         return [group for group in where.study.groups if group.name == kind]
-    found = [group for group in where.study.groups if _plain(group.name) in _NAMES[kind]]
-    return list({group.hashes: group for group in reversed(found)}.values())[::-1]
+    groups = [group for group in where.study.groups if _plain(group.name) in _NAMES[kind]]
+    return list({group.hashes: group for group in reversed(groups)}.values())[::-1]
 
 
 def _plain(name: str) -> str:

@@ -12,7 +12,6 @@ import pytest
 from typer.testing import CliRunner
 
 from tidepull.cli.app import app
-from tidepull.cli.select import papers_place
 from tidepull.errors import StoreError
 from tidepull.experiments.executors import InProcess
 from tidepull.experiments.rows import Row
@@ -20,6 +19,7 @@ from tidepull.experiments.runner import prepare, start, sweep
 from tidepull.experiments.selection import select
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import load_suite
+from tidepull.paper.reproduce import papers_place
 
 OWN = Path(__file__).parents[1] / "own_trivial.py"
 

@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from tidepull.cli.app import app
-from tidepull.cli.tune import parse_budget
+from tidepull.cli.options import parse_budget
 from tidepull.errors import InputError, ParameterError, SuiteError
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.spec import TrialSpec

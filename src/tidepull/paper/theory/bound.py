@@ -224,10 +224,10 @@ def premise_sigma(setting: LinearSetting) -> float:
 def _first(holds: Callable[[Floats], Bools]) -> int | None:
     """The first whole number with the property: the first on a fine geometric grid, then bisection."""
     grid = np.unique(np.round(np.geomspace(1, LIMIT, 3001)))
-    found = holds(grid)
-    if not found.any():
+    reached = holds(grid)
+    if not reached.any():
         return None
-    index = int(np.argmax(found))
+    index = int(np.argmax(reached))
     low, high = int(grid[max(index - 1, 0)]), int(grid[index])
     while high - low > 1:
         middle = (low + high) // 2

@@ -30,10 +30,10 @@ from tidepull.types import IntArray
 
 @dataclass(frozen=True, kw_only=True)
 class Scenario(Parameters):
-    """How a setting is played: who chooses contexts, how rewards and contexts are blurred, how often."""
+    """How a setting is simulated: adversary, noise, measurement error, and number of trials."""
 
     horizon: int = parameter(4096, "rounds in a trial", ge=1, le=10**7)
-    adversary: AdversaryName = parameter("random", "who chooses the true contexts")
+    adversary: AdversaryName = parameter("random", "adversary that chooses the true contexts")
     noise: Noise = parameter("gaussian", "distribution of the reward noise")
     error: ErrorKind = parameter("sphere", "direction of the measurement error")
     schedule: Schedule = parameter("constant", "how large the error is in each round, at most epsilon")

@@ -76,11 +76,11 @@ def promises(result: Simulation, *, path: Path) -> None:
     right.loglog(
         T, result.potential.mean(axis=0), color=_SECOND, lw=2.2, label="Σ s: mean, range of all trials"
     )
-    kept = promises_of(result, premise_holds=False)
+    measured = promises_of(result, premise_holds=False)
     right.set(
         xlabel="horizon T",
         ylabel="sum of s",
-        title=f"Potential: at most {kept.potential_share:.0%} of its limit",
+        title=f"Potential: at most {measured.potential_share:.0%} of its limit",
     )
     right.legend(frameon=False, loc="upper left", fontsize=9)
     for axes in (left, right):

@@ -59,8 +59,8 @@ def simulation_report(result: Simulation, exponents: Sequence[Exponent] = ()) ->
     """What a simulation measured, beside what was promised."""
     final = result.regret[:, -1]
     scenario, bound = result.scenario, float(result.bound[-1])
-    kept = promises(result, premise_holds=premise_from(result.setting) == 1)
-    steps = [{**asdict(step), "kept": step.kept} for step in kept.steps]
+    measured = promises(result, premise_holds=premise_from(result.setting) == 1)
+    steps = [{**asdict(step), "kept": step.kept} for step in measured.steps]
     return {
         **result.setting.to_mapping(),
         **scenario.to_mapping(),
@@ -74,7 +74,7 @@ def simulation_report(result: Simulation, exponents: Sequence[Exponent] = ()) ->
         },
         "trials_with_w_always": float(np.mean(result.clean_w)),
         "nearest_w": {"first": float(result.nearest_w[0]), "last": float(result.nearest_w[-1])},
-        "promises": {**asdict(kept), "steps": steps, "kept": kept.kept},
+        "promises": {**asdict(measured), "steps": steps, "kept": measured.kept},
         "saturated": result.saturated,
         "exponents": [asdict(exponent) for exponent in exponents],
         "rounds_per_second": scenario.horizon * scenario.seeds / result.seconds,
@@ -155,7 +155,7 @@ def _from(horizon: int | None, name: str = "T") -> str:
 
 def simulation_tables(report: dict[str, Any]) -> list[Table]:
     """Regret, potential and events of one simulation; the steps of the proof; fitted exponents."""
-    kept, regret, potential = report["promises"], report["regret"], report["potential"]
+    events, regret, potential = report["promises"], report["regret"], report["potential"]
     title = (
         f"{report['seeds']} trials of {report['horizon']:,} rounds, d = {report['d']}, K = {report['k']}, "
         f"ε = {report['epsilon']:g}: {report['adversary']} contexts, {report['noise']} noise"
@@ -170,7 +170,7 @@ def simulation_tables(report: dict[str, Any]) -> list[Table]:
         ),
         ("bound / worst regret", "-" if ratio is None else _text(ratio), "≥ 1"),
         ("sum of s, worst trial", f"{potential['worst']:.1f}", f"{potential['limit']:.1f}"),
-        ("E^w failures a trial", f"{kept['w_failures']:.3g}", f"{kept['w_allowed']:.3g}"),
+        ("E^w failures a trial", f"{events['w_failures']:.3g}", f"{events['w_allowed']:.3g}"),
         (
             "E^w: deviation / limit, first and last round",
             f"{nearest['first']:.0%}, {nearest['last']:.1%}",
@@ -178,10 +178,14 @@ def simulation_tables(report: dict[str, Any]) -> list[Table]:
         ),
         (
             "E^Θ failures a trial from round 2",
-            f"{kept['theta_failures']:.3g}",
-            f"{kept['theta_allowed']:.3g}",
+            f"{events['theta_failures']:.3g}",
+            f"{events['theta_allowed']:.3g}",
         ),
-        ("rounds with an optimistic sample", f"{kept['optimism']:.1%}", f"{kept['optimism_promised']:.1%}"),
+        (
+            "rounds with an optimistic sample",
+            f"{events['optimism']:.1%}",
+            f"{events['optimism_promised']:.1%}",
+        ),
         ("arms in the saturated set", f"{report['saturated']:.1%}", "-"),
     ]
     columns = ("measured", "value", "limit promised")
@@ -223,9 +227,9 @@ def check_table(reports: Sequence[dict[str, Any]]) -> Table:
         )
         for r in reports
     )
-    kept = sum(r["promises"]["kept"] for r in reports)
+    count = sum(r["promises"]["kept"] for r in reports)
     each = f"{reports[0]['seeds']} trials of {reports[0]['horizon']:,} rounds each" if reports else ""
-    title = f"{kept} of {len(reports)} configurations keep every promise of the proof ({each})"
+    title = f"{count} of {len(reports)} configurations keep every promise of the proof ({each})"
     columns = (
         *("contexts, noise", "d, K, ε, σ", "regret", "worst", "bound", "Σs / limit"),
         *("E^w failures", "E^Θ failures", "optimism", "kept"),
