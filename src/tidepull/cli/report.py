@@ -22,7 +22,7 @@ _PAPER = "paper"
 
 
 def report(
-    directories: list[Path] = typer.Argument(metavar="DIR...", help="One or more stores."),
+    directories: list[Path] = typer.Argument(metavar="DIR", help="One or more stores."),
     out: Path = typer.Option(None, help="Folder to write to. Default: DIR/report."),
     formats: str = typer.Option(",".join(FORMATS), help=f"Formats of the figures: {', '.join(_KNOWN)}."),
     json: bool = JSON,
