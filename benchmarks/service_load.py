@@ -88,7 +88,7 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
 
     import uvicorn
 
-    from tidepull.service.server import Impatient, Server
+    from tidepull.service.server import RequestTimeouts, Server
 
     spent = Spent()
     app = bare_app(Path(folder), spent) if bare else real_app(folder, spent)
@@ -96,7 +96,7 @@ def server(folder: str, pipe: Any, bare: bool) -> None:
         app,
         host="127.0.0.1",
         port=0,
-        http=Impatient,
+        http=RequestTimeouts,
         log_config=None,
         access_log=False,
         ws="none",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ctypes
 import ipaddress
@@ -16,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TextIO
 
+import httptools
 import msgspec
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
@@ -152,7 +154,7 @@ def make_server(app: Door, host: str, port: int, ready: Callable[[str], None] | 
         app,
         host=host,
         port=port,
-        http=Impatient,
+        http=RequestTimeouts,
         ws="none",
         log_config=None,
         access_log=False,
@@ -222,88 +224,87 @@ def url_of(host: str, port: int) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{port}"
 
 
-class Joined:
-    """Head and body of an answer in one write: each is a call to the system, and a packet."""
+class RequestTimeouts(asyncio.Protocol):
+    """Uvicorn's protocol behind a check of what arrives: requests must be HTTP, with short heads, and end in time.
 
-    def __init__(self, transport: Any) -> None:
-        self._transport = transport
-        self._head = b""
+    A parser of its own follows the bytes, so nothing of uvicorn is known here but `asyncio.Protocol` and the
+    arguments with which a server makes the class that `uvicorn.Config(http=...)` names.
+    """
 
-    def write(self, data: bytes) -> None:
-        """Hold the head back until more comes."""
-        if not self._head and data.startswith(b"HTTP/") and data.endswith(b"\r\n\r\n"):
-            self._head = data
-            return
-        head, self._head = self._head, b""
-        self._transport.write(head + data)
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._transport, name)
-
-
-class Impatient(HttpToolsProtocol):
-    """Ends connections on which a request was begun and does not come to its end in time."""
-
-    _deadline: Any = None
-    _head = 0  # bytes of a request's head that came so far; -1: it is complete
-    _ended = False  # whether a request came to its end in what was received last
+    def __init__(self, **arguments: Any) -> None:
+        self._server = HttpToolsProtocol(**arguments)
+        self._parser = httptools.HttpRequestParser(self)
+        self._parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn's own
+        self._deadline: asyncio.TimerHandle | None = None
+        self._url = b""
+        self._in_head = False
+        self._head_bytes = 0
+        self.pause_writing = self._server.pause_writing  # type: ignore[method-assign]
+        self.resume_writing = self._server.resume_writing  # type: ignore[method-assign]
 
     def connection_made(self, transport: Any) -> None:
-        """Begin to wait."""
-        super().connection_made(transport)
-        self._wait()
+        """Start the deadline of the first request."""
+        self._transport = transport
+        self._start_deadline()
+        self._server.connection_made(transport)
 
     def data_received(self, data: bytes) -> None:
-        """Something came; a request that it begins must come to its end."""
-        if self._deadline is None:
-            self._wait()
-        self._ended = False
-        super().data_received(data)
-        if self._ended:
-            self._head = 0
-        elif self._head >= 0 and self.parser is not None:
-            self._head += len(data)
-            if self._head > LONGEST_HEAD and not self.transport.is_closing():
-                self.transport.write(TOO_LONG)
-                self.transport.close()
+        """Pass bytes on to uvicorn if they are part of a request."""
+        self._start_deadline()
+        try:
+            self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # uvicorn answers as if no upgrade was asked for
+        except httptools.HttpParserError:
+            self._refuse(NOT_HTTP)
+            return
+        if self._in_head:
+            self._head_bytes += len(data)
+            if self._head_bytes > LONGEST_HEAD:
+                self._refuse(TOO_LONG)
+                return
+        self._server.data_received(data)
 
-    def on_headers_complete(self) -> None:
-        """The head is there."""
-        self._head = -1
-        super().on_headers_complete()
-        if self.cycle is not None and self.scope["method"] != "HEAD":  # which has no second part to wait for
-            self.cycle.transport = Joined(self.cycle.transport)  # type: ignore[assignment]
-
-    def on_message_complete(self) -> None:
-        """All of a request is there."""
-        self._rest()
-        self._ended = True
-        super().on_message_complete()
+    def eof_received(self) -> bool | None:
+        """Let uvicorn decide whether the connection stays half open."""
+        return self._server.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody is there any more."""
-        self._rest()
-        super().connection_lost(exc)
+        """Stop the deadline."""
+        self._stop_deadline()
+        self._server.connection_lost(exc)
 
-    def _wait(self) -> None:
-        self._deadline = self.loop.call_later(PATIENCE, self._give_up)
+    def on_message_begin(self) -> None:
+        """A request begins (called by the parser)."""
+        self._start_deadline()
+        self._url, self._in_head, self._head_bytes = b"", True, 0
 
-    def _rest(self) -> None:
+    def on_url(self, url: bytes) -> None:
+        """A part of the target arrives (called by the parser)."""
+        self._url += url
+
+    def on_headers_complete(self) -> None:
+        """The head is complete (called by the parser); an error in here is a parser error."""
+        self._in_head = False
+        httptools.parse_url(self._url).path.decode("ascii")
+
+    def on_message_complete(self) -> None:
+        """The request is complete (called by the parser)."""
+        self._stop_deadline()
+
+    def _start_deadline(self) -> None:
+        if self._deadline is None:
+            self._deadline = asyncio.get_running_loop().call_later(PATIENCE, self._refuse, TOO_SLOW)
+
+    def _stop_deadline(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _give_up(self) -> None:
-        self._deadline = None
-        if not self.transport.is_closing():
-            if self.cycle is None or not self.cycle.response_started:
-                self.transport.write(TOO_SLOW)
-            self.transport.close()
-
-    def send_400_response(self, msg: str) -> None:
-        """What is not HTTP gets the same form of answer as everything else."""
-        self.transport.write(_plain(HttpError(400, "This is not a request as HTTP has them.")))
-        self.transport.close()
+    def _refuse(self, response: bytes) -> None:
+        if not self._transport.is_closing():
+            self._transport.write(response)
+            self._transport.close()
 
 
 def _plain(problem: HttpError) -> bytes:
@@ -313,5 +314,6 @@ def _plain(problem: HttpError) -> bytes:
     return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
+NOT_HTTP = _plain(HttpError(400, "This is not a request as HTTP has them."))
 TOO_SLOW = _plain(HttpError(408, f"The request did not come to its end within {PATIENCE} seconds."))
 TOO_LONG = _plain(HttpError(431, f"The head of the request is longer than {LONGEST_HEAD:,} bytes."))

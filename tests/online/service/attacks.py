@@ -170,6 +170,25 @@ WIRE: list[tuple[str, bytes, int, str]] = [
         404,
         "nothing at this path",
     ),
+    (
+        "a length and chunks the other way round (request smuggling)",
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\ncontent-length: 3\r\n\r\n0\r\n\r\n",
+        400,
+        "not a request",
+    ),
+    (
+        "an encoding that is nearly chunked (request smuggling)",
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: xchunked\r\n\r\n0\r\n\r\n",
+        400,
+        "not a request",
+    ),
+    (
+        "a space before the colon (request smuggling)",
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ncontent-length : 1\r\n\r\na",
+        400,
+        "not a request",
+    ),
+    ("a target that is no path", b"GET foo HTTP/1.1\r\nhost: x\r\n\r\n", 400, "not a request"),
     ("a line break in a header", b"GET /healthz HTTP/1.1\r\nx: a\x00b\r\n\r\n", 400, "not a request"),
 ]
 

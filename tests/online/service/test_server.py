@@ -63,6 +63,39 @@ def test_slow_client_does_not_hold_up_others(impatient: Running) -> None:
             connection.close()
 
 
+def test_client_that_expects_to_be_asked_for_its_body_is_asked_at_once(impatient: Running) -> None:
+    body = json.dumps({"context": {"age": 3}}).encode()
+    head = (
+        f"POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {impatient.token}\r\n"
+        f"content-type: application/json\r\ncontent-length: {len(body)}\r\nexpect: 100-continue\r\n"
+        "connection: close\r\n\r\n"
+    )
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=20) as connection:
+        connection.sendall(head.encode())
+        assert connection.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        connection.sendall(body)
+        answer = b""
+        while part := connection.recv(65536):
+            answer += part
+    assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+    assert json.loads(answer.partition(b"\r\n\r\n")[2])["arm"] in SHOP["arms"]
+
+
+def test_deadline_ends_with_a_request_and_begins_with_the_next_one(impatient: Running) -> None:
+    """A kept connection may be idle for longer than a request may take; a second head must come in time too."""
+    with socket.create_connection(("127.0.0.1", impatient.port), timeout=20) as connection:
+        for _ in range(2):
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
+            heard = b""
+            while not heard.endswith(b"}"):
+                heard += connection.recv(65536)
+            assert heard.startswith(b"HTTP/1.1 200")
+            time.sleep(0.5)
+        connection.sendall(b"GET /healthz HTTP/1.1\r\nhost")
+        assert connection.recv(65536).startswith(b"HTTP/1.1 408")
+        assert connection.recv(65536) == b""
+
+
 def test_client_that_hangs_up_leaves_a_decision_that_can_be_asked_for_again(impatient: Running) -> None:
     body = json.dumps({"id": "hung up", "context": {"age": 3}}).encode()
     head = (
