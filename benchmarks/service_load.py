@@ -118,8 +118,8 @@ def real_app(folder: str, spent: Spent) -> Any:
     """The service, with a watch on its parts."""
     from tidepull.agent.agent import Agent
     from tidepull.service import app as door
-    from tidepull.service.operation import Operation
-    from tidepull.service.server import Choices, prepare
+    from tidepull.service.app import Operation
+    from tidepull.service.server import ServerConfig, prepare
 
     Agent.choose_ahead = spent.timed("deciding", Agent.choose_ahead)  # type: ignore[method-assign]
     Agent.reward_ahead = spent.timed("learning", Agent.reward_ahead)  # type: ignore[method-assign]
@@ -127,7 +127,7 @@ def real_app(folder: str, spent: Spent) -> Any:
     Agent.slice = spent.timed("upkeep", Agent.slice)  # type: ignore[method-assign]
     Operation.read = spent.timed("json", Operation.read)  # type: ignore[method-assign]
     door.msgspec.json.encode = spent.timed("json", door.msgspec.json.encode)  # type: ignore[attr-defined]
-    return prepare(Choices(folder, insecure=True, log=Path(folder) / "access.jsonl"))
+    return prepare(ServerConfig(folder, insecure=True, log=Path(folder) / "access.jsonl"))
 
 
 def bare_app(folder: Path, spent: Spent) -> Any:

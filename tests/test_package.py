@@ -22,11 +22,10 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 TRIAL = """
 import tidepull, importlib.resources as resources
-from tidepull.service import dashboard
 assert tidepull.run_trial("stationary-bernoulli", "ucb", horizon=50).regret.shape == (50,)
 with tidepull.Agent("shop.db", arms=["blue", "green"], policy="ucb") as agent:
     agent.reward(agent.choose().id, 1.0)
-static = resources.files(dashboard)
+static = resources.files("tidepull.service") / "dashboard"
 assert all((static / name).is_file() for name in ("index.html", "main.js", "style.css", "uPlot.LICENSE.txt"))
 assert (resources.files("tidepull.reporting") / "report.js").is_file()
 print(tidepull.__file__)

@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import uvicorn
 
-from tidepull import Agent
+from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
-from tidepull.service.server import Choices, prepare
+from tidepull.service.server import ServerConfig, prepare
 
 HTML = "<img src=x onerror=alert(1)>"
 QUARTER = 900.0
@@ -51,7 +51,7 @@ class Served:
 @contextmanager
 def serving(directory: Path, *, port: int = 0, tokens: Path | None = None) -> Iterator[Served]:
     """Serve a directory; without tokens anybody may ask."""
-    app = prepare(Choices(str(directory), tokens=tokens, insecure=tokens is None, quiet=True))
+    app = prepare(ServerConfig(str(directory), tokens=tokens, insecure=tokens is None, quiet=True))
     server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, lifespan="on", ws="none"))
     thread = threading.Thread(target=server.run)
     thread.start()

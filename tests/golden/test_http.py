@@ -19,7 +19,7 @@ import pytest
 
 from tests.golden import records
 from tests.online.service.houses import House
-from tidepull import Agent
+from tidepull.agent.agent import Agent
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.stores import Directory, Store
 
@@ -198,8 +198,8 @@ class Timed(Directory):
     def open(self, name: str) -> Agent:
         return Agent(self.root / f"{name}.db", training="manual", now=self._clock)
 
-    def make(self, name: str, given: dict[str, Any]) -> None:
-        super().make(name, {**given, "now": self._clock})
+    def create(self, name: str, given: dict[str, Any]) -> None:
+        super().create(name, {**given, "now": self._clock})
 
 
 class TimedHouse(House):

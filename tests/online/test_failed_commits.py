@@ -24,7 +24,7 @@ from tidepull.agent.ledger.postgres import PostgresLedger
 from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.records import Kind, Record
 from tidepull.errors import LedgerError, OtherRewardError
-from tidepull.service.routes import rewards as reward_routes
+from tidepull.service.handlers import decisions as decision_handlers
 
 MADE: dict[str, Any] = {"arms": ["a", "b", "c"], "context": {}, "policy": "bernoulli-ts", "seed": 3}
 
@@ -227,7 +227,7 @@ def over_http(place: Place, told: Told, folder: Path) -> None:
 def test_whoever_was_answered_over_http_finds_it_when_the_nth_commit_fails(
     monkeypatch: pytest.MonkeyPatch, new_place: Callable[[], Place], late: bool, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(reward_routes, "AT_ONCE", 0.0)
+    monkeypatch.setattr(decision_handlers, "BATCH_SLICE", 0.0)
     every_commit(monkeypatch, new_place, late, lambda place, told: over_http(place, told, tmp_path))
 
 

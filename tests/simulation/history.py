@@ -27,9 +27,8 @@ from tests.simulation.stores import SimulatedDirectory, SimulatedShelf
 from tests.simulation.threads import DeadlockError, Threading, Threads
 from tidepull.agent.clock import PROVED
 from tidepull.errors import TidepullError
-from tidepull.service.auth import Tokens
-from tidepull.service.journal import Journal
-from tidepull.service.limits import Limits
+from tidepull.service.auth import Limits, Tokens
+from tidepull.service.metrics import RequestLog
 from tidepull.service.service import Service
 from tidepull.service.stores import Store
 
@@ -82,7 +81,7 @@ class History:
             if self.plan.ledger == "sqlite"
             else SimulatedShelf(self.shelf, self.plan, self.clocks, self.process, self.threads)
         )
-        Current.service = Service(self.store, Tokens(None), Limits(), Journal(None, None), METRICS)
+        Current.service = Service(self.store, Tokens(None), Limits(), RequestLog(None, None), METRICS)
         self.loop.create_task(Current.service.start())
 
     def drop(self) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from tidepull.service.app import Door, make_app
+from tidepull.service.app import App
+from tidepull.service.handlers import OPERATIONS
 from tidepull.service.metrics import Metrics
 from tidepull.service.service import Service
 
@@ -22,11 +23,11 @@ class Current:
 
 
 METRICS = Metrics()
-_APP: list[Door] = []
+_APP: list[App] = []
 
 
-def app() -> Door:
+def app() -> App:
     """The application; it asks whatever service lives."""
     if not _APP:
-        _APP.append(make_app(Current()))  # type: ignore[arg-type]
+        _APP.append(App(Current(), OPERATIONS))  # type: ignore[arg-type]
     return _APP[0]

@@ -24,8 +24,8 @@ class SimulatedDirectory(Directory):
     def open(self, name: str) -> Agent:
         return Agent(self._path(name), training="manual", **self._given)
 
-    def make(self, name: str, given: dict[str, Any]) -> None:
-        super().make(name, {**given, **self._given})
+    def create(self, name: str, given: dict[str, Any]) -> None:
+        super().create(name, {**given, **self._given})
 
 
 class SimulatedShelf(Directory):
@@ -48,7 +48,7 @@ class SimulatedShelf(Directory):
         ledger: Any = ShelfLedger(self._shelf, self._process, self._threads, self._clocks.wall)
         return Agent(ledger, training="manual", **self._given)
 
-    def make(self, name: str, given: dict[str, Any]) -> None:
+    def create(self, name: str, given: dict[str, Any]) -> None:
         ledger: Any = ShelfLedger(self._shelf, self._process, self._threads, self._clocks.wall)
         Agent(ledger, training="manual", **given, **self._given).close()
 

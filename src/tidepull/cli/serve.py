@@ -67,23 +67,23 @@ def serve(
 ) -> None:
     """Serve decisions over HTTP: many named agents, tokens, metrics (extra `serve`)."""
     try:
-        from tidepull.service.limits import Limits
-        from tidepull.service.server import Choices, prepare
+        from tidepull.service.auth import Limits
+        from tidepull.service.server import ServerConfig, prepare
         from tidepull.service.server import serve as run
     except ModuleNotFoundError:
         raise MissingExtraError("tidepull serve", "serve") from None
     limits = Limits(requests=requests, agents=agents)
     host = host or ("" if on == "ray" else "127.0.0.1")
-    choices = Choices(db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits)
+    config = ServerConfig(db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits)
     if on == "ray":
         from tidepull.service.cluster import serve_on_ray
 
-        serve_on_ray(choices, address or "auto", shards, say)
+        serve_on_ray(config, address or "auto", shards, say)
         return
     if on != "here" or address is not None or shards is not None:
         raise InputError("--on must be here or ray; --address and --shards are for --on ray")
     where = db.rpartition("@")[2] if "://" in db else db  # a URL may have a password in it
-    run(prepare(choices), host, port, lambda url: say(f"listening on {url}; agents in {where}"))
+    run(prepare(config), host, port, lambda url: say(f"listening on {url}; agents in {where}"))
 
 
 @token_app.command()

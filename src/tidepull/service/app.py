@@ -1,4 +1,8 @@
-"""The service as an ASGI application: one door through which every request comes and every answer leaves."""
+"""The service as an ASGI application: operations, and what every request and every response passes through.
+
+Starlette routes a request to the operations of its path; msgspec reads and writes bodies. `docs/architecture.md` has
+the measurements for which no framework does more than that.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,32 @@ import logging
 import random
 import re
 import time
-from collections.abc import AsyncIterator
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 from urllib.parse import parse_qsl
 
 import msgspec
 from starlette.routing import BaseRoute, Route, Router
 
+from tidepull.agent.commands import Caller
 from tidepull.service.auth import Scope, Token, require
-from tidepull.service.forwarding import MARK
-from tidepull.service.journal import LONGEST, now
-from tidepull.service.limits import read_body
-from tidepull.service.operation import JSON, Call, Operation, Raw
-from tidepull.service.problems import CONTENT_TYPE, HttpError, problem_of
-from tidepull.service.routes import OPERATIONS
-from tidepull.service.routes.personalizer import error_of
-from tidepull.service.service import Service
+from tidepull.service.metrics import LONGEST_PATH, timestamp
+from tidepull.service.problem_details import CONTENT_TYPE, HttpError, personalizer_error, problem_of, sentence
+from tidepull.service.shards import FORWARDED, RawResponse
+
+if TYPE_CHECKING:
+    from tidepull.service.hosting import HostedAgent
+    from tidepull.service.service import Service
 
 _LOG = logging.getLogger("tidepull.serve")
 _RANDOM = random.Random()
 _REQUEST_ID = re.compile(rb"^[A-Za-z0-9._-]{1,64}$")
 _LOOPBACK = re.compile(rb"^(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$", re.IGNORECASE)
+JSON = b"application/json"
 PERSONALIZER, KEY = "/personalizer/", b"ocp-apim-subscription-key"
-SECURITY: tuple[tuple[bytes, bytes], ...] = (
+SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-content-type-options", b"nosniff"),
     (b"cache-control", b"no-store"),
     (b"referrer-policy", b"no-referrer"),
@@ -44,24 +51,142 @@ SECURITY: tuple[tuple[bytes, bytes], ...] = (
 )
 
 
-def make_app(service: Service, pages: list[BaseRoute] | None = None) -> Door:
-    """The application of a service; `pages` are routes besides the operations."""
-    by_path: dict[str, dict[str, Operation]] = {}
-    for operation in OPERATIONS:
-        by_path.setdefault(operation.path, {})[operation.method] = operation
-    routes = [
-        Route(path.replace("{eventId}", "{eventId:path}"), Resource(service, methods))
-        for path, methods in by_path.items()
-    ]
-    return Door(service, [*routes, *(pages or [])])
+@dataclass(slots=True)
+class Call:
+    """A request that may be made: it was authorised, and its body and query fit. `forwarded`: another shard handed it
+    on; `answered_by`: the shard that it was handed on to."""
+
+    service: Service
+    token: Token
+    request: str
+    headers: dict[bytes, bytes]
+    name: str = ""
+    event: str = ""
+    body: Any = None
+    query: Any = None
+    forwarded: bool = False
+    answered_by: str | None = None
+
+    @property
+    def caller(self) -> Caller:
+        """Admins may name any time of a decision, others one near the present."""
+        return Caller.ADMIN if self.token.allows(Scope.ADMIN) else Caller.CLIENT
+
+    async def agent(self) -> HostedAgent:
+        """The agent that it is for; a 404 if there is none. Before this, nothing may be done."""
+        return await self.service.hosting.get(self.name, forwarded=self.forwarded)
 
 
-class Door:
-    """Gives every request an id, every answer its headers, every error a form, and writes them down."""
+Handler = Callable[[Call], Awaitable[Any]]
 
-    def __init__(self, service: Service, routes: list[BaseRoute]) -> None:
+
+@dataclass(frozen=True, eq=False)
+class Operation:
+    """A method of a path. `scope` None: no token is needed; "any": any valid one will do. `problems` are the
+    statuses that it may answer besides those that all do; `errors` is their form where they are no problem+json."""
+
+    method: str
+    path: str
+    id: str
+    summary: str
+    handler: Handler
+    scope: Scope | str | None
+    answer: Any = None
+    body: Any = None
+    query: Any = None
+    status: int = 200
+    problems: tuple[int, ...] = ()
+    example: Any = None
+    answer_example: Any = None
+    content_types: tuple[str, ...] = ("application/json",)
+    parameters: tuple[dict[str, Any], ...] = field(default=())
+    errors: Any = None
+
+    @property
+    def per_agent(self) -> bool:
+        """Whether its path names an agent."""
+        return "{name}" in self.path
+
+    @property
+    def audited(self) -> bool:
+        """Whether it goes into the audit trail: whatever only an admin may do."""
+        return self.scope == Scope.ADMIN
+
+    @cached_property
+    def decoder(self) -> msgspec.json.Decoder[Any]:
+        """Reads its body."""
+        return msgspec.json.Decoder(self.body)
+
+    def read(self, data: bytes) -> Any:
+        """A body; what is not JSON is a 400, what does not fit a 422."""
+        try:
+            return self.decoder.decode(data)
+        except msgspec.ValidationError as error:
+            raise HttpError(422, _explained(error, "The body")) from None
+        except (msgspec.DecodeError, UnicodeDecodeError):
+            raise HttpError(400, "The body is not JSON.") from None
+        except RecursionError:
+            raise HttpError(400, "The body is nested too deeply.") from None
+
+    def read_query(self, given: dict[str, str]) -> Any:
+        """A query; what does not fit is a 422."""
+        if self.query is None:
+            return None
+        try:
+            return msgspec.convert(given, self.query, strict=False)
+        except msgspec.ValidationError as error:
+            raise HttpError(422, _explained(error, "The query")) from None
+
+
+def _explained(error: Exception, what: str) -> str:
+    """ "Expected `str`, got `int` - at `$.arms[1]`" as a sentence that names the field."""
+    said, _, where = str(error).partition(" - at `")
+    where = where.rstrip("`").removeprefix("$").removeprefix(".")
+    return sentence(f"{what} does not fit{f', at {where}' if where else ''}: {said[:1].lower()}{said[1:]}")
+
+
+class Operations(list[Operation]):
+    """Operations in the order of their handlers; each method is a decorator that adds one."""
+
+    def add(
+        self, method: str, path: str, scope: Scope | str | None, **details: Any
+    ) -> Callable[[Handler], Handler]:
+        """Add an operation. Its id is the handler's name and its summary the handler's docstring, unless given."""
+
+        def register(handler: Handler) -> Handler:
+            names = {"id": handler.__name__, "summary": handler.__doc__ or ""}
+            self.append(Operation(method, path, handler=handler, scope=scope, **{**names, **details}))
+            return handler
+
+        return register
+
+    def get(self, path: str, scope: Scope | str | None, **details: Any) -> Callable[[Handler], Handler]:
+        """Add an operation of the method GET."""
+        return self.add("GET", path, scope, **details)
+
+    def post(self, path: str, scope: Scope | str | None, **details: Any) -> Callable[[Handler], Handler]:
+        """Add an operation of the method POST."""
+        return self.add("POST", path, scope, **details)
+
+
+class App:
+    """Gives every request an id, every response its headers and every error a form, and logs them; `pages` are routes
+    besides the operations."""
+
+    def __init__(
+        self, service: Service, operations: Sequence[Operation], pages: Sequence[BaseRoute] = ()
+    ) -> None:
         self.service = service
-        self._router = Router(routes, redirect_slashes=False, default=_nowhere, lifespan=self._lifespan)
+        by_path: dict[str, dict[str, Operation]] = {}
+        for operation in operations:
+            by_path.setdefault(operation.path, {})[operation.method] = operation
+        routes = [
+            Route(path.replace("{eventId}", "{eventId:path}"), Resource(service, methods))
+            for path, methods in by_path.items()
+        ]
+        self._router = Router(
+            [*routes, *pages], redirect_slashes=False, default=_not_found, lifespan=self._lifespan
+        )
 
     @contextlib.asynccontextmanager
     async def _lifespan(self, _: Any) -> AsyncIterator[None]:
@@ -79,17 +204,17 @@ class Door:
         started = time.perf_counter()
         self.service.last_request = time.monotonic()
         headers = dict(scope["headers"])
-        given = headers.get(b"x-request-id", b"")
-        request = given.decode() if _REQUEST_ID.match(given) else f"{_RANDOM.getrandbits(64):016x}"
+        request_id = headers.get(b"x-request-id", b"")
+        request = request_id.decode() if _REQUEST_ID.match(request_id) else f"{_RANDOM.getrandbits(64):016x}"
         scope["tidepull"] = trace = Trace(request, headers)
         sent = 0
 
-        async def guarded(message: Any) -> None:
+        async def send_with_headers(message: Any) -> None:
             nonlocal sent
             if message["type"] == "http.response.start":
                 sent = trace.status = message["status"]
                 own = {name for name, _ in message["headers"]}
-                extra = [pair for pair in SECURITY if pair[0] not in own]
+                extra = [pair for pair in SECURITY_HEADERS if pair[0] not in own]
                 message["headers"] = [*message["headers"], (b"x-request-id", request.encode()), *extra]
             await send(message)
 
@@ -101,7 +226,7 @@ class Door:
                     421,
                     "This service was started with --insecure: it answers only to localhost and 127.0.0.1.",
                 )
-            await self._router(scope, receive, guarded)
+            await self._router(scope, receive, send_with_headers)
         except ConnectionResetError:
             trace.status = 499
         except Exception as error:
@@ -112,17 +237,19 @@ class Door:
                     500, f"Something went wrong here; the log has it under request {request}."
                 )
             if not sent:
-                await _send_problem(guarded, problem, request, scope["path"].startswith(PERSONALIZER))
-        self._wrote_down(scope, trace, time.perf_counter() - started)
+                await _send_problem(
+                    send_with_headers, problem, request, scope["path"].startswith(PERSONALIZER)
+                )
+        self._record(scope, trace, time.perf_counter() - started)
 
-    def _wrote_down(self, scope: Any, trace: Trace, seconds: float) -> None:
+    def _record(self, scope: Any, trace: Trace, seconds: float) -> None:
         service, operation = self.service, trace.operation
         service.metrics.answered("none" if operation is None else operation.id, trace.status, seconds)
         entry = {
-            "at": now(),
+            "at": timestamp(),
             "request": trace.request,
             "method": scope["method"][:16],
-            "path": scope["path"][:LONGEST],
+            "path": scope["path"][:LONGEST_PATH],
             "status": trace.status,
             "ms": round(1000 * seconds, 3),
             "token": None if trace.token is None else trace.token.id,
@@ -130,9 +257,9 @@ class Door:
         }
         if trace.answered_by is not None:
             entry["answered_by"] = trace.answered_by
-        service.journal.request(entry)
+        service.request_log.write(entry)
         if operation is not None and operation.audited and scope["method"] != "HEAD":
-            service.journal.admin({**entry, "operation": operation.id, **trace.audit})
+            service.request_log.write_audit({**entry, "operation": operation.id, **trace.audit})
 
 
 class Trace:
@@ -158,7 +285,7 @@ class Resource:
         self._allow = ", ".join(sorted(self._methods))
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        """An ASGI call; errors are left to the door."""
+        """An ASGI call; errors are left to the app."""
         operation = self._methods.get(scope["method"])
         if operation is None:
             raise HttpError(
@@ -171,10 +298,10 @@ class Resource:
         name: str = scope["path_params"].get("name", "")
         if operation.errors is not None and self._service.personalizer is not None:
             name = self._service.personalizer.name
-        token = self._authorised(operation, trace, name)
+        token = self._authorise(operation, trace, name)
         event: str = scope["path_params"].get("eventId", "")
         call = Call(self._service, token, trace.request, trace.headers, name, event)
-        call.forwarded = MARK in trace.headers
+        call.forwarded = FORWARDED in trace.headers
         body = b""
         if operation.body is not None:
             body = await self._body(receive, trace.headers)
@@ -183,21 +310,21 @@ class Resource:
             call.query = operation.read_query(dict(parse_qsl(scope["query_string"].decode("latin-1"))))
         if operation.audited:
             trace.audit = {"agent": name or getattr(call.body, "name", None)}
-        answer = await self._service.forwarding.answered(operation, call, scope, body)
+        answer = await self._service.forwarder.answer(operation, call, scope, body)
         trace.answered_by = call.answered_by
-        if isinstance(answer, Raw):
+        if isinstance(answer, RawResponse):
             status = answer.status or operation.status
             await _send(send, status, answer.data, answer.content_type, answer.headers)
         else:
             await _send(send, operation.status, msgspec.json.encode(answer), JSON)
 
-    def _authorised(self, operation: Operation, trace: Trace, name: str) -> Token:
+    def _authorise(self, operation: Operation, trace: Trace, name: str) -> Token:
         if operation.scope is None:
-            return _NOBODY
-        given = trace.headers.get(b"authorization")
+            return _NO_TOKEN
+        header = trace.headers.get(b"authorization")
         if operation.errors is not None and (key := trace.headers.get(KEY)) is not None:
-            given = b"Bearer " + key
-        token = trace.token = self._service.tokens.who(given)
+            header = b"Bearer " + key
+        token = trace.token = self._service.tokens.authenticate(header)
         self._service.rates.take(token.id)
         if isinstance(operation.scope, Scope) and name:
             require(token, operation.scope, name)
@@ -209,7 +336,20 @@ class Resource:
             raise HttpError(415, "The body must be JSON: send `Content-Type: application/json`.")
         if headers.get(b"content-encoding", b"identity").lower() != b"identity":
             raise HttpError(415, "A compressed body is not taken: send it as it is.")
-        return await read_body(receive, headers.get(b"content-length"), self._service.limits)
+        limit, parts, more = self._service.limits.body, list[bytes](), True
+        length = headers.get(b"content-length", b"0")
+        size = 0 if length.isdigit() and int(length) <= limit else limit + 1
+        while more and size <= limit:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ConnectionResetError
+            parts.append(message.get("body", b""))
+            size += len(parts[-1])
+            more = message.get("more_body", False)
+        if size > limit:
+            detail = f"The body is larger than {limit:,} bytes: send smaller batches."
+            raise HttpError(413, detail, {"connection": "close"})
+        return b"".join(parts)
 
 
 def _require_once(headers: list[tuple[bytes, bytes]]) -> None:
@@ -220,10 +360,10 @@ def _require_once(headers: list[tuple[bytes, bytes]]) -> None:
             raise HttpError(400, f"The header {name.decode()} came more than once.")
 
 
-_NOBODY = Token("", "", (), ())
+_NO_TOKEN = Token("", "", (), ())
 
 
-async def _nowhere(*_: Any) -> None:
+async def _not_found(*_: Any) -> None:
     raise HttpError(404, "There is nothing at this path; /v1/openapi.json says what there is.")
 
 
@@ -239,7 +379,7 @@ async def _send(
 async def _send_problem(send: Any, problem: HttpError, request: str, personalizer: bool) -> None:
     headers = tuple((name.encode(), value.encode()) for name, value in problem.headers.items())
     if personalizer:
-        status, body = error_of(problem)
+        status, body = personalizer_error(problem)
         await _send(send, status, msgspec.json.encode(body), JSON, headers)
         return
     await _send(send, problem.status, msgspec.json.encode(problem.body(request)), CONTENT_TYPE, headers)

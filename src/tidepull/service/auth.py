@@ -1,7 +1,7 @@
-"""Who may ask what: tokens for agents, with scopes, kept as hashes in a file that is read again when it changes.
+"""What a caller may do: tokens for agents, with scopes, and limits.
 
-A token is 256 random bits. Nobody can try that many, so one round of SHA-256 is as good as a slow hash would be, which
-are for passwords that people choose.
+Tokens are kept as hashes in a file that is read again when it changes. A token is 256 random bits, so one round of
+SHA-256 is enough: slow hashes are for passwords that people choose.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import logging
 import os
 import secrets
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -20,13 +21,13 @@ from typing import Any
 
 from tidepull._internal.files import write_whole
 from tidepull.errors import DataError, InputError
-from tidepull.service.problems import HttpError
+from tidepull.service.problem_details import HttpError
 
 _LOG = logging.getLogger("tidepull.serve")
 _PREFIX = "tp"
-_NOBODY = hashlib.sha256(b"nobody").hexdigest()
-EVERY = "*"
-LOOKED = 0.5
+_NO_TOKEN_HASH = hashlib.sha256(b"nobody").hexdigest()
+ALL_AGENTS = "*"
+RELOAD_INTERVAL = 0.5
 """Seconds between two looks at the file."""
 
 
@@ -56,11 +57,11 @@ class Token:
 
     def is_for(self, agent: str | None) -> bool:
         """Whether it is for an agent (None: for all of them)."""
-        return EVERY in self.agents or (agent is not None and agent in self.agents)
+        return ALL_AGENTS in self.agents or (agent is not None and agent in self.agents)
 
 
-ANYBODY = Token("insecure", "", (EVERY,), (Scope.ADMIN,))
-"""Whoever asks a service that was started with `--insecure`."""
+ANONYMOUS = Token("insecure", "", (ALL_AGENTS,), (Scope.ADMIN,))
+"""The token of every request to a service that was started with `--insecure`."""
 
 
 def new_token(
@@ -120,12 +121,12 @@ class Tokens:
 
     def __init__(self, path: Path | None) -> None:
         self._path = path
-        self._known: dict[str, Token] = {}
+        self._by_id: dict[str, Token] = {}
         self._stamp: tuple[int, ...] = ()
-        self._looked = 0.0
+        self._checked = 0.0
         self.sound = True
         if path is not None:
-            self._known = read_tokens(path)
+            self._by_id = read_tokens(path)
             self._stamp = self._stat()
 
     @property
@@ -133,24 +134,24 @@ class Tokens:
         """Whether anybody is let in."""
         return self._path is None
 
-    def who(self, header: bytes | None) -> Token:
+    def authenticate(self, header: bytes | None) -> Token:
         """The token of an `Authorization` header; a 401 if there is none or it is not valid."""
         if self._path is None:
-            return ANYBODY
+            return ANONYMOUS
         if header is None:
             raise _unauthorised("A token is needed: send it as `Authorization: Bearer tp_...`.")
-        self.look()
+        self.reload()
         kind, _, clear = header.decode("latin-1").partition(" ")
         if kind.lower() != "bearer":
             raise _unauthorised("The Authorization header must have the form `Bearer tp_...`.")
-        return self.named(clear.strip())
+        return self.verify(clear.strip())
 
-    def named(self, clear: str) -> Token:
+    def verify(self, clear: str) -> Token:
         """The token that is written so; a 401 if it is not valid. Whether its id exists cannot be told from the time
         that this takes."""
         parts = clear.split("_", 2)
-        token = self._known.get(parts[1]) if len(parts) == 3 else None
-        same = hmac.compare_digest(_hash(clear), _NOBODY if token is None else token.hash)
+        token = self._by_id.get(parts[1]) if len(parts) == 3 else None
+        same = hmac.compare_digest(_hash(clear), _NO_TOKEN_HASH if token is None else token.hash)
         if token is None or not same:
             raise _unauthorised("This token is not valid.")
         if token.expires is not None and time.time() > token.expires:
@@ -165,24 +166,24 @@ class Tokens:
             return ()
         return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
-    def look(self) -> None:
-        """Read the file again if it has changed, and nobody has looked just now."""
+    def reload(self) -> None:
+        """Read the file again if it has changed since the last check."""
         now = time.monotonic()
-        if self._path is None or now - self._looked < LOOKED:
+        if self._path is None or now - self._checked < RELOAD_INTERVAL:
             return
-        self._looked = now
+        self._checked = now
         stamp = self._stat()
         if stamp == self._stamp:
             return
         try:
-            self._known = read_tokens(self._path)
+            self._by_id = read_tokens(self._path)
         except InputError as error:
             if self.sound:
                 _LOG.error("%s; the tokens that were valid before stay valid until it is mended", error)
             self.sound = False
             return
         self._stamp, self.sound = stamp, True
-        _LOG.warning("%d tokens read from %s", len(self._known), self._path)
+        _LOG.warning("%d tokens read from %s", len(self._by_id), self._path)
 
 
 def _unauthorised(detail: str) -> HttpError:
@@ -199,3 +200,37 @@ def require(token: Token, scope: Scope, agent: str | None) -> None:
         raise HttpError(
             403, f"This needs a token with the scope '{scope}'; this one has {', '.join(token.scopes)}."
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Bytes of a body, items of a batch, agents, requests a second for each token."""
+
+    body: int = 1_000_000
+    batch: int = 1000
+    agents: int = 1000
+    requests: float = 10_000.0
+
+
+class RateLimiter:
+    """A bucket for each token: it fills at a constant rate and holds what a second brings."""
+
+    def __init__(self, each_second: float, now: Callable[[], float] = time.monotonic) -> None:
+        self._rate = each_second
+        self._now = now
+        self._buckets: dict[str, tuple[float, float]] = {}
+
+    def take(self, token: str) -> None:
+        """One request of a token; too many are a 429 that says when to come again."""
+        now = self._now()
+        left, since = self._buckets.get(token, (max(1.0, self._rate), now))
+        left = min(max(1.0, self._rate), left + (now - since) * self._rate)
+        if left < 1.0:
+            self._buckets[token] = (left, now)
+            wait = (1.0 - left) / self._rate
+            raise HttpError(
+                429,
+                f"This token has made more than {self._rate:g} requests in a second: slow down, or use batches.",
+                {"retry-after": str(max(1, round(wait)))},
+            )
+        self._buckets[token] = (left - 1.0, now)

@@ -7,26 +7,115 @@ the database. They outlive the command that started them: the same command finds
 from __future__ import annotations
 
 import hashlib
+import os
 import signal
+import socket
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from tidepull import __version__
 from tidepull._internal.clusters import connected
 from tidepull.errors import InputError, ParameterError
-from tidepull.service.actor import About, ShardActor
-from tidepull.service.auth import read_tokens
-from tidepull.service.server import Choices
+from tidepull.service.auth import read_tokens, write_private
+from tidepull.service.server import Server, ServerConfig, make_server, prepare, url_of
 
 NAMESPACE = "tidepull"
-LOOK = 1.0
-"""Seconds between two looks at the shards."""
+CHECK_INTERVAL = 1.0
+"""Seconds between two checks of the shards."""
 
 _SLOW = 30.0
 _STOPPING, _STOPPING_UNHEARD = 60.0, 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class ShardInfo:
+    """What a shard says of itself; `failure`: why it could not start."""
+
+    url: str
+    version: str
+    tokens: str
+    failure: str = ""
+
+
+class ShardActor:
+    """Ray calls its methods one at a time; requests come to the server's own socket."""
+
+    def __init__(self, name: str, config: ServerConfig, tokens: str, ports: int) -> None:
+        self._folder = Path.home() / ".tidepull" / name
+        self._server: Server | None = None
+        self._url = self._failure = ""
+        self._stopping = False
+        self._listening, self._ended = threading.Event(), threading.Event()
+        try:
+            self._start(config, tokens, ports)
+        except Exception as error:
+            self._failure = str(error) or type(error).__name__
+
+    def _start(self, config: ServerConfig, tokens: str, ports: int) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        self.update_tokens(tokens)
+        host = config.host or _address()
+        sock = _bind(host, config.port, ports)
+        audit = config.audit or self._folder / "audit.jsonl"
+        reachable = _address() if host in ("0.0.0.0", "::") else host
+        here = url_of(reachable, sock.getsockname()[1])
+        config = replace(config, host=host, tokens=self._folder / "tokens.json", audit=audit, here=here)
+        self._server = make_server(prepare(config), host, config.port, lambda _: self._listening.set())
+        threading.Thread(target=self._run, args=(sock,), daemon=True).start()
+        if not self._listening.wait(60):
+            raise InputError("its server did not start within 60 seconds")
+        self._url = here
+
+    def _run(self, sock: socket.socket) -> None:
+        assert self._server is not None
+        try:
+            self._server.run(sockets=[sock])
+        finally:
+            self._ended.set()
+            if not self._stopping:
+                os._exit(1)  # Ray starts it again
+
+    def info(self) -> ShardInfo:
+        """Where it is."""
+        tokens = (self._folder / "tokens.json").read_bytes() if self._url else b""
+        return ShardInfo(self._url, __version__, hashlib.sha256(tokens).hexdigest(), self._failure)
+
+    def update_tokens(self, tokens: str) -> None:
+        """Other tokens are valid from now on."""
+        write_private(self._folder / "tokens.json", tokens)
+
+    def stop(self) -> None:
+        """Finish what was accepted, and give leases back."""
+        self._stopping = True
+        if self._server is not None:
+            self._server.should_exit = True
+            self._ended.wait()
+
+
+def _address() -> str:
+    """This machine's, as other machines of the cluster know it."""
+    import ray
+
+    mine = ray.get_runtime_context().get_node_id()
+    return next(str(node["NodeManagerAddress"]) for node in ray.nodes() if node["NodeID"] == mine)
+
+
+def _bind(host: str, port: int, ports: int) -> socket.socket:
+    """A socket at the first port that is free: another shard may be on this machine."""
+    for tried in range(port, port + ports) if port else [0]:
+        sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            sock.bind((host, tried))
+        except OSError:
+            sock.close()
+            continue
+        return sock
+    raise InputError(f"the ports {port} to {port + ports - 1} of {host} are taken")
 
 
 @dataclass(slots=True)
@@ -45,19 +134,19 @@ class Cluster:
     """The shards of one database on one Ray cluster (None shards: one for each machine that is there now)."""
 
     def __init__(
-        self, choices: Choices, address: str, shards: int | None, say: Callable[[str], None]
+        self, config: ServerConfig, address: str, shards: int | None, say: Callable[[str], None]
     ) -> None:
-        _require_fit(choices)
-        assert choices.tokens is not None
-        self._tokens = choices.tokens
+        _require_fit(config)
+        assert config.tokens is not None
+        self._tokens = config.tokens
         self._say = say
         read_tokens(self._tokens)
         self._ray = connected(address, "a service on a Ray cluster", namespace=NAMESPACE)
         count = shards or sum(node["Alive"] for node in self._ray.nodes())
-        self._shards = [self._placed(choices, k, count) for k in range(1, count + 1)]
+        self._shards = [self._start(config, k, count) for k in range(1, count + 1)]
 
-    def _placed(self, choices: Choices, k: int, count: int) -> _Shard:
-        name = f"tidepull-{hashlib.sha256(choices.db.encode()).hexdigest()[:8]}-{k}"
+    def _start(self, config: ServerConfig, k: int, count: int) -> _Shard:
+        name = f"tidepull-{hashlib.sha256(config.db.encode()).hexdigest()[:8]}-{k}"
         actor = self._ray.remote(ShardActor).options(
             name=name,
             lifetime="detached",
@@ -67,15 +156,15 @@ class Cluster:
             max_task_retries=0,
             scheduling_strategy="SPREAD",
         )
-        told = replace(choices, tokens=None)
-        return _Shard(f"shard {k}", actor.remote(name, told, self._tokens.read_text(), count))
+        sent = replace(config, tokens=None)
+        return _Shard(f"shard {k}", actor.remote(name, sent, self._tokens.read_text(), count))
 
     def watch(self, stopped: threading.Event) -> None:
         """Say where shards are as they come and go, and keep their tokens up to date, until it is enough."""
         while not stopped.is_set():
             for shard in self._shards:
-                self._look(shard)
-            stopped.wait(LOOK)
+                self._check(shard)
+            stopped.wait(CHECK_INTERVAL)
 
     def stop(self) -> None:
         """Let shards finish, give their leases back, and end."""
@@ -89,9 +178,9 @@ class Cluster:
             self._ray.kill(shard.actor, no_restart=True)
         self._ray.shutdown()
 
-    def _look(self, shard: _Shard) -> None:
+    def _check(self, shard: _Shard) -> None:
         if shard.asked is None:
-            shard.asked, shard.since = shard.actor.about.remote(), time.monotonic()
+            shard.asked, shard.since = shard.actor.info.remote(), time.monotonic()
         ready, _ = self._ray.wait([shard.asked], timeout=0)
         if not ready:
             if time.monotonic() - shard.since > _SLOW and not shard.warned:
@@ -100,11 +189,11 @@ class Cluster:
             return
         asked, shard.asked = shard.asked, None
         try:
-            about: About = self._ray.get(asked)
+            info: ShardInfo = self._ray.get(asked)
         except self._ray.exceptions.RayError as error:
             self._lost(shard, error)
             return
-        self._heard(shard, about)
+        self._update(shard, info)
 
     def _lost(self, shard: _Shard, error: Exception) -> None:
         if isinstance(error, self._ray.exceptions.RaySystemError) or "ModuleNotFoundError" in str(error):
@@ -116,37 +205,37 @@ class Cluster:
             self._say(f"{shard.name} at {shard.url} is gone; Ray starts it again")
             shard.url = None
 
-    def _heard(self, shard: _Shard, about: About) -> None:
-        if about.failure:
-            raise InputError(f"{shard.name} cannot start: {about.failure}")
-        if about.version != __version__:
+    def _update(self, shard: _Shard, info: ShardInfo) -> None:
+        if info.failure:
+            raise InputError(f"{shard.name} cannot start: {info.failure}")
+        if info.version != __version__:
             raise InputError(
-                f"{shard.name} has tidepull {about.version}, and this is {__version__}: install the same everywhere"
+                f"{shard.name} has tidepull {info.version}, and this is {__version__}: install the same everywhere"
             )
-        if about.url != shard.url:
-            shard.url, shard.warned = about.url, False
-            self._say(f"{shard.name} listens on {about.url}")
+        if info.url != shard.url:
+            shard.url, shard.warned = info.url, False
+            self._say(f"{shard.name} listens on {info.url}")
         tokens = self._tokens.read_text()
-        if about.tokens != hashlib.sha256(tokens.encode()).hexdigest():
-            shard.actor.retoken.remote(tokens)
+        if info.tokens != hashlib.sha256(tokens.encode()).hexdigest():
+            shard.actor.update_tokens.remote(tokens)
 
 
-def _require_fit(choices: Choices) -> None:
-    if "://" not in choices.db:
+def _require_fit(config: ServerConfig) -> None:
+    if "://" not in config.db:
         raise ParameterError(
             "--on ray needs a database that all machines reach: --db postgresql://user@host/database"
         )
-    if choices.insecure or choices.tokens is None:
+    if config.insecure or config.tokens is None:
         raise ParameterError("--on ray needs --tokens FILE; its hashes travel to the machines")
-    if choices.here:
+    if config.here:
         raise ParameterError("--here is not for --on ray: each shard says where it is")
-    if not choices.tokens.is_file():
-        raise InputError(f"there is no tokens file {choices.tokens}: `tidepull token new` makes one")
+    if not config.tokens.is_file():
+        raise InputError(f"there is no tokens file {config.tokens}: `tidepull token new` makes one")
 
 
-def serve_on_ray(choices: Choices, address: str, shards: int | None, say: Callable[[str], None]) -> None:
+def serve_on_ray(config: ServerConfig, address: str, shards: int | None, say: Callable[[str], None]) -> None:
     """Run shards on a cluster until SIGTERM or SIGINT."""
-    cluster = Cluster(choices, address, shards, say)
+    cluster = Cluster(config, address, shards, say)
     stopped = threading.Event()
     for which in (signal.SIGTERM, signal.SIGINT):
         signal.signal(which, lambda *_: stopped.set())

@@ -1,10 +1,11 @@
-"""Many named agents in one store, each opened when it is asked for, and closed when nobody asks any more."""
+"""Many named agents in one store, each opened at its first request, and closed when it is idle."""
 
 from __future__ import annotations
 
 import asyncio
 import logging
 import re
+import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,14 +15,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from tidepull.agent.agent import Agent
 from tidepull.agent.insight import Insight
 from tidepull.errors import HeldError, NewerStoreError, TidepullError, WrongStoreError
-from tidepull.service.books import Books
+from tidepull.service.commits import CommitBatcher
 from tidepull.service.messages import NAME
 from tidepull.service.metrics import Metrics
-from tidepull.service.problems import HttpError
+from tidepull.service.problem_details import HttpError
+from tidepull.service.shards import NoOwnerError, OtherShardError, ShardRouting
 from tidepull.service.stores import Store
-from tidepull.service.turns import Turns
-from tidepull.service.warming import warm
-from tidepull.service.whereabouts import ElsewhereError, UnsettledError, Whereabouts
 
 if TYPE_CHECKING:
     from tidepull.agent.ledger.database import Shard
@@ -30,40 +29,55 @@ T = TypeVar("T")
 _LOG = logging.getLogger("tidepull.serve")
 _NAME = re.compile(NAME)
 IDLE = 900.0
-"""Seconds after which an agent that nobody asks is closed."""
+"""Seconds after which an agent without requests is closed."""
 
-MOST_OPEN = 256
+MAX_OPEN = 256
+_WARM: set[tuple[object, ...]] = set()
 
 
-class Hosted:
-    """An agent that is open. `saving`: a snapshot is under way; `ailing`: its upkeep failed, and rests."""
+class LogCache:
+    """An agent's log in columns; one thread at a time looks into it, and the agent goes on meanwhile."""
 
-    def __init__(self, name: str, agent: Agent, turns: Turns, executor: ThreadPoolExecutor) -> None:
+    def __init__(self, agent: Agent) -> None:
+        self._agent = agent
+        self._reader = agent.reader()
+        self._lock = threading.Lock()
+
+    def query(self, question: Callable[[Insight], T]) -> T:
+        """Answer a question from the log; only records that are new are read."""
+        with self._lock:
+            return question(self._agent.aside(self._reader))
+
+
+class HostedAgent:
+    """An agent that is open. `saving`: a snapshot is under way; `failing`: its upkeep failed, and rests."""
+
+    def __init__(self, name: str, agent: Agent, commits: CommitBatcher, executor: ThreadPoolExecutor) -> None:
         self.name = name
         self.agent = agent
-        self.turns = turns
+        self.commits = commits
         self.touched = time.monotonic()
         self.saving = False
-        self.ailing = False
+        self.failing = False
         self._executor = executor
         self._users = 0
-        self._books = Books(agent)
+        self._log = LogCache(agent)
 
     @property
     def idle(self) -> bool:
-        """Whether nobody is waiting for it."""
-        return self._users == 0 and not self.saving and self.turns.idle
+        """Whether no request waits for it."""
+        return self._users == 0 and not self.saving and self.commits.idle
 
     @property
     def can_leave_soon(self) -> bool:
         """Whether it waits for commits at most, and for nothing that takes long."""
         return self._users == 0 and not self.saving
 
-    async def look(self, question: Callable[[Insight], T]) -> T:
+    async def query_log(self, question: Callable[[Insight], T]) -> T:
         """Let a thread look into it, while it decides."""
-        return await self.elsewhere(lambda _: self._books.ask(question))
+        return await self.in_thread(lambda _: self._log.query(question))
 
-    async def elsewhere(self, question: Callable[[Agent], T]) -> T:
+    async def in_thread(self, question: Callable[[Agent], T]) -> T:
         """Let a thread ask the agent something that takes long."""
         with self.in_use():
             return await asyncio.get_running_loop().run_in_executor(self._executor, question, self.agent)
@@ -80,19 +94,19 @@ class Hosted:
 
 class Hosting:
     """Finds, makes, opens, closes and deletes agents; only the event loop may call it. An agent that another shard has
-    is an `ElsewhereError`; `forwarded`: another shard sent the request, so that this one should take the agent."""
+    is an `OtherShardError`; `forwarded`: another shard sent the request, so that this one should take the agent."""
 
-    def __init__(self, store: Store, metrics: Metrics, most: int) -> None:
+    def __init__(self, store: Store, metrics: Metrics, max_agents: int) -> None:
         self._store = store
         self._metrics = metrics
-        self._most = most
-        self._open: dict[str, Hosted] = {}
-        self._doors: dict[str, asyncio.Lock] = {}
-        self._suspicious = False
-        self.whereabouts = Whereabouts(store)
+        self._max_agents = max_agents
+        self._open: dict[str, HostedAgent] = {}
+        self._locks: dict[str, asyncio.Lock] = {}
+        self._check_leases = False
+        self.routing = ShardRouting(store)
         self.executor = ThreadPoolExecutor(4, thread_name_prefix="tidepull-serve")
         # Opening may take seconds, and commits must not wait for that.
-        self._aside = ThreadPoolExecutor(4, thread_name_prefix="tidepull-open")
+        self._open_executor = ThreadPoolExecutor(4, thread_name_prefix="tidepull-open")
 
     @property
     def here(self) -> str:
@@ -100,175 +114,206 @@ class Hosting:
         return self._store.here
 
     @property
-    def opened(self) -> list[Hosted]:
+    def opened(self) -> list[HostedAgent]:
         """Those in memory."""
         return list(self._open.values())
 
     async def names(self) -> list[str]:
         """All agents, sorted."""
-        return await self._elsewhere(self._store.names)
+        return await self._in_thread(self._store.names)
 
     def is_open(self, name: str) -> bool:
         """Whether an agent is in memory."""
         return name in self._open
 
-    async def get(self, name: str, *, forwarded: bool = False) -> Hosted:
+    async def get(self, name: str, *, forwarded: bool = False) -> HostedAgent:
         """The agent of that name; a 404 if there is none."""
         hosted = self._open.get(name)
         if hosted is None:
-            hosted = await self._opened(name, forwarded)
+            hosted = await self._find_or_open(name, forwarded)
         elif hosted.agent.is_dirty:
-            await hosted.elsewhere(Agent.recover)
+            await hosted.in_thread(Agent.recover)
         hosted.touched = time.monotonic()
         return hosted
 
-    async def make(self, name: str, given: dict[str, Any], *, forwarded: bool = False) -> Hosted:
+    async def create(self, name: str, settings: dict[str, Any], *, forwarded: bool = False) -> HostedAgent:
         """A new agent; a 409 if there is one of that name."""
-        async with self._door(name):
-            if not forwarded and (url := await self._elsewhere(self.whereabouts.emptiest)) is not None:
-                raise ElsewhereError(url)
-            if name in self._open or await self._elsewhere(lambda: self._store.exists(name)):
+        async with self._lock(name):
+            if not forwarded and (url := await self._in_thread(self.routing.emptiest)) is not None:
+                raise OtherShardError(url)
+            if name in self._open or await self._in_thread(lambda: self._store.exists(name)):
                 raise HttpError(
                     409, f"There is an agent '{name}' already: delete it first, or choose another name."
                 )
-            if len(await self.names()) >= self._most:
+            if len(await self.names()) >= self._max_agents:
                 raise HttpError(
-                    409, f"There are {self._most} agents already, which is the most that this service takes."
+                    409,
+                    f"There are {self._max_agents} agents already, which is the most that this service takes.",
                 )
-            await self._elsewhere(lambda: self._store.make(name, given))
+            await self._in_thread(lambda: self._store.create(name, settings))
             return await self._load(name)
 
     async def delete(self, name: str, *, forwarded: bool = False) -> None:
         """Delete an agent for good; a 404 if there is none."""
         await self.get(name, forwarded=forwarded)
-        async with self._door(name):
-            await self._let_go(name, save=False)
-            await self._elsewhere(lambda: self._store.remove(name))
+        async with self._lock(name):
+            await self._close(name, save=False)
+            await self._in_thread(lambda: self._store.remove(name))
             with suppress(KeyError):
                 self._metrics.forget(name)
 
     def suspect(self) -> None:
         """Another process holds an agent that is open here: look for it in a moment."""
-        self._suspicious = True
+        self._check_leases = True
 
     async def drop_lost(self) -> None:
         """Let go of agents that other processes hold now; nothing of them can be written here any more."""
-        lost = set(await self._elsewhere(self._store.lost))
-        if self._suspicious:
-            self._suspicious = False
+        lost = set(await self._in_thread(self._store.lost))
+        if self._check_leases:
+            self._check_leases = False
             lost |= {hosted.name for hosted in self._open.values() if hosted.agent.is_dirty}
         for name in lost & set(self._open):
-            async with self._door(name):
+            async with self._lock(name):
                 with suppress(TidepullError):
-                    await self._let_go(name, save=False)
+                    await self._close(name, save=False)
 
     async def still_at(self, name: str, url: str) -> bool:
-        """Whether a shard has the lease of an agent; also where nobody can say so at the moment."""
+        """Whether a shard has the lease of an agent; also while the database does not answer."""
         try:
-            return await self._elsewhere(lambda: self._store.owner(name)) == url
+            return await self._in_thread(lambda: self._store.owner(name)) == url
         except TidepullError:
             return True
 
     async def announce(self) -> None:
         """Say that this shard lives."""
-        await self._elsewhere(self._store.announce)
+        await self._in_thread(self._store.announce)
 
     async def shards(self) -> list[Shard]:
         """All shards that live."""
-        return await self._elsewhere(self._store.shards)
+        return await self._in_thread(self._store.shards)
 
-    async def share(self) -> None:
+    async def balance(self) -> None:
         """Let go of an agent if another shard has fewer by two: the next request takes it there."""
         busiest = max(
             (hosted for hosted in self._open.values() if hosted.can_leave_soon),
             key=lambda hosted: hosted.touched,
             default=None,
         )
-        if busiest is not None and await self._elsewhere(self.whereabouts.surplus) >= 2:
-            async with self._door(busiest.name):
+        if busiest is not None and await self._in_thread(self.routing.surplus) >= 2:
+            async with self._lock(busiest.name):
                 if self._open.get(busiest.name) is busiest:
-                    await self._let_go(busiest.name)
+                    await self._close(busiest.name)
 
     async def close_idle(self, idle: float = IDLE) -> None:
-        """Close what nobody asked for a while, and what is too much."""
+        """Close agents without recent requests, and the oldest of too many."""
         now = time.monotonic()
         by_age = sorted(self._open.values(), key=lambda hosted: hosted.touched)
         for place, hosted in enumerate(by_age):
-            old = now - hosted.touched > idle or place < len(by_age) - MOST_OPEN
+            old = now - hosted.touched > idle or place < len(by_age) - MAX_OPEN
             if old and hosted.idle:
-                async with self._door(hosted.name):
+                async with self._lock(hosted.name):
                     if hosted.idle and self._open.get(hosted.name) is hosted:
-                        await self._let_go(hosted.name)
+                        await self._close(hosted.name)
 
     async def close(self) -> None:
         """Snapshot and close everything."""
         with suppress(TidepullError):
-            await self._elsewhere(self._store.leave)
+            await self._in_thread(self._store.leave)
         for name in list(self._open):
-            async with self._door(name):
+            async with self._lock(name):
                 try:
-                    await self._let_go(name)
+                    await self._close(name)
                 except TidepullError as error:  # what was acknowledged is safe; only the snapshot is missing
                     _LOG.warning("agent %s was closed without a snapshot: %s", name, error)
-        await self._elsewhere(self._store.close)
+        await self._in_thread(self._store.close)
         self.executor.shutdown(wait=True)
-        self._aside.shutdown(wait=True)
+        self._open_executor.shutdown(wait=True)
 
-    async def _opened(self, name: str, forwarded: bool) -> Hosted:
-        if not forwarded and (url := self.whereabouts.known(name)) is not None:
-            raise ElsewhereError(url)
-        if not _NAME.match(name) or not await self._elsewhere(lambda: self._store.exists(name)):
-            raise _unknown(name)
-        async with self._door(name):
+    async def _find_or_open(self, name: str, forwarded: bool) -> HostedAgent:
+        if not forwarded and (url := self.routing.known(name)) is not None:
+            raise OtherShardError(url)
+        if not _NAME.match(name) or not await self._in_thread(lambda: self._store.exists(name)):
+            raise _not_found(name)
+        async with self._lock(name):
             if name in self._open:
                 return self._open[name]
-            url = await self._elsewhere(lambda: self.whereabouts.find(name, place=not forwarded))
+            url = await self._in_thread(lambda: self.routing.find(name, place=not forwarded))
             if url is not None:
-                raise ElsewhereError(url)
+                raise OtherShardError(url)
             try:
                 return await self._load(name)
             except NewerStoreError:
                 raise
             except WrongStoreError:
-                raise _unknown(name) from None
+                raise _not_found(name) from None
             except HeldError:
-                if not self._store.remote or await self._elsewhere(lambda: self._store.owner(name)) == "":
-                    raise  # who has it takes no requests
-                raise UnsettledError from None
+                if not self._store.remote or await self._in_thread(lambda: self._store.owner(name)) == "":
+                    raise  # its owner takes no requests
+                raise NoOwnerError from None
 
-    async def _load(self, name: str) -> Hosted:
-        agent = await self._elsewhere(lambda: _warmed(self._store.open(name)))
-        turns = Turns(agent, self._metrics, self.executor, remote=self._store.remote)
-        self._open[name] = Hosted(name, agent, turns, self.executor)
+    async def _load(self, name: str) -> HostedAgent:
+        agent = await self._in_thread(lambda: _warm_up(self._store.open(name)))
+        commits = CommitBatcher(agent, self._metrics, self.executor, remote=self._store.remote)
+        self._open[name] = HostedAgent(name, agent, commits, self.executor)
         self._metrics.open_agents.set(len(self._open))
         return self._open[name]
 
-    async def _let_go(self, name: str, *, save: bool = True) -> None:
+    async def _close(self, name: str, *, save: bool = True) -> None:
         hosted = self._open.pop(name, None)
         if hosted is None:
             return
         while not hosted.idle:
             await asyncio.sleep(0.001)
         self._metrics.open_agents.set(len(self._open))
-        await self._elsewhere(lambda: _closed(hosted.agent, save))
+        await self._in_thread(lambda: _save_and_close(hosted.agent, save))
 
-    def _door(self, name: str) -> asyncio.Lock:
-        return self._doors.setdefault(name, asyncio.Lock())
+    def _lock(self, name: str) -> asyncio.Lock:
+        return self._locks.setdefault(name, asyncio.Lock())
 
-    async def _elsewhere(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._aside, work)
+    async def _in_thread(self, work: Callable[[], T]) -> T:
+        return await asyncio.get_running_loop().run_in_executor(self._open_executor, work)
 
 
-def _warmed(agent: Agent) -> Agent:
+def warm_up(agent: Agent) -> None:
+    """Compile what an agent needs: a copy in memory makes a few decisions, once for each kind of policy."""
+    settings = agent.settings
+    kind = (
+        settings.policy,
+        str(settings.parameters),
+        settings.context is None,
+        len(settings.arms) > 2,
+        settings.time_features,
+    )
+    if kind in _WARM:
+        return
+    arms = dict(settings.arms)
+    copy = Agent.memory(
+        arms=list(arms) if None in arms.values() else arms,
+        context=settings.context,
+        policy=(settings.policy, settings.parameters),
+        time_features=settings.time_features,
+        seed=0,
+        training="manual",
+    )
+    for n in range(20):
+        decision = copy.choose({})
+        copy.reward(decision.id, float(n % 2))
+    for _ in range(50):
+        if not copy.work():
+            break
+    _WARM.add(kind)
+
+
+def _warm_up(agent: Agent) -> Agent:
     try:
-        warm(agent)
+        warm_up(agent)
     except BaseException:
         agent.close()
         raise
     return agent
 
 
-def _closed(agent: Agent, save: bool) -> None:
+def _save_and_close(agent: Agent, save: bool) -> None:
     try:
         if save and agent.state().records > agent.state().saved:
             agent.save()
@@ -276,5 +321,5 @@ def _closed(agent: Agent, save: bool) -> None:
         agent.close()
 
 
-def _unknown(name: str) -> HttpError:
+def _not_found(name: str) -> HttpError:
     return HttpError(404, f"There is no agent {name[:64]!r}.")

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from tidepull.service.limits import MOST_FIELDS, MOST_NAME, MOST_TAGS, MOST_TEXT
+MOST_FIELDS, MOST_TEXT, MOST_TAGS, MOST_NAME = 256, 1000, 256, 256
+"""Of one context: fields, characters of a text, entries of a list; characters of a name."""
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
 """Names of agents: they are names of files too, also where capitals do not count."""

@@ -1,22 +1,38 @@
-"""What Prometheus may know: how often, how long, how many."""
+"""Metrics for Prometheus, the access log and the audit log.
+
+Logs are JSON lines. They hold the id of a token, the path and the status; never a token, a body or a query.
+"""
 
 from __future__ import annotations
 
+import logging
+import os
+import time
 from collections.abc import Callable
-from typing import NamedTuple
+from functools import lru_cache
+from pathlib import Path
+from typing import Any, NamedTuple, TextIO
 
+import msgspec
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 
+from tidepull._internal.files import explained
+
+_LOG = logging.getLogger("tidepull.serve")
+LONGEST_PATH = 200
+"""Characters of a path that logs keep."""
+
+_BUFFERED_LINES = 64
 _FAST = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 5.0)
 _GROUP = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
-class Spans(NamedTuple):
+class Timing(NamedTuple):
     """How often something was timed, and within how many milliseconds half of it, and 99%, was done."""
 
     times: int
-    half: float | None
-    most: float | None
+    p50: float | None
+    p99: float | None
 
 
 class Metrics:
@@ -123,19 +139,19 @@ class Metrics:
         return generate_latest(self.registry)
 
     @property
-    def operations(self) -> dict[str, Spans]:
+    def operations(self) -> dict[str, Timing]:
         """How long requests took, by what was asked."""
-        return dict(sorted(_spans(self._seconds).items()))
+        return dict(sorted(_timings(self._seconds).items()))
 
     @property
-    def commits(self) -> Spans:
+    def commits(self) -> Timing:
         """How long commits took."""
-        return _spans(self._commits)[""]
+        return _timings(self._commits)[""]
 
     @property
-    def sliced(self) -> Spans:
+    def slices_timing(self) -> Timing:
         """How long slices of upkeep took."""
-        return _spans(self.slice_seconds)[""]
+        return _timings(self.slice_seconds)[""]
 
 
 def total(counter: Counter) -> int:
@@ -143,13 +159,13 @@ def total(counter: Counter) -> int:
     return int(next(iter(counter.collect())).samples[0].value)
 
 
-def _spans(timed: Histogram) -> dict[str, Spans]:
+def _timings(timed: Histogram) -> dict[str, Timing]:
     """By operation (one without labels: by ""). Reads no other: asking the registry reads them all."""
     below: dict[str, list[float]] = {}
     for sample in next(iter(timed.collect())).samples:
         if sample.name.endswith("_bucket"):
             below.setdefault(sample.labels.get("operation", ""), []).append(sample.value)
-    return {name: Spans(int(counts[-1]), *map(_end(counts), (0.5, 0.99))) for name, counts in below.items()}
+    return {name: Timing(int(counts[-1]), *map(_end(counts), (0.5, 0.99))) for name, counts in below.items()}
 
 
 def _end(below: list[float]) -> Callable[[float], float | None]:
@@ -162,3 +178,63 @@ def _end(below: list[float]) -> Callable[[float], float | None]:
         return next(found, None)
 
     return end
+
+
+class RequestLog:
+    """The access log (None: there is none) and the audit trail."""
+
+    def __init__(self, access: TextIO | None, audit: Path | None) -> None:
+        self._access = access
+        self._lines: list[bytes] = []
+        self._audit = -1
+        self.lost = 0
+        if audit is not None:
+            with explained("write", audit):
+                self._audit = os.open(audit, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+    def write(self, entry: dict[str, Any]) -> None:
+        """A request that was answered."""
+        if self._access is not None:
+            self._lines.append(msgspec.json.encode(entry))
+            if len(self._lines) >= _BUFFERED_LINES:
+                self.flush()
+
+    def write_audit(self, entry: dict[str, Any]) -> None:
+        """What an admin did, or was refused; on disk when this returns."""
+        if self._audit < 0:
+            return
+        line = msgspec.json.encode({"at": timestamp(), **entry})
+        try:
+            os.write(self._audit, line + b"\n")
+            os.fsync(self._audit)
+        except OSError as error:
+            self.lost += 1
+            _LOG.error("the audit trail cannot be written (%s): %s", error, line.decode())
+
+    def flush(self) -> None:
+        """Write what waits; what cannot be written is dropped and counted, and requests go on."""
+        if self._access is not None and self._lines:
+            lines, self._lines = self._lines, []
+            try:
+                self._access.write(b"\n".join(lines).decode() + "\n")
+                self._access.flush()
+            except OSError:
+                self.lost += len(lines)
+
+    def close(self) -> None:
+        """Write everything and let go."""
+        self.flush()
+        if self._audit >= 0:
+            os.close(self._audit)
+            self._audit = -1
+
+
+def timestamp() -> str:
+    """The moment, as logs have it."""
+    moment = time.time()
+    return f"{_second(int(moment))}.{int(moment % 1 * 1000):03d}Z"
+
+
+@lru_cache(maxsize=2)
+def _second(moment: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(moment))

@@ -9,12 +9,12 @@ from typing import Any, get_type_hints
 import msgspec
 
 from tidepull import __version__
+from tidepull.service.app import Operation
 from tidepull.service.messages import NAME
-from tidepull.service.operation import Operation
-from tidepull.service.problems import ProblemBody
+from tidepull.service.problem_details import ProblemBody
 
 _REF = "#/components/schemas/{name}"
-_SAID = {
+_STATUS_TEXT = {
     400: "The body is not JSON.",
     401: "A valid token is needed.",
     403: "The token is not for this agent, or lacks the scope.",
@@ -47,7 +47,7 @@ def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
     _, components = msgspec.json.schema_components(sorted(types, key=str), ref_template=_REF)
     paths: dict[str, Any] = {}
     for operation in operations:
-        paths.setdefault(operation.path, {})[operation.method.lower()] = _described(operation)
+        paths.setdefault(operation.path, {})[operation.method.lower()] = _operation(operation)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -69,40 +69,43 @@ def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
     }
 
 
-def _described(operation: Operation) -> dict[str, Any]:
-    said: dict[str, Any] = {
+def _operation(operation: Operation) -> dict[str, Any]:
+    entry: dict[str, Any] = {
         "operationId": operation.id,
         "summary": operation.summary,
         "responses": _responses(operation),
     }
     if operation.scope is None:
-        said["security"] = []
+        entry["security"] = []
     elif operation.errors is not None:
-        said["security"] = [{"key": []}, {"token": []}]
+        entry["security"] = [{"key": []}, {"token": []}]
     elif operation.scope != "any":
-        said["description"] = f"Needs the scope `{operation.scope}`."
+        entry["description"] = f"Needs the scope `{operation.scope}`."
     if parameters := [*_path(operation), *_query(operation), *operation.parameters]:
-        said["parameters"] = parameters
+        entry["parameters"] = parameters
     if operation.body is not None:
         content = {"schema": _ref(operation.body), "example": operation.example}
-        said["requestBody"] = {"required": True, "content": {"application/json": content}}
-    return said
+        entry["requestBody"] = {"required": True, "content": {"application/json": content}}
+    return entry
 
 
 def _responses(operation: Operation) -> dict[str, Any]:
-    said: dict[str, Any] = {str(operation.status): _good(operation)}
+    entry: dict[str, Any] = {str(operation.status): _success(operation)}
     errors, kind = ProblemBody, "application/problem+json"
     if operation.errors is not None:
         errors, kind = operation.errors, "application/json"
     for status in sorted(_statuses(operation)):
-        said[str(status)] = {"description": _SAID[status], "content": {kind: {"schema": _ref(errors)}}}
-    return said
+        entry[str(status)] = {
+            "description": _STATUS_TEXT[status],
+            "content": {kind: {"schema": _ref(errors)}},
+        }
+    return entry
 
 
-def _good(operation: Operation) -> dict[str, Any]:
+def _success(operation: Operation) -> dict[str, Any]:
     if operation.status == 204:
         return {"description": operation.summary}
-    content: dict[str, Any] = {"example": operation.answered}
+    content: dict[str, Any] = {"example": operation.answer_example}
     if operation.answer is not None:
         content["schema"] = {"type": "object"} if operation.answer is dict else _ref(operation.answer)
     else:
@@ -140,14 +143,16 @@ def _query(operation: Operation) -> list[dict[str, Any]]:
         return []
     hints = get_type_hints(operation.query, include_extras=True)
     defaults = {field.name: field for field in msgspec.structs.fields(operation.query)}
-    made = []
+    parameters = []
     for name, hint in hints.items():
         schema = msgspec.json.schema(hint)
         schema["anyOf"] = [part for part in schema.get("anyOf", []) if part != {"type": "null"}]
         if not schema["anyOf"]:
             del schema["anyOf"]
-        made.append({"name": name, "in": "query", "required": defaults[name].required, "schema": schema})
-    return made
+        parameters.append(
+            {"name": name, "in": "query", "required": defaults[name].required, "schema": schema}
+        )
+    return parameters
 
 
 def _ref(kind: Any) -> dict[str, str]:

@@ -24,33 +24,33 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidepull._internal.files import explained
 from tidepull.errors import InputError, ParameterError
-from tidepull.service.app import Door, make_app
-from tidepull.service.auth import Tokens
-from tidepull.service.dashboard import pages
-from tidepull.service.journal import Journal
-from tidepull.service.limits import Limits
+from tidepull.service.app import App
+from tidepull.service.auth import Limits, Tokens
+from tidepull.service.handlers import OPERATIONS
+from tidepull.service.handlers.system import dashboard_pages
 from tidepull.service.messages import NAME
+from tidepull.service.metrics import RequestLog
 from tidepull.service.personalizer import Personalizer
-from tidepull.service.problems import HttpError
+from tidepull.service.problem_details import HttpError
 from tidepull.service.service import Service
 from tidepull.service.stores import Directory, SharedDatabase, Store
 
 TOKENS, AUDIT = "tokens.json", "audit.jsonl"
-PATIENCE = 10
+REQUEST_TIMEOUT = 10
 """Seconds that a request may take to come."""
 
-LONGEST_HEAD = 65_536
+MAX_HEAD = 65_536
 """Bytes that the head of a request may have."""
 
-_HERE = re.compile(r"^http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$")
+_SHARD_URL = re.compile(r"^http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$")
 _MMAP_THRESHOLD = -3  # of malloc.h
-GRACE = 30
+SHUTDOWN_TIMEOUT = 30
 """Seconds that a stop waits for requests that were accepted."""
 
 
 @dataclass(frozen=True, slots=True)
-class Choices:
-    """What can be chosen when a service is started."""
+class ServerConfig:
+    """Options of `tidepull serve`."""
 
     db: str
     host: str = "127.0.0.1"
@@ -65,41 +65,41 @@ class Choices:
     limits: Limits = field(default_factory=Limits)
 
 
-def prepare(choices: Choices) -> Door:
-    """The application; everything that can be wrong with the choices is said here."""
-    shared = "://" in choices.db
-    path = None if choices.insecure else choices.tokens
-    if not choices.insecure and path is None:
+def prepare(config: ServerConfig) -> App:
+    """The application; raises an error for every option that does not fit."""
+    shared = "://" in config.db
+    path = None if config.insecure else config.tokens
+    if not config.insecure and path is None:
         if shared:
             raise ParameterError("--tokens is needed with a database: say where the tokens file is")
-        path = Path(choices.db) / TOKENS
-    if not shared and Path(choices.db).exists() and not Path(choices.db).is_dir():
-        raise ParameterError(f"--db must be a directory or a postgresql:// URL, {choices.db} is a file")
-    _require_safe(choices, path)
-    store: Store = SharedDatabase(choices.db, choices.here) if shared else Directory(Path(choices.db))
-    beside = path.parent if shared and path is not None else None if shared else Path(choices.db)
-    audit = choices.audit or (None if beside is None else beside / AUDIT)
-    journal = Journal(None if choices.quiet else _access(choices.log), audit)
-    service = Service(store, Tokens(path), choices.limits, journal)
-    if choices.personalizer is not None:
-        if not re.match(NAME, choices.personalizer):
+        path = Path(config.db) / TOKENS
+    if not shared and Path(config.db).exists() and not Path(config.db).is_dir():
+        raise ParameterError(f"--db must be a directory or a postgresql:// URL, {config.db} is a file")
+    _require_safe(config, path)
+    store: Store = SharedDatabase(config.db, config.here) if shared else Directory(Path(config.db))
+    beside = path.parent if shared and path is not None else None if shared else Path(config.db)
+    audit = config.audit or (None if beside is None else beside / AUDIT)
+    request_log = RequestLog(None if config.quiet else _access_log(config.log), audit)
+    service = Service(store, Tokens(path), config.limits, request_log)
+    if config.personalizer is not None:
+        if not re.match(NAME, config.personalizer):
             raise ParameterError(
                 "--personalizer must name an agent: up to 63 of a-z, 0-9, - and _, beginning with a letter or number, "
-                f"got {choices.personalizer!r}"
+                f"got {config.personalizer!r}"
             )
-        service.personalizer = Personalizer(choices.personalizer)
-    return make_app(service, pages())
+        service.personalizer = Personalizer(config.personalizer)
+    return App(service, OPERATIONS, dashboard_pages())
 
 
-def _require_safe(choices: Choices, path: Path | None) -> None:
-    if choices.here and not _HERE.match(choices.here):
+def _require_safe(config: ServerConfig, path: Path | None) -> None:
+    if config.here and not _SHARD_URL.match(config.here):
         raise ParameterError(
-            f"--here must be http://HOST:PORT, where other services reach this one, got {choices.here!r}"
+            f"--here must be http://HOST:PORT, where other services reach this one, got {config.here!r}"
         )
-    if choices.insecure:
-        if choices.tokens is not None:
+    if config.insecure:
+        if config.tokens is not None:
             raise ParameterError("--insecure and --tokens contradict each other: give one of them")
-        if not is_loopback(choices.host):
+        if not is_loopback(config.host):
             raise ParameterError(
                 "--insecure lets anybody in, so it is for loopback only: use --host 127.0.0.1, or tokens"
             )
@@ -110,7 +110,7 @@ def _require_safe(choices: Choices, path: Path | None) -> None:
         )
 
 
-def _access(path: Path | None) -> TextIO:
+def _access_log(path: Path | None) -> TextIO:
     if path is None:
         return sys.stderr
     with explained("write", path):
@@ -125,7 +125,7 @@ def is_loopback(host: str) -> bool:
         return host == "localhost"
 
 
-def serve(app: Door, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
+def serve(app: App, host: str, port: int, ready: Callable[[str], None] | None = None) -> None:
     """Serve until SIGTERM or SIGINT; then finish what was accepted, take snapshots, and return."""
     listening = listener(host, port)
     server = make_server(app, host, port, ready)
@@ -146,7 +146,7 @@ def listener(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def make_server(app: Door, host: str, port: int, ready: Callable[[str], None] | None) -> Server:
+def make_server(app: App, host: str, port: int, ready: Callable[[str], None] | None) -> Server:
     """A server that is not running yet."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     give_memory_back()
@@ -162,7 +162,7 @@ def make_server(app: Door, host: str, port: int, ready: Callable[[str], None] | 
         date_header=True,
         proxy_headers=False,
         timeout_keep_alive=75,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=SHUTDOWN_TIMEOUT,
         h11_max_incomplete_event_size=65536,
         lifespan="on",
     )
@@ -260,14 +260,14 @@ class RequestTimeouts(asyncio.Protocol):
             return
         if self._in_head:
             self._head_bytes += len(data)
-            if self._head_bytes > LONGEST_HEAD:
+            if self._head_bytes > MAX_HEAD:
                 self._refuse(TOO_LONG)
                 return
         self._server.data_received(data)
 
-    def eof_received(self) -> bool | None:
-        """Let uvicorn decide whether the connection stays half open."""
-        return self._server.eof_received()
+    def eof_received(self) -> None:
+        """The client sends no more; the connection is closed."""
+        self._server.eof_received()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop the deadline."""
@@ -294,7 +294,7 @@ class RequestTimeouts(asyncio.Protocol):
 
     def _start_deadline(self) -> None:
         if self._deadline is None:
-            self._deadline = asyncio.get_running_loop().call_later(PATIENCE, self._refuse, TOO_SLOW)
+            self._deadline = asyncio.get_running_loop().call_later(REQUEST_TIMEOUT, self._refuse, TOO_SLOW)
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:
@@ -307,13 +307,13 @@ class RequestTimeouts(asyncio.Protocol):
             self._transport.close()
 
 
-def _plain(problem: HttpError) -> bytes:
+def _response(problem: HttpError) -> bytes:
     """An answer without the application, after which the connection is closed."""
     body = msgspec.json.encode(problem.body())
     head = f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: application/problem+json\r\n"
     return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
-NOT_HTTP = _plain(HttpError(400, "This is not a request as HTTP has them."))
-TOO_SLOW = _plain(HttpError(408, f"The request did not come to its end within {PATIENCE} seconds."))
-TOO_LONG = _plain(HttpError(431, f"The head of the request is longer than {LONGEST_HEAD:,} bytes."))
+NOT_HTTP = _response(HttpError(400, "This is not a request as HTTP has them."))
+TOO_SLOW = _response(HttpError(408, f"The request did not come to its end within {REQUEST_TIMEOUT} seconds."))
+TOO_LONG = _response(HttpError(431, f"The head of the request is longer than {MAX_HEAD:,} bytes."))

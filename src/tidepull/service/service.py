@@ -11,28 +11,26 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from tidepull.errors import TidepullError
-from tidepull.service.auth import Tokens
-from tidepull.service.forwarding import Forwarding
-from tidepull.service.hosting import Hosted, Hosting
-from tidepull.service.journal import Journal
-from tidepull.service.limits import Limits, Rates
-from tidepull.service.metrics import Metrics
+from tidepull.service.auth import Limits, RateLimiter, Tokens
+from tidepull.service.hosting import HostedAgent, Hosting
+from tidepull.service.metrics import Metrics, RequestLog
 from tidepull.service.personalizer import Personalizer
+from tidepull.service.shards import Forwarder
 from tidepull.service.stores import Store
 
 _LOG = logging.getLogger("tidepull.serve")
-QUIET = 0.002
+IDLE_AFTER = 0.002
 """Seconds without a request after which the loop counts as idle."""
 
-SHARE = 4.0
+REST_FACTOR = 4.0
 """While requests keep coming, a slice of upkeep is followed by a rest so many times as long."""
 
 LONGEST_REST = 0.05
 
-SHARING = 10
+BALANCE_EVERY = 10
 """Seconds between two looks at whether another shard has fewer agents."""
 
-OUT_OF_TOUCH = 5.0
+DATABASE_TIMEOUT = 5.0
 """Seconds without a word from a shared database after which a service says that it is not ready."""
 
 
@@ -43,23 +41,23 @@ class Service:
     store: Store
     tokens: Tokens
     limits: Limits
-    journal: Journal
+    request_log: RequestLog
     metrics: Metrics = field(default_factory=Metrics)
     status: Literal["ok", "starting", "stopping"] = "starting"
     personalizer: Personalizer | None = None
 
     def __post_init__(self) -> None:
-        self.rates = Rates(self.limits.requests)
+        self.rates = RateLimiter(self.limits.requests)
         self.last_request = 0.0
-        self.started = self.in_touch = time.monotonic()
+        self.started = self.database_seen = time.monotonic()
         self._work = asyncio.Event()
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self) -> None:
         """Begin; the event loop runs."""
         self.hosting = Hosting(self.store, self.metrics, self.limits.agents)
-        self.forwarding = Forwarding(self.hosting, self.metrics)
-        work = [self._upkeep(), self._housekeeping(), *([self._stay_in_touch()] if self.store.remote else [])]
+        self.forwarder = Forwarder(self.hosting, self.metrics)
+        work = [self._upkeep(), self._housekeeping(), *([self._keep_in_touch()] if self.store.remote else [])]
         self._tasks = [asyncio.create_task(one) for one in work]
         self.status = "ok"
 
@@ -70,7 +68,7 @@ class Service:
         await self.hosting.announce()
 
     async def stop(self) -> None:
-        """Snapshot and close all agents; nobody asks any more."""
+        """Snapshot and close all agents, after the last request."""
         self.status = "stopping"
         for task in self._tasks:
             task.cancel()
@@ -78,17 +76,17 @@ class Service:
             with suppress(asyncio.CancelledError):
                 await task
         await self.hosting.close()
-        self.forwarding.close()
-        self.journal.close()
+        self.forwarder.close()
+        self.request_log.close()
 
-    def taken(self, hosted: Hosted) -> None:
+    def schedule_upkeep(self, hosted: HostedAgent) -> None:
         """Steps were taken: there may be something to do in quiet moments."""
-        hosted.ailing = False
+        hosted.failing = False
         if hosted.agent.has_work or hosted.agent.snapshot_is_due:
             self._work.set()
 
     async def _upkeep(self) -> None:
-        """A slice at a time: at once while nobody asks, else with rests in between."""
+        """A slice at a time: at once while no request comes, else with rests in between."""
         while True:
             await self._work.wait()
             self._work.clear()
@@ -96,20 +94,18 @@ class Service:
             while busy:
                 busy = False
                 for hosted in self.hosting.opened:
-                    if hosted.agent.snapshot_is_due and not (hosted.saving or hosted.ailing):
+                    if hosted.agent.snapshot_is_due and not (hosted.saving or hosted.failing):
                         await self._snapshot(hosted)
-                    if hosted.agent.has_work and not (hosted.ailing or hosted.agent.is_dirty):
+                    if hosted.agent.has_work and not (hosted.failing or hosted.agent.is_dirty):
                         busy = True
                         await self._rest(self._slice(hosted))
 
-    def _slice(self, hosted: Hosted) -> float:
+    def _slice(self, hosted: HostedAgent) -> float:
         started = time.perf_counter()
         try:
             hosted.agent.slice()
         except Exception:
-            hosted.ailing = (
-                True  # until somebody asks it something: that reads its state from the ledger again
-            )
+            hosted.failing = True  # until its next request, which reads the state from the ledger again
             _LOG.exception("upkeep of agent %s failed", hosted.name)
         took = time.perf_counter() - started
         self.metrics.slices.inc()
@@ -117,41 +113,41 @@ class Service:
         return took
 
     async def _rest(self, took: float) -> None:
-        quiet = time.monotonic() - self.last_request > QUIET
-        await asyncio.sleep(0 if quiet else min(LONGEST_REST, SHARE * took))
+        quiet = time.monotonic() - self.last_request > IDLE_AFTER
+        await asyncio.sleep(0 if quiet else min(LONGEST_REST, REST_FACTOR * took))
 
-    async def _snapshot(self, hosted: Hosted) -> None:
+    async def _snapshot(self, hosted: HostedAgent) -> None:
         hosted.saving = True
         try:
-            await hosted.elsewhere(lambda agent: agent.save())
+            await hosted.in_thread(lambda agent: agent.save())
             self.metrics.snapshots.inc()
         except Exception:
-            hosted.ailing = True
+            hosted.failing = True
             _LOG.exception("a snapshot of agent %s failed", hosted.name)
         finally:
             hosted.saving = False
 
-    async def _stay_in_touch(self) -> None:
+    async def _keep_in_touch(self) -> None:
         """Tell other shards that this one lives, let go of what they have taken, share what there is."""
         for turn in itertools.count(1):
             await asyncio.sleep(1.0)
             try:
                 await self.hosting.announce()
                 await self.hosting.drop_lost()
-                if turn % SHARING == 0:
-                    await self.hosting.share()
-                self.in_touch = time.monotonic()
+                if turn % BALANCE_EVERY == 0:
+                    await self.hosting.balance()
+                self.database_seen = time.monotonic()
             except TidepullError as error:
-                if time.monotonic() - self.in_touch < 2.0:
+                if time.monotonic() - self.database_seen < 2.0:
                     _LOG.warning("the shared database does not answer (said once): %s", error)
 
     async def _housekeeping(self) -> None:
         while True:
             await asyncio.sleep(1.0)
-            self.journal.flush()
-            self.tokens.look()
+            self.request_log.flush()
+            self.tokens.reload()
             self.metrics.tokens_sound.set(self.tokens.sound)
-            self.metrics.log_lines_lost.set(self.journal.lost)
+            self.metrics.log_lines_lost.set(self.request_log.lost)
             try:
                 await self.hosting.close_idle()
             except TidepullError as error:

@@ -34,14 +34,14 @@ class Store(Protocol):
     def open(self, name: str) -> Agent:
         """The agent of that name; a `HeldError` where another process has it."""
 
-    def make(self, name: str, given: dict[str, Any]) -> None:
+    def create(self, name: str, settings: dict[str, Any]) -> None:
         """A new agent, whole or not at all."""
 
     def remove(self, name: str) -> None:
         """Delete one that is closed, for good."""
 
     def owner(self, name: str) -> str | None:
-        """Where the process that holds an agent takes requests (empty: it takes none); None where nobody holds it."""
+        """Where the owner of an agent takes requests (empty: it takes none); None where it has no owner."""
 
     def shards(self) -> list[Shard]:
         """The processes that share the store and live."""
@@ -83,11 +83,11 @@ class Directory:
         """The agent of that name."""
         return Agent(self._path(name), training="manual")
 
-    def make(self, name: str, given: dict[str, Any]) -> None:
+    def create(self, name: str, settings: dict[str, Any]) -> None:
         """A new agent, whole or not at all: under another name until all is written."""
         self.remove(f".{name}")
         try:
-            Agent(self._path(f".{name}"), training="manual", **given).close()
+            Agent(self._path(f".{name}"), training="manual", **settings).close()
             with explained("write", self.root):
                 self._path(f".{name}").replace(self._path(name))
         finally:
@@ -111,10 +111,10 @@ class Directory:
         return []
 
     def announce(self) -> None:
-        """Nobody is interested."""
+        """A directory has no other process."""
 
     def leave(self) -> None:
-        """Nobody is interested."""
+        """A directory has no other process."""
 
     def lost(self) -> list[str]:
         """A file that is held cannot be taken."""
@@ -157,10 +157,10 @@ class SharedDatabase:
         """The agent of that name. Whether to wait for a lease is the caller's business."""
         return Agent(self._place(self._url, name, url=self.here, wait=False), training="manual")
 
-    def make(self, name: str, given: dict[str, Any]) -> None:
+    def create(self, name: str, settings: dict[str, Any]) -> None:
         """A new agent; one that could not be made is not kept."""
         place = self._place(self._url, name, url=self.here, wait=False)
-        Agent(place, training="manual", **given).close()
+        Agent(place, training="manual", **settings).close()
 
     def remove(self, name: str) -> None:
         """Delete its rows for good."""

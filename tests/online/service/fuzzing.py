@@ -7,8 +7,8 @@ from typing import Any
 
 from tests.online.service.houses import SHOP
 from tests.online.service.running import Running
+from tidepull.service.handlers import OPERATIONS
 from tidepull.service.openapi import document
-from tidepull.service.routes import OPERATIONS
 
 
 def fuzzed(target: Running, examples: int) -> dict[str, int]:

@@ -9,10 +9,10 @@ from typing import Any
 
 import httpx
 
-from tidepull.service.app import make_app
-from tidepull.service.auth import Tokens, new_token, write_tokens
-from tidepull.service.journal import Journal
-from tidepull.service.limits import Limits
+from tidepull.service.app import App
+from tidepull.service.auth import Limits, Tokens, new_token, write_tokens
+from tidepull.service.handlers import OPERATIONS
+from tidepull.service.metrics import RequestLog
 from tidepull.service.service import Service
 from tidepull.service.stores import Directory, SharedDatabase, Store
 
@@ -46,9 +46,9 @@ class House:
     def open(self) -> None:
         tokens = Tokens(None if self.insecure else self.tokens_file)
         self._access = (self.root / "access.jsonl").open("a")
-        journal = Journal(self._access, self.root / "audit.jsonl")
-        self.service = Service(self.store(), tokens, self.limits, journal)
-        self.app = make_app(self.service)
+        request_log = RequestLog(self._access, self.root / "audit.jsonl")
+        self.service = Service(self.store(), tokens, self.limits, request_log)
+        self.app = App(self.service, OPERATIONS)
         self._runner.run(self.service.start())
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
@@ -89,7 +89,7 @@ class House:
         assert answer.status_code == 201, answer.text
 
     def lines(self, name: str) -> list[dict[str, Any]]:
-        self.service.journal.flush()
+        self.service.request_log.flush()
         return [json.loads(line) for line in (self.root / name).read_text().splitlines()]
 
     def stop(self) -> None:

@@ -25,8 +25,8 @@ from tidepull.service.auth import new_token, write_tokens
 def main(db: str, tokens: str, pipe: Any, machine: str, port: int) -> None:
     if machine:  # as if it ran on a machine of its own, where nobody can see whether its process lives
         leases._machine = lambda: machine
-    service.SHARING = 2
-    choices = server.Choices(db, port=port, tokens=Path(tokens), quiet=True, personalizer="menu")
+    service.BALANCE_EVERY = 2
+    choices = server.ServerConfig(db, port=port, tokens=Path(tokens), quiet=True, personalizer="menu")
     server.serve(server.prepare(choices), "127.0.0.1", port, pipe.send)
 
 

@@ -20,11 +20,11 @@ PROCESSES.set_forkserver_preload(["tests.online.service.running"])
 
 
 def main(root: str, pipe: Any, patience: float, given: dict[str, Any]) -> None:
-    server.PATIENCE = patience  # type: ignore[assignment]
+    server.REQUEST_TIMEOUT = patience  # type: ignore[assignment]
     beside = Path(root)
     chosen: dict[str, Any] = {"db": root, "tokens": beside / "tokens.json", "log": beside / "access.jsonl"}
-    door = server.prepare(server.Choices(**{**chosen, **given}))
-    server.serve(door, "127.0.0.1", 0, pipe.send)
+    app = server.prepare(server.ServerConfig(**{**chosen, **given}))
+    server.serve(app, "127.0.0.1", 0, pipe.send)
 
 
 class Running:

@@ -30,7 +30,7 @@ def fort(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     }
     house.clear["same id"] = house.admin[:-3] + ("abc" if not house.admin.endswith("abc") else "xyz")
     house.revoke(house.clear["revoked"])
-    house.service.tokens._looked = 0.0
+    house.service.tokens._checked = 0.0
     yield house
     house.close()
 
@@ -79,7 +79,7 @@ def test_no_secret_is_in_any_log(fort: House, capfd: pytest.CaptureFixture[str])
     for attack in ATTACKS:
         if attack.status in (401, 403):
             attacked(fort, attack)
-    fort.service.journal.flush()
+    fort.service.request_log.flush()
     logs = [path.read_text() for path in (fort.root / "access.jsonl", fort.root / "audit.jsonl")]
     logs += [fort.tokens_file.read_text(), *capfd.readouterr()]
     secrets = [clear.split("_", 2)[2] for clear in fort.clear.values()]

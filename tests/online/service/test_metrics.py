@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 from tests.online.service.houses import House
-from tidepull.service.metrics import Metrics, Spans, total
+from tidepull.service.metrics import Metrics, Timing, total
 
 
 def test_spans_are_the_ends_of_bins_within_which_half_and_most_was_done() -> None:
@@ -15,8 +15,8 @@ def test_spans_are_the_ends_of_bins_within_which_half_and_most_was_done() -> Non
     for seconds in [0.0015] * 60 + [0.015] * 39 + [0.15]:
         metrics.answered("choose", 200, seconds)
     metrics.answered("explain", 200, 99.0)
-    assert metrics.operations == {"choose": Spans(100, 2.0, 20.0), "explain": Spans(1, None, None)}
-    assert metrics.commits == Spans(0, None, None)
+    assert metrics.operations == {"choose": Timing(100, 2.0, 20.0), "explain": Timing(1, None, None)}
+    assert metrics.commits == Timing(0, None, None)
     metrics.snapshots.inc(3)
     assert total(metrics.snapshots) == 3
 

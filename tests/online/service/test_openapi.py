@@ -11,18 +11,18 @@ import pytest
 from tests.online.service.fuzzing import fuzzed
 from tests.online.service.houses import House
 from tests.online.service.running import running
+from tidepull.service.app import Operation
+from tidepull.service.handlers import OPERATIONS
 from tidepull.service.openapi import document
-from tidepull.service.operation import Operation
-from tidepull.service.routes import OPERATIONS
 
 
 @pytest.mark.parametrize("operation", OPERATIONS, ids=lambda operation: operation.id)
 def test_examples_of_an_operation_fit_its_types(operation: Operation) -> None:
     if operation.body is not None:
         operation.read(msgspec.json.encode(operation.example))
-    assert (operation.answered is None) == (operation.status == 204)
+    assert (operation.answer_example is None) == (operation.status == 204)
     if operation.answer not in (None, dict):
-        msgspec.convert(operation.answered, operation.answer)
+        msgspec.convert(operation.answer_example, operation.answer)
 
 
 def test_description_names_every_path_and_scope(house: House) -> None:

@@ -24,7 +24,7 @@ from tests.online.service.houses import SHOP
 from tests.online.service.running import Running, running
 from tidepull.agent.agent import Agent
 from tidepull.errors import InputError, ParameterError
-from tidepull.service.server import Choices, listener, prepare
+from tidepull.service.server import ServerConfig, listener, prepare
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +194,7 @@ def test_database_that_is_a_file_is_said_to_be_one(tmp_path: Path) -> None:
     path = tmp_path / "agents.db"
     path.touch()
     with pytest.raises(ParameterError, match=r"--db must be a directory .*agents\.db is a file"):
-        prepare(Choices(str(path)))
+        prepare(ServerConfig(str(path)))
 
 
 def test_large_blocks_go_back_to_the_system_when_they_are_freed() -> None:

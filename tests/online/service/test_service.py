@@ -279,12 +279,12 @@ def test_full_disk_is_a_503_and_nothing_half_done_is_left(
         assert [answer.status_code for answer in answers] == [503, 503]
         assert "disk is full" in answers[0].json()["detail"]
         assert answers[0].headers["retry-after"] == "1"
-        patched.setattr(shop.service.journal, "_audit", 10**6)  # nobody can write there
+        patched.setattr(shop.service.request_log, "_audit", 10**6)  # nobody can write there
         assert shop.ask("POST", "/v1/agents/shop/freeze").status_code == 503
     assert choose(shop, 0).json() == made
     assert choose(shop, 1).status_code == 200
     assert shop.ask("GET", "/v1/agents/shop").json()["decisions"] == 2
-    assert shop.service.journal.lost == 1
+    assert shop.service.request_log.lost == 1
 
 
 def test_damaged_agent_is_a_503_and_others_go_on(shop: House) -> None:

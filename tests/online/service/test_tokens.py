@@ -14,14 +14,13 @@ from typer.testing import CliRunner
 from tests.online.service.houses import House
 from tidepull.cli.app import app
 from tidepull.errors import DataError, InputError, ParameterError
-from tidepull.service.auth import Tokens, new_token, read_tokens, write_tokens
-from tidepull.service.limits import Limits, Rates
-from tidepull.service.problems import HttpError
-from tidepull.service.server import Choices, is_loopback, prepare
+from tidepull.service.auth import Limits, RateLimiter, Tokens, new_token, read_tokens, write_tokens
+from tidepull.service.problem_details import HttpError
+from tidepull.service.server import ServerConfig, is_loopback, prepare
 
 
 def look_again(house: House) -> None:
-    house.service.tokens._looked = 0.0
+    house.service.tokens._checked = 0.0
 
 
 def test_tokens_are_rotated_without_a_restart(house: House) -> None:
@@ -55,7 +54,7 @@ def test_only_hashes_are_kept_and_only_the_owner_may_read_them(tmp_path: Path) -
     text = (tmp_path / "tokens.json").read_text()
     assert clear.split("_", 2)[2] not in text
     assert (tmp_path / "tokens.json").stat().st_mode & 0o777 == 0o600
-    assert Tokens(tmp_path / "tokens.json").named(clear) == token
+    assert Tokens(tmp_path / "tokens.json").verify(clear) == token
     assert len(clear.split("_", 2)[2]) == 43  # 256 bits
 
 
@@ -66,7 +65,7 @@ def test_token_that_is_nearly_right_is_not_valid(tmp_path: Path, wrong: str) -> 
     clear, token = new_token(("*",), ("admin",))
     write_tokens(tmp_path / "tokens.json", {token.id: token})
     with pytest.raises(HttpError, match="not valid"):
-        Tokens(tmp_path / "tokens.json").named(wrong.format(id=token.id, clear=clear, short=clear[:-1]))
+        Tokens(tmp_path / "tokens.json").verify(wrong.format(id=token.id, clear=clear, short=clear[:-1]))
 
 
 @pytest.mark.parametrize(
@@ -103,7 +102,7 @@ def test_token_that_asks_too_often_is_told_when_to_come_again(tmp_path: Path) ->
 
 def test_rate_fills_up_again() -> None:
     moment = [0.0]
-    rates = Rates(2.0, lambda: moment[0])
+    rates = RateLimiter(2.0, lambda: moment[0])
     rates.take("a")
     rates.take("a")
     with pytest.raises(HttpError, match="more than 2 requests in a second"):
@@ -132,11 +131,11 @@ def test_list_shows_only_what_a_token_is_for(shop: House) -> None:
 
 def test_insecure_service_is_for_loopback_only(tmp_path: Path) -> None:
     with pytest.raises(ParameterError, match="loopback only"):
-        prepare(Choices(str(tmp_path), host="0.0.0.0", insecure=True))
+        prepare(ServerConfig(str(tmp_path), host="0.0.0.0", insecure=True))
     with pytest.raises(ParameterError, match="contradict"):
-        prepare(Choices(str(tmp_path), insecure=True, tokens=tmp_path / "t"))
+        prepare(ServerConfig(str(tmp_path), insecure=True, tokens=tmp_path / "t"))
     with pytest.raises(InputError, match="tidepull token new"):
-        prepare(Choices(str(tmp_path)))
+        prepare(ServerConfig(str(tmp_path)))
     assert [is_loopback(host) for host in ("127.0.0.1", "::1", "localhost", "10.0.0.1", "example.org")] == [
         True, True, True, False, False,
     ]  # fmt: skip
@@ -150,7 +149,7 @@ def test_shell_makes_lists_and_revokes_tokens(tmp_path: Path) -> None:
 
     made = run("new", "--agent", "shop", "--scope", "decide", "--scope", "read", "--note", "web")
     clear = made.stdout.strip()
-    assert Tokens(Path(file)).named(clear).scopes == ("decide", "read")
+    assert Tokens(Path(file)).verify(clear).scopes == ("decide", "read")
     id = clear.split("_")[1]
     assert id in run("list").stdout
     assert clear not in run("list").stdout
@@ -170,7 +169,7 @@ def test_upkeep_runs_between_requests_and_snapshots_are_taken(house: House) -> N
             await house.asked("POST", "/v1/agents/slow/reward", {"id": answer.json()["id"], "reward": n % 2})
         hosted = await house.service.hosting.get("slow")
         hosted.agent._every = 50
-        house.service.taken(hosted)
+        house.service.schedule_upkeep(hosted)
         for _ in range(200):
             await asyncio.sleep(0.01)
             if hosted.agent.state().saved and not (hosted.saving or hosted.agent.has_work):

@@ -1,11 +1,11 @@
-"""Every error as `application/problem+json` (RFC 9457): a status, a title, and one sentence that says what to do."""
+"""Errors as HTTP responses: `application/problem+json` (RFC 9457), or the form that Personalizer has."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from http import HTTPStatus
 
-import msgspec
+from msgspec import UNSET, Struct, UnsetType
 
 from tidepull.errors import (
     BusyError,
@@ -31,7 +31,7 @@ _STATUS: list[tuple[type[TidepullError], int]] = [  # the first that fits
 ]
 
 
-class ProblemBody(msgspec.Struct, kw_only=True, omit_defaults=True):
+class ProblemBody(Struct, kw_only=True, omit_defaults=True):
     """What went wrong: `detail` is one sentence for people, `request` the id under which the logs have it."""
 
     type: str = "about:blank"
@@ -73,3 +73,41 @@ def sentence(text: str) -> str:
     """With a full stop, and not endless."""
     text = text if len(text) <= 500 else text[:497] + "..."
     return text if text.endswith((".", "?", "!")) else text + "."
+
+
+class InnerError(Struct, kw_only=True):
+    """A finer code."""
+
+    code: str
+
+
+class PersonalizerError(Struct, kw_only=True, rename="camel"):
+    """BadRequest, ResourceNotFound or InternalServerError (or a status, as Azure's gateway had it), and a sentence."""
+
+    code: str
+    message: str
+    inner_error: InnerError | UnsetType = UNSET
+
+
+class ErrorResponse(Struct, kw_only=True):
+    """What went wrong."""
+
+    error: PersonalizerError
+
+
+def personalizer_error(problem: HttpError) -> tuple[int, ErrorResponse]:
+    """A problem as Personalizer had it: what is wrong with a request is a 400."""
+    status = 400 if problem.status in (413, 422) else problem.status
+    code = "BadRequest"
+    inner: InnerError | UnsetType = UNSET
+    if status in (401, 403, 429):
+        code = str(status)
+    elif status == 404:
+        code = "ResourceNotFound"
+    elif status >= 500:
+        code = "InternalServerError"
+    if problem.status == 413:
+        inner = InnerError(code="PayloadSizeExceeded")
+    return status, ErrorResponse(
+        error=PersonalizerError(code=code, message=problem.detail, inner_error=inner)
+    )

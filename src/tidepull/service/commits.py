@@ -1,4 +1,4 @@
-"""One commit for everything that an agent decided in one turn of the event loop.
+"""Group commit: one commit for everything that an agent decides in one turn of the event loop.
 
 Steps are taken on the loop. The first one of a turn asks for a commit at the end of it; all that were taken until then
 wait for that commit, and are answered after it, each by what became of its own record. There is no batching delay.
@@ -15,7 +15,7 @@ from tidepull.agent.agent import Agent
 from tidepull.service.metrics import Metrics
 
 
-class Turns:
+class CommitBatcher:
     """The commits of one agent. Where a commit waits for a network (`remote`), a thread waits for it, not the loop."""
 
     def __init__(self, agent: Agent, metrics: Metrics, executor: Executor, *, remote: bool) -> None:
@@ -29,10 +29,10 @@ class Turns:
 
     @property
     def idle(self) -> bool:
-        """Whether nobody waits for a commit."""
+        """Whether no request waits for a commit."""
         return not self._waiting and not self._committing
 
-    def committed(self, seq: int) -> asyncio.Future[None]:
+    def wait(self, seq: int) -> asyncio.Future[None]:
         """Done when the step of that number is safe; a `LedgerError` if it cannot be made so."""
         future: asyncio.Future[None] = self._loop.create_future()
         self._waiting.append((seq, future))
@@ -46,24 +46,24 @@ class Turns:
             return
         if self._remote:
             self._committing = True
-            self._loop.create_task(self._commit_elsewhere(waiting))
+            self._loop.create_task(self._commit_in_thread(waiting))
             return
         started = time.perf_counter()
-        with suppress(Exception):  # each waiter is told of its own step
+        with suppress(Exception):  # `_resolve` raises it for each request
             self._agent.commit(_last(waiting))
-        self._tell(waiting, started)
+        self._resolve(waiting, started)
 
-    async def _commit_elsewhere(self, waiting: list[tuple[int, asyncio.Future[None]]]) -> None:
+    async def _commit_in_thread(self, waiting: list[tuple[int, asyncio.Future[None]]]) -> None:
         started = time.perf_counter()
         with suppress(Exception):
             await self._loop.run_in_executor(self._executor, self._agent.commit, _last(waiting))
-        self._tell(waiting, started)
+        self._resolve(waiting, started)
         self._committing = False
         if self._waiting:
             self._commit()
 
-    def _tell(self, waiting: list[tuple[int, asyncio.Future[None]]], started: float) -> None:
-        """Each waiter hears of its own step, which is written or refused by now: nothing is waited for here."""
+    def _resolve(self, waiting: list[tuple[int, asyncio.Future[None]]], started: float) -> None:
+        """Resolve each request by its own step, which is written or refused by now."""
         took, safe = time.perf_counter() - started, 0
         for seq, future in waiting:
             try:

@@ -1,0 +1,16 @@
+"""Handlers of requests, one file for each part of the interface."""
+
+from __future__ import annotations
+
+from tidepull.service import personalizer
+from tidepull.service.app import Operation
+from tidepull.service.handlers import agents, decisions, insight, system
+
+OPERATIONS: list[Operation] = [
+    *decisions.OPERATIONS,
+    *personalizer.OPERATIONS,
+    *agents.OPERATIONS,
+    *insight.OPERATIONS,
+    *system.OPERATIONS,
+]
+"""All operations, the most frequent first: the router tries them in this order."""

@@ -1,0 +1,224 @@
+"""Agents, their arms, and whether they learn."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from tidepull.agent.agent import Agent
+from tidepull.agent.fields import Boolean, Category, Field, Number, Tags, Timestamp
+from tidepull.service.app import Call, Operations
+from tidepull.service.auth import Scope, require
+from tidepull.service.hosting import HostedAgent
+from tidepull.service.messages import (
+    AgentShown,
+    AgentsShown,
+    ArmChange,
+    ArmShown,
+    ArmsShown,
+    Deleted,
+    Held,
+    NewAgent,
+    PolicyChoice,
+    RollbackBody,
+    StateShown,
+)
+from tidepull.service.problem_details import HttpError
+
+OPERATIONS = Operations()
+_KINDS: dict[str, type[Field]] = {
+    "number": Number,
+    "text": Category,
+    "boolean": Boolean,
+    "moment": Timestamp,
+    "tags": Tags,
+}
+_STATE = {
+    "name": "shop",
+    "policy": "tide",
+    "parameters": {},
+    "timezone": "Europe/Berlin",
+    "control": 0.05,
+    "control_arm": None,
+    "min_share": 0.0,
+    "reward_within": 172800.0,
+    "default_reward": 0.0,
+    "on_duplicate": "refuse",
+    "arms": [{"label": "blue", "retired": False}, {"label": "green", "retired": False}],
+    "context": {"age": {"kind": "Number", "flag": False}},
+    "frozen": False,
+    "warmup": False,
+    "decisions": 17,
+    "rewards": 12,
+    "latest": 1782907200.0,
+    "records": 29,
+    "saved": 0,
+    "upkeep_pending": False,
+}
+_ARMS: dict[str, Any] = {"arms": [{"label": "blue", "retired": False}, {"label": "pink", "retired": False}]}
+
+
+@OPERATIONS.post(
+    "/v1/agents",
+    Scope.ADMIN,
+    answer=StateShown,
+    body=NewAgent,
+    status=201,
+    problems=(409,),
+    example={
+        "name": "shop",
+        "arms": ["blue", "green"],
+        "context": {"device": ["phone", "desktop"], "age": "number"},
+        "timezone": "Europe/Berlin",
+        "reward_within": 172800,
+        "default_reward": 0,
+    },
+    answer_example=_STATE,
+)
+async def create_agent(call: Call) -> StateShown:
+    """Make an agent."""
+    body: NewAgent = call.body
+    require(call.token, Scope.ADMIN, body.name)
+    return state_shown(
+        await call.service.hosting.create(body.name, _agent_arguments(body), forwarded=call.forwarded)
+    )
+
+
+@OPERATIONS.get(
+    "/v1/agents", "any", answer=AgentsShown, answer_example={"agents": [{"name": "shop", "open": True}]}
+)
+async def list_agents(call: Call) -> AgentsShown:
+    """The agents that the token is for."""
+    hosting = call.service.hosting
+    names = [name for name in await hosting.names() if call.token.is_for(name)]
+    return AgentsShown(agents=[AgentShown(name=name, open=hosting.is_open(name)) for name in names])
+
+
+@OPERATIONS.get(
+    "/v1/agents/{name}/state",
+    Scope.READ,
+    id="get_state",
+    summary="The same.",
+    answer=StateShown,
+    answer_example=_STATE,
+)
+@OPERATIONS.get("/v1/agents/{name}", Scope.READ, answer=StateShown, answer_example=_STATE)
+async def get_agent(call: Call) -> StateShown:
+    """Where an agent stands."""
+    return state_shown(await call.agent())
+
+
+@OPERATIONS.add("DELETE", "/v1/agents/{name}", Scope.ADMIN, answer=Deleted, answer_example={"name": "shop"})
+async def delete_agent(call: Call) -> Deleted:
+    """Delete an agent and all it knows, for good."""
+    await call.service.hosting.delete(call.name, forwarded=call.forwarded)
+    return Deleted(name=call.name)
+
+
+def state_shown(hosted: HostedAgent) -> StateShown:
+    """The state of an agent as it goes over the wire."""
+    state, settings = hosted.agent.state(), hosted.agent.settings
+    chosen = {
+        name: getattr(settings, name)
+        for name in (
+            "policy",
+            "parameters",
+            "timezone",
+            "control",
+            "control_arm",
+            "min_share",
+            "reward_within",
+            "default_reward",
+            "on_duplicate",
+        )
+    }
+    arms = [ArmShown(label=label, retired=retired) for label, retired in state.arms]
+    return StateShown(name=hosted.name, **{**chosen, **asdict(state), "arms": arms})
+
+
+def _agent_arguments(body: NewAgent) -> dict[str, Any]:
+    """The arguments of `Agent`."""
+    arguments = {name: getattr(body, name) for name in body.__struct_fields__ if name != "name"}
+    arguments = {name: value for name, value in arguments.items() if value is not None}
+    if body.context is not None:
+        arguments["context"] = {name: _field(kind) for name, kind in body.context.items()}
+    if isinstance(body.policy, PolicyChoice):
+        arguments["policy"] = (body.policy.id, body.policy.parameters)
+    return arguments
+
+
+def _field(kind: Any) -> Any:
+    return _KINDS[kind]() if isinstance(kind, str) else kind
+
+
+@OPERATIONS.get("/v1/agents/{name}/arms", Scope.READ, answer=ArmsShown, answer_example=_ARMS)
+async def list_arms(call: Call) -> ArmsShown:
+    """All arms, also retired ones."""
+    return _arms_shown(await call.agent())
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/arms",
+    Scope.ADMIN,
+    answer=ArmsShown,
+    body=ArmChange,
+    example={"op": "add", "label": "pink"},
+    answer_example=_ARMS,
+)
+async def change_arms(call: Call) -> ArmsShown:
+    """Add, retire or rename an arm."""
+    body: ArmChange = call.body
+    if (body.to is not None) != (body.op == "rename"):
+        raise HttpError(422, "`to` is the new label of an arm that is renamed, and of nothing else.")
+    if body.features is not None and body.op != "add":
+        raise HttpError(422, "`features` are of an arm that is added, and of nothing else.")
+    hosted = await call.agent()
+    await hosted.in_thread(lambda agent: _change_arms(agent, body))
+    return _arms_shown(hosted)
+
+
+def _change_arms(agent: Agent, body: ArmChange) -> None:
+    if body.op == "add":
+        agent.add(body.label, body.features)
+    elif body.op == "retire":
+        agent.retire(body.label)
+    else:
+        agent.rename(body.label, body.to or "")
+
+
+def _arms_shown(hosted: HostedAgent) -> ArmsShown:
+    return ArmsShown(
+        arms=[ArmShown(label=label, retired=retired) for label, retired in hosted.agent.state().arms]
+    )
+
+
+@OPERATIONS.post("/v1/agents/{name}/freeze", Scope.ADMIN, answer=Held, answer_example={"frozen": True})
+async def freeze(call: Call) -> Held:
+    """Stop learning; decisions go on."""
+    hosted = await call.agent()
+    await hosted.in_thread(lambda agent: agent.freeze())
+    return Held(frozen=hosted.agent.frozen)
+
+
+@OPERATIONS.post("/v1/agents/{name}/unfreeze", Scope.ADMIN, answer=Held, answer_example={"frozen": False})
+async def unfreeze(call: Call) -> Held:
+    """Learn again."""
+    hosted = await call.agent()
+    await hosted.in_thread(lambda agent: agent.unfreeze())
+    return Held(frozen=hosted.agent.frozen)
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/rollback",
+    Scope.ADMIN,
+    answer=StateShown,
+    body=RollbackBody,
+    example={"to": "2026-07-01T12:00"},
+    answer_example=_STATE,
+)
+async def rollback(call: Call) -> StateShown:
+    """Forget what was learnt since a moment or a decision."""
+    body: RollbackBody = call.body
+    hosted = await call.agent()
+    await hosted.in_thread(lambda agent: agent.rollback(body.to))
+    return state_shown(hosted)

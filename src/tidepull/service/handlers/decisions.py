@@ -1,0 +1,214 @@
+"""Decisions and their rewards, one at a time or many in one request."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable
+
+from tidepull.agent.commands import Caller, Request
+from tidepull.agent.decisions import Decision
+from tidepull.errors import InputError, StoreError, TidepullError
+from tidepull.service.app import Call, Operations
+from tidepull.service.auth import Scope
+from tidepull.service.hosting import HostedAgent
+from tidepull.service.messages import (
+    MOST_NAME,
+    ChooseBatch,
+    ChooseBody,
+    DecisionMade,
+    DecisionsMade,
+    RewardAnswer,
+    RewardBatch,
+    RewardBody,
+    RewardsTaken,
+    RewardTaken,
+)
+from tidepull.service.problem_details import HttpError, problem_of
+
+OPERATIONS = Operations()
+_CHOOSE = {"context": {"device": "phone", "age": 31}}
+_DECISION = {
+    "id": "17-5f0c2d1e",
+    "arm": "green",
+    "propensity": 0.53125,
+    "group": "policy",
+    "at": 1782907200.0,
+}
+BATCH_SLICE = 0.002
+"""Seconds of a batch after which others have a turn: a reward of `tide` takes a third of a millisecond."""
+Step = tuple[bool, int] | TidepullError
+"""Whether a reward is news and the number of its record; or why it was refused."""
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/choose",
+    Scope.DECIDE,
+    answer=DecisionMade,
+    body=ChooseBody,
+    problems=(409,),
+    example=_CHOOSE,
+    answer_example=_DECISION,
+    parameters=(
+        {
+            "name": "Idempotency-Key",
+            "in": "header",
+            "required": False,
+            "description": "Another way to give `id`: the same key with the same body is the same decision again.",
+            "schema": {"type": "string", "minLength": 1, "maxLength": MOST_NAME, "pattern": "^[!-~]+$"},
+            "example": "visit-17",
+        },
+    ),
+)
+async def choose(call: Call) -> DecisionMade:
+    """Choose an arm. The decision is on disk before the answer leaves."""
+    request = _request(call.body, _key(call), call.caller)
+    hosted = await call.agent()
+    (decision,), seq = hosted.agent.choose_ahead([request])
+    await hosted.commits.wait(seq)
+    call.service.metrics.decided(call.name)
+    call.service.schedule_upkeep(hosted)
+    return _decision_shown(decision)
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/choose/batch",
+    Scope.DECIDE,
+    answer=DecisionsMade,
+    body=ChooseBatch,
+    problems=(409,),
+    example={
+        "decisions": [
+            {**_CHOOSE, "id": "visit 17"},
+            {"context": {"device": "desktop"}, "subject": "user 42"},
+        ]
+    },
+    answer_example={"decisions": [_DECISION, {**_DECISION, "id": "18-0b6e9a44", "group": "control"}]},
+)
+async def choose_batch(call: Call) -> DecisionsMade:
+    """Make many decisions in one commit, all or none."""
+    bodies: list[ChooseBody] = call.body.decisions
+    if len(bodies) > call.service.limits.batch:
+        raise HttpError(
+            422, f"A batch has at most {call.service.limits.batch:,} decisions, this one has {len(bodies):,}."
+        )
+    if b"idempotency-key" in call.headers:
+        raise HttpError(422, "In a batch every decision has its own `id`: leave the Idempotency-Key out.")
+    requests = [_request(body, None, call.caller) for body in bodies]
+    hosted = await call.agent()
+    decisions, seq = hosted.agent.choose_ahead(requests)
+    await hosted.commits.wait(seq)
+    call.service.metrics.decided(call.name, len(decisions))
+    call.service.schedule_upkeep(hosted)
+    return DecisionsMade(decisions=[_decision_shown(decision) for decision in decisions])
+
+
+def _key(call: Call) -> str | None:
+    header = call.headers.get(b"idempotency-key")
+    if header is None:
+        return None
+    key = header.decode("latin-1")
+    if not 0 < len(key) <= MOST_NAME or not key.isprintable():
+        raise HttpError(422, "The Idempotency-Key must have 1 to 256 printable characters.")
+    if call.body.id not in (None, key):
+        raise HttpError(422, "The Idempotency-Key and the field `id` differ: give one of them.")
+    return key
+
+
+def _request(body: ChooseBody, key: str | None, caller: Caller) -> Request:
+    return Request(body.context, body.arms, body.subject, body.at, key or body.id, caller=caller)
+
+
+def _decision_shown(decision: Decision) -> DecisionMade:
+    return DecisionMade(
+        id=decision.id,
+        arm=decision.arm,
+        propensity=decision.propensity,
+        group=decision.group,  # type: ignore[arg-type]
+        at=decision.timestamp,
+    )
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/reward",
+    Scope.DECIDE,
+    answer=RewardTaken,
+    body=RewardBody,
+    problems=(409, 410),
+    example={"id": "17-5f0c2d1e", "reward": 1.0},
+    answer_example={"id": "17-5f0c2d1e", "duplicate": False},
+)
+async def reward(call: Call) -> RewardTaken:
+    """Say what a decision was worth: now, tomorrow, twice, or never."""
+    body: RewardBody = call.body
+    hosted = await call.agent()
+    news, seq = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=call.caller)
+    await hosted.commits.wait(seq)
+    call.service.metrics.rewarded(call.name, int(news))
+    call.service.schedule_upkeep(hosted)
+    return RewardTaken(id=body.id, duplicate=not news)
+
+
+@OPERATIONS.post(
+    "/v1/agents/{name}/rewards",
+    Scope.DECIDE,
+    answer=RewardsTaken,
+    body=RewardBatch,
+    example={"rewards": [{"id": "17-5f0c2d1e", "reward": 1.0}, {"id": "visit 18", "reward": 0}]},
+    answer_example={
+        "taken": 1,
+        "refused": 1,
+        "rewards": [
+            {"id": "17-5f0c2d1e", "status": 200, "duplicate": False},
+            {"id": "visit 18", "status": 404, "detail": "there is no decision 'visit 18' of this agent."},
+        ],
+    },
+)
+async def rewards(call: Call) -> RewardsTaken:
+    """Many rewards at once; each is taken or refused for itself."""
+    bodies: list[RewardBody] = call.body.rewards
+    if len(bodies) > call.service.limits.batch:
+        raise HttpError(
+            422, f"A batch has at most {call.service.limits.batch:,} rewards, this one has {len(bodies):,}."
+        )
+    hosted = await call.agent()
+    with hosted.in_use():
+        steps = await _take_all(hosted, bodies, call.caller)
+        waits = [hosted.commits.wait(step[1]) if isinstance(step, tuple) else None for step in steps]
+        answers = [await _answer_one(*one) for one in zip(bodies, steps, waits, strict=True)]
+    taken = sum(answer.status == 200 for answer in answers)
+    call.service.metrics.rewarded(call.name, sum(answer.duplicate is False for answer in answers))
+    call.service.schedule_upkeep(hosted)
+    return RewardsTaken(taken=taken, refused=len(answers) - taken, rewards=answers)
+
+
+async def _take_all(hosted: HostedAgent, bodies: list[RewardBody], caller: Caller) -> list[Step]:
+    steps: list[Step] = []
+    since = time.perf_counter()
+    for body in bodies:
+        if time.perf_counter() - since > BATCH_SLICE:
+            await asyncio.sleep(0)
+            since = time.perf_counter()
+        try:
+            steps.append(
+                hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=caller)
+            )
+        except InputError as error:
+            steps.append(error)
+        except StoreError as error:  # the ledger does not take the rest either
+            return steps + [error] * (len(bodies) - len(steps))
+    return steps
+
+
+async def _answer_one(body: RewardBody, step: Step, safe: Awaitable[None] | None) -> RewardAnswer:
+    """By what became of its own record: others of the batch may have been committed before or after it."""
+    if safe is not None:
+        try:
+            await safe
+        except StoreError as error:
+            step = error
+    if isinstance(step, tuple):
+        return RewardAnswer(id=body.id, status=200, duplicate=not step[0])
+    problem = problem_of(step)
+    assert problem is not None
+    return RewardAnswer(id=body.id, status=problem.status, detail=problem.detail)

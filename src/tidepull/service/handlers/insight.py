@@ -1,0 +1,349 @@
+"""What an agent believes, gained and did. A thread reads it from the log, while the agent decides."""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import asdict
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, Literal
+
+import msgspec
+import numpy as np
+from msgspec import Meta, Struct
+
+from tidepull.agent import table
+from tidepull.agent.insight import Insight, alarms
+from tidepull.agent.lift import Lift, lift_of
+from tidepull.agent.log import DecisionLog
+from tidepull.agent.records import DecisionGroup
+from tidepull.errors import InputError
+from tidepull.service.app import Call, Operations
+from tidepull.service.auth import Scope
+from tidepull.service.messages import (
+    HeatmapShown,
+    HistoryShown,
+    LiftPoint,
+    LiftShown,
+    ReportShown,
+    WaitingShown,
+)
+from tidepull.service.shards import RawResponse
+from tidepull.types import BoolArray, FloatArray, IntArray
+
+OPERATIONS = Operations()
+When = Annotated[
+    str, Meta(max_length=40, description="seconds since 1970, or ISO text", examples=["2026-07-01"])
+]
+
+
+class LiftQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """Of decisions since a moment, with an interval of that level; `points`: also as it grew, at so many moments."""
+
+    since: When | None = None
+    level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
+    points: Annotated[int, Meta(ge=0, le=100)] = 0
+
+
+class HistoryQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """From a moment to another one, in so many bins."""
+
+    since: When | None = None
+    until: When | None = None
+    bins: Annotated[int, Meta(ge=1, le=1000)] = 120
+
+
+class ExportQuery(Struct, kw_only=True, forbid_unknown_fields=True):
+    """The format of the file."""
+
+    format: Literal["jsonl", "csv", "parquet"] = "jsonl"
+
+
+_TYPES = {
+    "jsonl": b"application/jsonl",
+    "csv": b"text/csv; charset=utf-8",
+    "parquet": b"application/vnd.apache.parquet",
+}
+_LIFT = {
+    "words": "12.5% more reward than the control (95% interval 3.1 to 21.9).",
+    "known": True,
+    "level": 0.95,
+    "gain": 0.02,
+    "low": 0.005,
+    "high": 0.035,
+    "relative": 0.125,
+    "relative_low": 0.031,
+    "relative_high": 0.219,
+    "policy": 0.18,
+    "control": 0.16,
+    "n_policy": 9500,
+    "n_control": 500,
+    "blocks": 48,
+}
+_REPORT = {
+    "words": "17 decisions since 01 June 2026, ...",
+    "status": "17 decisions since 01 June 2026, 12 with a reward.",
+    "chances": {"blue": 0.4, "green": 0.6},
+    "when": ["green is best at all hours."],
+    "next": None,
+    "beliefs": [],
+    "changes": [],
+    "lift": _LIFT,
+    "alarms": [],
+}
+_LINE = {"decisions": [9, 8], "rewarded": [9, 5], "mean": [0.2, 0.4], "low": [0.0, 0.1], "high": [0.5, 0.7]}
+_HISTORY = {
+    "since": 1782907200.0,
+    "until": 1782910800.0,
+    "seconds": 1800.0,
+    "starts": [1782907200.0, 1782909000.0],
+    "arms": {"blue": _LINE, "green": _LINE},
+    "groups": {"policy": _LINE},
+    "changes": [{"at": 1782907300.0, "words": "arm 'green' added"}],
+}
+_WAITING = {
+    "decisions": 17,
+    "rewarded": 14,
+    "pending": 2,
+    "expired": 1,
+    "delay_median": 60.0,
+    "delay_late": 900.0,
+    "last_decision": 1782907200.0,
+    "last_reward": 1782907100.0,
+    "alarms": [],
+}
+_HEATMAP = {
+    "weekdays": ["Monday"],
+    "arms": ["blue", "green"],
+    "best": [["green", None]],
+    "share": [[0.8, None]],
+    "margin": [[0.6, None]],
+}
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+_NORMAL = 1.96
+
+
+@OPERATIONS.get("/v1/agents/{name}/explain", Scope.READ, answer=ReportShown, answer_example=_REPORT)
+async def explain(call: Call) -> ReportShown:
+    """What it believes, in plain words."""
+    hosted = await call.agent()
+    report = await hosted.query_log(Insight.report)
+    shown = {
+        name: getattr(report, name)
+        for name in ("status", "chances", "when", "next", "beliefs", "changes", "alarms")
+    }
+    return ReportShown(words=str(report), lift=lift_shown(report.lift), **shown)
+
+
+@OPERATIONS.get("/v1/agents/{name}/lift", Scope.READ, answer=LiftShown, query=LiftQuery, answer_example=_LIFT)
+async def lift(call: Call) -> LiftShown:
+    """The gain over the control group, with an interval."""
+    query: LiftQuery = call.query
+    hosted = await call.agent()
+
+    def measured(insight: Insight) -> LiftShown:
+        since = _moment(insight, query.since)
+        shown = lift_shown(insight.lift(since, query.level))
+        if query.points:
+            grown = _growth(insight, since, query.level, query.points)
+            shown.history = [_point(until, lift) for until, lift in grown]
+        return shown
+
+    return await hosted.query_log(measured)
+
+
+@OPERATIONS.get(
+    "/v1/agents/{name}/history", Scope.READ, answer=HistoryShown, query=HistoryQuery, answer_example=_HISTORY
+)
+async def history(call: Call) -> HistoryShown:
+    """Decisions and rewards over time, by arm and by who chose, for charts."""
+    query: HistoryQuery = call.query
+    hosted = await call.agent()
+
+    def drawn(insight: Insight) -> dict[str, Any]:
+        since, until = _moment(insight, query.since), _moment(insight, query.until)
+        if since is not None and until is not None and until <= since:
+            raise InputError("until must be later than since")
+        return _series(insight, since, until, query.bins)
+
+    return msgspec.convert(await hosted.query_log(drawn), HistoryShown)
+
+
+@OPERATIONS.get("/v1/agents/{name}/waiting", Scope.READ, answer=WaitingShown, answer_example=_WAITING)
+async def waiting(call: Call) -> WaitingShown:
+    """How rewards come: pending, expired, how late, and whether they have stopped."""
+    hosted = await call.agent()
+
+    def counted(insight: Insight) -> WaitingShown:
+        log, now = insight.log(), time.time()
+        said = alarms(log, insight.open, float(log.at[-1])) if len(log) else []
+        return WaitingShown(**_waiting(insight, now), alarms=said)
+
+    return await hosted.query_log(counted)
+
+
+@OPERATIONS.get("/v1/agents/{name}/heatmap", Scope.READ, answer=HeatmapShown, answer_example=_HEATMAP)
+async def heatmap(call: Call) -> HeatmapShown:
+    """The best arm of every hour of the week, and by how much it leads."""
+    hosted = await call.agent()
+    return HeatmapShown(**await hosted.query_log(_heatmap))
+
+
+@OPERATIONS.get(
+    "/v1/agents/{name}/export",
+    Scope.ADMIN,
+    query=ExportQuery,
+    answer_example='{"id": "17-5f0c2d1e", "arm": "green"}\n',
+    content_types=("application/jsonl", "text/csv", "application/vnd.apache.parquet"),
+)
+async def export(call: Call) -> RawResponse:
+    """Every decision with its context and chances, as a file."""
+    query: ExportQuery = call.query
+    hosted = await call.agent()
+
+    def written(insight: Insight) -> bytes:
+        with TemporaryDirectory() as directory:
+            path = Path(directory) / f"{call.name}.{query.format}"
+            table.write(path, hosted.agent.rows_aside(insight))
+            return path.read_bytes()
+
+    data = await hosted.query_log(written)
+    name = f'attachment; filename="{call.name}.{query.format}"'.encode()
+    return RawResponse(data, _TYPES[query.format], ((b"content-disposition", name),))
+
+
+def _moment(insight: Insight, moment: str | None) -> float | None:
+    if moment is None:
+        return None
+    try:
+        return insight.clock.read(float(moment))
+    except ValueError:
+        return insight.clock.read(moment)
+
+
+def lift_shown(lift: Lift) -> LiftShown:
+    """As it goes over the wire: JSON has no NaN."""
+    return LiftShown(words=str(lift), known=lift.known, **_finite(asdict(lift)))
+
+
+def _point(until: float, lift: Lift) -> LiftPoint:
+    numbers = _finite(asdict(lift))
+    return LiftPoint(
+        until=until, **{name: numbers[name] for name in LiftPoint.__struct_fields__ if name != "until"}
+    )
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
+
+
+def _series(insight: Insight, since: float | None, until: float | None, bins: int) -> dict[str, Any]:
+    """Decisions and rewards by arm and group in bins of equal length from `since` to `until`."""
+    log = insight.log()
+    since, until = _range(log, since, until)
+    width = (until - since) / bins
+    part = log.where((log.at >= since) & (log.at <= until))
+    place = np.clip(((part.at - since) / width).astype(np.int64), 0, bins - 1)
+    arms = {label: _line(part, place, part.arm == n, bins) for n, label in insight.labels.items()}
+    groups = {
+        group.name.lower(): _line(part, place, part.group == group, bins)
+        for group in DecisionGroup
+        if (part.group == group).any() or group is DecisionGroup.POLICY
+    }
+    return {
+        "since": since,
+        "until": until,
+        "seconds": width,
+        "starts": (since + width * np.arange(bins)).tolist(),
+        "arms": arms,
+        "groups": groups,
+        "changes": [{"at": at, "words": words} for at, words in insight.changes(200) if since <= at <= until],
+    }
+
+
+def _range(log: DecisionLog, since: float | None, until: float | None) -> tuple[float, float]:
+    if since is None:
+        since = float(log.at.min()) if len(log) else 0.0
+    if until is None:
+        until = float(log.at.max()) if len(log) else since
+    return since, max(until, since + 1.0)
+
+
+def _line(log: DecisionLog, place: IntArray, rows: Any, bins: int) -> dict[str, Any]:
+    """For each bin: decisions, those with a reward, and their mean with its 95% interval (null: not known). The page
+    reads the spread from its width, so it is not cut off where rewards end."""
+    paid = rows & ~np.isnan(log.reward)
+    worth = log.reward[paid]
+    n = np.bincount(place[paid], minlength=bins)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.bincount(place[paid], weights=worth, minlength=bins) / n
+        spread = np.bincount(place[paid], weights=(worth - mean[place[paid]]) ** 2, minlength=bins)
+        half = _NORMAL * np.sqrt(spread / (n - 1) / n)
+    return {
+        "decisions": np.bincount(place[rows], minlength=bins).tolist(),
+        "rewarded": n.tolist(),
+        "mean": _plain(mean),
+        "low": _plain(mean - half),
+        "high": _plain(mean + half),
+    }
+
+
+def _waiting(insight: Insight, now: float) -> dict[str, Any]:
+    """How rewards come: how many wait, how many will not come any more, how long they take."""
+    log = insight.log()
+    unpaid = np.isnan(log.reward)
+    within = insight.state.settings.reward_within
+    over = unpaid & (log.at + within < now) if within is not None else np.zeros(len(log), bool)
+    delays = (log.paid_at - log.at)[~unpaid]
+    quantiles = np.quantile(delays, [0.5, 0.95]).tolist() if len(delays) else [None, None]
+    return {
+        "decisions": len(log),
+        "rewarded": int((~unpaid).sum()),
+        "pending": int((unpaid & ~over).sum()),
+        "expired": int(over.sum()),
+        "delay_median": quantiles[0],
+        "delay_late": quantiles[1],
+        "last_decision": float(log.at.max()) if len(log) else None,
+        "last_reward": float(np.nanmax(log.paid_at)) if len(delays) else None,
+    }
+
+
+def _heatmap(insight: Insight) -> dict[str, Any]:
+    """The best arm of every hour of the week over the last four weeks, its share of the policy's draws, and by how
+    much that is more than the second best's (null: nothing was decided then)."""
+    insight.log()
+    week = insight.week()
+    open_arms = list(insight.open)
+    shares = week[:, :, open_arms]
+    known: BoolArray = np.asarray(~np.isnan(shares).any(axis=2))
+    ranked = np.sort(np.nan_to_num(shares), axis=2)
+    best = np.argmax(np.nan_to_num(shares), axis=2)
+    share = ranked[:, :, -1]
+    margin = share - (ranked[:, :, -2] if len(open_arms) > 1 else 0.0)
+    labels = [insight.open[place] for place in open_arms]
+    return {
+        "weekdays": list(WEEKDAYS),
+        "arms": labels,
+        "best": [[labels[best[d, h]] if known[d, h] else None for h in range(24)] for d in range(7)],
+        "share": [_plain(np.where(known[d], share[d], np.nan)) for d in range(7)],
+        "margin": [_plain(np.where(known[d], margin[d], np.nan)) for d in range(7)],
+    }
+
+
+def _growth(insight: Insight, since: float | None, level: float, points: int) -> list[tuple[float, Lift]]:
+    """The gain over the control up to each of some moments, the last of which is now."""
+    log = insight.log()
+    log = log if since is None else log.since(since)
+    if not len(log):
+        return []
+    ends = np.linspace(float(log.at.min()), float(log.at.max()), points + 1)[1:]
+    return [(float(end), lift_of(log.where(log.at <= end), level)) for end in ends]
+
+
+def _plain(values: FloatArray) -> list[float | None]:
+    """As JSON has it: what is not finite is null."""
+    return [value if np.isfinite(value) else None for value in values.tolist()]

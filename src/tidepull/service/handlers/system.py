@@ -1,0 +1,145 @@
+"""The service itself: health, metrics, its OpenAPI document, and the page at `/`.
+
+The page's files are read once. uPlot 1.6.32 draws its charts (see dashboard/uPlot.LICENSE.txt).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from importlib import resources
+
+import msgspec
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import BaseRoute, Route
+
+from tidepull import __version__
+from tidepull.service.app import Call, Operations
+from tidepull.service.auth import Scope, require
+from tidepull.service.messages import Health, ServiceShown, ShardShown, Speed
+from tidepull.service.metrics import Timing, total
+from tidepull.service.openapi import document
+from tidepull.service.problem_details import HttpError
+from tidepull.service.service import DATABASE_TIMEOUT
+from tidepull.service.shards import RawResponse
+
+OPERATIONS = Operations()
+_SPEED = {"count": 17, "p50": 0.5, "p99": 2.0}
+_DASHBOARD = resources.files("tidepull.service") / "dashboard"
+_CONTENT_TYPES = {
+    ".html": "text/html; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".txt": "text/plain; charset=utf-8",
+}
+
+
+@OPERATIONS.get("/healthz", None, answer=Health, answer_example={"status": "ok"})
+async def healthz(call: Call) -> Health:
+    """Whether the process lives."""
+    return Health(status=call.service.status)
+
+
+@OPERATIONS.get("/readyz", None, answer=Health, problems=(503,), answer_example={"status": "ok"})
+async def readyz(call: Call) -> Health:
+    """Whether it takes requests."""
+    if call.service.status != "ok":
+        raise HttpError(503, f"The service is {call.service.status}.", {"retry-after": "1"})
+    silent = time.monotonic() - call.service.database_seen
+    if call.service.store.remote and silent > DATABASE_TIMEOUT:
+        raise HttpError(503, f"The database has not answered for {silent:.0f} seconds.", {"retry-after": "1"})
+    return Health(status="ok")
+
+
+@OPERATIONS.get(
+    "/v1/service",
+    "any",
+    answer=ServiceShown,
+    answer_example={
+        "version": "0.1.0",
+        "status": "ok",
+        "seconds": 3600.0,
+        "open_agents": 1,
+        "upkeep_slices": 120,
+        "snapshots": 1,
+        "commits": _SPEED,
+        "slices": _SPEED,
+        "operations": {"choose": _SPEED},
+        "here": "http://one:8000",
+        "shards": [{"url": "http://one:8000", "seconds": 3600.0, "agents": ["shop"]}],
+    },
+)
+async def service(call: Call) -> ServiceShown:
+    """How the service is doing: speed, upkeep, commits; who shares its database and has which agent."""
+    numbers = call.service.metrics
+    shards = [
+        ShardShown(
+            url=shard.url,
+            seconds=round(shard.seconds, 1),
+            agents=[name for name in shard.agents if call.token.is_for(name)],
+        )
+        for shard in await call.service.hosting.shards()
+    ]
+    return ServiceShown(
+        version=__version__,
+        status=call.service.status,
+        seconds=round(time.monotonic() - call.service.started, 1),
+        open_agents=len(call.service.hosting.opened),
+        upkeep_slices=total(numbers.slices),
+        snapshots=total(numbers.snapshots),
+        commits=_speed(numbers.commits),
+        slices=_speed(numbers.slices_timing),
+        operations={name: _speed(timing) for name, timing in numbers.operations.items()},
+        here=call.service.store.here,
+        shards=shards,
+    )
+
+
+def _speed(timing: Timing) -> Speed:
+    return Speed(count=timing.times, p50=timing.p50, p99=timing.p99)
+
+
+@OPERATIONS.get(
+    "/metrics",
+    "any",
+    answer_example='tidepull_decisions_total{agent="shop"} 17.0\n',
+    content_types=("text/plain",),
+)
+async def metrics(call: Call) -> RawResponse:
+    """Numbers for Prometheus (a read token for all agents)."""
+    require(call.token, Scope.READ, None)
+    return RawResponse(call.service.metrics.text(), b"text/plain; version=0.0.4; charset=utf-8")
+
+
+@OPERATIONS.get("/v1/openapi.json", "any", answer=dict, answer_example={"openapi": "3.1.0"})
+async def openapi(_: Call) -> RawResponse:
+    """This description."""
+    from tidepull.service.handlers import OPERATIONS
+
+    return RawResponse(msgspec.json.encode(document(OPERATIONS)), b"application/json")
+
+
+def dashboard_pages() -> list[BaseRoute]:
+    """A route for the page and one for each file that it needs."""
+    files = [file for file in _DASHBOARD.iterdir() if _suffix(file.name) in _CONTENT_TYPES]
+    routes = [_route(f"/dashboard/{file.name}", file.name, file.read_bytes()) for file in files]
+    index = _DASHBOARD / "index.html"
+    return [_route("/", index.name, index.read_bytes()), *routes]
+
+
+def _route(path: str, name: str, data: bytes) -> Route:
+    tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
+    headers = {"cache-control": "no-cache", "etag": tag, "content-type": _CONTENT_TYPES[_suffix(name)]}
+
+    async def file(request: Request) -> Response:
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(data, headers=headers)
+
+    return Route(path, file, methods=["GET"])
+
+
+def _suffix(name: str) -> str:
+    return name[name.rfind(".") :]
