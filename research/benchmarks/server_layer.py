@@ -93,7 +93,7 @@ def litestar_times() -> list[float]:
         if connection.headers.get("authorization") != "Bearer secret":
             raise NotAuthorizedException
 
-    async def choose(name: str, data: Body) -> Answer:
+    async def choose(name: str, data: Body) -> Answer:  # noqa: ARG001
         return ANSWER
 
     handler = post("/v1/agents/{name:str}/choose", guards=[guard], status_code=200)(choose)

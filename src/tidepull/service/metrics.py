@@ -9,7 +9,7 @@ import logging
 import os
 import time
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -41,63 +41,39 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         self._children: dict[tuple[str, int], tuple[Counter, Histogram]] = {}
-        self._requests = Counter(
+        counter = partial(Counter, registry=self.registry)
+        histogram = partial(Histogram, registry=self.registry)
+        gauge = partial(Gauge, registry=self.registry)
+        self._requests = counter(
             "tidepull_requests_total",
             "Requests by what was asked and what was answered.",
             ["operation", "status"],
-            registry=self.registry,
         )
-        self._seconds = Histogram(
-            "tidepull_request_seconds",
-            "From request to answer.",
-            ["operation"],
-            buckets=_FAST,
-            registry=self.registry,
+        self._seconds = histogram(
+            "tidepull_request_seconds", "From request to answer.", ["operation"], buckets=_FAST
         )
-        self._decisions = Counter(
-            "tidepull_decisions_total", "Decisions that were made.", ["agent"], registry=self.registry
-        )
-        self._rewards = Counter(
-            "tidepull_rewards_total", "Rewards that were news.", ["agent"], registry=self.registry
-        )
-        self._ignored = Counter(
+        self._decisions = counter("tidepull_decisions_total", "Decisions that were made.", ["agent"])
+        self._rewards = counter("tidepull_rewards_total", "Rewards that were news.", ["agent"])
+        self._ignored = counter(
             "tidepull_personalizer_rewards_ignored_total",
             "Rewards through Personalizer's interface that had no effect: second, or late.",
             ["why"],
-            registry=self.registry,
         )
-        self._commits = Histogram(
-            "tidepull_commit_seconds", "How long a commit took.", buckets=_FAST, registry=self.registry
+        self._commits = histogram("tidepull_commit_seconds", "How long a commit took.", buckets=_FAST)
+        self._groups = histogram("tidepull_commit_requests", "Requests that shared a commit.", buckets=_GROUP)
+        self.slices = counter("tidepull_upkeep_slices_total", "Slices of upkeep.")
+        self.slice_seconds = histogram(
+            "tidepull_upkeep_slice_seconds", "How long a slice of upkeep took.", buckets=_FAST
         )
-        self._groups = Histogram(
-            "tidepull_commit_requests",
-            "Requests that shared a commit.",
-            buckets=_GROUP,
-            registry=self.registry,
-        )
-        self.slices = Counter("tidepull_upkeep_slices_total", "Slices of upkeep.", registry=self.registry)
-        self.slice_seconds = Histogram(
-            "tidepull_upkeep_slice_seconds",
-            "How long a slice of upkeep took.",
-            buckets=_FAST,
-            registry=self.registry,
-        )
-        self.snapshots = Counter(
-            "tidepull_snapshots_total", "Snapshots that were taken.", registry=self.registry
-        )
-        self._forwarded = Counter(
+        self.snapshots = counter("tidepull_snapshots_total", "Snapshots that were taken.")
+        self._forwarded = counter(
             "tidepull_forwarded_total",
             "Requests for another shard's agents: answered there, moved on since, unanswered, unreachable.",
             ["outcome"],
-            registry=self.registry,
         )
-        self.open_agents = Gauge("tidepull_open_agents", "Agents in memory.", registry=self.registry)
-        self.log_lines_lost = Gauge(
-            "tidepull_log_lines_lost", "Lines of logs that could not be written.", registry=self.registry
-        )
-        self.tokens_sound = Gauge(
-            "tidepull_tokens_file_sound", "Whether the tokens file could be read.", registry=self.registry
-        )
+        self.open_agents = gauge("tidepull_open_agents", "Agents in memory.")
+        self.log_lines_lost = gauge("tidepull_log_lines_lost", "Lines of logs that could not be written.")
+        self.tokens_sound = gauge("tidepull_tokens_file_sound", "Whether the tokens file could be read.")
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
         """A request came to its end."""

@@ -151,7 +151,7 @@ class Response:
 
 
 class ShardClient:
-    """HTTP requests to other shards over connections that are kept. httpx costs eleven times the processor time."""
+    """HTTP requests to other shards over connections that are kept; httpx needs ten times the processor time."""
 
     def __init__(self) -> None:
         self._idle: dict[str, list[_Connection]] = {}

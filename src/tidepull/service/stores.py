@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from abc import ABC, abstractmethod
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from tidepull._internal.files import explained
 from tidepull.agent.agent import Agent
@@ -18,52 +19,57 @@ if TYPE_CHECKING:
 _NAME = re.compile(NAME)
 
 
-class Store(Protocol):
+class Store(ABC):
     """Agents by name. `remote`: a commit waits for a network. `here`: where others reach this process, once it
-    listens."""
+    listens. What concerns other processes does nothing here: a store that is shared overrides it."""
 
-    remote: bool
-    here: str
+    remote = False
+    here = ""
 
+    @abstractmethod
     def names(self) -> list[str]:
         """All agents, sorted."""
 
+    @abstractmethod
     def exists(self, name: str) -> bool:
         """Whether there is one of that name."""
 
+    @abstractmethod
     def open(self, name: str) -> Agent:
         """The agent of that name; a `HeldError` where another process has it."""
 
+    @abstractmethod
     def create(self, name: str, settings: dict[str, Any]) -> None:
         """A new agent, whole or not at all."""
 
+    @abstractmethod
     def remove(self, name: str) -> None:
         """Delete one that is closed, for good."""
 
     def owner(self, name: str) -> str | None:
         """Where the owner of an agent takes requests (empty: it takes none); None where it has no owner."""
+        return None
 
     def shards(self) -> list[Shard]:
         """The processes that share the store and live."""
-
-    def announce(self) -> None:
-        """Say that this one lives."""
-
-    def leave(self) -> None:
-        """Say that this one takes no requests any more."""
+        return []
 
     def lost(self) -> list[str]:
         """Agents that another process has taken, and that are still open here."""
+        return []
 
-    def close(self) -> None:
-        """Let go of everything."""
+    def announce(self) -> None:  # noqa: B027
+        """Say that this process lives."""
+
+    def leave(self) -> None:  # noqa: B027
+        """Say that this process takes no requests any more."""
+
+    def close(self) -> None:  # noqa: B027
+        """Release all agents."""
 
 
-class Directory:
+class Directory(Store):
     """Agents as files of a directory."""
-
-    remote = False
-    here = ""
 
     def __init__(self, root: Path) -> None:
         self.root = root
@@ -102,29 +108,8 @@ class Directory:
     def _path(self, name: str) -> Path:
         return self.root / f"{name}.db"
 
-    def owner(self, name: str) -> str | None:
-        """A file does not say."""
-        return None
 
-    def shards(self) -> list[Shard]:
-        """A directory is one process's own."""
-        return []
-
-    def announce(self) -> None:
-        """A directory has no other process."""
-
-    def leave(self) -> None:
-        """A directory has no other process."""
-
-    def lost(self) -> list[str]:
-        """A file that is held cannot be taken."""
-        return []
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-
-class SharedDatabase:
+class SharedDatabase(Store):
     """Agents in one PostgreSQL database; each is held by one process, through a lease that says where it takes
     requests (`here`)."""
 
