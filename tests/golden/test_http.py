@@ -21,7 +21,7 @@ from tests.golden import records
 from tests.online.service.houses import House
 from tidepull.agent.agent import Agent
 from tidepull.service.personalizer import Personalizer
-from tidepull.service.stores import Directory, Store
+from tidepull.service.stores import AgentStore, Directory
 
 NAME = "http"
 START, MINUTE, DAY = 1_782_900_000.0, 60.0, 86_400.0
@@ -216,7 +216,7 @@ class TimedHouse(House):
             "nobody": "",
         }
 
-    def store(self) -> Store:
+    def store(self) -> AgentStore:
         return Timed(self.root, self.clock)
 
     def answer(self, asked: Ask) -> httpx.Response:

@@ -30,7 +30,7 @@ from tidepull.errors import TidepullError
 from tidepull.service.auth import Limits, Tokens
 from tidepull.service.metrics import RequestLog
 from tidepull.service.service import Service
-from tidepull.service.stores import Store
+from tidepull.service.stores import AgentStore
 
 HUNG = 120.0
 """Simulated seconds without an answer, after which a call counts as one that never gets one."""
@@ -76,7 +76,7 @@ class History:
         self.loop = Loop(self.process, self.threads, self.clocks)
         self._machine.boot(self.process, self.threads)
         self._parts.put(Time(self.clocks), Threading(self.threads))
-        self.store: Store = (
+        self.store: AgentStore = (
             SimulatedDirectory(self.plan)
             if self.plan.ledger == "sqlite"
             else SimulatedShelf(self.shelf, self.plan, self.clocks, self.process, self.threads)

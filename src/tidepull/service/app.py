@@ -206,7 +206,7 @@ class App:
         headers = dict(scope["headers"])
         request_id = headers.get(b"x-request-id", b"")
         request = request_id.decode() if _REQUEST_ID.match(request_id) else f"{_RANDOM.getrandbits(64):016x}"
-        scope["tidepull"] = trace = Trace(request, headers)
+        scope["tidepull"] = trace = RequestTrace(request, headers)
         sent = 0
 
         async def send_with_headers(message: Any) -> None:
@@ -242,7 +242,7 @@ class App:
                 )
         self._record(scope, trace, time.perf_counter() - started)
 
-    def _record(self, scope: Any, trace: Trace, seconds: float) -> None:
+    def _record(self, scope: Any, trace: RequestTrace, seconds: float) -> None:
         service, operation = self.service, trace.operation
         service.metrics.answered("none" if operation is None else operation.id, trace.status, seconds)
         entry = {
@@ -262,7 +262,7 @@ class App:
             service.request_log.write_audit({**entry, "operation": operation.id, **trace.audit})
 
 
-class Trace:
+class RequestTrace:
     """What is known of a request while it is under way."""
 
     __slots__ = ("answered_by", "audit", "headers", "operation", "request", "status", "token")
@@ -293,7 +293,7 @@ class Resource:
                 f"The method {scope['method'][:16]} is not for this path: use {self._allow}.",
                 {"allow": self._allow},
             )
-        trace: Trace = scope["tidepull"]
+        trace: RequestTrace = scope["tidepull"]
         trace.operation = operation
         name: str = scope["path_params"].get("name", "")
         if operation.errors is not None and self._service.personalizer is not None:
@@ -318,7 +318,7 @@ class Resource:
         else:
             await _send(send, operation.status, msgspec.json.encode(answer), JSON)
 
-    def _authorise(self, operation: Operation, trace: Trace, name: str) -> Token:
+    def _authorise(self, operation: Operation, trace: RequestTrace, name: str) -> Token:
         if operation.scope is None:
             return _NO_TOKEN
         header = trace.headers.get(b"authorization")

@@ -20,7 +20,7 @@ from tidepull.service.messages import NAME
 from tidepull.service.metrics import Metrics
 from tidepull.service.problem_details import HttpError
 from tidepull.service.shards import NoOwnerError, OtherShardError, ShardRouting
-from tidepull.service.stores import Store
+from tidepull.service.stores import AgentStore
 
 if TYPE_CHECKING:
     from tidepull.agent.ledger.database import Shard
@@ -96,7 +96,7 @@ class Hosting:
     """Finds, makes, opens, closes and deletes agents; only the event loop may call it. An agent that another shard has
     is an `OtherShardError`; `forwarded`: another shard sent the request, so that this one should take the agent."""
 
-    def __init__(self, store: Store, metrics: Metrics, max_agents: int) -> None:
+    def __init__(self, store: AgentStore, metrics: Metrics, max_agents: int) -> None:
         self._store = store
         self._metrics = metrics
         self._max_agents = max_agents

@@ -10,7 +10,7 @@ import asyncio
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import suppress
 from typing import Annotated, Any
 
 from msgspec import Meta, Struct
@@ -22,7 +22,7 @@ from tidepull.agent.schema import FREE, Hashed, clean_features
 from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
 from tidepull.service.app import JSON, Call, Operations
 from tidepull.service.auth import Scope
-from tidepull.service.hosting import HostedAgent, Hosting
+from tidepull.service.hosting import HostedAgent
 from tidepull.service.problem_details import ErrorResponse, HttpError
 from tidepull.service.shards import RawResponse
 
@@ -73,36 +73,26 @@ class RewardRequest(Struct, kw_only=True):
     value: Annotated[float, Meta(ge=-1, le=1)]
 
 
-@dataclass(frozen=True, slots=True)
-class RankCall:
-    """A call of `rank`: actions in order with their features, those that must not be chosen, features of the context,
-    and whether it waits for `activate`."""
-
-    event: str
-    actions: Mapping[str, Mapping[str, Any]]
-    excluded: set[str]
-    features: Sequence[Mapping[str, Any]] | None
-    deferred: bool
+Actions = Mapping[str, Mapping[str, Any]]
+"""Actions in order, each with its features."""
 
 
 class Personalizer:
-    """The agent of that name, behind Personalizer's interface. `forwarded`: another shard sent the call."""
+    """The agent of that name, behind Personalizer's interface."""
 
     def __init__(self, name: str) -> None:
         self.name = name
         self._growing = asyncio.Lock()
         self._described: dict[str, float] = {}
 
-    async def agent(
-        self, hosting: Hosting, actions: Mapping[str, Mapping[str, Any]], *, forwarded: bool = False
-    ) -> HostedAgent:
-        """The agent, with an arm for every action; made when the first call comes."""
+    async def agent(self, call: Call, actions: Actions) -> HostedAgent:
+        """The agent, with an arm for every action; the first call creates it."""
         try:
-            hosted = await hosting.get(self.name, forwarded=forwarded)
+            hosted = await call.agent()
         except HttpError as error:
             if error.status != 404:
                 raise
-            hosted = await self._create(hosting, actions, forwarded)
+            hosted = await self._create(call, actions)
         if not set(actions) <= _known(hosted.agent):
             async with self._growing:
                 await hosted.in_thread(lambda agent: _grow(agent, actions))
@@ -111,15 +101,14 @@ class Personalizer:
                 await hosted.in_thread(lambda agent: _describe(agent, changed))
         return hosted
 
-    async def _create(
-        self, hosting: Hosting, actions: Mapping[str, Mapping[str, Any]], forwarded: bool
-    ) -> HostedAgent:
+    async def _create(self, call: Call, actions: Actions) -> HostedAgent:
+        hosting = call.service.hosting
         async with self._growing:
             if self.name not in await hosting.names():
-                return await hosting.create(self.name, settings(actions), forwarded=forwarded)
-        return await hosting.get(self.name, forwarded=forwarded)
+                return await hosting.create(self.name, settings(actions), forwarded=call.forwarded)
+        return await call.agent()
 
-    def _changed(self, agent: Agent, actions: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    def _changed(self, agent: Agent, actions: Actions) -> dict[str, dict[str, Any]]:
         """What is to be described anew: what differs from what the agent knows, and was not just looked at."""
         now = time.monotonic()
         if not agent.describes or all(
@@ -127,54 +116,8 @@ class Personalizer:
         ):
             return {}
         self._described |= dict.fromkeys(actions, now)
-        given = {action: clean_features(action, {FREE: features}) for action, features in actions.items()}
-        return {action: made for action, made in given.items() if made != agent.features(action)}
-
-    async def rank(
-        self, hosting: Hosting, call: RankCall, *, forwarded: bool = False
-    ) -> tuple[HostedAgent, str, list[tuple[str, float]]]:
-        """The action to show, and all of them with their chances, best first; safe when this returns."""
-        hosted = await self.agent(hosting, call.actions, forwarded=forwarded)
-        open_arms = set(hosted.agent.arms)
-        among = [action for action in call.actions if action in open_arms and action not in call.excluded]
-        if not among:
-            raise HttpError(422, "No action is left: all are in excludedActions, or retired.")
-        context = context_of(call.features) if _takes_features(hosted.agent) else None
-        request = Request(context, among, None, None, call.event, call.deferred)
-        (decision,), seq = hosted.agent.choose_ahead([request])
-        chances = hosted.agent.chances(call.event)
-        await hosted.commits.wait(seq)
-        return hosted, decision.arm, ranking(list(call.actions), chances, decision.arm)
-
-    async def reward(
-        self, hosting: Hosting, event: str, value: float, *, forwarded: bool = False
-    ) -> tuple[HostedAgent, str]:
-        """Take a reward; "news", or why it has no effect, as Personalizer has none for a second or late one."""
-        hosted = await self._existing(hosting, forwarded)
-        try:
-            news, seq = hosted.agent.reward_ahead(event, value)
-        except (ExpiredError, OtherRewardError) as error:
-            return hosted, "late" if isinstance(error, ExpiredError) else "second"
-        await hosted.commits.wait(seq)
-        return hosted, "news" if news else "second"
-
-    async def activate(self, hosting: Hosting, event: str, *, forwarded: bool = False) -> HostedAgent:
-        """What was shown counts; too late has no effect."""
-        hosted = await self._existing(hosting, forwarded)
-        try:
-            _, seq = hosted.agent.activate_ahead(event)
-        except ExpiredError:
-            return hosted
-        await hosted.commits.wait(seq)
-        return hosted
-
-    async def _existing(self, hosting: Hosting, forwarded: bool) -> HostedAgent:
-        try:
-            return await hosting.get(self.name, forwarded=forwarded)
-        except HttpError as error:
-            if error.status != 404:
-                raise
-            raise DecisionError("no event was ranked yet") from None
+        features = {action: clean_features(action, {FREE: parts}) for action, parts in actions.items()}
+        return {action: new for action, new in features.items() if new != agent.features(action)}
 
 
 def ranking(actions: Sequence[str], chances: Mapping[str, float], best: str) -> list[tuple[str, float]]:
@@ -197,7 +140,7 @@ def _takes_features(agent: Agent) -> bool:
     return context is not None and context.get(FIELD, {}).get("kind") == Hashed.__name__
 
 
-def _grow(agent: Agent, actions: Mapping[str, Mapping[str, Any]]) -> None:
+def _grow(agent: Agent, actions: Actions) -> None:
     known = _known(agent)
     new = [action for action in actions if action not in known]
     if len(known) + len(new) > MOST_ACTIONS:
@@ -210,7 +153,7 @@ def _grow(agent: Agent, actions: Mapping[str, Mapping[str, Any]]) -> None:
         agent.add(action, {FREE: actions[action]} if agent.describes else None)
 
 
-def _describe(agent: Agent, changed: Mapping[str, Mapping[str, Any]]) -> None:
+def _describe(agent: Agent, changed: Actions) -> None:
     for action, features in changed.items():
         agent.describe(action, features)
 
@@ -252,15 +195,24 @@ async def personalizer_rank(call: Call) -> RankResponse:
         raise HttpError(422, "At actions: two have the same id.")
     if not all(any(part for part in action.features) for action in body.actions):
         raise HttpError(422, "At actions: every action should have at least one feature.")
-    excluded = set(body.excluded_actions or ())
-    ranking_call = RankCall(event, actions, excluded, body.context_features, bool(body.defer_activation))
-    hosted, best, ranked = await _personalizer(call).rank(
-        call.service.hosting, ranking_call, forwarded=call.forwarded
-    )
+    hosted = await _personalizer(call).agent(call, actions)
+    excluded, open_arms = set(body.excluded_actions or ()), set(hosted.agent.arms)
+    among = [action for action in actions if action in open_arms and action not in excluded]
+    if not among:
+        raise HttpError(422, "No action is left: all are in excludedActions, or retired.")
+    context = context_of(body.context_features) if _takes_features(hosted.agent) else None
+    request = Request(context, among, None, None, event, bool(body.defer_activation))
+    (decision,), seq = hosted.agent.choose_ahead([request])
+    chances = hosted.agent.chances(event)
+    await hosted.commits.wait(seq)
     call.service.metrics.decided(call.name)
     call.service.schedule_upkeep(hosted)
-    ranking = [RankedAction(id=action, probability=chance) for action, chance in ranked]
-    return RankResponse(ranking=ranking, event_id=event, reward_action_id=best)
+    ranked = ranking(list(actions), chances, decision.arm)
+    return RankResponse(
+        ranking=[RankedAction(id=action, probability=chance) for action, chance in ranked],
+        event_id=event,
+        reward_action_id=decision.arm,
+    )
 
 
 @OPERATIONS.post(
@@ -274,13 +226,17 @@ async def personalizer_rank(call: Call) -> RankResponse:
 )
 async def personalizer_reward(call: Call) -> RawResponse:
     """Personalizer: what an event was worth."""
-    hosted, outcome = await _personalizer(call).reward(
-        call.service.hosting, _event(call), call.body.value, forwarded=call.forwarded
-    )
-    if outcome == "news":
-        call.service.metrics.rewarded(call.name)
+    hosted, event = await _existing(call)
+    try:
+        news, seq = hosted.agent.reward_ahead(event, call.body.value)
+    except (ExpiredError, OtherRewardError) as error:  # Personalizer answers as if it was taken
+        call.service.metrics.ignored("late" if isinstance(error, ExpiredError) else "second")
     else:
-        call.service.metrics.ignored(outcome)
+        await hosted.commits.wait(seq)
+        if news:
+            call.service.metrics.rewarded(call.name)
+        else:
+            call.service.metrics.ignored("second")
     call.service.schedule_upkeep(hosted)
     return _EMPTY
 
@@ -290,7 +246,10 @@ async def personalizer_reward(call: Call) -> RawResponse:
 )
 async def personalizer_activate(call: Call) -> RawResponse:
     """Personalizer: an event whose activation was deferred was shown."""
-    hosted = await _personalizer(call).activate(call.service.hosting, _event(call), forwarded=call.forwarded)
+    hosted, event = await _existing(call)
+    with suppress(ExpiredError):  # too late has no effect
+        _, seq = hosted.agent.activate_ahead(event)
+        await hosted.commits.wait(seq)
     call.service.schedule_upkeep(hosted)
     return _EMPTY
 
@@ -305,7 +264,14 @@ def _personalizer(call: Call) -> Personalizer:
     return personalizer
 
 
-def _event(call: Call) -> str:
+async def _existing(call: Call) -> tuple[HostedAgent, str]:
+    """The agent, which some event was ranked by, and the event of a path."""
+    _personalizer(call)
     if not 0 < len(call.event) <= 256:
         raise HttpError(422, "The event id must have 1 to 256 characters.")
-    return call.event
+    try:
+        return await call.agent(), call.event
+    except HttpError as error:
+        if error.status != 404:
+            raise
+        raise DecisionError("no event was ranked yet") from None

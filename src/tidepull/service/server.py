@@ -33,7 +33,7 @@ from tidepull.service.metrics import RequestLog
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.problem_details import HttpError
 from tidepull.service.service import Service
-from tidepull.service.stores import Directory, SharedDatabase, Store
+from tidepull.service.stores import AgentStore, Directory, SharedDatabase
 
 TOKENS, AUDIT = "tokens.json", "audit.jsonl"
 REQUEST_TIMEOUT = 10
@@ -76,7 +76,7 @@ def prepare(config: ServerConfig) -> App:
     if not shared and Path(config.db).exists() and not Path(config.db).is_dir():
         raise ParameterError(f"--db must be a directory or a postgresql:// URL, {config.db} is a file")
     _require_safe(config, path)
-    store: Store = SharedDatabase(config.db, config.here) if shared else Directory(Path(config.db))
+    store: AgentStore = SharedDatabase(config.db, config.here) if shared else Directory(Path(config.db))
     beside = path.parent if shared and path is not None else None if shared else Path(config.db)
     audit = config.audit or (None if beside is None else beside / AUDIT)
     request_log = RequestLog(None if config.quiet else _access_log(config.log), audit)

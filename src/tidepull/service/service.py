@@ -16,7 +16,7 @@ from tidepull.service.hosting import HostedAgent, Hosting
 from tidepull.service.metrics import Metrics, RequestLog
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.shards import Forwarder
-from tidepull.service.stores import Store
+from tidepull.service.stores import AgentStore
 
 _LOG = logging.getLogger("tidepull.serve")
 IDLE_AFTER = 0.002
@@ -38,7 +38,7 @@ DATABASE_TIMEOUT = 5.0
 class Service:
     """Agents, tokens, limits, numbers and logs."""
 
-    store: Store
+    store: AgentStore
     tokens: Tokens
     limits: Limits
     request_log: RequestLog

@@ -18,7 +18,7 @@ import httptools
 from tidepull.errors import HeldError
 from tidepull.service.metrics import Metrics
 from tidepull.service.problem_details import HttpError
-from tidepull.service.stores import Store
+from tidepull.service.stores import AgentStore
 
 if TYPE_CHECKING:
     from tidepull.service.app import Call, Operation
@@ -73,7 +73,7 @@ class NoOwnerError(Exception):
 class ShardRouting:
     """Which shard has an agent: read from the database once, and known until it proves wrong."""
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: AgentStore) -> None:
         self._store = store
         self._owners: dict[str, str] = {}
         self._unreachable: dict[str, float] = {}

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _NAME = re.compile(NAME)
 
 
-class Store(ABC):
+class AgentStore(ABC):
     """Agents by name. `remote`: a commit waits for a network. `here`: where others reach this process, once it
     listens. What concerns other processes does nothing here: a store that is shared overrides it."""
 
@@ -68,7 +68,7 @@ class Store(ABC):
         """Release all agents."""
 
 
-class Directory(Store):
+class Directory(AgentStore):
     """Agents as files of a directory."""
 
     def __init__(self, root: Path) -> None:
@@ -109,7 +109,7 @@ class Directory(Store):
         return self.root / f"{name}.db"
 
 
-class SharedDatabase(Store):
+class SharedDatabase(AgentStore):
     """Agents in one PostgreSQL database; each is held by one process, through a lease that says where it takes
     requests (`here`)."""
 

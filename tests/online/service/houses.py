@@ -14,7 +14,7 @@ from tidepull.service.auth import Limits, Tokens, new_token, write_tokens
 from tidepull.service.handlers import OPERATIONS
 from tidepull.service.metrics import RequestLog
 from tidepull.service.service import Service
-from tidepull.service.stores import Directory, SharedDatabase, Store
+from tidepull.service.stores import AgentStore, Directory, SharedDatabase
 
 SHOP: dict[str, Any] = {
     "name": "shop",
@@ -53,7 +53,7 @@ class House:
         transport = httpx.ASGITransport(self.app, raise_app_exceptions=False)
         self.client = httpx.AsyncClient(transport=transport, base_url="http://localhost")
 
-    def store(self) -> Store:
+    def store(self) -> AgentStore:
         """Where agents are kept."""
         return Directory(self.root) if self.db is None else SharedDatabase(self.db)
 
