@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from tests.simulation.callers import UNKNOWN, Call, worth
+from tests.simulation.image import TEXTS
 from tests.simulation.plan import Plan
 from tidepull import state as snapshots
 from tidepull.agent.agent import Agent
@@ -219,7 +220,7 @@ class Book:
 def twin(records: list[Record], agent: Agent) -> Iterator[str]:
     """An agent that has lived through the same records, without any fault and any snapshot."""
     commands, undisturbed = agent._commands, MemoryLedger()
-    undisturbed.write({key: commands.ledger.read(key) or "" for key in ("settings", "salt")})
+    undisturbed.write({key: commands.ledger.read(key) or "" for key in TEXTS})
     for record in records:
         undisturbed.append(record)
     other = Agent(undisturbed, training="manual")  # type: ignore[arg-type]
