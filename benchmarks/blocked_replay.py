@@ -20,13 +20,13 @@ import numpy as np
 from benchmarks.machine import describe
 from benchmarks.tails import WORLDS
 from tidepull._internal.threads import one_blas_thread
-from tidepull.hypotheses import kernels
-from tidepull.hypotheses.algebra import compiled
-from tidepull.hypotheses.bank import HypothesisBank
-from tidepull.hypotheses.family import Window
-from tidepull.hypotheses.kernels import MAX_WIDTH, Bank, observe_one
 from tidepull.policies import build_policy
-from tidepull.policies.tide.policy import Tide
+from tidepull.tide.models import kernels
+from tidepull.tide.models.algebra import compiled
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.family import Window
+from tidepull.tide.models.kernels import MAX_WIDTH, Bank, observe_one
+from tidepull.tide.policy import Tide
 from tidepull.types import Event, FloatArray, IntArray
 
 _REWARDS = 512

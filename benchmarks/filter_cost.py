@@ -13,9 +13,9 @@ import time
 
 import numpy as np
 
-from tidepull.hypotheses.families import FAMILIES
-from tidepull.hypotheses.family import Filter, Layout
-from tidepull.hypotheses.noise import NoisePrior
+from tidepull.tide.models.families import FAMILIES
+from tidepull.tide.models.family import Filter, Layout
+from tidepull.tide.models.noise import NoisePrior
 
 LAYOUTS = {
     "3 arms": Layout(3, 1, False),

@@ -17,11 +17,11 @@ from pathlib import Path
 import numpy as np
 
 from tidepull.experiments.loop import run_trial
-from tidepull.hypotheses.bank import HypothesisBank
-from tidepull.hypotheses.family import Layout
-from tidepull.hypotheses.fourier import Fourier
-from tidepull.hypotheses.noise import NoisePrior
-from tidepull.hypotheses.notes import blank
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.family import Layout
+from tidepull.tide.models.fourier import Fourier
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.notes import blank
 
 
 def bank_round(n: int, rounds: int) -> tuple[float, float]:

@@ -47,10 +47,10 @@ from benchmarks.world_trials import (
     show,
     trial_of,
 )
-from tidepull.hypotheses.families import FAMILIES
 from tidepull.policies import build_policy
 from tidepull.problems import build_problem, shape_of
 from tidepull.problems.random_worlds import KINDS
+from tidepull.tide.models.families import FAMILIES
 
 FIRST, ROUNDS = 66_000, 1024
 FIELDS = (

@@ -17,11 +17,11 @@ import matplotlib
 import numpy as np
 
 from tidepull.experiments.loop import play
-from tidepull.hypotheses.families import FAMILIES
 from tidepull.policies import build_policy
 from tidepull.problems import build_problem, shape_of
 from tidepull.registry import Named
 from tidepull.reporting.figures import colour
+from tidepull.tide.models.families import FAMILIES
 
 matplotlib.use("Agg")
 from matplotlib import pyplot as plt

@@ -20,11 +20,11 @@ import numpy as np
 from benchmarks.machine import describe
 from benchmarks.tails import POLICIES, WORLDS
 from tidepull._internal.threads import one_blas_thread
-from tidepull.hypotheses import kernels
-from tidepull.hypotheses.bank import HypothesisBank
-from tidepull.hypotheses.notes import columns
 from tidepull.policies import build_policy
-from tidepull.policies.tide.policy import Tide
+from tidepull.tide.models import kernels
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.notes import columns
+from tidepull.tide.policy import Tide
 from tidepull.types import Event
 
 POLICY = "tide"

@@ -20,7 +20,7 @@ from benchmarks.machine import describe
 from benchmarks.tails import WORLDS
 from tidepull._internal.threads import one_blas_thread
 from tidepull.policies import build_policy
-from tidepull.policies.tide.policy import Tide
+from tidepull.tide.policy import Tide
 from tidepull.types import Event
 
 DRAWS = 32

@@ -14,14 +14,14 @@ SAYS = {
     "cli": "commands", "paper": "claims, tables, the bound", "reporting": "numbers, pages, pictures",
     "experiments": "loop, suites, store, runs", "agent": "decides and remembers", "service": "agents over HTTP",
     "logs": "read, diagnose, backtest", "integrations": "other libraries", "_internal": "threads, files, extras",
-    "policies": "learners", "problems": "worlds", "hypotheses": "what tide believes",
+    "policies": "learners", "problems": "worlds", "tide": "the policy tide",
     "posteriors": "exact beliefs", "encoders": "networks", "registry": "ids", "protocols": "the seams",
     "types": "nouns", "errors": "sentences",
 }  # fmt: skip
 WALKS = {
     "#1f6fb2": {"cli": "1", "experiments": "2 6", "registry": "3", "problems": "4", "policies": "5",
                 "reporting": "7 8"},
-    "#b3541e": {"agent": "a b d", "policies": "c", "hypotheses": "c", "posteriors": "c"},
+    "#b3541e": {"agent": "a b d", "policies": "c", "tide": "c", "posteriors": "c"},
 }  # fmt: skip
 """A trial's steps in blue, a decision's in orange, as docs/architecture.md tells them."""
 

@@ -16,7 +16,7 @@ from tidepull.agent.settings import load_settings
 from tidepull.errors import SnapshotError, WrongStoreError
 from tidepull.policies import policies
 from tidepull.policies.seal import Seal
-from tidepull.policies.tide import TideParameters
+from tidepull.tide import TideParameters
 from tidepull.types import ProblemShape
 
 BEFORE = {

@@ -10,25 +10,25 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
-from tidepull.hypotheses import kernels
-from tidepull.hypotheses.bank import HypothesisBank
-from tidepull.hypotheses.calendar import Calendar, Cells
-from tidepull.hypotheses.clock import Swing, Switch
-from tidepull.hypotheses.discounted import Discounted
-from tidepull.hypotheses.families import hypothesis_of
-from tidepull.hypotheses.family import Layout
-from tidepull.hypotheses.fourier import Fourier
-from tidepull.hypotheses.last_event import LAST_ARM, LastEvent
-from tidepull.hypotheses.last_success import LAST_SUCCESS, LastSuccess
-from tidepull.hypotheses.noise import NoisePrior
-from tidepull.hypotheses.notes import Moment, blank, columns
-from tidepull.hypotheses.seasons import Seasons
-from tidepull.hypotheses.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Hypothesis, Spec
-from tidepull.hypotheses.square import Square
-from tidepull.hypotheses.stationary import Stationary
-from tidepull.hypotheses.turns import Turns
-from tidepull.hypotheses.wall_clock import WallClock
 from tidepull.state import difference
+from tidepull.tide.models import kernels
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.calendar import Calendar, Cells
+from tidepull.tide.models.clock import Swing, Switch
+from tidepull.tide.models.discounted import Discounted
+from tidepull.tide.models.families import hypothesis_of
+from tidepull.tide.models.family import Layout
+from tidepull.tide.models.fourier import Fourier
+from tidepull.tide.models.last_event import LAST_ARM, LastEvent
+from tidepull.tide.models.last_success import LAST_SUCCESS, LastSuccess
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.notes import Moment, blank, columns
+from tidepull.tide.models.seasons import Seasons
+from tidepull.tide.models.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Hypothesis, Spec
+from tidepull.tide.models.square import Square
+from tidepull.tide.models.stationary import Stationary
+from tidepull.tide.models.turns import Turns
+from tidepull.tide.models.wall_clock import WallClock
 from tidepull.types import FloatArray
 
 N_ARMS = 3

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.properties.quick import QUICK
-from tidepull.hypotheses.notes import blank, columns
-from tidepull.policies.tide.scale import RewardScale, Seen, Units, two_means_threshold
-from tidepull.policies.tide.trail import CAPACITY, Known, Trail
-from tidepull.policies.tide.window import RecentRounds, one_by_one
+from tidepull.tide.models.notes import blank, columns
+from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
+from tidepull.tide.trail import CAPACITY, Known, Trail
+from tidepull.tide.window import RecentRounds, one_by_one
 from tidepull.types import FloatArray
 
 rewards = st.lists(st.tuples(st.integers(0, 2), st.floats(-1e3, 1e3)), min_size=2, max_size=40)

@@ -19,33 +19,33 @@ __all__ = ["build_policy", "policies", "settled"]
 
 
 _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
-    ("random", "baselines", "NoParameters", "RandomPolicy", {},
+    ("random", "policies.baselines", "NoParameters", "RandomPolicy", {},
      "every arm equally likely"),
-    ("fixed", "baselines", "FixedParameters", "FixedPolicy", {},
+    ("fixed", "policies.baselines", "FixedParameters", "FixedPolicy", {},
      "one arm for ever"),
-    ("oracle", "baselines", "NoParameters", "OraclePolicy", {},
+    ("oracle", "policies.baselines", "NoParameters", "OraclePolicy", {},
      "the best arm by the true means (the loop's privilege)"),
-    ("specialist", "baselines", "NoParameters", "Specialist", {},
+    ("specialist", "policies.baselines", "NoParameters", "Specialist", {},
      "told which rounds pay alike, with only the values to learn (the loop's privilege)"),
-    ("ucb", "ucb", "UcbParameters", "ucb", {},
+    ("ucb", "policies.ucb", "UcbParameters", "ucb", {},
      "UCB1: mean plus confidence width"),
-    ("d-ucb", "ucb", "DiscountedUcbParameters", "discounted_ucb", {},
+    ("d-ucb", "policies.ucb", "DiscountedUcbParameters", "discounted_ucb", {},
      "UCB with discounted rounds"),
-    ("sw-ucb", "ucb", "SlidingUcbParameters", "sliding_ucb", {},
+    ("sw-ucb", "policies.ucb", "SlidingUcbParameters", "sliding_ucb", {},
      "UCB on a sliding window"),
-    ("bernoulli-ts", "thompson", "BernoulliThompsonParameters", "BernoulliThompson", {},
+    ("bernoulli-ts", "policies.thompson", "BernoulliThompsonParameters", "BernoulliThompson", {},
      "Thompson sampling for rewards of 0 and 1"),
-    ("lin-ucb", "linear", "LinearUcbParameters", "linear_ucb", {},
+    ("lin-ucb", "policies.linear", "LinearUcbParameters", "linear_ucb", {},
      "linear UCB (also known as OFUL)"),
-    ("lin-ts", "linear", "LinearThompsonParameters", "LinearThompson", {},
+    ("lin-ts", "policies.linear", "LinearThompsonParameters", "LinearThompson", {},
      "linear Thompson sampling"),
-    ("d-lin-ucb", "linear", "DiscountedLinearUcbParameters", "discounted_linear_ucb", {},
+    ("d-lin-ucb", "policies.linear", "DiscountedLinearUcbParameters", "discounted_linear_ucb", {},
      "linear UCB with discounted rounds"),
-    ("sw-lin-ucb", "linear", "SlidingLinearUcbParameters", "sliding_linear_ucb", {},
+    ("sw-lin-ucb", "policies.linear", "SlidingLinearUcbParameters", "sliding_linear_ucb", {},
      "linear UCB on a sliding window"),
-    ("rnlps", "presets", "RnlpsParameters", "rnlps", {},
+    ("rnlps", "policies.presets", "RnlpsParameters", "rnlps", {},
      "recurrent neural-linear posterior sampling"),
-    ("nlps", "presets", "NlpsParameters", "nlps", {},
+    ("nlps", "policies.presets", "NlpsParameters", "nlps", {},
      "feedforward neural-linear posterior sampling"),
     ("tide", "tide", "TideParameters", "Tide", {"version": 4},
      "posterior sampling over many hypotheses about time, weighed by how well they predict"),
@@ -53,9 +53,7 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
 """Id, module, parameters and builder in it, what differs from the usual entry, and a description."""
 
 for _id, _module, _parameters, _build, _others, _description in _DECLARED:
-    policies.declare(
-        Declaration(_id, _description, f"tidepull.policies.{_module}", _parameters, _build, **_others)
-    )
+    policies.declare(Declaration(_id, _description, f"tidepull.{_module}", _parameters, _build, **_others))
 
 
 @overload

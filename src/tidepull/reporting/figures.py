@@ -16,9 +16,9 @@ from zlib import crc32
 import numpy as np
 
 from tidepull.errors import MissingExtraError
-from tidepull.hypotheses.families import FAMILIES
 from tidepull.reporting.stats import Panel, Sensitivity, mean_interval
 from tidepull.reporting.traces import Band, thinned_rounds
+from tidepull.tide.models.families import FAMILIES
 from tidepull.types import FloatArray
 
 _FIXED = {

@@ -18,8 +18,8 @@ from tidepull.logs.diagnosis.events import Events
 from tidepull.logs.log import Log
 from tidepull.logs.log import format_time as said
 from tidepull.policies import build_policy
-from tidepull.policies.tide.explain import Belief, Explanation
-from tidepull.policies.tide.hours import HourSpan
+from tidepull.tide.explain import Belief, Explanation
+from tidepull.tide.hours import HourSpan
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 KINDS = {

@@ -1,8 +1,0 @@
-"""`tide`: posterior sampling over many hypotheses about time, weighed by how well they predict."""
-
-from __future__ import annotations
-
-from tidepull.policies.tide.parameters import TideParameters
-from tidepull.policies.tide.policy import Tide
-
-__all__ = ["Tide", "TideParameters"]

@@ -1,0 +1,313 @@
+"""Births and deaths: new periods near what proves good, at the expense of what does not.
+
+A newborn lives through the window of past rounds in a spare slot. Its weight is then what Bayes' rule
+would have given it, had it been there since the window began with the prior pi:
+
+    log w = log pi + (its log likelihood of the window) - (the gain in log evidence over the window)
+
+Evidence is that of all present hypotheses, as if each had been there from the start: a birth adds to it.
+(The mixture's own record of predictions would not do. It contains the losses of hypotheses that are gone,
+and newborns would be measured against those.) Here pi is its family's prior over the number of candidates
+that were looked at, so that looking at many costs what it should. It takes the place of the lightest of
+its family, if that is lighter.
+
+What to look for is each family's own affair (`tide/models/*.py`). All of it is done in slices, between which
+rewards may come: a newborn lives through these, too, before it counts.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from tidepull.tide.mixture import Mixture
+from tidepull.tide.models import phase, seek
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.families import FAMILIES, hypothesis_of
+from tidepull.tide.models.family import Layout, Newborn, Pool, Rounds, Window
+from tidepull.tide.models.fourier import same_peak
+from tidepull.tide.models.slices import Pieces
+from tidepull.tide.models.spec import ADDED_SINE, HARMONICS, NO_NOTE, SINE, SQUARE, Hypothesis, Spec
+from tidepull.tide.scale import Units
+from tidepull.tide.window import RecentRounds, one_by_one
+from tidepull.types import FloatArray, Snapshot
+
+_SHORTEST_WINDOW = 24
+_SAME = 0.005
+_SINES = 3
+
+
+def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
+    """Every pool of these families that suits the problem; context-free hypotheses stand beside contextual ones,
+    because they learn faster where contexts do not matter. Arms known by vectors alone need the vectors."""
+    kinds = [True] if layout.shared else [False, True] if layout.context_dim > 1 else [False]
+    kept = [FAMILIES[name] for name in FAMILIES if name in families]
+    return [pool for contextual in kinds for family in kept for pool in family.pools(layout, contextual)]
+
+
+class Slots:
+    """Who sits in which slot of the bank, and how likely each pool is beforehand. `alone` names the
+    families of hypotheses that sit one by one behind the bank's slots."""
+
+    def __init__(self, bank: HypothesisBank, pools: Sequence[Pool], alone: Sequence[str]) -> None:
+        self.pools = pools
+        self.families = tuple(dict.fromkeys([*(pool.family for pool in pools), *alone]))
+        sizes = [len(pool.initial) + pool.spare for pool in pools]
+        stops = np.cumsum(sizes)
+        self.of = [range(int(stop) - size, int(stop)) for size, stop in zip(sizes, stops, strict=True)]
+        family_of = [self.families.index(pool.family) for pool in pools]
+        self.family_of = np.repeat(family_of, sizes)
+        self.family_of = np.append(self.family_of, [self.families.index(name) for name in alone]).astype(int)
+        self._alone = alone
+        for pool, slots in zip(pools, self.of, strict=True):
+            for m, spec in zip(slots, pool.initial, strict=False):
+                bank.assign(m, spec)
+        self._unit = sum(self._share(pool) for pool in pools if pool.initial)
+        self._unit += sum(self._share_alone(name) for name in alone)
+
+    def mass(self, pool: Pool) -> float:
+        """The prior of a pool."""
+        return self._share(pool) / self._unit
+
+    def initial_prior(self) -> FloatArray:
+        """The prior of every slot that is filled at the start."""
+        prior = np.zeros(len(self.family_of))
+        for i, name in enumerate(self._alone):
+            prior[len(prior) - len(self._alone) + i] = self._share_alone(name)
+        for pool, slots in zip(self.pools, self.of, strict=True):
+            if pool.initial:
+                prior[slots.start : slots.start + len(pool.initial)] = self._share(pool) / len(pool.initial)
+        return prior / self._unit
+
+    def _share_alone(self, name: str) -> float:
+        return FAMILIES[name].prior / self._alone.count(name)
+
+    def _share(self, pool: Pool) -> float:
+        return FAMILIES[pool.family].prior / sum(other.family == pool.family for other in self.pools)
+
+
+@dataclass(frozen=True)
+class _Hunt:
+    """One search of one pool: what a family may ask (`hypotheses.family.Search`)."""
+
+    births: Births
+    pool: int
+    window: Window
+    rounds: Rounds
+
+    @property
+    def layout(self) -> Layout:
+        return self.births.bank.layout
+
+    @property
+    def contextual(self) -> bool:
+        return self.births.slots.pools[self.pool].contextual
+
+    def heaviest(self) -> list[Hypothesis]:
+        slots, log_weights = self.births.slots.of[self.pool], self.births.mixture.log_weights
+        order = slots.start + np.argsort(-log_weights[slots.start : slots.stop], kind="stable")
+        return [self._named(int(m)) for m in order[:2] if self.births.bank.arrays.active[m]]
+
+    def sines(self) -> Pieces[list[float]]:
+        if self.births.sines is None:  # whoever asks first looks for all
+            self.births.sines = yield from seek.best_sines(self.rounds, self.layout.n_arms, _SINES)
+        return self.births.sines
+
+    def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
+        if not self.births.heard:  # whoever asks first listens for all
+            self.births.heard = yield from seek.rhythms(
+                self.window, self.rounds, self.layout, seek.MOST_RHYTHMS
+            )
+        return self.births.heard[:count]
+
+    def knows(self, hypothesis: Hypothesis) -> bool:
+        bank, spec, slots = self.births.bank, hypothesis.spec(), self.births.slots.of[self.pool]
+        alike = bank.arrays.active & (bank.arrays.periods == spec.periods).all(axis=1)
+        return any(bank.spec(m) == spec for m in np.flatnonzero(alike).tolist() if m in slots)
+
+    def heaviest_of(self, families: Sequence[str]) -> Hypothesis | None:
+        births = self.births
+        found = [
+            m
+            for pool, slots in zip(births.slots.pools, births.slots.of, strict=True)
+            for m in slots
+            if pool.family in families and not pool.contextual and births.bank.arrays.active[m]
+        ]
+        log_weights = births.mixture.log_weights
+        return self._named(max(found, key=lambda m: float(log_weights[m]))) if found else None
+
+    def ridge(self, hypothesis: Hypothesis) -> float:
+        return float(self.births.bank.arrays.ridge[self.births.settle(self.pool, hypothesis.spec())])
+
+    def _named(self, m: int) -> Hypothesis:
+        return hypothesis_of(self.births.bank.spec(m))
+
+
+class Births:
+    """Looks for newborns in every pool that has room, and lets those live that deserve it."""
+
+    def __init__(self, bank: HypothesisBank, slots: Slots, mixture: Mixture, recent: RecentRounds) -> None:
+        self.bank, self.slots, self.mixture = bank, slots, mixture
+        self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
+        self.sines: list[float] | None = None  # its strongest sines, once somebody asked
+        self._recent = recent
+        self._noise = 1.0
+        # Of the search under way: the gain in log evidence over the window, log evidence and what rewards had
+        # added to it when the search began, and what newborns have added since.
+        self._gain = self._evidence = self._learnt = self._added = 0.0
+        self.count = 0
+
+    def search(self, units: Units) -> Pieces[None]:
+        """Look for better periods in the rounds of the window."""
+        recent = self._recent
+        if len(recent) < _SHORTEST_WINDOW:
+            return
+        self._gain = self.mixture.evidence - recent.evidence_before(recent.start)
+        self._evidence, self._learnt, self._added = self.mixture.evidence, self.mixture.learnt, 0.0
+        self.heard, self.sines = [], None
+        begins = recent.start
+        window = recent.window(units)
+        if self.bank.layout.wide_dim:  # newborns see what is narrow
+            window = window._replace(x=np.ascontiguousarray(window.x[:, : self.bank.layout.context_dim]))
+        rounds = one_by_one(window)
+        self._noise = self.bank.assumed_noise(int(np.argmax(self.mixture.log_weights[: self.bank.size])))
+        for i, pool in enumerate(self.slots.pools):
+            newborns = FAMILIES[pool.family].newborns
+            if not pool.spare or newborns is None:
+                continue
+            for newborn in newborns(_Hunt(self, i, window, rounds)):
+                if isinstance(newborn, int):
+                    yield newborn
+                else:
+                    yield from self._try(i, newborn, window, begins + len(window.t), units)
+        if self.bank.layout.context_dim == 1:
+            self._keep_time(window)
+
+    def _keep_time(self, window: Window) -> None:
+        """Where a season leads whose phase has run away, a twin with a better period shares its weight."""
+        log_weights, prior, bank = self.mixture.log_weights, self.mixture.prior, self.bank
+        elder = int(np.argmax(log_weights))
+        found = phase.twin(bank, elder, window) if elder < bank.size else None
+        if found is None:
+            return
+        slots = next(slots for slots in self.slots.of if elder in slots)
+        empty = [m for m in slots if not bank.arrays.active[m]]
+        heir = empty[0] if len(empty) > 1 else min(set(slots) - {elder, *empty}, key=lambda m: log_weights[m])
+        if bank.arrays.active[heir]:
+            prior[elder] += prior[heir]
+        phase.inherit(bank, elder, heir, found)
+        log_weights[heir] = log_weights[elder] = log_weights[elder] - math.log(2)
+        log_weights -= np.logaddexp.reduce(log_weights)
+        prior[heir] = prior[elder] = prior[elder] / 2
+        self.count += 1
+
+    def settle(self, pool: int, spec: Spec, *, blank: bool = True) -> int:
+        """Put a hypothesis into a spare slot, where it does not count yet; unless `blank`, it is still to be reset."""
+        cradle = next(m for m in self.slots.of[pool] if not self.bank.arrays.active[m])
+        self.bank.assign(cradle, spec, self._noise, blank=blank)
+        self.bank.arrays.active[cradle] = False
+        return cradle
+
+    def snapshot(self) -> Snapshot:
+        """What the bank itself does not hold."""
+        return {"count": self.count}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self.count = int(snapshot["count"])
+
+    def _elder(self, i: int, spec: Spec, window: Window) -> int | None:
+        """The heaviest of the pool on the same peak: n rounds can hardly tell the two apart."""
+        slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
+        n, centre = span_and_centre(window, spec.reads)
+        alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
+        alike &= (bank.cell_by[slots] == spec.cell_by) & (bank.reads[slots] == spec.reads)
+        for j in range(2):
+            period, offset = bank.periods[slots, j], bank.offsets[slots, j]
+            alike &= bank.shapes[slots, j] == spec.shapes[j]
+            if spec.shapes[j] == HARMONICS:
+                alike &= same_peak(period, spec.periods[j], n) & (offset == spec.offsets[j])
+            elif spec.shapes[j] in (SINE, ADDED_SINE):
+                alike &= same_peak(period, spec.periods[j], n)
+            elif spec.shapes[j] == SQUARE:
+                phase = (centre + offset) / period - (centre + spec.offsets[j]) / spec.periods[j]
+                alike &= np.abs(phase - np.round(phase)) < 0.25
+                alike &= same_peak(period, spec.periods[j], n)
+        kin = np.flatnonzero(alike) + slots.start
+        return int(kin[np.argmax(self.mixture.log_weights[kin])]) if len(kin) else None
+
+    def _is_known(self, i: int, spec: Spec, n: int) -> bool:
+        """Whether somebody in the pool differs by less than a hundredth of a peak from what is to be tried."""
+        slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
+        alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
+        alike &= (bank.cell_by[slots] == spec.cell_by) & (bank.reads[slots] == spec.reads)
+        for j in range(2):
+            alike &= (bank.shapes[slots, j] == spec.shapes[j]) & (bank.offsets[slots, j] == spec.offsets[j])
+            alike &= np.abs(1 / bank.periods[slots, j] - 1 / spec.periods[j]) < _SAME / n
+        return bool(alike.any())
+
+    def _total(self, scores: FloatArray, since: int) -> float:
+        """The log likelihood of rewards from the n-th on; who could not say (NaN) is taken to have predicted as
+        the others did together."""
+        silent = np.flatnonzero(np.isnan(scores))
+        if len(silent):
+            evidence = [self._recent.evidence_before(since + i) for i in range(len(scores))]
+            follows = since + len(scores)
+            more = follows < self._recent.count
+            last = self._recent.evidence_before(follows) if more else self.mixture.evidence
+            scores[silent] = np.diff([*evidence, last])[silent]
+        return float(scores.sum())
+
+    def _try(self, i: int, newborn: Newborn, window: Window, upto: int, units: Units) -> Pieces[None]:
+        """Live through the window and what came since; then take a place, if the weight deserves one."""
+        bank, slots = self.bank, self.slots.of[i]
+        spec = newborn.hypothesis.spec()
+        if self._is_known(i, spec, len(window.t)):
+            return
+        cradle = self.settle(i, spec, blank=False)
+        yield from bank.resetting(cradle)
+        scores = yield from bank.live(cradle, window, units.binary)
+        likelihood = self._total(scores, upto - len(scores))
+        while upto < self._recent.count:
+            if upto < self._recent.start:
+                return  # more came than the window holds: there will be another search
+            more = self._recent.window(units, upto)
+            likelihood += self._total((yield from bank.live(cradle, more, units.binary)), upto)
+            upto += len(more.t)
+        log_weights, prior = self.mixture.log_weights, self.mixture.prior
+        elder = self._elder(i, spec, window)
+        pi = self.slots.mass(self.slots.pools[i]) / newborn.looked_at
+        pi = pi if elder is None else max(pi, float(prior[elder]))
+        since = self.mixture.learnt - self._learnt  # from rewards that came after the search began
+        log_weight = math.log(pi) + likelihood - (self._gain + self._added + since)
+        empty = [m for m in slots if not bank.arrays.active[m] and m != cradle]
+        # A better place on the same peak is no further hypothesis: it inherits.
+        leaving = elder
+        if elder is None and not empty:
+            leaving = min((m for m in slots if m != cradle), key=lambda m: float(log_weights[m]))
+        if leaving is not None:
+            if log_weights[leaving] >= log_weight:
+                return
+            bank.arrays.active[leaving] = False
+            log_weights[leaving], prior[leaving] = -np.inf, 0.0
+        bank.arrays.active[cradle] = True
+        log_weights[cradle], prior[cradle] = log_weight, pi
+        top = float(log_weights.max())
+        added = top + math.log(float(np.exp(log_weights - top).sum()))
+        log_weights -= added
+        prior /= prior.sum()
+        self._added += added
+        self.mixture.evidence = self._evidence + self._added + since
+        self.count += 1
+
+
+def span_and_centre(window: Window, reads: int) -> tuple[float, float]:
+    """How long the window is by the clock that a hypothesis reads, and a time in its middle."""
+    if reads == NO_NOTE:
+        return len(window.t), float(window.t[len(window.t) // 2])
+    times = window.notes[:, reads]
+    times = times[~np.isnan(times)]
+    return (float(np.ptp(times)), float(np.median(times))) if len(times) else (1.0, 0.0)

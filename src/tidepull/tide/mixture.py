@@ -1,0 +1,133 @@
+"""The weights of all hypotheses: Bayes' rule with a little of the prior given back, and who is asked next.
+
+v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
+"""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+
+from tidepull.tide.models import weights
+from tidepull.types import FloatArray, IntArray, Snapshot
+
+
+class Mixture:
+    """A weight and a prior for every slot. `evidence` is the log evidence of all that are there now, as if each had
+    been there from the start."""
+
+    def __init__(
+        self, prior: FloatArray, family_of: IntArray, families: tuple[str, ...], share: float
+    ) -> None:
+        self.families = families
+        self.prior = prior
+        self.log_weights = _log(prior)
+        self.evidence = 0.0
+        self.learnt = 0.0  # what rewards have added, births apart
+        self._family_of = family_of
+        self._share = share
+
+    def reweigh(self, scores: FloatArray, count: int = 0) -> float:
+        """Take in how well everybody predicted a reward, after `count` others; returns the mixture's own log likelihood
+        of it. Who said nothing is taken to have predicted as the others did together. No more than 1 / count is given
+        back: then the cost of giving back falls for ever, and that of a change of hypothesis grows like log count."""
+        weights.fill_in(self.log_weights, scores)
+        share = 1.0 / count if self._share * count > 1.0 else self._share
+        gain = float(weights.reweigh(self.log_weights, scores, self.prior, share))
+        self.evidence += gain
+        self.learnt += gain
+        return gain
+
+    def rest(self, m: int) -> None:
+        """Slot m says nothing for a while: nothing is given back to its prior, so that its weight stays."""
+        self.prior[m] = 0.0
+        self.prior /= self.prior.sum()
+
+    def rise(self, m: int, prior: float) -> None:
+        """Slot m has a prior again."""
+        self.prior *= (1.0 - prior) / self.prior.sum()
+        self.prior[m] = prior
+
+    def twin(self) -> Mixture:
+        """A copy to work on while this one goes on deciding."""
+        twin = copy.copy(self)
+        twin.prior, twin.log_weights = self.prior.copy(), self.log_weights.copy()
+        return twin
+
+    def become(self, twin: Mixture) -> None:
+        """Take over the weights of a twin."""
+        self.prior, self.log_weights, self.evidence = twin.prior, twin.log_weights, twin.evidence
+
+    def begin_again(self) -> None:
+        """Back to the prior, before everybody's predictions of the past are weighed anew."""
+        self.log_weights = _log(self.prior)
+        self.evidence = 0.0
+
+    def pick(self, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
+        """A hypothesis by its weight; with the chance `explore` by its weight within a family drawn uniformly. Slots
+        that are `resting` cannot be asked now."""
+        if rng.random() >= explore:
+            return int(weights.pick(self.log_weights, resting, rng.random()))
+        chances = self._within_random_family(rng)
+        if len(resting):
+            chances[resting] = 0.0
+            if not chances.any():
+                chances = np.exp(self.log_weights)
+                chances[resting] = 0.0
+        m = int(np.searchsorted(np.cumsum(chances), rng.random() * chances.sum(), side="right"))
+        return min(m, int(np.flatnonzero(chances)[-1]))
+
+    def picks(
+        self, rng: np.random.Generator, explore: float, resting: IntArray, count: int
+    ) -> dict[int, int]:
+        """`pick` so many times: how often each hypothesis came out."""
+        explored = int(rng.binomial(count, explore))
+        found = [self.pick(rng, 1.0, resting) for _ in range(explored)]
+        chances = np.exp(self.log_weights)
+        if len(resting):
+            chances[resting] = 0.0
+        sums = chances.cumsum()
+        drawn = sums.searchsorted(rng.random(count - explored) * sums[-1], side="right").tolist()
+        if drawn and max(drawn) == len(chances):  # the sum itself, by rounding
+            last = int(np.flatnonzero(chances)[-1])
+            drawn = [min(m, last) for m in drawn]
+        found += drawn
+        return {m: found.count(m) for m in sorted(set(found))}
+
+    def family_weights(self) -> FloatArray:
+        """The weight of each family."""
+        weights = np.exp(self.log_weights)
+        totals = np.bincount(self._family_of, weights=weights, minlength=len(self.families))
+        return totals.astype(float)
+
+    def snapshot(self) -> Snapshot:
+        """Priors, weights and evidence."""
+        return {
+            "prior": self.prior.copy(),
+            "log_weights": self.log_weights.copy(),
+            "evidence": self.evidence,
+            "learnt": self.learnt,
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        prior, log_weights = np.array(snapshot["prior"], float), np.array(snapshot["log_weights"], float)
+        if not (prior.shape == log_weights.shape == self.prior.shape):
+            raise ValueError("weights of another number of hypotheses")
+        total = np.exp(log_weights).sum()
+        if not (np.all(prior >= 0) and abs(prior.sum() - 1) < 1e-6 and abs(total - 1) < 1e-6):
+            raise ValueError("weights that do not add up to 1")
+        self.prior, self.log_weights = prior, log_weights
+        self.evidence, self.learnt = float(snapshot["evidence"]), float(snapshot["learnt"])
+
+    def _within_random_family(self, rng: np.random.Generator) -> FloatArray:
+        family = int(rng.integers(len(self.families)))
+        log_weights = np.where(self._family_of == family, self.log_weights, -np.inf)
+        top = log_weights.max()
+        return np.exp(self.log_weights if top == -np.inf else log_weights - top)
+
+
+def _log(weights: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore"):
+        return np.log(weights)

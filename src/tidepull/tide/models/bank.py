@@ -1,0 +1,382 @@
+"""The bank: slots for hypotheses of any family, their shared prior, and what may be asked of them.
+
+A slot is as large as the largest hypothesis it may hold, so births and deaths move no memory.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tidepull.errors import SnapshotError
+from tidepull.tide.models import kernels, pages
+from tidepull.tide.models.calibration import BINS, KEPT
+from tidepull.tide.models.draws import together
+from tidepull.tide.models.family import Layout, Window
+from tidepull.tide.models.held import Ready
+from tidepull.tide.models.kernels import Bank
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.notes import Moment, columns
+from tidepull.tide.models.slices import Pieces, finished, ranges
+from tidepull.tide.models.small import LARGEST
+from tidepull.tide.models.spec import ADDED_SINE, HARMONICS, NO_CLOCK, NO_NOTE, SINE, SQUARE, Spec
+from tidepull.types import BoolArray, FloatArray, Snapshot
+
+_STEPS_OF_A_ROUND = 30
+_STEPS_OF_A_NUMBER = 2
+"""Memory that is filled for the first time: a page of it takes as long as a thousand products."""
+_FILLED_AT_ONCE = 30_000
+_LEAST_LEVERAGE = 1e-12
+_LEARNT = ("ridge", "a", "b", "stamp", "vec", "mat")
+"""What models learn; all else in the bank follows from who sits where."""
+_LONG = {"stamp": "block_at", "vec": "vec_at", "mat": "mat_at"}
+"""What lies slot after slot, and where each slot begins."""
+
+
+class HypothesisBank:
+    """Conjugate models of many hypotheses; each of `slots` lists the specs it must have room for."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        slots: Sequence[Sequence[Spec]],
+        prior: NoisePrior,
+        *,
+        calibrated: bool = False,
+    ) -> None:
+        self.layout = layout
+        self._learnt = (*_LEARNT, "bins", "odds") if calibrated else _LEARNT
+        self.prior, self._widths = prior, prior.widths
+        self.size = len(slots)
+        blocks = [max(layout.blocks(s) for s in room) for room in slots]
+        vectors = [max(layout.blocks(s) * layout.dim(s) for s in room) for room in slots]
+        matrices = [max(layout.blocks(s) * layout.dim(s) ** 2 for s in room) for room in slots]
+        self._room = [(b, v, m) for b, v, m in zip(blocks, vectors, matrices, strict=True)]
+        n = self.size
+        put_right = n if calibrated else 0
+        self._need = [(0, 0, 0)] * n  # how much of its room a slot's hypothesis uses
+        self._families = [""] * n
+        self._ready = Ready()
+        self.arrays = Bank(
+            active=np.zeros(n, bool),
+            shapes=np.zeros((n, 2), np.int64),
+            periods=np.ones((n, 2)),
+            offsets=np.zeros((n, 2)),
+            cell_by=np.full(n, NO_NOTE),
+            cells=np.ones(n, np.int64),
+            times=np.full(n, NO_NOTE),
+            beside=np.full(n, NO_NOTE),
+            discount=np.ones(n),
+            contextual=np.zeros(n, bool),
+            reads=np.full(n, NO_NOTE),
+            dim=np.ones(n, np.int64),
+            inverse=np.zeros(n, bool),
+            block_at=_starts(blocks),
+            vec_at=_starts(vectors),
+            mat_at=_starts(matrices),
+            ridge=np.ones(n),
+            a=np.full(n, prior.a0),
+            b=np.full(n, prior.b0),
+            stamp=pages.zeros(sum(blocks), np.int64),
+            vec=pages.zeros(sum(vectors)),
+            mat=pages.zeros(sum(matrices)),
+            bins=np.zeros((put_right, BINS, KEPT)),
+            odds=np.zeros((put_right, 1)),
+            settings=np.array(
+                [
+                    prior.a0,
+                    prior.b0,
+                    prior.memory,
+                    1 if layout.shared else layout.n_arms,
+                    prior.by_density,
+                    layout.context_dim,
+                    layout.wide_dim,
+                ]
+            ),
+        )
+
+    def assign(self, m: int, spec: Spec, noise: float | None = None, *, blank: bool = True) -> None:
+        """Put a hypothesis that knows nothing yet, or just the noise, into slot m; unless `blank`, it is still to be
+        reset."""
+        self._seat(m, spec)
+        self.arrays.active[m] = True
+        noise = self.prior.b0 / self.prior.a0 if noise is None else noise
+        self.arrays.ridge[m] = self._ridges(np.full(self.size, noise))[m]
+        if blank:
+            self.reset(m)
+
+    def _seat(self, m: int, spec: Spec) -> None:
+        layout, dim = self.layout, self.layout.dim(spec)
+        need = (layout.blocks(spec), layout.blocks(spec) * dim, layout.blocks(spec) * dim**2)
+        if any(n > room for n, room in zip(need, self._room[m], strict=True)):
+            raise ValueError(f"slot {m} has no room for {spec}")
+        bank = self.arrays
+        self._families[m], self._need[m] = spec.family, need
+        bank.shapes[m], bank.periods[m], bank.offsets[m] = spec.shapes, spec.periods, spec.offsets
+        bank.cell_by[m], bank.cells[m] = spec.cell_by, spec.noted_cells(layout.n_arms)
+        bank.times[m], bank.beside[m] = spec.times, spec.beside
+        bank.discount[m], bank.contextual[m], bank.reads[m] = spec.discount, spec.contextual, spec.reads
+        bank.dim[m] = dim
+        bank.inverse[m] = dim > LARGEST and spec.discount == 1
+
+    def reset(self, m: int) -> None:
+        """Slot m forgets all it learnt; its hypothesis and its ridge stay."""
+        finished(self.resetting(m))
+
+    def resetting(self, m: int) -> Pieces[None]:
+        """The same in slices."""
+        bank, (blocks, vectors, matrices), d = self.arrays, self._need[m], int(self.arrays.dim[m])
+        bank.a[m], bank.b[m] = self.prior.a0, self.prior.b0
+        bank.bins[m : m + 1], bank.odds[m : m + 1] = 0.0, 0.0
+        bank.stamp[bank.block_at[m] : bank.block_at[m] + blocks] = 0
+        bank.vec[bank.vec_at[m] : bank.vec_at[m] + vectors] = 0.0
+        mat = bank.mat[bank.mat_at[m] : bank.mat_at[m] + matrices].reshape(-1, d * d)
+        size = max(1, _FILLED_AT_ONCE // (d * d))
+        for first in range(0, blocks, size):
+            part = mat[first : first + size]
+            part[:] = 0.0
+            if bank.inverse[m]:
+                part[:, :: d + 1] = 1 / bank.ridge[m]
+            yield _STEPS_OF_A_NUMBER * 2 * part.size
+
+    def spec(self, m: int) -> Spec:
+        """The hypothesis in slot m."""
+        bank = self.arrays
+        return Spec(
+            family=self._families[m],
+            shapes=(int(bank.shapes[m, 0]), int(bank.shapes[m, 1])),
+            periods=(float(bank.periods[m, 0]), float(bank.periods[m, 1])),
+            offsets=(float(bank.offsets[m, 0]), float(bank.offsets[m, 1])),
+            cell_by=int(bank.cell_by[m]),
+            times=int(bank.times[m]),
+            beside=int(bank.beside[m]),
+            discount=float(bank.discount[m]),
+            contextual=bool(bank.contextual[m]),
+            reads=int(bank.reads[m]),
+        )
+
+    def adapt_ridge(self, m: int, units: float) -> None:
+        """lam0 from the noise as slot m sees it now, in new units of which `units` make an old one; to be
+        followed by `reset` and `live`."""
+        bank = self.arrays
+        bank.ridge[m] = self._ridges(units**2 * bank.b / bank.a)[m]
+
+    def refresh_ridges(self) -> None:
+        """The same for all slots that are kept as moments, which need not live through anything again."""
+        bank = self.arrays
+        bank.ridge[:] = np.where(bank.inverse, bank.ridge, self._ridges(bank.b / bank.a))
+
+    def noise(self, m: int) -> float:
+        """s2 = b / a, as slot m sees it."""
+        return float(self.arrays.b[m] / self.arrays.a[m])
+
+    def assumed_noise(self, m: int) -> float:
+        """s2 = lam0 tau^2, from which the ridge of slot m was made."""
+        return float((self.arrays.ridge * self.prior.variance(self._own_context()))[m])
+
+    def _ridges(self, noise: FloatArray) -> FloatArray:
+        return self.prior.ridge(noise, self._own_context())
+
+    def _own_context(self) -> BoolArray:
+        return self.arrays.contextual & (not self.layout.shared)
+
+    def observe(self, moment: Moment, arm: int, x: FloatArray, y: float, binary: bool) -> FloatArray:
+        """Log likelihood of a standardised reward under every slot, each of which then learns it."""
+        scores = np.empty(self.size)
+        self.score(moment.t, moment.row(arm), arm, x, y, binary, scores)
+        return scores
+
+    def score(
+        self, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
+    ) -> None:
+        """The same for a row of notes, into the first numbers of `scores`."""
+        kernels.observe_held(self._ready(self.arrays), t, notes, arm, x, y, binary, scores)
+
+    def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Pieces[FloatArray]:
+        """Slot m lives through a window of past rounds from row `start` on; log likelihoods round by round."""
+        scores = np.zeros(len(window.t))
+        steps = _STEPS_OF_A_ROUND + int(self.arrays.dim[m]) ** 2 // (4 if self.arrays.inverse[m] else 1)
+        for first, stop, spent in ranges(len(window.t) - start, steps):
+            kernels.replay(self.arrays, m, window, start + first, start + stop, binary, scores)
+            yield spent
+        return scores[start:]
+
+    def twin(self) -> HypothesisBank:
+        """A copy to work on while this one goes on deciding."""
+        twin = self._reseated()
+        twin.arrays = Bank._make(array.copy() for array in self.arrays)
+        return twin
+
+    def fresh(self, units: float | None) -> HypothesisBank:
+        """The same hypotheses, to be `reset` one by one; lam0 from the noise as each sees it now, in new units of
+        which `units` make an old one (None: as it is)."""
+        fresh, bank = self._reseated(), self.arrays
+        large = {name: getattr(bank, name) for name in _LONG}
+        large = {name: pages.zeros(array.size, array.dtype) for name, array in large.items()}
+        small = {name: array.copy() for name, array in bank._asdict().items() if name not in large}
+        fresh.arrays = Bank(**small, **large)
+        if units is not None:
+            fresh.arrays.ridge[:] = self._ridges(units**2 * bank.b / bank.a)
+        return fresh
+
+    def _reseated(self) -> HypothesisBank:
+        made = copy.copy(self)
+        made._families, made._need = list(self._families), list(self._need)
+        made._ready = Ready()
+        return made
+
+    def become(self, twin: HypothesisBank) -> None:
+        """Take over all that a twin learnt."""
+        self._families, self._need, self.arrays = twin._families, twin._need, twin.arrays
+
+    def outlook(self, m: int, moment: Moment, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean phi.mu and leverage phi' Lam^-1 phi of every arm (not for shared layouts)."""
+        means, leverages = np.empty(self.layout.n_arms), np.empty(self.layout.n_arms)
+        kernels.outlook(self.arrays, m, moment.t, moment.notes, moment.each, X, means, leverages)
+        return means, leverages
+
+    def draw(
+        self, m: int, moment: Moment, X: FloatArray, binary: bool, rng: np.random.Generator
+    ) -> FloatArray:
+        """One posterior draw of every arm's expected reward under slot m.
+
+        s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the boldness where there is a context (of each
+        arm its own, if some may be bolder); Beta-Bernoulli for one feature and binary rewards.
+        """
+        if not self.layout.shared:
+            draws: FloatArray = together(
+                self._ready, self.arrays, self._widths, {m: 1}, moment, X, binary, rng
+            )[0]
+            return draws
+        if self._sees_all(m):
+            return self._wide_draws(m, X, 1, rng)[0]
+        bank = self.arrays
+        std = float(np.sqrt(bank.b[m] / rng.gamma(bank.a[m])))
+        noise = rng.standard_normal(int(bank.dim[m]))
+        if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
+            means, errors, leverages = (np.empty(len(X)) for _ in range(3))
+            kernels.shared_outlook(bank, m, moment.t, moment.notes, X, noise, means, errors, leverages)
+            return np.asarray(means + std * self.prior.bold(leverages) * errors)
+        std *= self.prior.boldness if bank.contextual[m] else 1.0
+        drawn = np.empty(len(X))
+        kernels.shared_draw(bank, m, moment.t, moment.notes, X, std * noise, drawn)
+        return drawn
+
+    def _sees_all(self, m: int) -> bool:
+        """Whether contexts are kept in two widths, and slot m sees the wide one."""
+        return bool(self.layout.wide_dim) and self.spec(m).steady
+
+    def _wide_outlook(self, m: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Means of all arms under a hypothesis that sees all of a wide context, and F Lam^-1 F' for their vectors F."""
+        bank, d = self.arrays, int(self.arrays.dim[m])
+        P = bank.mat[bank.mat_at[m] : bank.mat_at[m] + d * d].reshape(d, d)
+        F = X[:, self.layout.context_dim :]
+        return F @ bank.vec[bank.vec_at[m] : bank.vec_at[m] + d], F @ P @ F.T
+
+    def _wide_draws(self, m: int, X: FloatArray, count: int, rng: np.random.Generator) -> list[FloatArray]:
+        """`draw` so many times: errors of arms ~ N(0, F Lam^-1 F'), so that no factor of Lam is needed."""
+        means, covariance = self._wide_outlook(m, X)
+        leverages = np.maximum(covariance.diagonal(), _LEAST_LEVERAGE)
+        values, vectors = np.linalg.eigh(covariance)  # vectors may be alike, so that some values are 0
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        factors, made = self.prior.bold(leverages), []
+        for _ in range(count):
+            std = float(np.sqrt(self.arrays.b[m] / rng.gamma(self.arrays.a[m])))
+            made.append(np.asarray(means + std * factors * (root @ rng.standard_normal(len(root)))))
+        return made
+
+    def draws(
+        self,
+        found: Mapping[int, int],
+        moment: Moment,
+        X: FloatArray,
+        binary: bool,
+        rng: np.random.Generator,
+        *,
+        about: Mapping[int, int] | None = None,
+    ) -> FloatArray:
+        """Under each of some slots so many independent draws as `draw` makes them, one a row; with `about` around the
+        average of these slots' means (not for shared layouts)."""
+        if self.layout.shared:
+            made: list[FloatArray] = []
+            for m, count in found.items():
+                if self._sees_all(m):
+                    made += self._wide_draws(m, X, count, rng)
+                else:
+                    made += [self.draw(m, moment, X, binary, rng) for _ in range(count)]
+            return np.array(made)
+        return together(self._ready, self.arrays, self._widths, found, moment, X, binary, rng, about=about)
+
+    def snapshot(self) -> Snapshot:
+        """Who sits in which slot, and what each has learnt."""
+        seats = [_plain(self.spec(m)) if self._families[m] else None for m in range(self.size)]
+        active = self.arrays.active
+        learnt = {name: getattr(self.arrays, name).copy() for name in self._learnt if name not in _LONG}
+        for name in _LONG:
+            array = getattr(self.arrays, name)
+            learnt[name] = np.concatenate([array[:0], *(array[part] for part in self._parts(name, active))])
+        return {"seats": seats, "active": active.copy(), **learnt}
+
+    def _parts(self, name: str, active: BoolArray) -> list[slice]:
+        """What active slots use of a long array: nothing else is saved."""
+        at, i = getattr(self.arrays, _LONG[name]), list(_LONG).index(name)
+        return [slice(int(at[m]), int(at[m]) + self._need[m][i]) for m in np.flatnonzero(active)]
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot of a bank of the same layout; what does not fit is refused first."""
+        seats = snapshot["seats"]
+        if len(seats) != self.size:
+            raise SnapshotError(f"the snapshot has {len(seats)} hypotheses, this bank has {self.size} slots")
+        specs = [None if seat is None else _checked(seat) for seat in seats]
+        if any(spec is None and active for spec, active in zip(specs, snapshot["active"], strict=True)):
+            raise SnapshotError("the snapshot has an active slot without a hypothesis")
+        for name in ("active", *self._learnt):
+            saved, array = snapshot[name], getattr(self.arrays, name)
+            fits = isinstance(saved, np.ndarray) and saved.dtype == array.dtype and saved.ndim == array.ndim
+            if not fits or (saved.shape != array.shape and name not in _LONG):
+                raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
+        if not ((snapshot["ridge"] > 0) & (snapshot["a"] > 0) & (snapshot["b"] > 0)).all():
+            raise SnapshotError("the snapshot's ridge and noise must be positive")
+        for m, spec in enumerate(specs):
+            if spec is not None:
+                self._seat(m, spec)
+        for name in ("active", *self._learnt):
+            if name in _LONG:
+                self._fill(name, snapshot[name], snapshot["active"])
+            else:
+                getattr(self.arrays, name)[...] = snapshot[name]
+
+    def _fill(self, name: str, saved: FloatArray, active: BoolArray) -> None:
+        array, parts, done = getattr(self.arrays, name), self._parts(name, active), 0
+        if sum(part.stop - part.start for part in parts) != len(saved):
+            raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
+        for part in parts:
+            size = part.stop - part.start
+            array[part] = saved[done : done + size]
+            done += size
+
+
+def _plain(spec: Spec) -> list[Any]:
+    return [list(part) if isinstance(part, tuple) else part for part in spec]
+
+
+def _checked(seat: list[Any]) -> Spec:
+    """A spec from JSON; codes that nobody declared are errors."""
+    spec = Spec._make(tuple(part) if isinstance(part, list) else part for part in seat)
+    known = set(range(NO_NOTE, len(columns())))
+    if not isinstance(spec.family, str) or not {spec.cell_by, spec.times, spec.beside, spec.reads} <= known:
+        raise SnapshotError(f"the snapshot has a hypothesis of which nothing is known: {seat}")
+    clocks = len(spec.shapes) == len(spec.periods) == len(spec.offsets) == 2
+    if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE, HARMONICS}:
+        raise SnapshotError(f"the snapshot has a hypothesis with unknown clocks: {seat}")
+    if not (min(spec.periods) > 0 and 0 < spec.discount <= 1 and math.isfinite(sum(spec.offsets))):
+        raise SnapshotError(f"the snapshot has a hypothesis with an impossible period or discount: {seat}")
+    return spec
+
+
+def _starts(sizes: Sequence[int]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    return np.concatenate([[0], np.cumsum(sizes)[:-1]]).astype(np.int64)

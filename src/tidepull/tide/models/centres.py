@@ -1,0 +1,254 @@
+"""One arm is right in each round, and what is seen tells which: a centre for each class, as a compiled kernel.
+
+The class c of a round is the arm that is right in it. In coordinates in which all that was seen is white (mean 0,
+covariance I), the share rho of it lies between classes and 1 - rho within them:
+
+    centre m_c ~ N(0, rho I),   x | c ~ N(m_c, (1 - rho) I)
+    m_c | n rows of the class with the sum s ~ N(v s, (1 - rho) v I),   v = 1 / ((1 - rho) / rho + n)
+    x | c ~ N(v s, (1 - rho)(1 + v) I)
+
+    P(c | x) ~ P(c) p(x | c),   P(c) ~ 1 / (5 K) + sum of gamma^age P(c_i | x_i, r_i) over rounds i
+
+An arm pays with the chance `sure` if it is right, and `luck` if it is not; both are learnt from counts. A reward tells
+P(c | x, r): after a success nearly all of it is the chosen arm's, after a failure it is shared by all others, so that
+what was looked for in vain under known arms speaks for those that were never tried.
+
+Only successes move centres. What failures leave open would draw all unknown centres to the middle.
+
+Several shares rho and memories gamma compete: each pair has a weight, which follows from what it said of the rewards
+(1/100 is given back in every round, because how fast classes come and go may change).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidepull.tide.models.algebra import compiled, inlined
+from tidepull.tide.models.calibration import put_right
+from tidepull.tide.models.held import Held
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.types import FloatArray, IntArray
+
+_FEW = 0.2
+"""Rounds for which it counts, in a memory, that every class is as likely as any other."""
+_BACK = 0.01
+_GROWTH = 1.05
+"""White coordinates are looked for again whenever there are so many times as many rows."""
+_FLAT = 1e-3
+"""Least variance in any direction, beside the mean of all."""
+_FARTHEST = 1e6
+"""Of what is seen, beside a spread of about 1: an absurd row blurs all others until the window begins anew, but leaves
+everything finite."""
+_SMALLEST = 1e-12
+"""Variance below which all rows are alike but for rounding."""
+_MEMORY = NoisePrior().memory
+RIGHT, WRONG = range(2)
+PAID, NOT = range(2)
+
+
+class Centres(NamedTuple):
+    """Every array: class k, number i of what is seen, share r, memory g."""
+
+    latest: IntArray  # (1) the latest round taken in, or -1
+    rows: FloatArray  # (2) how many were seen, and at how many white coordinates are due again
+    mean: FloatArray  # (i) of all rows
+    scatter: FloatArray  # (i, i) squares about it
+    white: FloatArray  # (i, i) lower triangle: z = white (x - origin)
+    origin: FloatArray  # (i)
+    number: FloatArray  # (k) rows of the class that succeeded
+    sums: FloatArray  # (k, i) ... and their sum
+    white_sums: FloatArray  # (k, i) the same in white coordinates
+    often: FloatArray  # (g, k) fading numbers of rounds of a class
+    weight: FloatArray  # (r, g)
+    bins: FloatArray  # what came of predictions (`calibration.put_right`)
+    odds: FloatArray  # (1)
+    pays: FloatArray  # (2, 2) of right and wrong arms, how many were paid and not
+    shares: FloatArray  # (r) rho
+    memories: FloatArray  # (g) gamma
+    z: FloatArray  # (i) room to work: a row in white coordinates,
+    factor: FloatArray  # (i, i) of the covariance,
+    each: FloatArray  # (4, k) of every class how likely it is, its product with z, its length, its share,
+    chances: FloatArray  # (r, g, k) and P(c | x)
+
+
+@inlined
+def _look_again(known: Centres) -> None:
+    """White coordinates: the inverse factor of the covariance, drawn to a ball as if by i rows."""
+    mean, scatter, white, n = known.mean, known.scatter, known.white, known.rows[0]
+    d = len(mean)
+    for i in range(d):
+        known.origin[i] = mean[i]
+    if n < 2:  # nothing is known of how rows differ
+        return
+    total = 0.0
+    for i in range(d):
+        total += scatter[i, i]
+    ball = max(total / (n * d), _SMALLEST)
+    L = known.factor
+    for i in range(d):
+        for j in range(i + 1):
+            value = scatter[i, j] / (n + d)
+            if i == j:
+                value += (d / (n + d) + _FLAT) * ball
+            for k in range(j):
+                value -= L[i, k] * L[j, k]
+            L[i, j] = math.sqrt(max(value, _FLAT * _FLAT * ball)) if i == j else value / L[j, j]
+    for j in range(d):
+        white[j, j] = 1 / L[j, j]
+        for i in range(j + 1, d):
+            value = 0.0
+            for k in range(j, i):
+                value -= L[i, k] * white[k, j]
+            white[i, j] = value / L[i, i]
+    for k in range(len(known.number)):
+        for i in range(d):
+            value = 0.0
+            for j in range(i + 1):
+                value += white[i, j] * (known.sums[k, j] - known.number[k] * mean[j])
+            known.white_sums[k, i] = value
+
+
+@inlined
+def _near(value: float) -> float:
+    return min(max(value, -_FARTHEST), _FARTHEST)
+
+
+@inlined
+def _whitened(known: Centres, x: FloatArray) -> None:
+    z = known.z
+    for i in range(len(z)):
+        value = 0.0
+        for j in range(i + 1):
+            value += known.white[i, j] * (_near(x[j]) - known.origin[j])
+        z[i] = value
+
+
+@inlined
+def _chances(known: Centres, ahead: int, width: float, along: FloatArray, across: FloatArray) -> None:
+    """P(c | x) for every share, memory and class, `ahead` rounds after the latest. A draw of the centres has `width`
+    times the posterior's standard deviation: of each, how far it lies `along` the way to x (a normal number), and the
+    squares of all that lies `across`."""
+    K, d, z, chances = len(known.number), len(known.z), known.z, known.chances
+    squares = 0.0
+    for i in range(d):
+        squares += z[i] * z[i]
+    likely, products, lengths = known.each[0], known.each[1], known.each[2]
+    for k in range(K):
+        product, length = 0.0, 0.0
+        for i in range(d):
+            product += z[i] * known.white_sums[k, i]
+            length += known.white_sums[k, i] * known.white_sums[k, i]
+        products[k], lengths[k] = product, length
+    for r in range(len(known.shares)):
+        rho = known.shares[r]
+        top = -np.inf
+        for k in range(K):
+            v = 1 / ((1 - rho) / rho + known.number[k])
+            # |z - v s|^2 / (1 - rho)
+            far = max(squares - 2 * v * products[k] + v * v * lengths[k], 0.0) / (1 - rho)
+            if width > 0:
+                shift = width * math.sqrt(v)
+                far = (math.sqrt(far) - shift * along[k]) ** 2 + shift * shift * across[k]
+            likely[k] = -0.5 * (far / (1 + v) + d * math.log1p(v))
+            top = max(top, likely[k])
+        for k in range(K):
+            likely[k] = math.exp(likely[k] - top)
+        for g in range(len(known.memories)):
+            fade, total = known.memories[g] ** ahead, 0.0
+            for k in range(K):
+                chances[r, g, k] = (_FEW / K + fade * known.often[g, k]) * likely[k]
+                total += chances[r, g, k]
+            for k in range(K):
+                chances[r, g, k] /= total
+
+
+@inlined
+def _learn(known: Centres, t: int, arm: int, x: FloatArray, y: float) -> float:
+    K, d, n, z, chances = len(known.number), len(x), known.rows[0] + 1, known.z, known.chances
+    known.rows[0] = n
+    for i in range(d):
+        z[i] = _near(x[i]) - known.mean[i]
+        known.mean[i] += z[i] / n
+    for i in range(d):
+        for j in range(i + 1):
+            known.scatter[i, j] += z[i] * (_near(x[j]) - known.mean[j])
+    if n >= known.rows[1]:
+        _look_again(known)
+        known.rows[1] = math.floor(_GROWTH * n) + 1
+    _whitened(known, x)
+    ahead = max(t - known.latest[0], 0) if known.latest[0] >= 0 else 0
+    _chances(known, ahead, 0.0, z, z)
+    # A reward that comes after that of a later round counts as much as its own round does now.
+    age = max(known.latest[0] - t, 0)
+    known.latest[0] = max(known.latest[0], t)
+    paid = PAID if y > 0 else NOT
+    sure = known.pays[RIGHT, paid] / (known.pays[RIGHT, PAID] + known.pays[RIGHT, NOT])
+    luck = known.pays[WRONG, paid] / (known.pays[WRONG, PAID] + known.pays[WRONG, NOT])
+    shared, said = known.each[3], 0.0
+    for k in range(K):
+        shared[k] = 0.0
+    for r in range(len(known.shares)):
+        for g in range(len(known.memories)):
+            for k in range(K):
+                shared[k] += known.weight[r, g] * chances[r, g, k]
+            known.weight[r, g] *= luck + (sure - luck) * chances[r, g, arm]
+            said += known.weight[r, g]
+    pairs = len(known.shares) * len(known.memories)
+    for r in range(len(known.shares)):
+        for g in range(len(known.memories)):
+            known.weight[r, g] = (1 - _BACK) * known.weight[r, g] / said + _BACK / pairs
+    # P(c | x, r)
+    for k in range(K):
+        shared[k] *= (sure if k == arm else luck) / said
+    own = shared[arm]
+    known.pays[RIGHT, paid] += own
+    known.pays[WRONG, paid] += 1 - own
+    for g in range(len(known.memories)):
+        fade, late = known.memories[g] ** ahead, known.memories[g] ** age
+        for k in range(K):
+            known.often[g, k] = fade * known.often[g, k] + late * shared[k]
+    if y > 0:
+        known.number[arm] += own
+        for i in range(d):
+            known.sums[arm, i] += own * _near(x[i])
+            known.white_sums[arm, i] += own * z[i]
+    chance = said if y > 0 else 1 - said
+    score: float = put_right(
+        known.bins, known.odds, 2 * chance - 1, 0.0, y, math.log(said), 0.0, True, _MEMORY
+    )
+    return score
+
+
+@compiled
+def observe(held: Held, t: int, arm: int, x: FloatArray, y: float) -> float:
+    """Log likelihood of a success (y > 0) or failure, which is then learnt."""
+    score: float = _learn(held.arrays, t, arm, x, y)
+    return score
+
+
+@compiled
+def replay(
+    known: Centres, t: IntArray, arm: IntArray, x: FloatArray, y: FloatArray, scores: FloatArray
+) -> None:
+    """Live through many rounds."""
+    for i in range(len(t)):
+        scores[i] = _learn(known, t[i], arm[i], x[i], y[i])
+
+
+@compiled
+def outlook(
+    held: Held, t: int, x: FloatArray, width: float, along: FloatArray, across: FloatArray, chances: FloatArray
+) -> None:  # fmt: skip
+    """The chance of every class in round t, of one draw of the centres."""
+    known: Centres = held.arrays
+    _whitened(known, x)
+    ahead = max(t - known.latest[0], 0) if known.latest[0] >= 0 else 0
+    _chances(known, ahead, width, along, across)
+    chances[:] = 0.0
+    for r in range(len(known.shares)):
+        for g in range(len(known.memories)):
+            for k in range(len(chances)):
+                chances[k] += known.weight[r, g] * known.chances[r, g, k]

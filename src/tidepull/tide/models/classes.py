@@ -1,0 +1,172 @@
+"""One arm is right at a time, and what is seen tells which.
+
+`centres.py` has the equations. Where an arm pays if it is right, a success says what rounds of its class look like, and
+a failure that it is another one's: with many arms that is much more than a rule for each arm by itself can learn from
+the same rewards. Classes may come and go: how often each has come lately counts as much as what is seen.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tidepull.tide.models import centres
+from tidepull.tide.models.calibration import BINS, KEPT
+from tidepull.tide.models.centres import PAID, RIGHT, WRONG, Centres
+from tidepull.tide.models.family import Family, Filter, Layout, Told, Window
+from tidepull.tide.models.filters import misled, require_fit
+from tidepull.tide.models.held import Ready
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.slices import Pieces, ranges
+from tidepull.types import FloatArray, Snapshot
+
+_SHARES = (0.1, 0.3, 0.6)
+_MEMORIES = (1.0, 0.98, 0.8)
+_PAYS = ((19.0, 1.0), (0.5, 49.5))
+"""As if so many right and wrong arms had paid, and not, before the first round."""
+_WIDTH = 0.25
+"""Of draws, in the posterior's standard deviations: least width of weights on a context (`NoisePrior.boldness`)."""
+_LARGEST, _MOST = 1_000_000, 200_000
+"""Products in a search for white coordinates, and in a round: a fraction of a millisecond."""
+_UNSAID = -4.0
+"""Log density, less log(1 + y^2), of rewards that are not of two kinds: nothing that can lead."""
+_CLOSE, _STEEPEST = 1e-6, 1e9
+"""Of a sum of weights to 1; and most of what is found in white coordinates."""
+_HUGE = 1e100
+"""Of a reward, so that its square is finite."""
+_FIXED = ("shares", "memories", "z", "factor", "each", "chances")
+_LEARNT = tuple(name for name in Centres._fields if name not in _FIXED)
+
+
+class ClassFilter:
+    """Which arm is right? A centre for each, and how often it has been its turn."""
+
+    family = "classes"
+    words = "one arm is right at a time, the context tells which"
+
+    def __init__(self, n_arms: int, numbers: int) -> None:
+        self._size = n_arms, numbers
+        self.centres = _empty(n_arms, numbers)
+        self._ready = Ready()
+
+    def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
+        """Log likelihood of the reward of round t, which is then learnt."""
+        if not binary:
+            return _UNSAID - math.log1p(min(abs(y), _HUGE) ** 2)
+        return float(centres.observe(self._ready(self.centres), t, arm, x[1:], y))
+
+    def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
+        """Live through a window of past rounds; log likelihoods round by round."""
+        if not binary:
+            return np.asarray(_UNSAID - np.log1p(np.minimum(np.abs(window.y), _HUGE) ** 2))
+        scores = np.empty(len(window.t))
+        x = np.ascontiguousarray(window.x[:, 1:])
+        K, d = self._size
+        # White coordinates are looked for in every second of the first rounds, later in one of twenty and less.
+        steps = 2 * K * d + 2 * d * d + 5 * K * len(_SHARES) * len(_MEMORIES) + (K + d) * d * d // 10
+        for start, stop, spent in ranges(len(scores), steps):
+            part = slice(start, stop)
+            centres.replay(
+                self.centres, window.t[part], window.arm[part], x[part], window.y[part], scores[part]
+            )
+            yield spent
+        return scores
+
+    def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
+        """One draw of every arm's expected reward in round t: of the centres, narrowly, then what follows for this
+        round (where a row is expected about a centre stays as wide as if it were not drawn)."""
+        K, d = self._size
+        along = rng.standard_normal(K)
+        if not binary:
+            return along  # it has nothing to say
+        across, chances = rng.chisquare(d - 1, K) if d > 1 else np.zeros(K), np.empty(K)
+        x = np.ascontiguousarray(X[0, 1:])
+        centres.outlook(self._ready(self.centres), t, x, _WIDTH, along, across, chances)
+        pays = self.centres.pays
+        sure = pays[RIGHT, PAID] / pays[RIGHT].sum()
+        luck = pays[WRONG, PAID] / pays[WRONG].sum()
+        return np.asarray(2 * (luck + (sure - luck) * chances) - 1)
+
+    def fresh(self, units: float | None) -> Filter:
+        """The same hypothesis that knows nothing."""
+        return ClassFilter(*self._size)
+
+    def refresh_ridge(self) -> None:
+        """There is none."""
+
+    def told(self, centre: float, spread: float) -> list[Told]:
+        """How many arms have been right so far, how often the right one pays, and how long it counts which came."""
+        known = self.centres
+        found = int((known.number >= 0.5).sum())
+        sure = float(known.pays[RIGHT, PAID] / known.pays[RIGHT].sum())
+        gamma = _MEMORIES[int(np.argmax(known.weight.sum(axis=0)))]
+        lately = "" if gamma == 1 else f", how often in the last {1 / (1 - gamma):.0f} rounds counts"
+        words = (
+            f"{found} of {len(known.number)} arms have been right, who is right pays in {sure:.0%}{lately}"
+        )
+        facts = {"found": found, "of": len(known.number), "sure": round(sure, 4)}
+        return [Told(words, facts)]
+
+    def snapshot(self) -> Snapshot:
+        """All that it learnt."""
+        return {name: getattr(self.centres, name).copy() for name in _LEARNT}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        require_fit(_LEARNT, snapshot, self.centres)
+        for name in ("rows", "number", "often", "bins"):
+            if (snapshot[name] < 0).any():
+                raise ValueError(f"classes whose '{name}' is negative")
+        for name in ("weight", "pays"):
+            if (snapshot[name] <= 0).any():
+                raise ValueError(f"classes whose '{name}' is not positive")
+        if (snapshot["bins"][:, 1] > snapshot["bins"][:, 0]).any():
+            raise ValueError("classes that succeeded more often than they were tried in 'bins'")
+        if abs(snapshot["weight"].sum() - 1) > _CLOSE or np.abs(snapshot["white"]).max() > _STEEPEST:
+            raise ValueError("classes whose 'weight' or 'white' is impossible")
+        for name in _LEARNT:
+            getattr(self.centres, name)[...] = snapshot[name]
+
+
+def _empty(n_arms: int, numbers: int) -> Centres:
+    shape, pairs = (n_arms, numbers), (len(_SHARES), len(_MEMORIES))
+    return Centres(
+        latest=np.full(1, -1),
+        rows=np.zeros(2),
+        mean=np.zeros(numbers),
+        scatter=np.zeros((numbers, numbers)),
+        white=np.eye(numbers),
+        origin=np.zeros(numbers),
+        number=np.zeros(n_arms),
+        sums=np.zeros(shape),
+        white_sums=np.zeros(shape),
+        often=np.zeros((len(_MEMORIES), n_arms)),
+        weight=np.full(pairs, 1 / (len(_SHARES) * len(_MEMORIES))),
+        bins=np.zeros((BINS, KEPT)),
+        odds=np.zeros(1),
+        pays=np.array(_PAYS),
+        shares=np.array(_SHARES),
+        memories=np.array(_MEMORIES),
+        z=np.zeros(numbers),
+        factor=np.zeros((numbers, numbers)),
+        each=np.zeros((4, n_arms)),
+        chances=np.zeros((*pairs, n_arms)),
+    )
+
+
+def _filters(layout: Layout, _: NoisePrior, _seed: int) -> list[Filter]:
+    numbers = layout.context_dim - 1
+    arms = layout.n_arms
+    if not misled(layout) or (arms + numbers) * numbers**2 > _LARGEST or arms * (numbers + 20) > _MOST:
+        return []
+    return [ClassFilter(layout.n_arms, numbers)]
+
+
+FAMILY = Family(
+    name="classes",
+    words="one arm is right at a time, the context tells which",
+    prior=0.04,
+    colour="#8c6d31",
+    filters=_filters,
+)

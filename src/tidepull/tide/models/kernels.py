@@ -1,0 +1,583 @@
+"""The bank of conjugate models as compiled kernels over a structure of arrays.
+
+Hypothesis m believes that rewards are theta . phi plus noise of variance s2, with weights theta of their
+own in every block: one block for each cell (regime) and, unless arms are known by their vectors, each arm.
+
+    Lam <- g Lam + (1-g) lam0 I + phi phi'        that is, Lam = lam0 I + A with A <- g A + phi phi'
+    eta <- g eta + phi r        mu = Lam^-1 eta
+    a   <- h a + (1-h) a0 + 1/2
+    b   <- h b + (1-h) b0 + (r - phi.mu)^2 / (1 + phi' Lam^-1 phi) / 2
+
+With h = 1 the line for b is the conjugate update b0 + (S - eta'mu)/2 written as a sum of one-step errors: no
+cancellation, so b > 0 for ever. h is the same for all hypotheses: whoever forgot old errors faster would
+seem to predict better wherever the noise shrinks as choices improve. A block at rest for n rounds decays
+by g^n when it is next touched; a reward that comes late counts from the round of its decision.
+
+A block is kept in one of two forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
+so that discounts are exact; for small blocks (`small.py`) and for g < 1. *Inverse* (P, mu) with P = Lam^-1 and
+mu = P eta, for large blocks with g = 1: adding a row takes a product and an outer product,
+P <- P - v v' / (1 + phi.v), v = P phi, which run at the width of the processor.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidepull.tide.models.algebra import (
+    TWO_PI,
+    compiled,
+    factor,
+    inlined,
+    log_binary,
+    log_kind,
+    log_student,
+    whiten,
+)
+from tidepull.tide.models.calibration import put_right
+from tidepull.tide.models.family import Window
+from tidepull.tide.models.held import Held
+from tidepull.tide.models.inverse import draw_inverse, learn_inverse, weigh_inverse
+from tidepull.tide.models.small import LARGEST, learn_small, weigh_small
+from tidepull.tide.models.spec import ADDED_SINE, HARMONICS, SINE, SQUARE
+from tidepull.types import BoolArray, FloatArray, IntArray
+
+MAX_WIDTH = 18
+A0, B0, MEMORY, BLOCKS, BY_DENSITY, NARROW, WIDE = range(7)
+"""Places in the bank's `settings`: the prior of the noise (a0, b0), h, blocks of a cell, whether chances of 0 and 1
+come from densities, and the numbers of a context in both widths."""
+
+
+class Bank(NamedTuple):
+    """Every array of the bank; the first axis of each is the slot m unless said otherwise."""
+
+    active: BoolArray
+    shapes: IntArray  # (m, 2) the two clocks
+    periods: FloatArray  # (m, 2)
+    offsets: FloatArray  # (m, 2)
+    cell_by: IntArray  # the column of the notes that names the cell, or -1
+    cells: IntArray  # ... and how many cells it can name
+    times: IntArray  # the column that multiplies tau, or -1
+    beside: IntArray  # the column that comes behind phi, or -1
+    discount: FloatArray  # g
+    contextual: BoolArray  # x whole, or its leading 1 alone
+    reads: IntArray  # the column that the clocks show, or -1: the round
+    dim: IntArray  # length of phi
+    inverse: BoolArray  # form of the blocks: inverse, or moments
+    block_at: IntArray  # index of the slot's first block in `stamp`
+    vec_at: IntArray  # ... of its first number in `vec`
+    mat_at: IntArray  # ... and in `mat`
+    ridge: FloatArray  # lam0
+    a: FloatArray
+    b: FloatArray
+    stamp: IntArray  # (blocks) the round to which a block's discount has been applied
+    vec: FloatArray  # eta or mu of every block
+    mat: FloatArray  # A or P of every block, by rows
+    bins: FloatArray  # (m, bins, 3) what came of predictions (`calibration.py`); of nobody where they stay as they are
+    odds: FloatArray  # (m, 1)
+    settings: FloatArray  # see `A0` and its neighbours
+
+
+@inlined
+def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tuple[int, int]:
+    """Cell and width of hypothesis m in round t; fills tau. The reference is `Hypothesis.locate`."""
+    cell, width = 0, 1
+    tau[0] = 1.0
+    now = float(t) if bank.reads[m] < 0 else notes[bank.reads[m]]
+    for j in range(2):
+        period = bank.periods[m, j]
+        if bank.shapes[m, j] == SQUARE:
+            cell = 2 * cell + math.floor((now + bank.offsets[m, j]) / period) % 2
+        elif bank.shapes[m, j] == SINE:
+            angle = TWO_PI * ((now / period) % 1.0)
+            c, s = math.cos(angle), math.sin(angle)
+            for i in range(width - 1, -1, -1):
+                tau[3 * i + 2] = tau[i] * s
+                tau[3 * i + 1] = tau[i] * c
+                tau[3 * i] = tau[i]
+            width *= 3
+        elif bank.shapes[m, j] == ADDED_SINE:
+            angle = TWO_PI * ((now / period) % 1.0)
+            tau[width], tau[width + 1] = math.cos(angle), math.sin(angle)
+            width += 2
+        elif bank.shapes[m, j] == HARMONICS:
+            angle = TWO_PI * ((now / period) % 1.0)
+            for i in range(1, int(bank.offsets[m, j]) + 1):
+                # A shape without jumps has amplitudes that fall like 1/i.
+                tau[width], tau[width + 1] = math.cos(i * angle) / i, math.sin(i * angle) / i
+                width += 2
+    if bank.cell_by[m] >= 0:
+        cell = bank.cells[m] * cell + int(notes[bank.cell_by[m]])
+    if bank.times[m] >= 0:
+        note = notes[bank.times[m]]
+        for i in range(width - 1, -1, -1):
+            tau[2 * i + 1] = tau[i] * note
+            tau[2 * i] = tau[i]
+        width *= 2
+    return cell, width
+
+
+@inlined
+def forgotten(bank: Bank, m: int, notes: FloatArray) -> bool:
+    """Whether hypothesis m needs a note that is no longer there."""
+    lost = False
+    for column in (bank.cell_by[m], bank.times[m], bank.beside[m], bank.reads[m]):
+        lost |= column >= 0 and math.isnan(notes[column])
+    return lost
+
+
+@inlined
+def _spread(bank: Bank, m: int, tau: FloatArray, width: int, x: FloatArray, phi: FloatArray) -> None:
+    """phi = tau (x) x, or tau alone; of a context in two widths the narrow one comes first."""
+    if not bank.contextual[m]:
+        for i in range(width):
+            phi[i] = tau[i]
+        return
+    q = int(bank.settings[NARROW])
+    d = bank.dim[m]
+    if width == 1 and bank.beside[m] < 0 and d == bank.settings[WIDE]:
+        for j in range(d):
+            phi[j] = x[q + j]
+        return
+    for i in range(width):
+        for j in range(q):
+            phi[i * q + j] = tau[i] * x[j]
+
+
+@inlined
+def _decay(bank: Bank, m: int, block: int, t: int) -> float:
+    """g^n for a block at rest for n rounds; a round from before its last one finds it as it is."""
+    if bank.discount[m] == 1.0:
+        return 1.0
+    rest = max(t - bank.stamp[bank.block_at[m] + block], 0)
+    decay: float = bank.discount[m] ** rest
+    return decay
+
+
+@inlined
+def _open(
+    bank: Bank, m: int, block: int, t: int, U: FloatArray, z: FloatArray, v: FloatArray
+) -> tuple[float, float]:
+    """v <- U'^-1 phi and z = U'^-1 eta, U'U = Lam, of a block of moments in round t: the mean v.z and the leverage v.v
+    of phi."""
+    d = bank.dim[m]
+    vec = bank.vec[bank.vec_at[m] + block * d : bank.vec_at[m] + (block + 1) * d]
+    mat = bank.mat[bank.mat_at[m] + block * d * d : bank.mat_at[m] + (block + 1) * d * d]
+    decay = _decay(bank, m, block, t)
+    factor(mat, bank.ridge[m], decay, d, U)
+    for i in range(d):
+        z[i] = decay * vec[i]
+    whiten(U, v, d)
+    whiten(U, z, d)
+    mean, leverage = 0.0, 0.0
+    for i in range(d):
+        mean += v[i] * z[i]
+        leverage += v[i] * v[i]
+    return mean, leverage
+
+
+@inlined
+def _weigh(bank: Bank, m: int, block: int, phi: FloatArray, v: FloatArray) -> tuple[float, float]:
+    """v <- P phi of a block that is kept as an inverse: the mean phi.mu and the leverage phi.v."""
+    d = bank.dim[m]
+    at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
+    mean, leverage = weigh_inverse(bank.mat[at : at + d * d], bank.vec[vat : vat + d], phi, d, v)
+    return mean, leverage
+
+
+@inlined
+def _weigh_small(bank: Bank, m: int, block: int, decay: float, phi: FloatArray) -> tuple[float, float]:
+    """The same of a small block that is kept as moments."""
+    d = bank.dim[m]
+    at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
+    mean, leverage = weigh_small(
+        bank.mat[at : at + d * d], bank.vec[vat : vat + d], bank.ridge[m], decay, phi, d
+    )
+    return mean, leverage
+
+
+@inlined
+def _learn_inverse(bank: Bank, m: int, block: int, v: FloatArray, e: float, leverage: float) -> None:
+    """The block has seen phi; v = P phi is used up."""
+    d = bank.dim[m]
+    at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
+    learn_inverse(bank.mat[at : at + d * d], bank.vec[vat : vat + d], v, e, leverage, d)
+
+
+@inlined
+def _draw_weights(
+    bank: Bank, m: int, block: int, noise: FloatArray, U: FloatArray, errors: FloatArray
+) -> None:
+    """`draw_inverse` of a block."""
+    d = bank.dim[m]
+    at = bank.mat_at[m] + block * d * d
+    draw_inverse(bank.mat[at : at + d * d], noise, d, U, errors)
+
+
+@inlined
+def observe_one(
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    arm: int,
+    x: FloatArray,
+    y: float,
+    binary: bool,
+    tau: FloatArray,
+    phi: FloatArray,
+    v: FloatArray,
+    z: FloatArray,
+    U: FloatArray,
+) -> float:
+    """Log likelihood of the reward under hypothesis m before it learns from it; then it learns."""
+    score: float
+    d = bank.dim[m]
+    if forgotten(bank, m, notes):
+        return math.nan
+    cell, width = locate(bank, m, t, notes, tau)
+    per_cell = int(bank.settings[BLOCKS])
+    block = cell * per_cell + (arm if per_cell > 1 else 0)
+    _spread(bank, m, tau, width, x, phi)
+    if bank.beside[m] >= 0:
+        phi[d - 1] = notes[bank.beside[m]]
+    decay = _decay(bank, m, block, t)
+    if bank.inverse[m]:
+        mean, leverage = _weigh(bank, m, block, phi, v)
+    elif d <= LARGEST:
+        mean, leverage = _weigh_small(bank, m, block, decay, phi)
+    else:
+        for i in range(d):
+            v[i] = phi[i]
+        mean, leverage = _open(bank, m, block, t, U, z, v)
+    e = y - mean
+    at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
+    if not binary:
+        score = log_student(e, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
+    elif d == 1:
+        n, s = decay * bank.mat[at], decay * bank.vec[vat]
+        chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
+        # A reward that is neither -1 nor 1 may have come, and is still to be worked in.
+        if bank.settings[BY_DENSITY] > 0.0:
+            chance = min(max(chance, 1 / (2 + n)), (1 + n) / (2 + n))
+        score = math.log(chance) if y > 0 else math.log(1 - chance)
+    elif bank.settings[BY_DENSITY] > 0.0:
+        score = log_kind(y, mean, bank.a[m], bank.b[m] / bank.a[m] * (1 + leverage))
+    else:
+        score = log_binary(y, 0.5 * (1 + mean), leverage)
+    h = bank.settings[MEMORY]
+    if bank.odds.shape[0] > 0:
+        noise = bank.b[m] / bank.a[m]
+        score = put_right(bank.bins[m], bank.odds[m], mean, leverage, y, score, noise, binary, h)
+    if bank.inverse[m]:
+        _learn_inverse(bank, m, block, v, e, leverage)
+    else:
+        _add_moments(bank, m, block, t, decay, phi, y)
+    bank.a[m] = h * bank.a[m] + (1 - h) * bank.settings[A0] + 0.5
+    bank.b[m] = h * bank.b[m] + (1 - h) * bank.settings[B0] + 0.5 * e * e / (1 + leverage)
+    return score
+
+
+@inlined
+def _add_moments(bank: Bank, m: int, block: int, t: int, decay: float, phi: FloatArray, y: float) -> None:
+    """A <- g^n A + phi phi' and eta <- g^n eta + phi y after n rounds at rest, g^n = `decay`; a round from n rounds
+    before the block's last one counts g^n itself. phi may be used up."""
+    d = bank.dim[m]
+    at, vat, stamp = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d, bank.block_at[m] + block
+    if t >= bank.stamp[stamp]:
+        bank.stamp[stamp] = t
+    elif bank.discount[m] < 1.0:
+        root = math.sqrt(bank.discount[m] ** (bank.stamp[stamp] - t))
+        y *= root
+        for i in range(d):
+            phi[i] *= root
+    if d <= LARGEST:
+        learn_small(bank.mat[at : at + d * d], bank.vec[vat : vat + d], decay, phi, y, d)
+        return
+    for i in range(d):
+        bank.vec[vat + i] = decay * bank.vec[vat + i] + y * phi[i]
+        for j in range(i, d):
+            bank.mat[at + i * d + j] = decay * bank.mat[at + i * d + j] + phi[i] * phi[j]
+
+
+@compiled
+def observe(
+    bank: Bank,
+    t: int,
+    notes: FloatArray,
+    arm: int,
+    x: FloatArray,
+    y: float,
+    binary: bool,
+    scores: FloatArray,
+) -> None:
+    """One finished round for every active hypothesis; `scores` receives their log likelihoods (NaN where a
+    hypothesis would need a note that is forgotten, and then does not learn)."""
+    most = 1
+    for m in range(bank.dim.shape[0]):
+        most = max(most, bank.dim[m])
+    tau, phi, v, z, U = (
+        np.empty(MAX_WIDTH),
+        np.empty(most),
+        np.empty(most),
+        np.empty(most),
+        np.empty((most, most)),
+    )
+    for m in range(bank.dim.shape[0]):
+        if bank.active[m]:
+            scores[m] = observe_one(bank, m, t, notes, arm, x, y, binary, tau, phi, v, z, U)
+        else:
+            scores[m] = -np.inf
+
+
+@compiled
+def observe_held(
+    held: Held, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
+) -> None:
+    """`observe` of a bank that is held ready."""
+    observe(held.arrays, t, notes, arm, x, y, binary, scores)
+
+
+@compiled
+def replay(
+    bank: Bank, m: int, window: Window, start: int, stop: int, binary: bool, scores: FloatArray
+) -> None:
+    """Hypothesis m lives through rows `start` to `stop` of a window of past rounds; its log likelihoods."""
+    d = bank.dim[m]
+    tau, phi, v, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
+    for i in range(start, stop):
+        scores[i] = observe_one(
+            bank, m, window.t[i], window.notes[i], window.arm[i], window.x[i], window.y[i], binary,
+            tau, phi, v, z, U,
+        )  # fmt: skip
+
+
+@inlined
+def _outlook(
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    each: FloatArray,
+    X: FloatArray,
+    means: FloatArray,
+    leverages: FloatArray,
+    tau: FloatArray,
+    phi: FloatArray,
+    z: FloatArray,
+    U: FloatArray,
+) -> None:
+    """Mean and leverage of every arm under hypothesis m, where arms have blocks of their own."""
+    d = bank.dim[m]
+    cell, width = locate(bank, m, t, notes, tau)
+    n_arms = means.shape[0]
+    for k in range(n_arms):
+        _spread(bank, m, tau, width, X[k], phi)
+        if bank.beside[m] >= 0:
+            phi[d - 1] = each[bank.beside[m], k]
+        block = cell * n_arms + k
+        if bank.inverse[m]:
+            means[k], leverages[k] = _weigh(bank, m, block, phi, z)
+        elif d <= LARGEST:
+            means[k], leverages[k] = _weigh_small(bank, m, block, _decay(bank, m, block, t), phi)
+        else:
+            means[k], leverages[k] = _open(bank, m, block, t, U, z, phi)
+
+
+@inlined
+def _counts(
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    successes: FloatArray,
+    failures: FloatArray,
+    tau: FloatArray,
+) -> None:
+    """Discounted successes and failures of every arm under a hypothesis of one feature (binary rewards)."""
+    cell, _ = locate(bank, m, t, notes, tau)
+    n_arms = successes.shape[0]
+    for k in range(n_arms):
+        block = cell * n_arms + k
+        decay = _decay(bank, m, block, t)
+        n, s = decay * bank.mat[bank.mat_at[m] + block], decay * bank.vec[bank.vec_at[m] + block]
+        successes[k], failures[k] = 0.5 * (n + s), 0.5 * (n - s)
+
+
+@compiled
+def outlook(
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    each: FloatArray,
+    X: FloatArray,
+    means: FloatArray,
+    leverages: FloatArray,
+) -> None:
+    """`_outlook` of one hypothesis."""
+    d = bank.dim[m]
+    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
+    _outlook(bank, m, t, notes, each, X, means, leverages, tau, phi, z, U)
+
+
+@inlined
+def _bold(leverages: FloatArray, least: float, most: float, plays: float, factors: FloatArray) -> None:
+    """`boldness`; factors may lie where leverages do."""
+    if least >= most:
+        factors[:] = least
+        return
+    known = 0.0
+    for k in range(leverages.shape[0]):
+        known += 1 / leverages[k]
+    scale = plays * math.log1p(known / leverages.shape[0] / 4)
+    for k in range(leverages.shape[0]):
+        factors[k] = min(max(math.sqrt(scale * leverages[k]), least), most)
+
+
+@inlined
+def _narrowed(won: FloatArray, lost: FloatArray, narrowest: float, plays: float, factors: FloatArray) -> None:
+    """`NoisePrior.beta`: counts become the parameters of Beta distributions."""
+    for k in range(won.shape[0]):
+        won[k], lost[k] = max(won[k], 0.0), max(lost[k], 0.0)
+        factors[k] = 1 / (1 + won[k] + lost[k])
+    _bold(factors, narrowest, 1.0, plays, factors)
+    for k in range(won.shape[0]):
+        won[k], lost[k] = 1 + won[k] / factors[k] ** 2, 1 + lost[k] / factors[k] ** 2
+
+
+@compiled
+def prospects(
+    bank: Bank,
+    slots: IntArray,
+    t: int,
+    notes: FloatArray,
+    each: FloatArray,
+    X: FloatArray,
+    binary: bool,
+    widths: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+) -> None:
+    """What draws of every arm are made of, a row for each of some hypotheses: both parameters of a Beta distribution
+    where there is one feature and rewards are binary, else the mean and the standard deviation for s2 = 1.
+
+    `widths` are boldness, boldest, plays and narrowest of `NoisePrior`."""
+    most = 1
+    for m in slots:
+        most = max(most, bank.dim[m])
+    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(most), np.empty(most), np.empty((most, most))
+    factors = np.empty(first.shape[1])
+    for i in range(slots.shape[0]):
+        m = slots[i]
+        plays = 1.0 if bank.discount[m] < 1 else 2.0  # who forgets cannot be misled for long
+        if binary and bank.dim[m] == 1:
+            _counts(bank, m, t, notes, first[i], second[i], tau)
+            _narrowed(first[i], second[i], widths[3], plays, factors)
+            continue
+        _outlook(bank, m, t, notes, each, X, first[i], second[i], tau, phi, z, U)
+        if not bank.contextual[m]:
+            _bold(second[i], widths[3], 1.0, plays, factors)
+        else:
+            _bold(second[i], widths[0], max(widths[0], widths[1]), widths[2], factors)
+        for k in range(factors.shape[0]):
+            second[i, k] = factors[k] * math.sqrt(second[i, k])
+
+
+@compiled
+def prospects_held(
+    held: Held,
+    slots: IntArray,
+    t: int,
+    notes: FloatArray,
+    each: FloatArray,
+    X: FloatArray,
+    binary: bool,
+    widths: FloatArray,
+    first: FloatArray,
+    second: FloatArray,
+) -> None:
+    """`prospects` of a bank that is held ready."""
+    prospects(held.arrays, slots, t, notes, each, X, binary, widths, first, second)
+
+
+@compiled
+def counts(
+    bank: Bank, m: int, t: int, notes: FloatArray, successes: FloatArray, failures: FloatArray
+) -> None:
+    """`_counts` of one hypothesis."""
+    _counts(bank, m, t, notes, successes, failures, np.empty(MAX_WIDTH))
+
+
+@compiled
+def shared_draw(
+    bank: Bank, m: int, t: int, notes: FloatArray, X: FloatArray, noise: FloatArray, draws: FloatArray
+) -> None:
+    """phi_k . theta of every arm for one draw theta = U^-1 (z + noise), where arms share a block."""
+    d = bank.dim[m]
+    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
+    cell, width = locate(bank, m, t, notes, tau)
+    if bank.inverse[m]:
+        _draw_weights(bank, m, cell, noise, U, z)
+        for i in range(d):
+            z[i] += bank.vec[bank.vec_at[m] + cell * d + i]
+        for k in range(draws.shape[0]):
+            _spread(bank, m, tau, width, X[k], phi)
+            total = 0.0
+            for i in range(d):
+                total += phi[i] * z[i]
+            draws[k] = total
+        return
+    for k in range(draws.shape[0]):
+        _spread(bank, m, tau, width, X[k], phi)
+        if k == 0:
+            _open(bank, m, cell, t, U, z, phi)
+        else:
+            whiten(U, phi, d)
+        total = 0.0
+        for i in range(d):
+            total += phi[i] * (z[i] + noise[i])
+        draws[k] = total
+
+
+@compiled
+def shared_outlook(
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    X: FloatArray,
+    noise: FloatArray,
+    means: FloatArray,
+    errors: FloatArray,
+    leverages: FloatArray,
+) -> None:
+    """The same draw taken apart: means phi_k . mu, errors phi_k . U^-1 noise, and leverages."""
+    d = bank.dim[m]
+    tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
+    cell, width = locate(bank, m, t, notes, tau)
+    if bank.inverse[m]:
+        v = np.empty(d)
+        _draw_weights(bank, m, cell, noise, U, z)
+        for k in range(means.shape[0]):
+            _spread(bank, m, tau, width, X[k], phi)
+            means[k], leverages[k] = _weigh(bank, m, cell, phi, v)
+            error = 0.0
+            for i in range(d):
+                error += phi[i] * z[i]
+            errors[k] = error
+        return
+    for k in range(means.shape[0]):
+        _spread(bank, m, tau, width, X[k], phi)
+        if k == 0:
+            _open(bank, m, cell, t, U, z, phi)
+        else:
+            whiten(U, phi, d)
+        mean, error, leverage = 0.0, 0.0, 0.0
+        for i in range(d):
+            mean += phi[i] * z[i]
+            error += phi[i] * noise[i]
+            leverage += phi[i] * phi[i]
+        means[k], errors[k], leverages[k] = mean, error, leverage

@@ -1,0 +1,233 @@
+"""Something that nobody listed: the recurrent network of the paper as one hypothesis among the others.
+
+Its features, with the arm's own beside them, carry a conjugate linear head like that of any hypothesis. It is
+scored on a reward before it trains on it, and sleeps (its weight follows the others) until first trained. It
+reads one step for every round, in the order of decisions, whether the reward has come or not. It trains on a
+bounded window at growing intervals, so its cost per round does not grow.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from tidepull.encoders.recurrent import RecurrentEncoder
+from tidepull.errors import TrainingError
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.family import Family, Layout, Window
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.notes import blank, columns
+from tidepull.tide.models.slices import STEPS, Pieces
+from tidepull.tide.models.stationary import Stationary
+from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
+
+FAMILY = Family(
+    name="network",
+    words="something that only the recurrent network sees",
+    prior=0.02,
+    colour="#d55e00",
+)
+
+_EPOCHS, _FIRST_TRAINING = 16, 32
+_ALWAYS_AWAKE, _AWAKE, _LIGHT = 512, 128, 1e-4
+_UNITS, _LEARNING_RATE = (32, 32, 32), 0.01
+_MOST_ARMS = 64
+_LARGEST = 1e6
+"""A standardised reward beyond this size is all the same to a network of single precision."""
+
+Lessons: TypeAlias = Callable[[int], tuple[Window, int]]
+"""Finished rounds from the n-th reward on (or from the oldest that is kept), and how many rewards have come."""
+
+
+def too_many_arms(layout: Layout) -> bool:
+    """Whether arms without vectors of their own are so many that a weight for each would make the head too large."""
+    return not layout.shared and layout.n_arms > _MOST_ARMS
+
+
+class _Open(NamedTuple):
+    """The latest round, while the network has not read it: its arm may still turn out to be another."""
+
+    t: int
+    X: FloatArray
+    arm: int
+
+
+class NetworkHypothesis:
+    """Encoder and head. Rewards come standardised, contexts as (1, z) for each arm; rounds are numbered from 0
+    without gaps."""
+
+    def __init__(self, layout: Layout, window: int, rng: np.random.Generator) -> None:
+        self._window = window
+        z, n_arms = layout.context_dim - 1, layout.n_arms
+        self._shared, self._n_arms, self._z = layout.shared, n_arms, z
+        shape = ProblemShape(n_arms, 0 if self._shared else z, z if self._shared else 0)
+        self._encoder = RecurrentEncoder(shape, units=_UNITS, learning_rate=_LEARNING_RATE, rng=rng)
+        beside = layout.context_dim if self._shared else n_arms
+        self._head = HypothesisBank(
+            Layout(n_arms, self._encoder.dim + beside, shared=True),
+            [[Stationary(contextual=True).spec()]],
+            NoisePrior(most_noise=2.0, boldness=1.0),
+        )
+        self._head.assign(0, Stationary(contextual=True).spec())
+        self._nothing = blank(0, n_arms)
+        self._codes = np.eye(0 if self._shared else n_arms)
+        self._without = Context()
+        self._open: _Open | None = None
+        self._resting = False  # between a change of units or features and the head that fits them
+        self.dozing = False
+        self.trainings = 0
+        self.failures = 0
+
+    @property
+    def awake(self) -> bool:
+        """Whether it has been trained and may be asked."""
+        return self.trainings > 0 and not self._resting and not self.dozing
+
+    def look_around(self, count: int, weight: float) -> None:
+        """After so many rewards: doze while hardly anything is expected of it, but for a while at every power of two.
+        Whoever dozes notes what happens, and reads and learns it at the training with which it wakes."""
+        since = count - (1 << (count.bit_length() - 1))
+        dozing = count > _ALWAYS_AWAKE and weight < _LIGHT and since >= _AWAKE
+        if self.dozing and not dozing:
+            self._resting = True
+        self.dozing = dozing
+
+    def begin(self, t: int, X: FloatArray) -> None:
+        """Round t is to be decided; what comes from now on is not part of its input."""
+        if self._open is not None:
+            self._read(self._open.X, self._open.arm)
+        self._encoder.open()
+        self._open = _Open(t, X, 0)
+
+    def proposed(self, arm: int) -> None:
+        """The arm that was chosen in the round that began last."""
+        assert self._open is not None
+        self._open = _Open(self._open.t, self._open.X, arm)
+
+    def draw(self, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
+        """One posterior draw of every arm's expected reward in the round that began last."""
+        features = self._encoder.features(self._context(X))
+        return self._head.draw(0, self._nothing, self._beside(features, X), binary, rng)
+
+    def observe(self, t: int, arm: int, proposed: int, X: FloatArray, y: float, binary: bool) -> float:
+        """Log likelihood of the reward of round t (NaN while asleep, or when the round is forgotten), which is
+        then learnt. `proposed` is the arm that was chosen, `arm` the one that was played."""
+        if self._open is not None and self._open.t == t:
+            self._read(X, arm)
+            self._open = None
+        elif t < self._encoder.oldest:
+            return math.nan
+        elif proposed != arm:
+            self._encoder.amend(t, self._context(X), arm)
+        features = self._encoder.pay(t, min(max(y, -_LARGEST), _LARGEST))
+        if not self.awake:
+            return math.nan
+        row = np.concatenate([features, X[arm] if self._shared else self._codes[arm]], dtype=float)
+        score = np.empty(1)
+        self._head.score(0, self._nothing.notes, arm, row, y, binary, score)
+        return float(score[0])
+
+    def training_is_due(self, count: int, weight: float) -> bool:
+        """Every 32 rewards up to 2,048, then half as often with every doubling; four times as rarely while
+        hardly anything is expected of it."""
+        if count < _FIRST_TRAINING:
+            return False
+        interval = 32 << max(0, (count - 1).bit_length() - 11)
+        return count % (interval if weight > _LIGHT or count <= _ALWAYS_AWAKE else 4 * interval) == 0
+
+    def training(self, lessons: Lessons, binary: bool) -> Pieces[None]:
+        """Some epochs on the window; then the head learns the window under the new features."""
+        try:
+            for _ in self._encoder.refitting(_EPOCHS):
+                yield STEPS
+        except TrainingError:  # the encoder is as it was before
+            self.failures += 1
+            return
+        self.trainings += 1
+        self._resting = True
+        noise = float(self._head.arrays.a[0]), float(self._head.arrays.b[0])
+        head = self._head.twin()
+        if self.trainings > 1:
+            head.adapt_ridge(0, 1.0)
+        head.reset(0)
+        came = -1
+        while True:
+            window, upto = lessons(max(came, 0))
+            if upto == came:
+                break
+            yield from head.live(0, self._lesson(window), binary)
+            came = upto
+        if self.trainings > 1:
+            # The noise is that of one-step errors: residuals on what it trained on would flatter it.
+            head.arrays.a[0], head.arrays.b[0] = noise
+        self._head.become(head)
+        self._resting = False
+
+    def rescale(self, lessons: Lessons, unfinished: dict[int, FloatArray]) -> None:
+        """Rewards and contexts have new units: put what is remembered into them, and rest until trained.
+
+        `unfinished` has the context row of rounds whose reward has not come."""
+        oldest, n = self._encoder.oldest, self._encoder.rounds - self._encoder.oldest
+        window, _ = lessons(0)
+        y, z = np.full(n, np.nan), np.zeros((n, self._z))
+        kept = (window.t >= oldest) & (window.t < self._encoder.rounds)
+        y[window.t[kept] - oldest], z[window.t[kept] - oldest] = window.y[kept], window.x[kept, 1:]
+        for t, x in unfinished.items():
+            if oldest <= t < self._encoder.rounds:
+                z[t - oldest] = x[1:]
+        self._encoder.rewrite(np.clip(y, -_LARGEST, _LARGEST), z if self._z else None, read=False)
+        self._resting = True
+
+    def snapshot(self) -> Snapshot:
+        """Encoder, head, counts, and the round that is not read yet."""
+        return {
+            "encoder": self._encoder.snapshot(),
+            "head": self._head.snapshot(),
+            "trainings": self.trainings,
+            "failures": self.failures,
+            "resting": self._resting,
+            **({"dozing": True} if self.dozing else {}),
+            "open": None if self._open is None else {**self._open._asdict(), "X": self._open.X.copy()},
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self._encoder.restore(snapshot["encoder"])
+        self._head.restore(snapshot["head"])
+        self.trainings, self.failures = int(snapshot["trainings"]), int(snapshot["failures"])
+        self._resting, self.dozing = bool(snapshot["resting"]), bool(snapshot.get("dozing", False))
+        is_open = snapshot["open"]
+        self._open = None
+        if is_open is not None:
+            self._open = _Open(int(is_open["t"]), np.array(is_open["X"]), int(is_open["arm"]))
+
+    def _read(self, X: FloatArray, arm: int) -> None:
+        if self.dozing:
+            self._encoder.note(self._context(X), arm)
+        else:
+            self._encoder.decide(self._context(X), arm)
+        if self._encoder.rounds - self._encoder.oldest >= 2 * self._window:
+            self._encoder.forget(self._window)
+
+    def _lesson(self, window: Window) -> Window:
+        """The window with the network's features for context vectors, as far as both remember."""
+        numbers = self._encoder.known_rounds()
+        features, _ = self._encoder.encode_history()
+        place = np.searchsorted(numbers, window.t)
+        kept = np.isin(window.t, numbers)
+        beside = window.x[kept] if self._shared else self._codes[window.arm[kept]]
+        x = np.concatenate([features[place[kept]].astype(float), beside], axis=1)
+        notes = np.zeros((len(x), len(columns())))
+        return Window(window.t[kept], notes, window.arm[kept], x, window.y[kept])
+
+    def _context(self, X: FloatArray) -> Context:
+        if not self._z:
+            return self._without
+        return Context(arm_features=X[:, 1:]) if self._shared else Context(observation=X[0, 1:])
+
+    def _beside(self, features: FloatArray, X: FloatArray) -> FloatArray:
+        own = X if self._shared else self._codes
+        return np.concatenate([features.astype(float), own], axis=1)

@@ -1,0 +1,498 @@
+"""Paths through regimes that return, as a compiled kernel: a particle is one story of which regime ruled when.
+
+A particle knows its regimes by what they paid (a conjugate block for each arm), how often one followed another and how
+long each stayed, all of it by counting along its own story. From one round to the next, in regime i, it
+
+    leaves i with the chance       (1 + times left) / (stay0 + rounds in i)
+    and then goes to a new one     newness / (newness + visits of all)
+    or else to j != i              ~ moves from i to j + visits of j / visits of all
+
+Every way on is a candidate, weighed by what it made of the reward. Of all candidates as many are kept as there are
+particles (Fearnhead and Clifford 2003): those heavier than a threshold c with their weight, of the others a
+systematic sample, each with the weight c, so that the sum of weights above any set is right on average and no
+story is kept twice. The only chance in it is one uniform number for each round, made from the seed and the round.
+
+A reward that comes late, after that of a later round, is learnt by the stories whose present regime ruled already in
+its round; the others are taken to have predicted it as these did.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_kind, log_student
+from tidepull.tide.models.held import Held
+from tidepull.tide.models.inverse import (
+    begin_inverse,
+    draw_inverse,
+    learn_inverse,
+    weigh_inverse,
+    weigh_prior,
+)
+from tidepull.types import FloatArray, IntArray
+
+NOBODY = -1
+STAY, NEWNESS, BY_DENSITY = range(3)
+"""Places in `settings`: stay0, newness, and whether chances of 0 and 1 come from densities."""
+
+
+class Particles(NamedTuple):
+    """Every array of the particles: particle p, regime i, block k (an arm, or all that share weights)."""
+
+    latest: IntArray  # (1) the latest round taken in, or -1
+    weight: FloatArray  # (p) 0 where the place is free
+    now: IntArray  # (p) the present regime
+    since: IntArray  # (p) ... and the round in which it began
+    known: IntArray  # (p) how many regimes are known
+    rounds: FloatArray  # (p, i) rounds in a regime
+    visits: FloatArray  # (p, i) how often it was entered
+    moves: FloatArray  # (p, i, j) how often j followed i
+    n: FloatArray  # (p, i, k) rewards
+    s: FloatArray  # (p, i, k) ... and their sum
+    vec: FloatArray  # (p, i, k, d) mu and P of a block, P = Lam^-1, where there is a context
+    mat: FloatArray  # (p, i, k, d * d)
+    noise: FloatArray  # (a, b, a0, b0, what is kept of them in a round, lam0)
+    settings: FloatArray  # see `STAY` and its neighbours
+    seed: IntArray  # (1)
+
+
+@inlined
+def _uniform(seed: int, t: int) -> float:
+    """A number in [0, 1) from the seed and the round (splitmix64)."""
+    z = np.uint64(seed) + np.uint64(0x9E3779B97F4A7C15) * np.uint64(t + 1)
+    z = (z ^ (z >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    z = (z ^ (z >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    z = z ^ (z >> np.uint64(31))
+    number: float = (z >> np.uint64(11)) / 9007199254740992.0
+    return number
+
+
+@inlined
+def _leaves(ps: Particles, p: int, moves: int) -> float:
+    """The chance to have left the present regime after so many rounds."""
+    i = ps.now[p]
+    left = 0.0
+    for j in range(ps.known[p]):
+        left += ps.moves[p, i, j]
+    chance: float = 1 - (1 - (1 + left) / (ps.settings[STAY] + ps.rounds[p, i])) ** moves
+    return chance
+
+
+@inlined
+def ways_on(ps: Particles, p: int, moves: int, chances: FloatArray) -> None:
+    """Chances of every regime (the last one: a new one) after so many rounds."""
+    i, count, most = ps.now[p], ps.known[p], ps.rounds.shape[1]
+    leaves = _leaves(ps, p, moves)
+    visits, known = 0.0, 0.0
+    for j in range(count):
+        visits += ps.visits[p, j]
+    for j in range(count):
+        chances[j] = 0.0 if j == i else ps.moves[p, i, j] + ps.visits[p, j] / visits
+        known += chances[j]
+    new = ps.settings[NEWNESS] / (ps.settings[NEWNESS] + visits) if count < most else 0.0
+    if count == 1:
+        new = 1.0
+    for j in range(count):
+        chances[j] *= leaves * (1 - new) / max(known, 1e-300)
+    for j in range(count, most + 1):
+        chances[j] = 0.0
+    chances[i] = 1 - leaves
+    if count < most:
+        chances[count] = leaves * new
+
+
+@inlined
+def look(ps: Particles, p: int, i: int, k: int, x: FloatArray, v: FloatArray) -> tuple[float, float]:
+    """Mean and leverage of a block in a regime (-1: one that nobody has seen); fills v with P x where there is a
+    context."""
+    ridge = ps.noise[5]
+    d = x.shape[0]
+    known = i != NOBODY and ps.n[p, i, k] > 0.0
+    if d == 1:
+        precision = ridge + (ps.n[p, i, k] if known else 0.0)
+        return (ps.s[p, i, k] / precision if known else 0.0), 1 / precision
+    if not known:
+        return 0.0, weigh_prior(x, ridge, d, v)
+    mean, leverage = weigh_inverse(ps.mat[p, i, k], ps.vec[p, i, k], x, d, v)
+    return mean, leverage
+
+
+@inlined
+def _score(
+    ps: Particles, p: int, i: int, k: int, x: FloatArray, y: float, binary: bool, v: FloatArray
+) -> tuple[float, float]:
+    """Likelihood of a reward in a regime (its logarithm unless rewards are 0 or 1), and its squared error in units of
+    its own spread."""
+    mean, leverage = look(ps, p, i, k, x, v)
+    error = (y - mean) ** 2 / (1 + leverage)
+    if not binary:
+        return log_student(y - mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage)), error
+    if x.shape[0] > 1 and ps.settings[BY_DENSITY] > 0.0:
+        return math.exp(log_kind(y, mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage))), error
+    if x.shape[0] > 1:
+        return math.exp(log_binary(y, 0.5 * (1 + mean), leverage)), error
+    n = 0.0 if i == NOBODY else ps.n[p, i, k]
+    s = 0.0 if i == NOBODY else ps.s[p, i, k]
+    chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
+    return chance if y > 0 else 1 - chance, error
+
+
+@inlined
+def _learn(ps: Particles, p: int, k: int, x: FloatArray, y: float, v: FloatArray) -> None:
+    d, i = x.shape[0], ps.now[p]
+    if d > 1:
+        mean, leverage = look(ps, p, i, k, x, v)
+        if ps.n[p, i, k] == 0.0:
+            begin_inverse(ps.mat[p, i, k], ps.vec[p, i, k], ps.noise[5], d)
+        learn_inverse(ps.mat[p, i, k], ps.vec[p, i, k], v, y - mean, leverage, d)
+    ps.n[p, i, k] += 1.0
+    ps.s[p, i, k] += y
+
+
+@inlined
+def _copy(ps: Particles, p: int, q: int) -> None:
+    """Particle q becomes like p."""
+    ps.now[q], ps.since[q], ps.known[q] = ps.now[p], ps.since[p], ps.known[p]
+    d = ps.vec.shape[3]
+    for i in range(ps.known[p]):
+        ps.rounds[q, i], ps.visits[q, i] = ps.rounds[p, i], ps.visits[p, i]
+        for j in range(ps.known[p]):
+            ps.moves[q, i, j] = ps.moves[p, i, j]
+        for k in range(ps.n.shape[2]):
+            ps.n[q, i, k], ps.s[q, i, k] = ps.n[p, i, k], ps.s[p, i, k]
+            if d > 1 and ps.n[p, i, k] > 0.0:
+                mine, other = ps.mat[q, i, k], ps.mat[p, i, k]
+                for j in range(d):
+                    ps.vec[q, i, k, j] = ps.vec[p, i, k, j]
+                for j in range(d * d):
+                    mine[j] = other[j]
+
+
+@inlined
+def _go(ps: Particles, p: int, to: int, t: int, moves: int) -> None:
+    """Particle p is in regime `to` from round t on."""
+    i = ps.now[p]
+    if to != i:
+        if to == ps.known[p]:
+            for j in range(to + 1):
+                ps.moves[p, to, j], ps.moves[p, j, to] = 0.0, 0.0
+            ps.rounds[p, to], ps.visits[p, to] = 0.0, 0.0
+            for k in range(ps.n.shape[2]):
+                ps.n[p, to, k], ps.s[p, to, k] = 0.0, 0.0
+            ps.known[p] += 1
+        ps.moves[p, i, to] += 1.0
+        ps.visits[p, to] += 1.0
+        ps.now[p], ps.since[p] = to, t
+    ps.rounds[p, to] += moves
+
+
+@inlined
+def _threshold(weights: FloatArray, most: int) -> float:
+    """c with sum_i min(1, w_i / c) = most; 0 when there are no more candidates than that."""
+    c, kept = 0.0, -1
+    total, count = 0.0, 0
+    for i in range(weights.shape[0]):
+        total += weights[i]
+        count += weights[i] > 0.0
+    if count <= most:
+        return 0.0
+    c = total / most
+    while True:
+        heavy, light = 0, 0.0
+        for i in range(weights.shape[0]):
+            if weights[i] >= c:
+                heavy += 1
+            else:
+                light += weights[i]
+        if (
+            heavy <= kept or heavy >= most
+        ):  # fewer than before by rounding alone, where weights lie on the threshold
+            return c
+        kept, c = heavy, light / (most - heavy)
+
+
+@inlined
+def _kept(weights: FloatArray, most: int, u: float, chosen: IntArray) -> int:
+    """Which candidates live on (indices into `chosen`); their weights become right on average. How many."""
+    c = _threshold(weights, most)
+    count, place = 0, u * c
+    for i in range(weights.shape[0]):
+        if weights[i] <= 0.0:
+            continue
+        if c > 0.0 and weights[i] < c:
+            place -= weights[i]
+            if place >= 0.0:
+                continue
+            place += c
+            weights[i] = c
+        if count < most:
+            chosen[count] = i
+            count += 1
+    return count
+
+
+@inlined
+def _weigh(
+    ps: Particles,
+    moves: int,
+    k: int,
+    x: FloatArray,
+    y: float,
+    binary: bool,
+    weights: FloatArray,
+    told: FloatArray,
+    errors: FloatArray,
+    chances: FloatArray,
+    v: FloatArray,
+) -> tuple[float, float]:
+    """The weight of every candidate; log likelihood of the reward, and its squared error on average."""
+    ways = chances.shape[0]
+    top = 0.0 if binary else -np.inf
+    for p in range(ps.weight.shape[0]):
+        for i in range(ways):
+            weights[p * ways + i] = 0.0
+        if ps.weight[p] <= 0.0:
+            continue
+        ways_on(ps, p, moves, chances)
+        for i in range(ways):
+            if chances[i] > 0.0:
+                c = p * ways + i
+                weights[c] = ps.weight[p] * chances[i]
+                told[c], errors[c] = _score(ps, p, i if i < ps.known[p] else NOBODY, k, x, y, binary, v)
+                top = top if binary else max(top, told[c])
+    total, error = 0.0, 0.0
+    for c in range(weights.shape[0]):
+        if weights[c] > 0.0:
+            weights[c] *= told[c] if binary else math.exp(told[c] - top)
+            total += weights[c]
+            error += weights[c] * errors[c]
+    return top + math.log(total), error / total
+
+
+@inlined
+def observe_one(
+    ps: Particles,
+    t: int,
+    k: int,
+    x: FloatArray,
+    y: float,
+    binary: bool,
+    weights: FloatArray,
+    told: FloatArray,
+    errors: FloatArray,
+    chances: FloatArray,
+    chosen: IntArray,
+    heirs: IntArray,
+    v: FloatArray,
+) -> float:
+    """Log likelihood of the reward of round t before the stories go on and learn it; NaN when none reaches
+    back to it."""
+    most, regimes = ps.weight.shape[0], ps.rounds.shape[1]
+    ways = regimes + 1
+    if ps.latest[0] == NOBODY:
+        ps.latest[0], ps.weight[0], ps.now[0], ps.since[0], ps.known[0] = t, 1.0, 0, t, 1
+        ps.rounds[0, 0], ps.visits[0, 0], ps.moves[0, 0, 0] = 0.0, 1.0, 0.0
+        for b in range(ps.n.shape[2]):
+            ps.n[0, 0, b], ps.s[0, 0, b] = 0.0, 0.0
+    moves = max(t - ps.latest[0], 0)
+    a, b = ps.noise[0], ps.noise[1]
+    score: float
+    error: float
+    if moves == 0:
+        score, error = _learn_late(ps, t, k, x, y, binary, weights, errors, v)
+        if math.isnan(score):
+            return score
+    else:
+        ps.latest[0] = t
+        score, error = _weigh(ps, moves, k, x, y, binary, weights, told, errors, chances, v)
+        count = _kept(weights, most, _uniform(ps.seed[0], t), chosen)
+        _succeed(ps, t, moves, weights, ways, chosen, count, heirs)
+        for p in range(most):
+            if ps.weight[p] > 0.0:
+                _learn(ps, p, k, x, y, v)
+    kept = ps.noise[4]
+    ps.noise[0] = kept * a + (1 - kept) * ps.noise[2] + 0.5
+    ps.noise[1] = kept * b + (1 - kept) * ps.noise[3] + 0.5 * error
+    return score
+
+
+@inlined
+def _learn_late(
+    ps: Particles,
+    t: int,
+    k: int,
+    x: FloatArray,
+    y: float,
+    binary: bool,
+    weights: FloatArray,
+    errors: FloatArray,
+    v: FloatArray,
+) -> tuple[float, float]:
+    """A reward of an earlier round (or the very first): nobody moves, and who began later sleeps."""
+    top, awake = 0.0 if binary else -np.inf, 0.0
+    for p in range(ps.weight.shape[0]):
+        if ps.weight[p] > 0.0 and ps.since[p] <= t:
+            weights[p], errors[p] = _score(ps, p, ps.now[p], k, x, y, binary, v)
+            top = top if binary else max(top, weights[p])
+            awake += ps.weight[p]
+    if awake == 0.0:
+        return math.nan, 0.0
+    told, error = 0.0, 0.0
+    for p in range(ps.weight.shape[0]):
+        if ps.weight[p] > 0.0 and ps.since[p] <= t:
+            weights[p] = weights[p] if binary else math.exp(weights[p] - top)
+            told += ps.weight[p] * weights[p]
+            error += ps.weight[p] * weights[p] * errors[p]
+    for p in range(ps.weight.shape[0]):
+        if ps.weight[p] > 0.0 and ps.since[p] <= t:
+            ps.weight[p] *= weights[p] * awake / told
+            _learn(ps, p, k, x, y, v)
+    return top + math.log(told / awake), error / told
+
+
+@inlined
+def _succeed(
+    ps: Particles,
+    t: int,
+    moves: int,
+    weights: FloatArray,
+    ways: int,
+    chosen: IntArray,
+    count: int,
+    heirs: IntArray,
+) -> None:
+    """The chosen candidates take the places of the particles: a particle's first heir its own, others free ones."""
+    most = ps.weight.shape[0]
+    for p in range(most):
+        heirs[p] = 0
+    total = 0.0
+    for c in range(count):
+        heirs[chosen[c] // ways] += 1
+        total += weights[chosen[c]]
+    for p in range(most):
+        if heirs[p] == 0:
+            ps.weight[p] = 0.0
+    free = 0
+    for c in range(count):
+        p = chosen[c] // ways
+        heirs[p] -= 1
+        if heirs[p] > 0:  # the last heir has its parent's own place
+            while ps.weight[free] > 0.0:
+                free += 1
+            _copy(ps, p, free)
+            q = free
+        else:
+            q = p
+        ps.weight[q] = weights[chosen[c]] / total
+        _go(ps, q, chosen[c] % ways, t, moves)
+
+
+@compiled
+def keep(weights: FloatArray, most: int, u: float, chosen: IntArray) -> int:
+    """`_kept`, to be called from outside."""
+    count: int = _kept(weights, most, u, chosen)
+    return count
+
+
+@compiled
+def chance(seed: int, t: int) -> float:
+    """`_uniform`, to be called from outside."""
+    number: float = _uniform(seed, t)
+    return number
+
+
+@compiled
+def observe(ps: Particles, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+    """One finished round."""
+    most, ways = ps.weight.shape[0], ps.rounds.shape[1] + 1
+    weights, told, errors = np.empty(most * ways), np.empty(most * ways), np.empty(most * ways)
+    chances = np.empty(ways)
+    chosen, heirs, v = np.empty(most * ways, np.int64), np.empty(most, np.int64), np.empty(x.shape[0])
+    score: float = observe_one(ps, t, k, x, y, binary, weights, told, errors, chances, chosen, heirs, v)
+    return score
+
+
+@compiled
+def observe_held(held: Held, t: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+    """The same of stories that are held ready."""
+    score: float = observe(held.arrays, t, k, x, y, binary)
+    return score
+
+
+@compiled
+def replay(
+    ps: Particles,
+    t: IntArray,
+    blocks: IntArray,
+    x: FloatArray,
+    y: FloatArray,
+    binary: bool,
+    likelihoods: FloatArray,
+) -> None:
+    """Many finished rounds, one after the other; their log likelihoods."""
+    most, ways = ps.weight.shape[0], ps.rounds.shape[1] + 1
+    weights, told, errors = np.empty(most * ways), np.empty(most * ways), np.empty(most * ways)
+    chances = np.empty(ways)
+    chosen, heirs, v = np.empty(most * ways, np.int64), np.empty(most, np.int64), np.empty(x.shape[1])
+    for i in range(len(t)):
+        likelihoods[i] = observe_one(
+            ps, t[i], blocks[i], x[i], y[i], binary, weights, told, errors, chances, chosen, heirs, v
+        )  # fmt: skip
+
+
+@compiled
+def pick(ps: Particles, t: int, u: float) -> tuple[int, int]:
+    """A story by its weight and the regime of round t in it; the regime is -1 where it is a new one."""
+    chances = np.empty(ps.rounds.shape[1] + 1)
+    story = 0
+    for p in range(ps.weight.shape[0]):
+        if ps.weight[p] > 0.0:
+            story = p
+            if u < ps.weight[p]:
+                u /= ps.weight[p]
+                break
+            u -= ps.weight[p]
+    if ps.latest[0] == NOBODY:
+        return 0, NOBODY
+    ways_on(ps, story, max(t - ps.latest[0], 0), chances)
+    for i in range(ps.known[story]):
+        if u < chances[i]:
+            return story, i
+        u -= chances[i]
+    return story, NOBODY
+
+
+@compiled
+def outlook(ps: Particles, p: int, i: int, X: FloatArray, means: FloatArray, leverages: FloatArray) -> None:
+    """Mean and leverage of every arm in a regime of a story, where arms have blocks of their own."""
+    v = np.empty(X.shape[1])
+    for arm in range(means.shape[0]):
+        means[arm], leverages[arm] = look(ps, p, i, arm, X[arm], v)
+
+
+@compiled
+def shared_outlook(
+    ps: Particles,
+    p: int,
+    i: int,
+    X: FloatArray,
+    z: FloatArray,
+    means: FloatArray,
+    errors: FloatArray,
+    leverages: FloatArray,
+) -> None:
+    """Mean, error of one draw of the weights and leverage of every arm, where arms share a block."""
+    d = X.shape[1]
+    v, error = np.empty(d), np.empty(d)
+    if i == NOBODY or ps.n[p, i, 0] == 0.0:
+        error[:] = z / math.sqrt(ps.noise[5])
+    else:
+        draw_inverse(ps.mat[p, i, 0], z, d, np.empty((d, d)), error)
+    for arm in range(means.shape[0]):
+        means[arm], leverages[arm] = look(ps, p, i, 0, X[arm], v)
+        errors[arm] = 0.0
+        for j in range(d):
+            errors[arm] += X[arm, j] * error[j]

@@ -1,0 +1,99 @@
+"""A season that is hundreds of windows old keeps time: its period is put right by how far its phase has run away.
+
+A sine's period is found in a window of some thousand rounds, and is a little wrong. Over a long life its phase is right
+in the middle of what it learnt and runs away since. With w = (w_0, w_c, w_s) of arm k, shifting the phase by p gives
+
+    c_k(t) + cos(p) u + sin(p) v,    u = w_c cos + w_s sin,  v = w_s cos - w_c sin  (of 2 pi t / P)
+
+so that the window says p = sum v (y - w_0 - u) / sum v^2, with the standard error s / sqrt(sum v^2) (one step of
+Newton's, for small p). If the phase was right at the centre of its life, the frequency 1 / P is wrong by
+p / (2 pi (window's centre - life's centre)). The twin with the right one has learnt the same, turned so that both agree
+at the centre of that life: w' = R w, A' = R A R', eta' = R eta.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.family import Window
+from tidepull.tide.models.spec import NO_CLOCK, NO_NOTE, SINE, Spec
+from tidepull.types import FloatArray
+
+_WINDOWS, _SURE = 4, 3.0
+"""Windows that it must have lived, and standard errors that the phase must be off."""
+
+
+class Twin(NamedTuple):
+    """A hypothesis that keeps better time than an elder, and where in time the two agree."""
+
+    spec: Spec
+    centre: float
+
+
+def keeps_time(spec: Spec) -> bool:
+    """Whether it is one sine of the rounds that forgets nothing and sees no context."""
+    notes = (spec.cell_by, spec.times, spec.beside, spec.reads)
+    plain = not spec.contextual and spec.discount == 1 and set(notes) == {NO_NOTE}
+    return plain and spec.shapes == (SINE, NO_CLOCK)
+
+
+def twin(bank: HypothesisBank, m: int, window: Window) -> Twin | None:
+    """The one with a better period, if slot m has lived long and its phase has run away beyond chance."""
+    spec = bank.spec(m)
+    if not keeps_time(spec):
+        return None
+    A, eta = _moments(bank, m)
+    lived = float(A[:, 0, 0].sum())
+    if lived < _WINDOWS * len(window.t):
+        return None
+    p, error = runaway(_weights(bank, m, A, eta), spec.periods[0], window, float(bank.noise(m)))
+    if abs(p) < _SURE * error:
+        return None
+    now, seen = float(window.t[-1]), float(window.t.mean())
+    centre = now - lived / 2
+    frequency = 1 / spec.periods[0] + p / (2 * math.pi * (seen - centre))
+    return Twin(spec._replace(periods=(1 / frequency, spec.periods[1])), centre)
+
+
+def runaway(weights: FloatArray, period: float, window: Window, noise: float) -> tuple[float, float]:
+    """By how much the phase of a sine is behind in a window, and the standard error; `weights` has a row an arm,
+    `noise` is s^2."""
+    angle = 2 * math.pi * (window.t / period % 1.0)
+    w = weights[window.arm]
+    u = w[:, 1] * np.cos(angle) + w[:, 2] * np.sin(angle)
+    v = w[:, 2] * np.cos(angle) - w[:, 1] * np.sin(angle)
+    information = max(float(v @ v), 1e-12)
+    return float(v @ (window.y - w[:, 0] - u)) / information, math.sqrt(noise / information)
+
+
+def inherit(bank: HypothesisBank, elder: int, heir: int, found: Twin) -> None:
+    """Seat the twin in slot `heir` with all that the elder learnt, turned about the centre."""
+    arrays, before = bank.arrays, bank.spec(elder).periods[0]
+    turned = 2 * math.pi * ((found.centre / found.spec.periods[0] - found.centre / before) % 1.0)
+    c, s = math.cos(turned), math.sin(turned)
+    R = np.array([[1.0, 0.0, 0.0], [0.0, c, -s], [0.0, s, c]])
+    A, eta = _moments(bank, elder)
+    bank.assign(heir, found.spec)
+    for name in ("ridge", "a", "b"):
+        getattr(arrays, name)[heir] = getattr(arrays, name)[elder]
+    n = len(A)
+    arrays.stamp[arrays.block_at[heir] :][:n] = arrays.stamp[arrays.block_at[elder] :][:n]
+    arrays.vec[arrays.vec_at[heir] :][: eta.size] = (eta @ R.T).ravel()
+    arrays.mat[arrays.mat_at[heir] :][: A.size] = (R @ A @ R.T).ravel()
+
+
+def _moments(bank: HypothesisBank, m: int) -> tuple[FloatArray, FloatArray]:
+    """A and eta of every arm; kernels keep A on the diagonal and above it."""
+    arrays, n = bank.arrays, bank.layout.n_arms
+    A = np.triu(arrays.mat[arrays.mat_at[m] :][: 9 * n].reshape(n, 3, 3))
+    eta = arrays.vec[arrays.vec_at[m] :][: 3 * n].reshape(n, 3)
+    return A + np.triu(A, 1).transpose(0, 2, 1), eta.copy()
+
+
+def _weights(bank: HypothesisBank, m: int, A: FloatArray, eta: FloatArray) -> FloatArray:
+    precision = A + float(bank.arrays.ridge[m]) * np.eye(3)
+    return np.asarray(np.linalg.solve(precision, eta[:, :, None])[:, :, 0])

@@ -1,0 +1,202 @@
+"""Regimes that return: a few states of the world, each with rewards of its own, that come back at irregular times.
+
+`particles.py` has the equations. How many regimes there are, who follows whom and how long they stay is learnt.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from tidepull.tide.models import particles
+from tidepull.tide.models.family import Family, Filter, Layout, Told, Window
+from tidepull.tide.models.filters import (
+    RIDGE,
+    A,
+    B,
+    Blocks,
+    checked_arrays,
+    misled,
+)
+from tidepull.tide.models.held import Ready
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.particles import NOBODY, Particles
+from tidepull.tide.models.slices import Pieces, ranges
+from tidepull.types import FloatArray, Snapshot
+
+_PARTICLES, _REGIMES = 40, 6
+_CONTEXTUAL_PARTICLES, _CONTEXTUAL_REGIMES = 24, 4
+_STAY, _NEWNESS = 200.0, 1.0
+_MOST_ARMS, _LARGEST = 128, 4_000_000
+_SELDOM = 0.02
+_ORDINALS = ("first", "second", "third", "fourth", "fifth", "sixth")
+_NUMBERS = ("one", "two", "three", "four", "five", "six")
+_FIXED = ("settings",)
+_LEARNT = tuple(name for name in Particles._fields if name not in _FIXED)
+
+
+class RegimeFilter:
+    """Which regime rules now? Many stories of which one ruled when."""
+
+    family = "regimes"
+
+    def __init__(self, blocks: Blocks, seed: int) -> None:
+        self._blocks = blocks
+        self.particles = _empty(blocks, seed)
+        self._ready = Ready()
+
+    @property
+    def words(self) -> str:
+        """One line that a person understands."""
+        return "regimes return" + (", the context decides" if self._blocks.contextual else "")
+
+    def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
+        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is forgotten."""
+        block = 0 if self._blocks.layout.shared else arm
+        return float(
+            particles.observe_held(self._ready(self.particles), t, block, self._blocks.seen(x), y, binary)
+        )
+
+    def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
+        """Live through a window of past rounds; log likelihoods round by round."""
+        scores = np.empty(len(window.t))
+        blocks = np.zeros_like(window.arm) if self._blocks.layout.shared else window.arm
+        x = np.ascontiguousarray(self._blocks.seen(window.x))
+        steps = self.particles.rounds.size * (20 + 2 * self._blocks.dim**2)
+        for start, stop, spent in ranges(len(scores), steps):
+            part = slice(start, stop)
+            particles.replay(
+                self.particles, window.t[part], blocks[part], x[part], window.y[part], binary, scores[part]
+            )  # fmt: skip
+            yield spent
+        return scores
+
+    def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
+        """One draw of every arm's expected reward in round t: a story, the regime in it, the weights."""
+        X, known = np.ascontiguousarray(self._blocks.seen(X)), self.particles
+        story, regime = particles.pick(known, t, rng.random())
+        if binary and self._blocks.dim == 1:
+            if regime == NOBODY:
+                return self._blocks.beta_draw(np.zeros(len(X)), np.zeros(len(X)), rng)
+            return self._blocks.beta_draw(known.n[story, regime], known.s[story, regime], rng)
+        means, errors, leverages = np.empty((3, len(X)))
+        if self._blocks.layout.shared:
+            z = rng.standard_normal(X.shape[1])
+            particles.shared_outlook(known, story, regime, X, z, means, errors, leverages)
+        else:
+            particles.outlook(known, story, regime, X, means, leverages)
+            errors = np.sqrt(leverages) * rng.standard_normal(len(X))
+        return self._blocks.drawn(known.noise, (means, errors, leverages), rng)
+
+    def fresh(self, units: float | None) -> Filter:
+        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new units."""
+        made = RegimeFilter(self._blocks, int(self.particles.seed[0]))
+        noise = self.particles.noise
+        made.particles.noise[RIDGE] = (
+            noise[RIDGE] if units is None else self._blocks.ridge(units**2 * noise[B] / noise[A])
+        )
+        return made
+
+    def refresh_ridge(self) -> None:
+        """lam0 from the noise as it sees it now; with a context only `fresh` can do it."""
+        if not self._blocks.contextual:
+            noise = self.particles.noise
+            noise[RIDGE] = self._blocks.ridge(float(noise[B] / noise[A]))
+
+    def told(self, centre: float, spread: float) -> list[Told]:
+        """The present regime in the heaviest story: which of how many, how often seen, how long it stays, who comes
+        next, and the mean rewards of arms in each. Regimes of less than a fiftieth of the rounds are not counted."""
+        ps, story = self.particles, int(np.argmax(self.particles.weight))
+        if ps.latest[0] == NOBODY:
+            return []
+        now, count = int(ps.now[story]), int(ps.known[story])
+        rounds, visits = ps.rounds[story, :count], ps.visits[story, :count]
+        counted = [i for i in range(count) if i == now or rounds[i] >= _SELDOM * rounds.sum()]
+        place, seen = counted.index(now), int(visits[now])
+        so_far = float(ps.latest[0] - ps.since[story] + 1)
+        stay = so_far if seen == 1 else (rounds[now] - so_far) / (seen - 1)
+        chance = float(ps.weight[(ps.now == now) & (ps.known == count)].sum())
+        which = (
+            f"the {_ORDINALS[place]} of {_NUMBERS[len(counted) - 1]} regimes"
+            if len(counted) > 1
+            else "the only regime so far"
+        )
+        words = (
+            f"{which} ({chance:.0%}), seen {seen} time{'s' * (seen != 1)}, typical stay {stay:,.0f} rounds"
+        )
+        moves = ps.moves[story][np.ix_(counted, counted)]
+        n, s = ps.n[story, counted], ps.s[story, counted]
+        levels = np.where(n > 0, centre + spread * s / np.maximum(n, 1), np.nan)
+        facts = {
+            "regime": place + 1,
+            "of": len(counted),
+            "chance": round(chance, 4),
+            "seen": seen,
+            "stay": round(float(stay), 1),
+            "since": int(ps.since[story]),
+            "followed_by": moves.astype(int).tolist(),
+            "means": [[None if np.isnan(v) else round(float(v), 4) for v in row] for row in levels],
+        }
+        return [Told(words, facts)]
+
+    def snapshot(self) -> Snapshot:
+        """All that it learnt."""
+        return {name: getattr(self.particles, name).copy() for name in _LEARNT}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        most = self.particles.rounds.shape[1]
+        checked_arrays(_LEARNT, snapshot, self.particles, {"now": (0, most - 1), "known": (0, most)})
+
+
+def _empty(blocks: Blocks, seed: int) -> Particles:
+    most, regimes = (
+        (_CONTEXTUAL_PARTICLES, _CONTEXTUAL_REGIMES) if blocks.contextual else (_PARTICLES, _REGIMES)
+    )
+    shape = (most, regimes, blocks.count)
+    vec, mat = blocks.kept(most)
+    return Particles(
+        latest=np.full(1, NOBODY),
+        weight=np.zeros(most),
+        now=np.zeros(most, np.int64),
+        since=np.zeros(most, np.int64),
+        known=np.zeros(most, np.int64),
+        rounds=np.zeros((most, regimes)),
+        visits=np.zeros((most, regimes)),
+        moves=np.zeros((most, regimes, regimes)),
+        n=np.zeros(shape),
+        s=np.zeros(shape),
+        vec=np.zeros((*shape, vec)),
+        mat=np.zeros((*shape, mat)),
+        noise=blocks.noise(),
+        settings=np.array([_STAY, _NEWNESS, blocks.prior.by_density]),
+        seed=np.array([seed]),
+    )
+
+
+def _filters(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
+    return [] if misled(layout) else _made(layout, prior, seed)
+
+
+def _on_trial(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
+    return _made(layout, prior, seed) if misled(layout) else []
+
+
+def _made(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
+    # With narrow draws a regime in which no arm pays would never ask after those that once paid nothing in it.
+    blocks = Blocks(layout, layout.context_dim > 1, replace(prior, narrowest=1.0))
+    numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
+    if layout.n_arms > _MOST_ARMS or (blocks.contextual and numbers > _LARGEST):
+        return []
+    return [RegimeFilter(blocks, seed)]
+
+
+FAMILY = Family(
+    name="regimes",
+    words="regimes return",
+    prior=0.01,
+    colour="#b2182b",
+    filters=_filters,
+    on_trial=_on_trial,
+)

@@ -1,0 +1,365 @@
+"""Run lengths as a compiled kernel: when did the present stretch of rounds begin?
+
+A *run* is a guess about the round of the latest change: it has learnt what came since, and nothing from before. In
+every round a change has the chance g (the hazard), so that with rewards y
+
+    w_r  <-  (1 - g)^n w_r p_r(y)             runs that go on, n rounds after the last one that was taken in
+    w_t  <-  (1 - (1 - g)^n) p_0(y)           the run that begins now and knows nothing
+    P(g) <-  P(g) sum_r w_r                   a few hazards compete; they share the runs and differ in weights
+
+and all w of one hazard are divided by their sum. That is exact, but for two things: only so many runs are kept, and
+the lightest makes room; and the noise (a, b) is one for all runs, its errors shared out by the runs' weights.
+
+A *chain* has its own runs: there is one for all arms together, or one for each arm. A reward that comes late, after
+that of a later round of its chain, belongs to runs that had begun by its round. Those learn it and are weighed by it;
+to runs that began later it says nothing, and they are taken to have predicted it as the others did.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tidepull.tide.models.algebra import compiled, inlined, log_binary, log_student
+from tidepull.tide.models.held import Held
+from tidepull.tide.models.inverse import (
+    begin_inverse,
+    draw_inverse,
+    learn_inverse,
+    weigh_inverse,
+    weigh_prior,
+)
+from tidepull.types import FloatArray, IntArray
+
+NOBODY = -1
+
+
+class Runs(NamedTuple):
+    """Every array of the runs: chain c, hazard g, run r, block k (an arm, or all that share weights)."""
+
+    latest: IntArray  # (c) the latest round taken in, or -1
+    start: IntArray  # (c, r) the round in which a run began, or -1 where the place is free
+    parent: IntArray  # (c, r) ... and in which the heaviest run began that it ended
+    weight: FloatArray  # (c, g, r)
+    hazards: FloatArray  # (g)
+    belief: FloatArray  # (g) P(g)
+    n: FloatArray  # (c, r, k) rewards
+    s: FloatArray  # (c, r, k) ... and their sum
+    before_n: FloatArray  # (c, r, k) the same of the run that it ended
+    before_s: FloatArray
+    vec: FloatArray  # (c, r, k, d) mu and P of a block, P = Lam^-1, where there is a context
+    mat: FloatArray  # (c, r, k, d * d)
+    noise: FloatArray  # (a, b, a0, b0, what is kept of them in a round, lam0)
+    lead: IntArray  # (c) the heaviest run, or -1
+    sure: FloatArray  # (c) how likely it is that something changed about when it began, or since
+    before_sure: FloatArray  # (c, r) the same when a run began
+    dated: IntArray  # (c, i) rounds of the latest changes that were believed in, oldest first
+    chance: FloatArray  # (c, i) ... how likely each was when the next one came to be believed in
+    dated_n: FloatArray  # (c, i, k) ... and the rewards between it and the one before it
+    dated_s: FloatArray
+    dates: IntArray  # (c) how many there are
+
+
+@inlined
+def _weight_of(runs: Runs, c: int, r: int) -> float:
+    total = 0.0
+    for g in range(runs.hazards.shape[0]):
+        total += runs.belief[g] * runs.weight[c, g, r]
+    return total
+
+
+@inlined
+def _place(runs: Runs, c: int) -> int:
+    """A free place; the lightest run leaves when there is none."""
+    least, found = np.inf, 0
+    for r in range(runs.start.shape[1]):
+        if runs.start[c, r] == NOBODY:
+            return r
+        weight = _weight_of(runs, c, r)
+        if weight < least:
+            least, found = weight, r
+    for g in range(runs.hazards.shape[0]):
+        runs.weight[c, g, found] = 0.0
+        total = 0.0
+        for r in range(runs.start.shape[1]):
+            total += runs.weight[c, g, r]
+        for r in range(runs.start.shape[1]):
+            runs.weight[c, g, r] /= max(total, 1e-300)
+    return found
+
+
+@inlined
+def _begin(runs: Runs, c: int, t: int, moves: int) -> None:
+    """A run that begins in round t, for all changes since the last round taken in."""
+    elder = runs.lead[c]
+    new = _place(runs, c)
+    runs.start[c, new] = t
+    runs.parent[c, new] = runs.start[c, elder]
+    runs.before_sure[c, new] = runs.sure[c]
+    for k in range(runs.n.shape[2]):
+        runs.before_n[c, new, k], runs.before_s[c, new, k] = runs.n[c, elder, k], runs.s[c, elder, k]
+        runs.n[c, new, k], runs.s[c, new, k] = 0.0, 0.0
+    for g in range(runs.hazards.shape[0]):
+        stays = (1 - runs.hazards[g]) ** moves
+        for r in range(runs.start.shape[1]):
+            runs.weight[c, g, r] *= stays
+        runs.weight[c, g, new] = 1 - stays
+
+
+@inlined
+def _look(runs: Runs, c: int, r: int, k: int, x: FloatArray, v: FloatArray) -> tuple[float, float]:
+    """Mean and leverage of a block in run r; fills v with P x where there is a context."""
+    ridge = runs.noise[5]
+    d = x.shape[0]
+    if d == 1:
+        precision = ridge + (0.0 if r == NOBODY else runs.n[c, r, k])
+        return 0.0 if r == NOBODY else runs.s[c, r, k] / precision, 1 / precision
+    if r == NOBODY or runs.n[c, r, k] == 0.0:
+        return 0.0, weigh_prior(x, ridge, d, v)
+    mean, leverage = weigh_inverse(runs.mat[c, r, k], runs.vec[c, r, k], x, d, v)
+    return mean, leverage
+
+
+@inlined
+def _learn(runs: Runs, c: int, r: int, k: int, y: float, mean: float, leverage: float, v: FloatArray) -> None:
+    """Take in a reward of which `_look` said mean, leverage and v; v is used up."""
+    d = v.shape[0]
+    if d > 1:
+        if runs.n[c, r, k] == 0.0:
+            begin_inverse(runs.mat[c, r, k], runs.vec[c, r, k], runs.noise[5], d)
+        learn_inverse(runs.mat[c, r, k], runs.vec[c, r, k], v, y - mean, leverage, d)
+    runs.n[c, r, k] += 1.0
+    runs.s[c, r, k] += y
+
+
+@inlined
+def _likelihood(
+    runs: Runs, c: int, r: int, k: int, y: float, binary: bool, mean: float, leverage: float, d: int
+) -> float:
+    """As the bank has it (`kernels.observe_one`); the likelihood itself where rewards are 0 or 1."""
+    score: float
+    if not binary:
+        score = log_student(y - mean, runs.noise[0], runs.noise[1] / runs.noise[0] * (1 + leverage))
+    elif d == 1:
+        n, s = runs.n[c, r, k], runs.s[c, r, k]
+        chance = (1 + 0.5 * (n + s)) / (2 + n)  # Beta-Bernoulli: successes are (n + s) / 2
+        score = chance if y > 0 else 1 - chance
+    else:
+        score = math.exp(log_binary(y, 0.5 * (1 + mean), leverage))
+    return score
+
+
+@inlined
+def _weigh(runs: Runs, c: int, t: int, scores: FloatArray, top: float) -> float:
+    """Bayes' rule for runs and hazards from the runs' log likelihoods, `top` the largest of them."""
+    total = 0.0
+    for g in range(runs.hazards.shape[0]):
+        awake, told = 0.0, 0.0
+        for r in range(runs.start.shape[1]):
+            if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
+                awake += runs.weight[c, g, r]
+                told += runs.weight[c, g, r] * scores[r]
+        told = max(told, 1e-300) / max(awake, 1e-300)
+        for r in range(runs.start.shape[1]):
+            if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
+                runs.weight[c, g, r] *= scores[r] / told
+        runs.belief[g] *= told
+        total += runs.belief[g]
+    for g in range(runs.hazards.shape[0]):
+        runs.belief[g] = max(runs.belief[g] / total, 1e-100)
+    return top + math.log(total)
+
+
+@inlined
+def observe_one(
+    runs: Runs,
+    t: int,
+    c: int,
+    k: int,
+    x: FloatArray,
+    y: float,
+    binary: bool,
+    scores: FloatArray,
+    errors: FloatArray,
+    v: FloatArray,
+) -> float:
+    """Log likelihood of the reward of round t before the runs of chain c learn it; NaN when none of them had begun."""
+    d = x.shape[0]
+    if runs.latest[c] == NOBODY:
+        runs.start[c, 0], runs.parent[c, 0], runs.latest[c], runs.lead[c] = t, NOBODY, t, 0
+        for g in range(runs.hazards.shape[0]):
+            runs.weight[c, g, 0] = 1.0
+    elif t > runs.latest[c]:
+        _begin(runs, c, t, t - runs.latest[c])
+        runs.latest[c] = t
+    top, awake = 0.0 if binary else -np.inf, False
+    for r in range(runs.start.shape[1]):
+        if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
+            mean, leverage = _look(runs, c, r, k, x, v)
+            scores[r] = _likelihood(runs, c, r, k, y, binary, mean, leverage, d)
+            errors[r] = (y - mean) ** 2 / (1 + leverage)
+            top, awake = top if binary else max(top, scores[r]), True
+            _learn(runs, c, r, k, y, mean, leverage, v)
+    if not awake:
+        return math.nan
+    if not binary:
+        for r in range(runs.start.shape[1]):
+            if runs.start[c, r] != NOBODY and runs.start[c, r] <= t:
+                scores[r] = math.exp(scores[r] - top)
+    score: float = _weigh(runs, c, t, scores, top)
+    _settle(runs, c, t, errors, scores)
+    return score
+
+
+@inlined
+def _settle(runs: Runs, c: int, t: int, errors: FloatArray, weights: FloatArray) -> None:
+    """The noise learns, and who leads now is known."""
+    error, total, best, lead = 0.0, 0.0, -1.0, 0
+    for r in range(runs.start.shape[1]):
+        if runs.start[c, r] != NOBODY:
+            weight = _weight_of(runs, c, r)
+            weights[r] = weight
+            if weight > best:
+                best, lead = weight, r
+            if runs.start[c, r] <= t:
+                total += weight
+                error += weight * errors[r]
+    a, b, a0, b0, kept = runs.noise[0], runs.noise[1], runs.noise[2], runs.noise[3], runs.noise[4]
+    runs.noise[0] = kept * a + (1 - kept) * a0 + 0.5
+    runs.noise[1] = kept * b + (1 - kept) * b0 + 0.5 * error / max(total, 1e-300)
+    within = nearness(t - runs.start[c, lead])
+    runs.sure[c] = 0.0
+    for r in range(runs.start.shape[1]):
+        if runs.start[c, r] != NOBODY and runs.start[c, r] >= runs.start[c, lead] - within:
+            runs.sure[c] += weights[r]
+    if lead != runs.lead[c]:
+        runs.lead[c] = lead
+        _date(runs, c, lead)
+
+
+@inlined
+def _date(runs: Runs, c: int, r: int) -> None:
+    """Run r leads: it is believed now that there was a change when it began, and before that those of its parent."""
+    start, parent, most = runs.start[c, r], runs.parent[c, r], runs.dated.shape[1]
+    i = runs.dates[c]
+    while i > 0 and runs.dated[c, i - 1] > parent + nearness(start - parent):
+        i -= 1
+    if parent == NOBODY:
+        runs.dates[c] = 0
+        return
+    if i > 0:
+        runs.chance[c, i - 1] = runs.before_sure[c, r]
+    if i == most:
+        for j in range(most - 1):
+            runs.dated[c, j], runs.chance[c, j] = runs.dated[c, j + 1], runs.chance[c, j + 1]
+            for k in range(runs.n.shape[2]):
+                runs.dated_n[c, j, k] = runs.dated_n[c, j + 1, k]
+                runs.dated_s[c, j, k] = runs.dated_s[c, j + 1, k]
+        i -= 1
+    runs.dated[c, i], runs.chance[c, i] = start, 0.0
+    for k in range(runs.n.shape[2]):
+        runs.dated_n[c, i, k], runs.dated_s[c, i, k] = runs.before_n[c, r, k], runs.before_s[c, r, k]
+    runs.dates[c] = i + 1
+
+
+@inlined
+def nearness(length: int) -> int:
+    """How many rounds two guesses about one change may lie apart: a twentieth of the time since, at least 10."""
+    return max(10, length // 20)
+
+
+@compiled
+def observe(runs: Runs, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+    """One finished round."""
+    most = runs.start.shape[1]
+    scores, errors, v = np.empty(most), np.empty(most), np.empty(x.shape[0])
+    score: float = observe_one(runs, t, c, k, x, y, binary, scores, errors, v)
+    return score
+
+
+@compiled
+def observe_held(held: Held, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+    """The same of runs that are held ready."""
+    score: float = observe(held.arrays, t, c, k, x, y, binary)
+    return score
+
+
+@compiled
+def replay(
+    runs: Runs,
+    t: IntArray,
+    chains: IntArray,
+    blocks: IntArray,
+    x: FloatArray,
+    y: FloatArray,
+    binary: bool,
+    likelihoods: FloatArray,
+) -> None:
+    """Many finished rounds, one after the other; their log likelihoods."""
+    most = runs.start.shape[1]
+    scores, errors, v = np.empty(most), np.empty(most), np.empty(x.shape[1])
+    for i in range(len(t)):
+        likelihoods[i] = observe_one(
+            runs, t[i], chains[i], blocks[i], x[i], y[i], binary, scores, errors, v
+        )  # fmt: skip
+
+
+@compiled
+def pick(runs: Runs, t: int, curiosity: float, uniform: FloatArray, picked: IntArray) -> None:
+    """A run for every chain in round t by its weight, all under one hazard; -1: one that begins now."""
+    g, left = 0, uniform[0]
+    while g < runs.hazards.shape[0] - 1 and left >= runs.belief[g]:
+        left -= runs.belief[g]
+        g += 1
+    for c in range(runs.latest.shape[0]):
+        picked[c] = NOBODY
+        if runs.latest[c] == NOBODY:
+            continue
+        stays = 1 - curiosity * (1 - (1 - runs.hazards[g]) ** max(t - runs.latest[c], 0))
+        left = uniform[1 + c]
+        if left >= stays:
+            continue
+        left /= stays
+        for r in range(runs.start.shape[1]):
+            if runs.weight[c, g, r] > 0.0:
+                picked[c] = r
+                left -= runs.weight[c, g, r]
+                if left < 0.0:
+                    break
+
+
+@compiled
+def outlook(
+    runs: Runs, picked: IntArray, X: FloatArray, together: bool, means: FloatArray, leverages: FloatArray
+) -> None:
+    """Mean and leverage of every arm under the runs that were picked, where arms have blocks of their own."""
+    v = np.empty(X.shape[1])
+    for arm in range(means.shape[0]):
+        c, k = (0, arm) if together else (arm, 0)
+        means[arm], leverages[arm] = _look(runs, c, picked[c], k, X[arm], v)
+
+
+@compiled
+def shared_outlook(
+    runs: Runs,
+    r: int,
+    X: FloatArray,
+    z: FloatArray,
+    means: FloatArray,
+    errors: FloatArray,
+    leverages: FloatArray,
+) -> None:
+    """Mean, error of one draw of the weights and leverage of every arm, where arms share a block."""
+    d = X.shape[1]
+    v, error = np.empty(d), np.empty(d)
+    if r == NOBODY or runs.n[0, r, 0] == 0.0:
+        error[:] = z / math.sqrt(runs.noise[5])
+    else:
+        draw_inverse(runs.mat[0, r, 0], z, d, np.empty((d, d)), error)
+    for arm in range(means.shape[0]):
+        means[arm], leverages[arm] = _look(runs, 0, r, 0, X[arm], v)
+        errors[arm] = 0.0
+        for i in range(d):
+            errors[arm] += X[arm, i] * error[i]

@@ -1,0 +1,208 @@
+"""One arm is right at a time, for a while, then another takes its turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+
+from tidepull.tide.models import turning
+from tidepull.tide.models.family import Family, Layout, Pool, fixed
+from tidepull.tide.models.notes import Moment, Past, column
+from tidepull.tide.models.slices import Pieces
+from tidepull.tide.models.spec import Spec
+from tidepull.types import FloatArray, Snapshot
+
+column("unused")
+"""Agents' snapshots name columns by their place, and one stood here."""
+BELIEF = column("belief in the arm's turn", each_arm=True)
+SCALE = 3.0
+"""The prior standard deviation of a belief's weight is so many times that of another weight."""
+
+_STAYS, _LEAVES = 9.0, 1.0
+_RIGHT = (0.98, 0.9, 0.75)
+"""How often the right arm succeeds, and a wrong one fails."""
+_CLEAR = 0.8
+_MEMORY = 0.999
+_MOST_ARMS = 64
+_STEPS_OF_A_ROUND = 20_000
+_FARTHEST = 64
+"""After so many moves without news a chain has all but forgotten where it was."""
+
+
+@dataclass(frozen=True)
+class Turns:
+    """tau = (1), and behind the features of an arm the belief that it is its turn."""
+
+    contextual: bool = False
+    family = "turns"
+
+    @property
+    def words(self) -> str:
+        """One line that a person understands."""
+        return "arms take turns, each for a while" + (", with the context" if self.contextual else "")
+
+    def spec(self) -> Spec:
+        """The same as numbers."""
+        return Spec(self.family, beside=BELIEF.index, contextual=self.contextual)
+
+    def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
+        """There is one cell."""
+        return 0, np.ones(1)
+
+
+class _Ahead(NamedTuple):
+    """How far was looked ahead since the last round taken in."""
+
+    moves: int
+    chances: FloatArray
+    chains: FloatArray
+    beliefs: FloatArray
+
+
+class TurnFilter:
+    """Whose turn is it? The forward recursion of a hidden Markov chain over arms, learnt as it goes.
+
+        P(arm j's turn in round t | successes before t) = sum_i P(i in t-1 | ...) T[i, j]
+
+    T is the mean of Dirichlet distributions, whose counts slowly fade. A move is counted when it is clear again
+    whose turn it is: from the arm whose turn it clearly was before. (Sharing each round's move out by its
+    posterior, as expectation-maximisation does, credits the arms that were tried in between.) How well
+    successes tell the right arm from a wrong one is not learnt, because "the right arm never pays" would
+    explain everything: there is a chain for each of three answers, weighed by how well they predicted.
+    """
+
+    def __init__(self, n_arms: int) -> None:
+        self._moves0 = np.full((n_arms, n_arms), _LEAVES / max(n_arms - 1, 1))
+        np.fill_diagonal(self._moves0, _STAYS)
+        self._right = np.array(_RIGHT)
+        self.reset()
+
+    def reset(self) -> None:
+        """Nothing seen yet."""
+        chains, n_arms = len(self._right), len(self._moves0)
+        self._moves = np.repeat(self._moves0[None], chains, axis=0)
+        self._now = np.full((chains, n_arms), 1 / n_arms)
+        self._evidence = np.zeros(chains)
+        self._clear = np.full(chains, -1)
+        self.beliefs = np.full(n_arms, 1 / n_arms)
+        self._ahead: _Ahead | None = None
+
+    def ahead(self, moves: int) -> FloatArray:
+        """Beliefs so many moves after the last round taken in; `beliefs` are those after one move.
+
+        Decisions whose rewards are late ask farther and farther ahead, so the way so far is kept."""
+        if moves <= 1:
+            return self.beliefs
+        moves, reached = min(moves, _FARTHEST), self._ahead
+        if reached is not None and reached.moves == moves:
+            return reached.beliefs
+        if reached is None or reached.moves > moves:
+            chances, chains, done = self._chances(), self._now, 0
+        else:
+            chances, chains, done = reached.chances, reached.chains, reached.moves
+        for _ in range(moves - done):
+            chains = np.einsum("ci,cij->cj", chains, chances)
+        self._ahead = _Ahead(moves, chances, chains, self._mixed(chains))
+        return self._ahead.beliefs
+
+    def add(self, arm: int, success: bool, moves: int = 1) -> None:
+        """Take in a round, so many moves after the one before, and look ahead to the next."""
+        self._ahead = None
+        for _ in range(min(moves, _FARTHEST) - 1):  # rounds of which no reward has come
+            self._now = np.einsum("ci,cij->cj", self._now, self._chances())
+        told = self._right if success else 1 - self._right
+        self.beliefs = np.empty_like(self.beliefs)
+        turning.take_in(
+            arm, told, self._now, self._moves, self._moves0, self._evidence, self._clear, _MEMORY, _CLEAR,
+            self.beliefs,
+        )  # fmt: skip
+
+    def snapshot(self) -> Snapshot:
+        """Counts of moves, evidence of the chains, and where each believes to be."""
+        return {
+            "moves": self._moves.copy(),
+            "evidence": self._evidence.copy(),
+            "clear": self._clear.copy(),
+            "now": self._now.copy(),
+            "beliefs": self.beliefs.copy(),
+        }
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self._moves, self._evidence = np.array(snapshot["moves"]), np.array(snapshot["evidence"])
+        self._clear = np.array(snapshot["clear"])
+        self._now, self.beliefs = np.array(snapshot["now"]), np.array(snapshot["beliefs"])
+        self._ahead = None
+
+    def _mixed(self, chains: FloatArray) -> FloatArray:
+        """One belief from those of the chains, weighed by how well each predicted."""
+        weights = np.exp(self._evidence - self._evidence.max())
+        return np.asarray(weights @ chains / weights.sum())
+
+    def _chances(self) -> FloatArray:
+        return np.asarray(self._moves / self._moves.sum(axis=2, keepdims=True))
+
+
+class TurnsMemory:
+    """The filter in the order of decisions: a reward that comes after that of a later round tells the filter
+    nothing (it speaks of a turn that may be over), and rounds without a reward yet are moves without news."""
+
+    def __init__(self, n_arms: int) -> None:
+        self._filter = TurnFilter(n_arms)
+        self._latest = -1
+
+    def look(self, moment: Moment) -> None:
+        """Note the belief in every arm, looking ahead over the rounds whose rewards have not come."""
+        moment.each[BELIEF.index] = SCALE * self._filter.ahead(moment.t - self._latest)
+
+    def add(self, t: int, arm: int, reward: float, success: bool) -> None:
+        """Whose turn it was in round t."""
+        if t > self._latest:
+            self._filter.add(arm, success, t - self._latest)
+            self._latest = t
+
+    def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
+        """Start anew, live through the past, and note the beliefs that would have been held."""
+        self._filter.reset()
+        self._latest = int(past.t.min()) - 1
+        noted = notes[:, BELIEF.index]
+        waiting = np.argsort(past.known, kind="stable")  # rows by how many rewards had come before them
+        next_row = 0
+        for came in range(len(past.t) + 1):
+            while next_row < len(waiting) and past.known[waiting[next_row]] <= came:
+                i = waiting[next_row]
+                if not np.isnan(noted[i]):
+                    ahead = self._filter.ahead(int(past.t[i]) - self._latest)
+                    noted[i] = SCALE * ahead[past.arm[i]]
+                next_row += 1
+            yield _STEPS_OF_A_ROUND
+            if came < len(past.t):
+                self.add(int(past.t[came]), int(past.arm[came]), 0.0, bool(past.success[came]))
+
+    def snapshot(self) -> Snapshot:
+        """The filter and the latest round it knows."""
+        return {"filter": self._filter.snapshot(), "latest": self._latest}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        self._filter.restore(snapshot["filter"])
+        self._latest = int(snapshot["latest"])
+
+
+def _pools(layout: Layout, contextual: bool) -> list[Pool]:
+    if layout.shared or layout.n_arms > _MOST_ARMS:
+        return []
+    return fixed(layout, Turns(contextual))
+
+
+FAMILY = Family(
+    name="turns",
+    words="arms take turns, each for a while",
+    prior=0.02,
+    colour="#6a3d9a",
+    pools=_pools,
+    named=lambda spec: Turns(spec.contextual),
+    memory=TurnsMemory,
+)

@@ -1,0 +1,148 @@
+"""A new scale of rewards and a new context map; every hypothesis lives through the window again under them.
+
+All of it happens on copies, in slices, while decisions go on as before; at the end the copies, which have lived
+through everything that came in between, take over.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tidepull.tide.context import ContextMap
+from tidepull.tide.mixture import Mixture
+from tidepull.tide.models import pages
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.family import Filter, Window
+from tidepull.tide.models.notes import Memory, standardised
+from tidepull.tide.models.slices import STEPS, Pieces, at_once, ranges
+from tidepull.tide.scale import RewardScale, Units
+from tidepull.tide.trial import Trial
+from tidepull.tide.window import RecentRounds
+from tidepull.types import FloatArray
+
+TRUSTED = 16
+"""Rewards after which estimates of scale and noise are taken seriously."""
+_STEPS_OF_REWEIGHING, _STEPS_OF_WEIGHING = 20, 1000
+
+_FEW = 32
+"""Rewards that came in the meantime, which all hypotheses live through in a few pieces: were each of them a piece, one
+reward would take as many as there are hypotheses, and whoever has few slices between rewards would never be done."""
+
+
+class Rebuilt(NamedTuple):
+    """What takes over."""
+
+    units: Units
+    contexts: ContextMap
+    memories: dict[str, Memory]
+    bank: HypothesisBank
+    filters: list[Filter]
+    trial: Trial | None
+    mixture: Mixture
+    notes: FloatArray
+    x: FloatArray
+    evidence: FloatArray
+    silence: bool  # probabilities and densities that the network gave do not compare
+
+
+def rebuilding(
+    recent: RecentRounds,
+    scale: RewardScale,
+    contexts: ContextMap,
+    memories: dict[str, Memory],
+    bank: HypothesisBank,
+    mixture: Mixture,
+    *,
+    filters: Sequence[Filter] = (),
+    trial: Trial | None = None,
+    latest: FloatArray,
+    network: bool,
+) -> Pieces[Rebuilt | None]:
+    """`latest` is what was seen of every arm in the latest round. None when more came meanwhile than can be
+    lived through again: then start anew."""
+    first, old = recent.start, scale.units
+    units = scale.fitted(recent.seen())
+    silence = old.binary != units.binary
+    raw = recent.raw if recent.count <= recent.raw_capacity else None
+    if raw is not None and contexts.raw_dim:
+        # Vectors of arms that were not chosen tell as much about contexts as those of arms that were.
+        contexts = contexts.fitted(np.concatenate([raw, latest]) if contexts.shared else raw)
+        yield raw.size * min(contexts.dim, 64)
+    notes, memories = recent.notes(), copy.deepcopy(memories)
+    past = recent.past(units.threshold)
+    for memory in memories.values():
+        yield from memory.rewrite(past, notes)
+    ratio = old.spread / units.spread if recent.count > TRUSTED else None
+    fresh, again = bank.fresh(ratio), mixture.twin()
+    yield STEPS // 2
+    anew = []
+    for filter in filters:
+        anew.append(filter.fresh(ratio))
+        yield STEPS // 4
+    tried = None if trial is None else trial.fresh(ratio)
+    active = [int(m) for m in np.flatnonzero(bank.arrays.active)]
+    there = [*active, *range(bank.size, len(mixture.prior))]
+    again.begin_again()
+    x, gains = np.empty((0, contexts.dim)), np.empty(0)
+    while (lived := first + len(gains)) < recent.count:
+        if lived < recent.start or (raw is not None and recent.raw is None):
+            return None
+        noted = first + len(notes)
+        if noted < recent.count:  # rewards that came in the meantime
+            for t, arm, reward in recent.events(noted):
+                for memory in memories.values():
+                    memory.add(t, arm, reward, reward > units.threshold)
+            notes = np.concatenate([notes, recent.notes(noted)])
+        window = recent.window(units, lived)
+        window = window._replace(notes=standardised(notes[lived - first :], units.centre, units.spread))
+        if raw is not None and recent.raw is not None:
+            window = window._replace(x=contexts(recent.raw[lived:]))
+        # A row for each who is there, so that it is filled row by row; on small pages, as the bank is.
+        scores = pages.zeros((len(there), len(window.t)))
+        if network:
+            told = np.nan if silence else recent.network(lived)
+            scores[-1] = told + (0.0 if units.binary else math.log(units.spread))
+        if lived > first and len(window.t) <= _FEW:
+            yield from _follow(fresh, active, window, units.binary, scores)
+        else:
+            for i, m in enumerate(active):
+                if lived == first:
+                    yield from fresh.resetting(m)
+                scores[i] = yield from fresh.live(m, window, units.binary)
+        for i, filter in enumerate(anew, len(active)):
+            scores[i] = yield from filter.live(window, units.binary)
+        more, everybody = np.empty(len(window.t)), np.full(len(mixture.prior), -np.inf)
+        for start, stop, spent in ranges(len(more), _STEPS_OF_REWEIGHING * len(everybody)):
+            for i in range(start, stop):
+                everybody[there] = scores[:, i]
+                more[i] = again.reweigh(everybody, lived + i)
+            yield spent
+        if tried is not None:
+            its_own = yield from tried.filter.live(window, units.binary)
+            for start, stop, spent in ranges(len(more), _STEPS_OF_WEIGHING):
+                for i in range(start, stop):
+                    score = tried.put_right(float(its_own[i]), float(window.y[i]), units.binary)
+                    tried.weigh(score, float(more[i]), lived + i)
+                yield spent
+        x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
+    again.evidence = float(gains.sum())
+    evidence = np.cumsum(gains) - gains
+    return Rebuilt(units, contexts, memories, fresh, anew, tried, again, notes, x, evidence, silence)
+
+
+def _follow(
+    bank: HypothesisBank, active: list[int], window: Window, binary: bool, scores: FloatArray
+) -> Pieces[None]:
+    """Every active slot lives through a few rounds, many slots in a piece; `scores` has a row for each."""
+    spent = 0
+    for i, m in enumerate(active):
+        scores[i], steps = at_once(bank.live(m, window, binary))
+        spent += steps
+        if spent > STEPS // 4 or i % 16 == 15:
+            yield spent
+            spent = 0

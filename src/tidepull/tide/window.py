@@ -1,0 +1,165 @@
+"""The latest finished rounds, kept so that hypotheses born later can live through them: memory bounded for ever.
+
+Rounds stand in the order in which their rewards came, which need not be the order of decisions.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidepull.tide.models.family import Rounds, Window
+from tidepull.tide.models.notes import Past, columns, standardised
+from tidepull.tide.scale import Seen, Units
+from tidepull.types import FloatArray, IntArray, Snapshot
+
+_KEPT = ("_t", "_arm", "_reward", "_notes", "_came", "_x", "_raw", "_evidence", "_network")
+_SPARE_RAW = 256
+_LONGEST_SPAN = 4
+"""Scans go back at most so many times as many rounds as there are rewards in the window."""
+
+
+class RecentRounds:
+    """A ring of `capacity` rounds. What contexts looked like before the map is kept for the first `raw_capacity`
+    rewards (and a few more, for those that come while a new map is made): after that the map no longer changes."""
+
+    def __init__(self, capacity: int, raw_capacity: int, context_dim: int, raw_dim: int) -> None:
+        self.capacity, self.raw_capacity = capacity, raw_capacity
+        self.count = 0
+        self._t = np.zeros(capacity, np.int64)
+        self._arm = np.zeros(capacity, np.int64)
+        self._reward = np.zeros(capacity)
+        self._notes = np.zeros((capacity, len(columns())))
+        self._came = np.zeros(capacity, np.int64)
+        self._x = np.zeros((capacity, context_dim))
+        self._raw = np.zeros((min(raw_capacity + _SPARE_RAW, capacity), raw_dim))
+        self._evidence = np.zeros(capacity)
+        self._network = np.zeros(capacity)
+
+    def append(
+        self,
+        *,
+        t: int,
+        notes: FloatArray,
+        came: int,
+        arm: int,
+        raw: FloatArray,
+        x: FloatArray,
+        reward: float,
+        evidence: float,
+        network: float,
+    ) -> None:
+        """Take in a round; the oldest makes room."""
+        i = self.count % self.capacity
+        self._t[i], self._arm[i], self._reward[i], self._notes[i] = t, arm, reward, notes
+        self._came[i], self._x[i], self._evidence[i], self._network[i] = came, x, evidence, network
+        if self.count < len(self._raw):
+            self._raw[self.count] = raw
+        self.count += 1
+
+    def __len__(self) -> int:
+        return min(self.count, self.capacity)
+
+    @property
+    def start(self) -> int:
+        """How many rewards came before the oldest in the window."""
+        return self.count - len(self)
+
+    @property
+    def rewards(self) -> FloatArray:
+        """Rewards as they were paid, oldest first."""
+        return self._reward[self._order()]
+
+    def seen(self, most: int | None = None) -> Seen:
+        """Rewards, arms and context vectors (of the latest `most` rewards), oldest first."""
+        order = self._order(0 if most is None else self.count - most)
+        return Seen(self._reward[order], self._arm[order], self._x[order])
+
+    @property
+    def raw(self) -> FloatArray | None:
+        """What was seen of the chosen arms, one row for each reward; None when not all of it is kept."""
+        return self._raw[: self.count] if self.count <= len(self._raw) else None
+
+    def evidence_before(self, index: int) -> float:
+        """Log evidence of the whole mixture just before the n-th reward came."""
+        return float(self._evidence[index % self.capacity])
+
+    def past(self, threshold: float) -> Past:
+        """Arms and successes, for memories that live through them again."""
+        order, start = self._order(), self.start
+        return Past(
+            self._t[order],
+            self._arm[order],
+            self._reward[order] > threshold,
+            self._came[order] - start,
+            start == 0,
+        )
+
+    def notes(self, since: int = 0) -> FloatArray:
+        """A copy of all notes of rounds whose rewards came since the n-th."""
+        return self._notes[self._order(since)]
+
+    def network(self, since: int = 0) -> FloatArray:
+        """Log likelihood of each of these rewards under the network, in the units in which they were paid."""
+        return self._network[self._order(since)]
+
+    def events(self, since: int) -> list[tuple[int, int, float]]:
+        """Round, arm and reward of each of them."""
+        order = self._order(since)
+        rows = zip(self._t[order], self._arm[order], self._reward[order], strict=True)
+        return [(int(t), int(arm), float(reward)) for t, arm, reward in rows]
+
+    def window(self, units: Units, since: int = 0) -> Window:
+        """The rounds whose rewards came since the n-th, as the kernels read them, in these units."""
+        order = self._order(since)
+        return Window(
+            t=self._t[order],
+            notes=standardised(self._notes[order], units.centre, units.spread),
+            arm=self._arm[order],
+            x=self._x[order],
+            y=units.standardised(self._reward[order]),
+        )
+
+    def adopt(self, notes: FloatArray, x: FloatArray, evidence: FloatArray, *, silence: bool) -> None:
+        """New notes, context vectors and evidence for all rounds in the window; `silence`: as if the network had
+        slept so far."""
+        n = len(self)
+        order = self._order()
+        self._notes[order], self._x[order], self._evidence[order] = notes[-n:], x[-n:], evidence[-n:]
+        if silence:
+            self._network[:] = np.nan
+
+    def tame(self, low: float, high: float) -> bool:
+        """Put rewards beyond these bounds onto them; whether there were any."""
+        tamed = np.clip(self._reward, low, high) if self.count else self._reward
+        changed = bool((tamed != self._reward)[self._order()].any())
+        self._reward[self._order()] = tamed[self._order()]
+        return changed
+
+    def snapshot(self) -> Snapshot:
+        """The ring, row by row."""
+        return {"count": self.count, **{name[1:]: getattr(self, name).copy() for name in _KEPT}}
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Continue from a snapshot."""
+        for name in _KEPT:
+            if np.shape(snapshot[name[1:]]) != getattr(self, name).shape:
+                raise ValueError(f"rounds whose {name[1:]} does not fit")
+        self.count = int(snapshot["count"])
+        for name in _KEPT:
+            getattr(self, name)[...] = snapshot[name[1:]]
+
+    def _order(self, since: int = 0) -> IntArray:
+        return np.arange(max(self.start, since), self.count) % self.capacity
+
+
+def one_by_one(window: Window) -> Rounds:
+    """A window as rounds without gaps; those whose reward has not come have the arm -1."""
+    t, n = window.t, len(window.t)
+    if t[-1] - t[0] == n - 1 and bool((np.diff(t) == 1).all()):
+        return Rounds(int(t[0]), window.arm, window.y)
+    last = int(t.max())
+    first = max(int(t.min()), last + 1 - _LONGEST_SPAN * n)
+    kept = t >= first
+    arm, y = np.full(last + 1 - first, -1, np.int64), np.zeros(last + 1 - first)
+    arm[t[kept] - first], y[t[kept] - first] = window.arm[kept], window.y[kept]
+    return Rounds(first, arm, y)

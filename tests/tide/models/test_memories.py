@@ -1,0 +1,236 @@
+"""What families remember of the past, and how it is noted."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tidepull.tide.models import notes as columns_of
+from tidepull.tide.models.last_event import LAST_ARM, LAST_REWARD, LastEvent, LastEventMemory
+from tidepull.tide.models.last_success import LAST_SUCCESS, LastSuccess, LastSuccessMemory
+from tidepull.tide.models.notes import Memory, Past, blank, columns, standardised
+from tidepull.tide.models.slices import STEPS, Pieces, finished, ranges
+from tidepull.tide.models.spec import Hypothesis
+from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, Turns, TurnsMemory
+from tidepull.types import FloatArray
+
+
+def noted(memory: Memory, t: int = 5, n_arms: int = 3) -> tuple[FloatArray, FloatArray]:
+    moment = blank(t, n_arms)
+    memory.look(moment)
+    return moment.notes, moment.each
+
+
+def past(successes: list[bool], arms: list[int], known: list[int], whole: bool) -> Past:
+    return Past(np.arange(len(arms)), np.array(arms), np.array(successes), np.array(known), whole)
+
+
+def test_last_event_is_the_arm_and_the_reward_that_came_last() -> None:
+    memory = LastEventMemory(3)
+    notes, _ = noted(memory)
+    assert notes[LAST_ARM.index] == 0
+    assert math.isnan(notes[LAST_REWARD.index])
+    memory.add(4, 2, 0.7, True)
+    memory.add(1, 0, -0.3, False)
+    notes, _ = noted(memory)
+    assert (notes[LAST_ARM.index], notes[LAST_REWARD.index]) == (1, -0.3)
+    other = LastEventMemory(3)
+    other.restore(memory.snapshot())
+    np.testing.assert_array_equal(noted(other)[0], notes)
+    before = notes[None].copy()
+    finished(memory.rewrite(past([True], [2], [0], True), before))
+    np.testing.assert_array_equal(before[0], notes)
+
+
+def test_last_success_is_remembered_until_the_next() -> None:
+    memory = LastSuccessMemory(3)
+    assert noted(memory)[0][LAST_SUCCESS.index] == 0
+    memory.add(0, 0, 1.0, True)
+    memory.add(1, 2, 0.0, False)
+    assert noted(memory)[0][LAST_SUCCESS.index] == 1
+    memory.add(2, 2, 1.0, True)
+    other = LastSuccessMemory(3)
+    other.restore(memory.snapshot())
+    assert noted(other)[0][LAST_SUCCESS.index] == 3
+
+
+def test_last_success_is_found_again_under_another_threshold() -> None:
+    memory = LastSuccessMemory(3)
+    memory.add(0, 1, 1.0, True)
+    notes = np.zeros((4, len(columns())))
+    finished(memory.rewrite(past([False, True, True, False], [1, 2, 0, 1], [0, 0, 2, 3], True), notes))
+    np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [0, 0, 3, 1])
+    assert noted(memory)[0][LAST_SUCCESS.index] == 1
+    others = np.delete(notes, LAST_SUCCESS.index, axis=1)
+    assert not others.any()
+
+
+def test_last_success_begins_with_what_the_oldest_round_knew() -> None:
+    """Where the past does not begin with the first reward, nothing better is known; what is forgotten stays so."""
+    memory = LastSuccessMemory(3)
+    notes = np.zeros((3, len(columns())))
+    notes[:, LAST_SUCCESS.index] = [2, math.nan, 1]
+    finished(memory.rewrite(past([False, True, False], [0, 2, 1], [-4, 1, 2], False), notes))
+    np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [2, math.nan, 3])
+    notes[0, LAST_SUCCESS.index] = math.nan
+    finished(memory.rewrite(past([False, False, False], [0, 2, 1], [-1, 1, 2], False), notes))
+    np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [math.nan, math.nan, 0])
+
+
+def test_turns_are_noted_for_every_arm_in_their_own_scale() -> None:
+    memory = TurnsMemory(3)
+    assert (BELIEF.each_arm, SCALE) == (True, 3.0)
+    np.testing.assert_allclose(noted(memory, 0)[1][BELIEF.index], 1.0)
+    memory.add(0, 1, 1.0, True)
+    each = noted(memory, 1)[1][BELIEF.index]
+    assert int(np.argmax(each)) == 1
+    assert each.sum() == pytest.approx(3.0)
+    memory.add(1, 1, 0.0, False)
+    assert noted(memory, 2)[1][BELIEF.index, 1] < each[1]
+    other = TurnsMemory(3)
+    other.restore(memory.snapshot())
+    np.testing.assert_array_equal(noted(other, 7)[1], noted(memory, 7)[1])
+
+
+def test_turns_know_one_round_from_another() -> None:
+    """A reward of a round that another has overtaken says nothing; the same round again neither."""
+    memory = TurnsMemory(3)
+    memory.add(3, 1, 1.0, True)
+    before = noted(memory, 4)[1]
+    memory.add(3, 0, 1.0, True)
+    memory.add(2, 0, 1.0, True)
+    np.testing.assert_array_equal(noted(memory, 4)[1], before)
+
+
+def test_turns_far_ahead_are_worked_out_for_so_many_moves_only() -> None:
+    filtered = TurnFilter(3)
+    filtered.add(1, True)
+    np.testing.assert_array_equal(filtered.ahead(64), filtered.ahead(5000))
+    assert not np.array_equal(filtered.ahead(63), filtered.ahead(64))
+    np.testing.assert_array_equal(filtered.ahead(0), filtered.beliefs)
+    np.testing.assert_array_equal(filtered.ahead(1), filtered.beliefs)
+
+
+def test_turn_filter_starts_from_its_prior() -> None:
+    """Nine moves in ten stay, three chains of how telling a success is: by hand for the first round."""
+    filtered = TurnFilter(3)
+    filtered.add(0, True)
+    right = np.array([0.98, 0.9, 0.75])
+    stays, leaves = 0.9, 0.05
+    evidence = (right + 2 * (1 - right)) / 3
+    now = np.array([right, 1 - right, 1 - right]).T / (3 * evidence)[:, None]
+    moves = np.repeat(np.where(np.eye(3, dtype=bool), 9.0, 0.5)[None], 3, axis=0)
+    assert moves[0, 0].sum() == 10.0
+    T = np.where(np.eye(3, dtype=bool), stays, leaves)
+    beliefs = evidence @ (now @ T) / evidence.sum()
+    np.testing.assert_allclose(filtered.beliefs, beliefs, rtol=1e-12)
+    filtered.add(0, True)
+    # Two chains were clear (over 0.8) of arm 0 twice: each counts the move that stayed, after a thousandth faded.
+    again = now @ T * np.array([right, 1 - right, 1 - right]).T
+    evidence = evidence**0.999 * again.sum(axis=1)
+    again /= again.sum(axis=1, keepdims=True)
+    clear = now[:, 0] > 0.8
+    assert clear.tolist() == [True, True, False]
+    moves[clear & (again[:, 0] > 0.8), 0, 0] += 1
+    chances = moves / moves.sum(axis=2, keepdims=True)
+    beliefs = evidence @ np.einsum("ci,cij->cj", again, chances) / evidence.sum()
+    np.testing.assert_allclose(filtered.beliefs, beliefs, rtol=1e-12)
+
+
+def test_turn_filter_lets_counts_of_moves_fade() -> None:
+    filtered = TurnFilter(2)
+    for _ in range(3):
+        filtered.add(0, True)
+    moves = filtered.snapshot()["moves"]
+    assert moves[0, 0, 0] == pytest.approx(9 + 1 * 0.999 + 1)
+    assert moves[0, 1].tolist() == [1.0, 9.0]
+    filtered.reset()
+    assert filtered.snapshot()["moves"][0, 0, 0] == 9
+    np.testing.assert_array_equal(filtered.beliefs, [0.5, 0.5])
+    assert filtered.snapshot()["clear"].tolist() == [-1, -1, -1]
+
+
+def test_turn_filter_of_one_arm_has_nothing_to_say() -> None:
+    filtered = TurnFilter(1)
+    filtered.add(0, True)
+    np.testing.assert_allclose(filtered.beliefs, [1.0])
+
+
+@pytest.mark.parametrize(
+    ("hypothesis", "words"),
+    [
+        (LastEvent(), "the last arm and reward decide"),
+        (LastEvent(True), "the last arm and reward decide, with the context"),
+        (LastSuccess(), "the arm that paid last decides"),
+        (LastSuccess(True), "the arm that paid last decides, with the context"),
+        (Turns(), "arms take turns, each for a while"),
+        (Turns(True), "arms take turns, each for a while, with the context"),
+    ],
+)
+def test_hypotheses_say_what_they_remember(hypothesis: Hypothesis, words: str) -> None:
+    assert hypothesis.words == words
+
+
+def test_notes_of_an_arm_are_its_own_where_they_differ() -> None:
+    moment = blank(3, 2)
+    moment.notes[:] = 7.0
+    moment.each[BELIEF.index] = [0.25, 0.75]
+    row = moment.row(1)
+    assert row[BELIEF.index] == 0.75
+    assert row[LAST_ARM.index] == 7.0
+    row[LAST_ARM.index] = 9.0
+    assert moment.notes[LAST_ARM.index] == 7.0, "a row is a copy"
+
+
+def test_noted_rewards_are_standardised_and_bounded() -> None:
+    notes = np.full((4, len(columns())), 2.0)
+    notes[:, LAST_REWARD.index] = [5.0, 3.0, -90.0, math.nan]
+    made = standardised(notes, 1.0, 0.5)
+    np.testing.assert_array_equal(made[:, LAST_REWARD.index], [3.0, 3.0, -3.0, 0.0])
+    np.testing.assert_array_equal(standardised(notes, 1.0, 4.0)[:, LAST_REWARD.index], [1.0, 0.5, -3.0, 0.0])
+    assert (np.delete(made, LAST_REWARD.index, axis=1) == 2.0).all()
+    assert notes[0, LAST_REWARD.index] == 5.0, "what was noted stays as it was"
+
+
+@pytest.mark.parametrize("reward", [5.0, 3.0, 1.0, 0.5, -0.49, -0.6, -90.0, math.nan])
+def test_moment_is_standardised_as_rows_of_notes_are(reward: float) -> None:
+    moment = blank(3, 2)
+    moment.notes[:], moment.each[:] = 2.0, 0.5
+    moment.notes[LAST_REWARD.index] = reward
+    made = moment.standardised(1.0, 0.5)
+    np.testing.assert_array_equal(made.notes, standardised(moment.notes[None], 1.0, 0.5)[0])
+    assert made.t == 3
+    np.testing.assert_array_equal(made.each, moment.each)
+    assert moment.notes[LAST_REWARD.index] == pytest.approx(reward, nan_ok=True)
+
+
+def test_columns_have_names_of_their_own() -> None:
+    assert [column.index for column in columns()] == list(range(len(columns())))
+    with pytest.raises(ValueError, match="already a column 'last arm'"):
+        columns_of.column("last arm")
+    assert LAST_ARM.cells is not None
+    assert LAST_ARM.cells(4) == 5
+    assert LAST_SUCCESS.cells is not None
+    assert LAST_SUCCESS.cells(4) == 5
+
+
+@pytest.mark.parametrize(("count", "steps"), [(0, 5), (1, 5), (10, STEPS // 4), (3, 10 * STEPS), (7, 0)])
+def test_ranges_cover_everything_in_pieces_of_bounded_cost(count: int, steps: int) -> None:
+    covered: list[int] = []
+    for start, stop, spent in ranges(count, steps):
+        assert spent == (stop - start) * steps
+        assert spent <= STEPS or stop - start == 1
+        covered += range(start, stop)
+    assert covered == list(range(count))
+    assert len(list(ranges(10, STEPS // 4))) == 3
+
+
+def test_finished_work_gives_its_result() -> None:
+    def work() -> Pieces[str]:
+        yield 3
+        yield 4
+        return "done"
+
+    assert finished(work()) == "done"
