@@ -1,8 +1,8 @@
 """Compiled kernels: one decorator for all of them, and a cache on disk that notices every change of their sources.
 
 Numba's own cache looks at the file of a kernel alone, so a kernel that was inlined from another file stays as it was.
-Here the stamp of a kernel is a digest of its file and of all files of this package that it imports, and theirs. Kernels
-are kept in the first of these places that can be written:
+Here the stamp of a kernel is a digest of the names and contents of its file and of all files of this package that it
+imports, and theirs. Kernels are kept in the first of these places that can be written:
 
     TIDEPULL_CACHE, NUMBA_CACHE_DIR, __pycache__ beside the source, the user's cache directory
 
@@ -57,7 +57,7 @@ def source_digest(path: Path, root: Path = _ROOT) -> str:
             seen.add(file)
             waiting += _imported(file, root.resolve())
     for file in sorted(seen):
-        digest.update(_content(file))
+        digest.update(str(file.relative_to(root.resolve())).encode() + b"\0" + _content(file))
     return digest.hexdigest()
 
 
