@@ -13,8 +13,8 @@ from tests.touched import touched
 def tree(tmp_path: Path) -> Path:
     for name, text in {
         "tests/test_top.py": "import tidepull._internal.files\n",
-        "tests/experiments/test_trial.py": "",
-        "tests/experiments/test_store.py": "from tidepull.experiments import trial\n",
+        "tests/experiments/test_loop.py": "",
+        "tests/experiments/test_store.py": "from tidepull.experiments import loop\n",
         "tests/experiments/test_other.py": "from tidepull.experiments.loop import run_trial\n",
         "tests/experiments/test_else.py": "from tidepull import random\n",
     }.items():
@@ -25,7 +25,7 @@ def tree(tmp_path: Path) -> Path:
 
 def test_touched_finds_mirrors_importers_and_the_tests_themselves(tree: Path) -> None:
     found = touched([Path("src/tidepull/experiments/loop.py"), Path("tests/experiments/test_else.py")], tree)
-    names = ["test_else", "test_other", "test_store", "test_trial"]
+    names = ["test_else", "test_loop", "test_other", "test_store"]
     assert found == [Path("tests/experiments") / f"{name}.py" for name in names]
 
 

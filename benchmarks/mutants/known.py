@@ -14,8 +14,8 @@ from benchmarks.mutants.judge import Judge
 from benchmarks.mutants.plan import SRC, Target
 
 ROOT = Path(__file__).parents[2]
-_ARITHMETIC = "tests/hypotheses/test_arithmetic.py"
-_STEPS = "tests/policies/tide/test_steps.py"
+_ARITHMETIC = "tests/tide/models/test_arithmetic.py"
+_STEPS = "tests/tide/test_steps.py"
 _ORDER = "tests/bench/store/test_order.py"
 _NORMALISE = "tests/analysis/test_normalise.py"
 
@@ -35,7 +35,7 @@ class Fault:
 FAULTS = (
     Fault(
         "Beta counts swapped",
-        "hypotheses/kernels.py",
+        "tide/models/kernels.py",
         "successes[k], failures[k] = 0.5 * (n + s), 0.5 * (n - s)",
         "successes[k], failures[k] = 0.5 * (n - s), 0.5 * (n + s)",
         f"{_ARITHMETIC}::test_counts_of_successes_and_failures_are_those_of_each_arm_and_phase",
@@ -43,7 +43,7 @@ FAULTS = (
     ),
     Fault(
         "the outlook has the belief of arm 0 for all arms",
-        "hypotheses/kernels.py",
+        "tide/models/kernels.py",
         "phi[d - 1] = each[bank.beside[m], k]",
         "phi[d - 1] = each[bank.beside[m], 0]",
         f"{_ARITHMETIC}::test_outlook_of_every_arm_equals_dense_algebra",
@@ -51,14 +51,14 @@ FAULTS = (
     ),
     Fault(
         "shared draws with three times the noise",
-        "hypotheses/bank.py",
+        "tide/models/bank.py",
         "moment.notes, X, std * noise, drawn",
         "moment.notes, X, 3 * std * noise, drawn",
         f"{_ARITHMETIC}::test_shared_draws_are_as_wide_as_noise_and_boldness_say",
     ),
     Fault(
         "shared draws with three times the noise, in the kernel",
-        "hypotheses/kernels.py",
+        "tide/models/kernels.py",
         "total += phi[i] * (z[i] + noise[i])",
         "total += phi[i] * (z[i] + 3 * noise[i])",
         f"{_ARITHMETIC}::test_shared_draw_moves_by_the_noise_as_the_posterior_is_wide",
@@ -66,63 +66,63 @@ FAULTS = (
     ),
     Fault(
         "success inverted",
-        "policies/tide/policy.py",
+        "tide/policy.py",
         "success = reward > units.threshold",
         "success = reward <= units.threshold",
         f"{_STEPS}::test_success_is_a_reward_above_the_threshold",
     ),
     Fault(
         "turns fed inverted",
-        "hypotheses/turns.py",
+        "tide/models/turns.py",
         "self._filter.add(arm, success, t - self._latest)",
         "self._filter.add(arm, not success, t - self._latest)",
-        "tests/hypotheses/test_memories.py::test_turns_are_noted_for_every_arm_in_their_own_scale",
+        "tests/tide/models/test_memories.py::test_turns_are_noted_for_every_arm_in_their_own_scale",
     ),
     Fault(
         "turns not fed",
-        "hypotheses/turns.py",
+        "tide/models/turns.py",
         "self._filter.add(arm, success, t - self._latest)",
         "pass",
-        "tests/hypotheses/test_memories.py::test_turns_are_noted_for_every_arm_in_their_own_scale",
+        "tests/tide/models/test_memories.py::test_turns_are_noted_for_every_arm_in_their_own_scale",
     ),
     Fault(
         "memories not fed",
-        "policies/tide/policy.py",
+        "tide/policy.py",
         "memory.add(t, arm, reward, success)",
         "pass",
         f"{_STEPS}::test_success_is_a_reward_above_the_threshold",
     ),
     Fault(
         "the sign of the log spread in a rebuild",
-        "policies/tide/rebuild.py",
+        "tide/rebuild.py",
         "scores[-1] = told + (0.0 if units.binary else math.log(units.spread))",
         "scores[-1] = told - (0.0 if units.binary else math.log(units.spread))",
-        "tests/policies/tide/test_rebuild.py::test_everybody_lives_again_in_the_new_units",
+        "tests/tide/test_rebuild.py::test_everybody_lives_again_in_the_new_units",
     ),
     Fault(
         "the network's rewards shifted by a round after a change of units",
-        "hypotheses/network.py",
+        "tide/models/network.py",
         "y[window.t[kept] - oldest], z[window.t[kept] - oldest] =",
         "y[(window.t[kept] - oldest + 1) % n], z[window.t[kept] - oldest] =",
         f"{_STEPS}::test_network_sees_rewards_and_contexts_in_their_new_units",
     ),
     Fault(
         "the prior of 'nothing changes' 0.08",
-        "hypotheses/stationary.py",
+        "tide/models/stationary.py",
         "prior=0.80",
         "prior=0.080",
         f"{_STEPS}::test_priors_are_those_of_the_families_and_add_up",
     ),
     Fault(
         "no exploration",
-        "policies/tide/policy.py",
+        "tide/policy.py",
         "return min(0.05, self.parameters.exploration / (noted.t + 1))",
         "return 0.0",
         f"{_STEPS}::test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says",
     ),
     Fault(
         "boldness 0.1",
-        "hypotheses/noise.py",
+        "tide/models/noise.py",
         "boldness: float = 0.5",
         "boldness: float = 0.1",
         f"{_ARITHMETIC}::test_draw_is_as_wide_as_noise_and_boldness_say",
@@ -150,10 +150,10 @@ FAULTS = (
     Fault(
         "the mean of before a restore",
         "posteriors/linear_gaussian.py",
-        """        self._mean = None
-        self._changes = int(read(snapshot, "changes"))
+        """        super().restore(snapshot)
+        self._mean = None
 """,
-        """        self._changes = int(read(snapshot, "changes"))
+        """        super().restore(snapshot)
 """,
         "tests/properties/test_posteriors.py::test_restored_posterior_says_what_the_saved_one_says_for_ever",
     ),

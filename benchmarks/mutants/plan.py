@@ -22,9 +22,9 @@ class Target:
 
 
 _KERNELS = (
-    "tests/hypotheses/test_arithmetic.py",
+    "tests/tide/models/test_arithmetic.py",
     "tests/properties/test_families.py",
-    "tests/hypotheses/test_kernels.py",
+    "tests/tide/models/test_kernels.py",
 )
 _SLOW_KERNELS = (
     "test_bank_stays_positive_definite_for_a_million_rounds",
@@ -40,51 +40,53 @@ _SLOW_POSTERIORS = (
 
 TARGETS = (
     Target(
-        ("hypotheses/kernels.py", "hypotheses/weights.py", "hypotheses/algebra.py"),
+        ("tide/models/kernels.py", "tide/models/weights.py", "tide/models/algebra.py"),
         _KERNELS,
         _SLOW_KERNELS,
         jit=False,
     ),
     Target(
-        ("hypotheses/scan.py",),
-        ("tests/hypotheses/test_scan.py", "tests/hypotheses/test_seek.py"),
+        ("tide/models/scan.py",),
+        ("tests/tide/models/test_scan.py", "tests/tide/models/test_seek.py"),
         ("one_per_cent", "with_their_offset", "through_contexts"),
         jit=False,
     ),
-    Target(("hypotheses/bank.py",), _KERNELS, _SLOW_KERNELS),
+    Target(("tide/models/bank.py",), _KERNELS, _SLOW_KERNELS),
     Target(
         (
-            "hypotheses/turns.py",
-            "hypotheses/last_event.py",
-            "hypotheses/last_success.py",
-            "hypotheses/notes.py",
-            "hypotheses/slices.py",
+            "tide/models/turns.py",
+            "tide/models/last_event.py",
+            "tide/models/last_success.py",
+            "tide/models/notes.py",
+            "tide/models/slices.py",
         ),
         (
-            "tests/hypotheses/test_memories.py",
-            "tests/hypotheses/test_families.py",
-            "tests/hypotheses/test_turns.py",
+            "tests/tide/models/test_memories.py",
+            "tests/tide/models/test_families.py",
+            "tests/tide/models/test_turns.py",
         ),
         ("however_surprising",),
     ),
     Target(
         (
-            "hypotheses/spec.py",
-            "hypotheses/family.py",
-            "hypotheses/families.py",
-            "hypotheses/stationary.py",
-            "hypotheses/discounted.py",
-            "hypotheses/fourier.py",
-            "hypotheses/square.py",
-            "hypotheses/seasons.py",
+            "tide/models/spec.py",
+            "tide/models/family.py",
+            "tide/models/families.py",
+            "tide/models/stationary.py",
+            "tide/models/discounted.py",
+            "tide/models/fourier.py",
+            "tide/models/square.py",
+            "tide/models/seasons.py",
         ),
         (
-            "tests/hypotheses/test_families.py",
+            "tests/tide/models/test_families.py",
             "tests/properties/test_families.py",
-            "tests/hypotheses/test_newborns.py",
+            "tests/tide/models/test_newborns.py",
         ),
     ),
-    Target(("hypotheses/seek.py",), ("tests/hypotheses/test_seek.py", "tests/hypotheses/test_newborns.py")),
+    Target(
+        ("tide/models/seek.py",), ("tests/tide/models/test_seek.py", "tests/tide/models/test_newborns.py")
+    ),
     Target(("posteriors/kernels.py",), _POSTERIORS, _SLOW_POSTERIORS, jit=False),
     Target(
         (
@@ -100,21 +102,21 @@ TARGETS = (
     ),
     Target(
         (
-            "policies/tide/mixture.py",
-            "policies/tide/scale.py",
-            "policies/tide/trail.py",
-            "policies/tide/window.py",
-            "policies/tide/context.py",
-            "policies/tide/explain.py",
+            "tide/mixture.py",
+            "tide/scale.py",
+            "tide/trail.py",
+            "tide/window.py",
+            "tide/context.py",
+            "tide/explain.py",
         ),
-        ("tests/policies/tide/test_parts.py", "tests/properties/test_tide_parts.py"),
+        ("tests/tide/test_parts.py", "tests/properties/test_tide_parts.py"),
     ),
     Target(
-        ("policies/tide/policy.py", "policies/tide/births.py", "policies/tide/rebuild.py"),
+        ("tide/policy.py", "tide/births.py", "tide/rebuild.py"),
         (
-            "tests/policies/tide/test_rebuild.py",
-            "tests/policies/tide/test_births.py",
-            "tests/policies/tide/test_steps.py",
+            "tests/tide/test_rebuild.py",
+            "tests/tide/test_births.py",
+            "tests/tide/test_steps.py",
             "tests/golden/test_trials.py",
         ),
     ),

@@ -7,7 +7,7 @@ from typing import Self
 
 from tests.simulation.disk import Disk, File
 from tests.simulation.ledger import Shelf
-from tidepull.agent.settings import RELEASE_KEY
+from tidepull.agent.ledger.base import RELEASE_KEY
 
 TEXTS = ("settings", "salt", RELEASE_KEY)
 """All that a new agent writes besides records."""
