@@ -89,11 +89,11 @@ lint: .venv/installed-dev ## style and layers
 types: .venv/installed-dev
 	@$(BIN)/mypy
 
-mutants: .venv/installed-dev ## deliberate faults: how many of a sample quick tests notice, into docs/lab/mutants.md
-	@$(BIN)/python -m benchmarks.mutants
+mutants: .venv/installed-dev ## deliberate faults: how many of a sample quick tests notice, into research/lab/mutants.md
+	@$(BIN)/python -m research.benchmarks.mutants
 
 bench: .venv/installed-dev .venv/installed-torch ## speed, side by side with rivals, into docs/performance.md
-	@$(BIN)/python -m benchmarks
+	@$(BIN)/python -m research.benchmarks
 
 docs: .venv/installed-docs ## the manual, into site/
 	@$(BIN)/mkdocs build --strict --quiet && echo "open site/index.html"

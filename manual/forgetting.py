@@ -1,8 +1,8 @@
 """Why forgetting is not enough: `python -m manual.forgetting play` plays, `draw` draws from what was played.
 
-One world, sinusoidal-bernoulli (five arms on one sine of 32 rounds), ten seeds. Every window and every discount,
-each with the exploration that was best for it in hindsight, beside `tide`, which is told nothing, and the
-specialist, who knows the season.
+One world, sinusoidal-bernoulli (five arms on one sine of 32 rounds), ten seeds. Every window and every
+discount, each with the exploration that was best for it in hindsight, beside `tide`, which is told nothing,
+and the specialist, who knows the season.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 
 import tidepull
-from benchmarks.machine import describe
 from manual.writing import between
+from research.benchmarks.machine import describe
 from tidepull.registry import Named
 
 ROOT = Path(__file__).parents[1]
-CSV = ROOT / "results" / "forgetting.csv"
+CSV = ROOT / "research" / "results" / "forgetting.csv"
 PAGE = ROOT / "docs" / "explanation" / "forgetting.md"
 FIGURE = ROOT / "docs" / "figures" / "forgetting.svg"
 WORLD, PERIOD, HORIZON, SEEDS = "sinusoidal-bernoulli", 32, 4096, range(30_000, 30_010)
@@ -107,8 +107,8 @@ def _sentence(champion: dict[str, str], lines: dict[str, dict[str, str]]) -> str
         f"loses {_regret(champion):,.0f}; `tide`, told nothing, {_regret(lines['tide']):,.0f}; the specialist, told "
         f"which rounds pay alike, {_regret(lines['specialist']):,.0f}. In the second half, a season of {PERIOD} rounds "
         f"still costs that forgetter {again['best']:.1f}, `tide` {again['tide']:.2f}.\n\n"
-        f"`python -m manual.forgetting play`, then `draw` (`results/forgetting.csv`): mean of seeds {SEEDS[0]:,} to "
-        f"{SEEDS[-1]:,}; {describe()}."
+        f"`python -m manual.forgetting play`, then `draw` (`research/results/forgetting.csv`): "
+        f"mean of seeds {SEEDS[0]:,} to {SEEDS[-1]:,}; {describe()}."
     )
 
 

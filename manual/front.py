@@ -1,7 +1,9 @@
-"""The table on the front page: `python -m manual.front play` plays what is missing, `write` writes it into the README.
+"""The table on the front page: `python -m manual.front play` plays what is missing, `write` writes it into
+the README.
 
-Policies of other libraries at the settings that their documentation recommends, beside `tide`, in five kinds of world
-whose rewards are 0 and 1 and in which nothing is seen, so that all of them can play. Same seeds for all.
+Policies of other libraries at the settings that their documentation recommends, beside `tide`, in five kinds
+of world whose rewards are 0 and 1 and in which nothing is seen, so that all of them can play. Same seeds for
+all.
 """
 
 from __future__ import annotations
@@ -15,11 +17,11 @@ from pathlib import Path
 import numpy as np
 
 import tidepull
-from benchmarks.machine import describe
 from manual.writing import between
+from research.benchmarks.machine import describe
 
 ROOT = Path(__file__).parents[1]
-CSV = ROOT / "results" / "front.csv"
+CSV = ROOT / "research" / "results" / "front.csv"
 HORIZON, SEEDS = 2048, range(40_000, 40_010)
 WORLDS = {
     "sinusoidal-bernoulli": "a season of 32 rounds",

@@ -1,4 +1,5 @@
-"""The map of the house: `python -m manual.map` draws it from the layers that import-linter proves, with both walks."""
+"""The map of the house: `python -m manual.map` draws it from the layers that import-linter proves, with both
+walks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""How `tide` thinks: `python -m manual.thinking` lets it play, draws its beliefs and writes them down in words.
+"""How `tide` thinks: `python -m manual.thinking` lets it play, draws its beliefs and writes them down in
+words.
 
 One world, flipping-bernoulli: eight arms whose chances change from p to 1 - p every ten rounds.
 """
@@ -12,8 +13,8 @@ import matplotlib
 import numpy as np
 
 import tidepull
-from benchmarks.machine import describe
 from manual.writing import between
+from research.benchmarks.machine import describe
 from tidepull.reporting.figures import colour
 
 matplotlib.use("Agg")

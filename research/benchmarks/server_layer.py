@@ -4,9 +4,9 @@
     PYTHONPATH=src:. python research/benchmarks/server_layer.py litestar
     PYTHONPATH=src:. python research/benchmarks/server_layer.py own
 
-Both applications are called in process (ASGI, no sockets), with an agent that answers at once. Litestar has a guard, a
-path parameter and a typed body; the service has its tokens, limits, metrics, access log and security headers as well.
-Prints microseconds a request, five times 3,000 requests. Figures: docs/architecture.md.
+Both applications are called in process (ASGI, no sockets), with an agent that answers at once. Litestar has a
+guard, a path parameter and a typed body; the service has its tokens, limits, metrics, access log and security
+headers as well. Prints microseconds a request, five times 3,000 requests. Figures: docs/architecture.md.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Averages of trials that were not kept one by one.
 
-The totals of every trial are kept as CSV (`tidepull store archive`). Where the trials of an earlier store were not, the
-policy's average on the problem stands in a table of its own until they are played again.
+The totals of every trial are kept as CSV (`tidepull store archive`). Where the trials of an earlier store
+were not, the policy's average on the problem stands in a table of its own until they are played again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Average:
 
 
 def read_averages(file: Path) -> tuple[Average, ...]:
-    """What `tidepull store export --by-setting` wrote of trials that a suite asked for; none without the file."""
+    """What `tidepull store export --by-setting` wrote of trials that a suite asked for; none without the
+    file."""
     if not file.is_file():
         return ()
     averages = []

@@ -1,8 +1,8 @@
 """`docs/results.md` with its figures and tables: ours beside the paper's, row by row and claim by claim.
 
-`python -m research.paper.results_page [STORE ...]` writes the page from stores or, by default, from the trials that
-`results/` keeps as CSV (`tidepull store archive` writes them). The same command makes `docs/results/*.svg` and
-`docs/results/summary.csv`.
+`python -m research.paper.results_page [STORE ...]` writes the page from stores or, by default, from the
+trials that `results/` keeps as CSV (`tidepull store archive` writes them). The same command makes
+`docs/results/*.svg` and `docs/results/summary.csv`.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def write_results(
 ) -> Path:
     """Write the page and everything it shows; `command` is how to make it again.
 
-    `known` is what was kept of trials' rounds (by hash); others are read from their stores. `averages` have a table of
-    their own.
+    `known` is what was kept of trials' rounds (by hash); others are read from their stores. `averages` have a
+    table of their own.
     """
     folder = docs / "results"
     reports = combined(frame.studies)
@@ -254,8 +254,9 @@ def played_section(frame: Frame) -> Iterator[str]:
     yield "### What was played"
     yield (
         f"{frame.trials:,} trials are behind this page. The suites ask for {lost:,} more, which were not played yet "
-        f"({len(gaps.failed):,} failed, {len(gaps.damaged):,} damaged); `tidepull sweep SUITE --known results/trials` "
-        "plays them. Cells and claims that need them are empty, or open and say so. Settings that a search by halving "
+        f"({len(gaps.failed):,} failed, {len(gaps.damaged):,} damaged); "
+        "`tidepull sweep SUITE --known research/results/trials` plays them. "
+        "Cells and claims that need them are empty, or open and say so. Settings that a search by halving "
         "left behind are not among them: they are not played on by design."
     )
     yield to_markdown(not_played(frame))
@@ -338,7 +339,7 @@ def main(arguments: Sequence[str] | None = None) -> Path:
     )
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="the folder to write into")
     options = parser.parse_args(arguments)
-    sources = options.sources or [Path("results")]
+    sources = options.sources or [Path("research/results")]
     command = f"python -m research.paper.results_page {' '.join(map(str, sources))} --docs {options.docs}"
     folder = next((one for one in (sources[0], sources[0] / "trials") if is_archive(one)), None)
     if folder is None:

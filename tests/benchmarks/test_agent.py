@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks import agent_million, agent_page, agent_shops, agent_speed
+from research.benchmarks import agent_million, agent_page, agent_shops, agent_speed
 
 
 def test_speed_of_calls_and_commits_is_measured(tmp_path: Path) -> None:

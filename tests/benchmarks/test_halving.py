@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks import halving
+from research.benchmarks import halving
 from tidepull.experiments.archive import SHARED, read_archive
 
 ROOT = Path(__file__).parents[2]
-KEPT = sorted(path.parent for path in (ROOT / "results").rglob(SHARED))
+KEPT = sorted(path.parent for path in (ROOT / "research" / "results").rglob(SHARED))
 
 
 def test_the_lab_shows_the_table_that_the_kept_trials_give() -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tidepull
-from benchmarks.mutants.known import FAULTS, Fault
+from research.benchmarks.mutants.known import FAULTS, Fault
 
 
 @pytest.mark.parametrize("fault", FAULTS, ids=lambda fault: fault.words)

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks import log_estimators, log_learners, log_reading
+from research.benchmarks import log_estimators, log_learners, log_reading
 from tidepull.logs.estimators import ESTIMATORS
 
 

@@ -7,9 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from benchmarks.glr import GLRklUCB, _changed, _index, _kl
-from benchmarks.specialists import KnowsVectors, specialist
-from benchmarks.tide_stretches import RIGHT, WRONG, problem_of
+from research.benchmarks.glr import GLRklUCB, _changed, _index, _kl
+from research.benchmarks.specialists import KnowsVectors, specialist
+from research.benchmarks.tide_stretches import RIGHT, WRONG, problem_of
 from tidepull.experiments.loop import run_trial
 from tidepull.problems import build_problem
 from tidepull.problems.random_worlds import KINDS

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks import epoch, rivals
-from benchmarks.__main__ import markdown
-from benchmarks.timing import best_of
+from research.benchmarks import epoch, rivals
+from research.benchmarks.__main__ import markdown
+from research.benchmarks.timing import best_of
 
 
 def test_jax_rival_trains_the_same_network() -> None:

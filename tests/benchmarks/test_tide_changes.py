@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.tide_changes import PUBLISHED, ROUNDS, regret, stretches, table, worlds
+from research.benchmarks.tide_changes import PUBLISHED, ROUNDS, regret, stretches, table, worlds
 
 
 def row(world: str, seed: int, policy: str, regret: float) -> dict[str, str]:

@@ -4,8 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from benchmarks.tide_families import Gain, gain_of, gains, jobs, judged, parameters_of, table, taking_part
-from benchmarks.world_trials import Row
+from research.benchmarks.tide_families import (
+    Gain,
+    gain_of,
+    gains,
+    jobs,
+    judged,
+    parameters_of,
+    table,
+    taking_part,
+)
+from research.benchmarks.world_trials import Row
 
 
 def _tide(without: str, regret: float, world: int, seed: int) -> Row:

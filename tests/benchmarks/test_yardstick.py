@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.tide_yardstick import (
+from research.benchmarks.tide_yardstick import (
     Job,
     conventional,
     estimate,
@@ -18,7 +18,7 @@ from benchmarks.tide_yardstick import (
     shares,
     table,
 )
-from benchmarks.world_trials import Book, Row, horizon_of, read_rows, same_rounds, same_settings
+from research.benchmarks.world_trials import Book, Row, horizon_of, read_rows, same_rounds, same_settings
 
 
 def _row(column: str, regret: float, *, policy: str = "", kind: str = "arms-walk", seed: int = 5) -> Row:

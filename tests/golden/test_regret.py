@@ -1,5 +1,5 @@
 """A `tide` that does not find out what a world does cannot pass: its regret over a few seeds against what many seeds
-gave (`python -m benchmarks.thresholds`)."""
+gave (`python -m research.benchmarks.thresholds`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.thresholds import WORLDS, regret
+from research.benchmarks.thresholds import WORLDS, regret
 
 THRESHOLDS = json.loads((Path(__file__).parent / "thresholds.json").read_text())
 SEEDS = (0, 1, 2)

@@ -1,7 +1,7 @@
 """A real service whose syncs fail now and then, under mixed load: every answer is in the ledger after a kill.
 
 A library that is loaded before the C library answers some calls of fdatasync and fsync with EIO; that needs no
-privilege. `benchmarks/service_faults.py` does the same through the kernel, for longer, and with PostgreSQL.
+privilege. `research/benchmarks/service_faults.py` does the same through the kernel, for longer, and with PostgreSQL.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from benchmarks.service_faults import MixedLoad, kill_after
-from benchmarks.service_kills import audited
+from research.benchmarks.service_faults import MixedLoad, kill_after
+from research.benchmarks.service_kills import audited
 from tests.online.service.houses import SHOP
 
 SHIM = r"""

@@ -346,10 +346,10 @@ def test_rungs_as_long_as_the_grid_are_shown_beside_it(tmp_path: Path) -> None:
 
 def test_the_committed_page_is_what_the_kept_trials_give(tmp_path: Path) -> None:
     page = (ROOT / "docs" / "results.md").read_text()
-    made = "python -m research.paper.results_page results --docs docs"
+    made = "python -m research.paper.results_page research/results --docs docs"
     assert made in page
-    folder = ROOT / "results" / "trials"
-    averages = read_averages(ROOT / "results" / "averages.csv")
+    folder = ROOT / "research" / "results" / "trials"
+    averages = read_averages(ROOT / "research" / "results" / "averages.csv")
     assert averages
     write_results(
         archived_frame(folder), tmp_path, command=made, known=read_curves(folder), averages=averages

@@ -1,6 +1,6 @@
 """Random damage to snapshots: only `SnapshotError` comes out, and the policy stays as it was.
 
-The same damage runs over every policy and thousands of cases in `benchmarks/snapshot_damage.py`.
+The same damage runs over every policy and thousands of cases in `research/benchmarks/snapshot_damage.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from benchmarks.snapshot_damage import BYTES, IDS, cases, is_fault, outcome, played
+from research.benchmarks.snapshot_damage import BYTES, IDS, cases, is_fault, outcome, played
 from tidepull import state as snapshots
 from tidepull.errors import SnapshotError
 from tidepull.policies.guard import Guarded

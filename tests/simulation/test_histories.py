@@ -15,7 +15,7 @@ from tests.simulation.plan import FAULTS, LEDGERS, plan
 HISTORIES, AT_ONCE = 312, 24
 """How many there are, and how many of them are one test."""
 
-REPLAY = "python -m benchmarks.simulation --replay"
+REPLAY = "python -m research.benchmarks.simulation --replay"
 
 
 def violations(seed: int) -> list[str]:

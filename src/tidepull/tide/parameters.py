@@ -11,10 +11,10 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.tide.models.families import FAMILIES
 
 _LEFT = ("discounted",)
-"""Families that do not pay where there are observations (docs/lab/tide.md): not there unless asked for."""
+"""Families that do not pay where there are observations (research/lab/tide.md): not there unless asked for."""
 _TURNS = 16
 """Most arms that take turns where there are observations, unless asked for: who follows whom among more is not learnt
-in time, and arms that were never seen right are locked out (docs/lab/tide.md)."""
+in time, and arms that were never seen right are locked out (research/lab/tide.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.cluster_kills import AGENTS, Callers, audit, one_kill
+from research.benchmarks.cluster_kills import AGENTS, Callers, audit, one_kill
 from tests.machines import Machine, two_machines
 from tests.online.service.on_ray import RayService
 from tests.postgres import Server

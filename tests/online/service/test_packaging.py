@@ -13,8 +13,8 @@ import pytest
 import typer
 import yaml  # type: ignore[import-untyped]
 
-from benchmarks.image_steps import commands, instructions
-from benchmarks.regret_rows import ROOT
+from research.benchmarks.image_steps import commands, instructions
+from research.benchmarks.regret_rows import ROOT
 from tests.online.service.running import running
 from tidepull.cli.app import app
 

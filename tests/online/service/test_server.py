@@ -18,7 +18,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from benchmarks.service_kills import Shop, audited
+from research.benchmarks.service_kills import Shop, audited
 from tests.online.service.attacks import WIRE
 from tests.online.service.houses import SHOP
 from tests.online.service.running import Running, running

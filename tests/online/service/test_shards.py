@@ -13,7 +13,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from benchmarks.cluster_kills import AGENTS, Callers, audit, wait_for
+from research.benchmarks.cluster_kills import AGENTS, Callers, audit, wait_for
 from tests.online.service.houses import SHOP
 from tests.online.service.neighbourhood import Process, Street, street
 from tests.postgres import Server, private

@@ -1,0 +1,144 @@
+"""Which modules are mutated, and which quick tests judge a mutant of each.
+
+Numba's cache notices changes in the file of a kernel only, and compiling costs more than all tests together:
+mutants of compiled modules are judged by the same functions as plain Python (`jit=False`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+SRC = "src/tidepull/"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Some modules with one list of tests; `without` are tests too slow for judging."""
+
+    modules: tuple[str, ...]
+    tests: tuple[str, ...]
+    without: tuple[str, ...] = field(default=())
+    jit: bool = True
+
+
+_KERNELS = (
+    "tests/tide/models/test_arithmetic.py",
+    "tests/properties/test_families.py",
+    "tests/tide/models/test_kernels.py",
+)
+_SLOW_KERNELS = (
+    "test_bank_stays_positive_definite_for_a_million_rounds",
+    "test_draws_have_the_mean_and_spread_of_the_posterior",
+    "test_every_hypothesis_gives_probabilities_of_binary_rewards_that_add_up_to_one",
+)
+_POSTERIORS = ("tests/properties/test_posteriors.py", "tests/posteriors")
+_SLOW_POSTERIORS = (
+    "100_000_rounds",
+    "brute_force",
+    "test_update_refuses_what_is_not_finite_and_keeps_its_state",
+)
+
+TARGETS = (
+    Target(
+        ("tide/models/kernels.py", "tide/models/weights.py", "tide/models/algebra.py"),
+        _KERNELS,
+        _SLOW_KERNELS,
+        jit=False,
+    ),
+    Target(
+        ("tide/models/scan.py",),
+        ("tests/tide/models/test_scan.py", "tests/tide/models/test_seek.py"),
+        ("one_per_cent", "with_their_offset", "through_contexts"),
+        jit=False,
+    ),
+    Target(("tide/models/bank.py",), _KERNELS, _SLOW_KERNELS),
+    Target(
+        (
+            "tide/models/turns.py",
+            "tide/models/last_event.py",
+            "tide/models/last_success.py",
+            "tide/models/notes.py",
+            "tide/models/slices.py",
+        ),
+        (
+            "tests/tide/models/test_memories.py",
+            "tests/tide/models/test_families.py",
+            "tests/tide/models/test_turns.py",
+        ),
+        ("however_surprising",),
+    ),
+    Target(
+        (
+            "tide/models/spec.py",
+            "tide/models/family.py",
+            "tide/models/families.py",
+            "tide/models/stationary.py",
+            "tide/models/discounted.py",
+            "tide/models/fourier.py",
+            "tide/models/square.py",
+            "tide/models/seasons.py",
+        ),
+        (
+            "tests/tide/models/test_families.py",
+            "tests/properties/test_families.py",
+            "tests/tide/models/test_newborns.py",
+        ),
+    ),
+    Target(
+        ("tide/models/seek.py",), ("tests/tide/models/test_seek.py", "tests/tide/models/test_newborns.py")
+    ),
+    Target(("posteriors/kernels.py",), _POSTERIORS, _SLOW_POSTERIORS, jit=False),
+    Target(
+        (
+            "posteriors/beta.py",
+            "posteriors/linear_models.py",
+            "posteriors/forgetting.py",
+            "posteriors/linear_gaussian.py",
+            "posteriors/linear_models.py",
+            "posteriors/normal_inverse_gamma.py",
+        ),
+        _POSTERIORS,
+        ("100_000_rounds", "brute_force"),
+    ),
+    Target(
+        (
+            "tide/mixture.py",
+            "tide/scale.py",
+            "tide/trail.py",
+            "tide/window.py",
+            "tide/context.py",
+            "tide/explain.py",
+        ),
+        ("tests/tide/test_parts.py", "tests/properties/test_tide_parts.py"),
+    ),
+    Target(
+        ("tide/policy.py", "tide/births.py", "tide/rebuild.py"),
+        (
+            "tests/tide/test_rebuild.py",
+            "tests/tide/test_births.py",
+            "tests/tide/test_steps.py",
+            "tests/golden/test_trials.py",
+        ),
+    ),
+    Target(
+        (
+            "experiments/archive.py",
+            "experiments/maintenance.py",
+            "experiments/rows.py",
+            "experiments/store.py",
+        ),
+        ("tests/bench/store", "tests/properties/test_store.py"),
+        ("two_processes", "4096_rounds"),
+    ),
+    Target(("reporting/frames.py",), ("tests/analysis/test_normalise.py", "tests/analysis/test_frame.py")),
+    Target(
+        ("policies/guard.py", "policies/checks.py", "policies/checks.py", "policies/seal.py", "snapshots.py"),
+        (
+            "tests/policies/test_guard.py",
+            "tests/policies/test_checks.py",
+            "tests/policies/test_rounds.py",
+            "tests/policies/test_seal.py",
+            "tests/properties/test_snapshot_damage.py",
+        ),
+    ),
+)
