@@ -48,7 +48,7 @@ help: ## show this list
 	  echo "installing Chromium for the browser tests"; \
 	  (apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium) >/dev/null 2>&1 && exit 0; \
 	fi; \
-	echo "no Chromium here, and it could not be installed: tests/browser will be skipped"
+	echo "no Chromium here, and it could not be installed: tests/e2e/browser will be skipped"
 	@touch $@
 
 # Tests start a PostgreSQL server of their own: Debian's, installed once as root, else that of a wheel (CONTRIBUTING.md).
@@ -75,9 +75,9 @@ test: .venv/installed-dev .venv/browser .venv/postgres $(if $(TORCH),.venv/insta
 
 # Against BASE (main): `make check BASE=HEAD` looks at what is not committed.
 BASE ?= main
-check: .venv/installed-dev lint types ## seconds: style, layers, types, and the tests that a change touches
+check: .venv/installed-dev lint types ## seconds: style, layers, types, and the quick tests that a change touches
 	@touched=$$($(BIN)/python -m tests.touched $(BASE)) && if [ -n "$$touched" ]; then \
-	  $(BIN)/python -m pytest -q -n 2 --dist worksteal $$touched; \
+	  $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow and not ray and not browser" $$touched; \
 	else echo "no test is touched"; fi
 
 coverage: .venv/installed-dev .venv/postgres ## which lines no quick test reaches, into out/coverage

@@ -3,10 +3,23 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
 from tests.postgres import Server, binaries, shared
+
+SLOW = (
+    "e2e",
+    "golden",
+    "integration/research",
+    "property/conformance",
+    "property/simulation",
+    "unit/agent/test_failed_commits.py",
+    "unit/agent/test_kills.py",
+    "unit/tide",
+)
+"""Folders and files whose tests take many seconds."""
 
 NO_POSTGRES = "PostgreSQL is not installed: see CONTRIBUTING.md"
 
@@ -18,3 +31,19 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Server:
         pytest.skip(NO_POSTGRES)
     base = tmp_path_factory.getbasetemp()
     return shared((base.parent if "PYTEST_XDIST_WORKER" in os.environ else base) / "postgres")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by where they are and what they need, so that `-m "not slow"` and the like choose among them."""
+    root = Path(__file__).parent
+    for item in items:
+        place = item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""
+        needs = {*getattr(item, "fixturenames", ()), *place.removesuffix(".py").split("/")}
+        if place.startswith(SLOW):
+            item.add_marker("slow")
+        if needs & {"postgres", "database", "place", "test_postgres", "test_shards"}:
+            item.add_marker("postgres")
+        if "browser" in needs:
+            item.add_marker("browser")
+        if any("ray" in part.split("_") for part in needs):
+            item.add_marker("ray")

@@ -1,7 +1,7 @@
 """Which test files a change touches: `python -m tests.touched [BASE]` prints them, for `make check`.
 
-A test file is touched when it changed itself, when it imports a changed module of tidepull, or when its folder mirrors
-the changed module's and its name has the module's name.
+A test file is touched when it changed itself, when it imports a changed module of tidepull, or when its folder below
+`tests/KIND` mirrors the changed module's and its name has the module's name.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def imports(path: Path) -> Iterator[str]:
 
 def _mirrors(test: Path, modules: Iterable[Path]) -> bool:
     return any(
-        test.parent == Path("tests") / module.relative_to(PACKAGE).parent and module.stem in test.stem
+        test.parts[2:-1] == module.relative_to(PACKAGE).parts[:-1] and module.stem in test.stem
         for module in modules
     )
 

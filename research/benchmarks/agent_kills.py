@@ -16,8 +16,8 @@ import random
 import tempfile
 from pathlib import Path
 
-from tests.online.test_kills import audit, kill_after, start, told
-from tests.online.worlds import SHOP, serve
+from tests.unit.agent.test_kills import audit, kill_after, start, told
+from tests.unit.agent.worlds import SHOP, serve
 from tidepull.agent.agent import Agent
 
 OUT = Path(__file__).parents[1] / "results" / "agent_kills.csv"

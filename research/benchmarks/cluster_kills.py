@@ -225,8 +225,8 @@ def keep(given: Any, kill: int, gap: float, callers: Callers, db: str) -> None:
 
 
 def on_processes(stack: ExitStack, server: Any, folder: Path, given: Any) -> None:
-    from tests.online.service.houses import SHOP
-    from tests.online.service.neighbourhood import street
+    from tests.integration.service.houses import SHOP
+    from tests.integration.service.neighbourhood import street
 
     shards = stack.enter_context(street(server, folder))
     running = [shards.start(f"machine {k}") for k in range(2)]
@@ -259,8 +259,8 @@ def pause(victim: Any, shards: Any, rng: random.Random) -> None:
 
 
 def on_ray(stack: ExitStack, server: Any, folder: Path, given: Any) -> None:
+    from tests.integration.service.on_ray import RayService
     from tests.machines import Machine, two_machines
-    from tests.online.service.on_ray import RayService
 
     address, second = stack.enter_context(two_machines())
     service = stack.enter_context(RayService(server, address, folder))

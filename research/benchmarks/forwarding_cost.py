@@ -41,8 +41,8 @@ def main() -> None:
 
 
 def measured(server: Any, folder: Path, seconds: float) -> list[dict[str, Any]]:
-    from tests.online.service.houses import SHOP
-    from tests.online.service.neighbourhood import street
+    from tests.integration.service.houses import SHOP
+    from tests.integration.service.neighbourhood import street
 
     rows = []
     with street(server, folder) as shards:

@@ -102,7 +102,7 @@ def litestar_times() -> list[float]:
 
 def own_times() -> list[float]:
     """The whole application of the service, without its agent."""
-    from tests.online.service.houses import House
+    from tests.integration.service.houses import House
     from tidepull.service.app import App, Call
     from tidepull.service.handlers import OPERATIONS
 

@@ -271,8 +271,8 @@ def audited_when_up(where: str, heard: Heard, patience: float = 60.0) -> list[st
 
 def run(ledger: str, fail: str, policy: str, seconds: float, code: str) -> dict[str, Any]:
     """One service, one load, one audit."""
-    from tests.online.service.houses import SHOP
-    from tests.online.service.running import running
+    from tests.integration.service.houses import SHOP
+    from tests.integration.service.running import running
     from tests.postgres import private
 
     with ExitStack() as stack:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 
 def main() -> None:
-    from tests.online.service.fuzzing import fuzzed
-    from tests.online.service.running import running
+    from tests.integration.service.fuzzing import fuzzed
+    from tests.integration.service.running import running
 
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--examples", type=int, default=300, help="requests of each kind for each operation")

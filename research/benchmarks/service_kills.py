@@ -155,8 +155,8 @@ def audited(path: str | Path, heard: Heard) -> list[str]:
 
 def killed(kills: int, policy: str, db: str | None, folder: Path) -> Iterator[dict[str, int]]:
     """Kill, audit, start again."""
-    from tests.online.service.houses import SHOP
-    from tests.online.service.running import running
+    from tests.integration.service.houses import SHOP
+    from tests.integration.service.running import running
 
     rng, shop = random.Random(1), Shop()
     given: dict[str, Any] = {} if db is None else {"db": db}

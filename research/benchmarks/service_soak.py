@@ -188,7 +188,7 @@ class Soak:
 
 
 def soaked(agents: int, rate: float, minutes: int) -> list[dict[str, Any]]:
-    from tests.online.service.running import running
+    from tests.integration.service.running import running
 
     with tempfile.TemporaryDirectory() as folder, running(Path(folder)) as service:
         return asyncio.run(Soak(service, agents, rate).run(minutes))

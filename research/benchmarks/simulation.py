@@ -22,9 +22,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from research.benchmarks import machine
-from tests.simulation.history import play
-from tests.simulation.plan import FAULTS, LEDGERS, plan
-from tests.simulation.planted import PLANTED
+from tests.property.simulation.history import play
+from tests.property.simulation.plan import FAULTS, LEDGERS, plan
+from tests.property.simulation.planted import PLANTED
 
 RESULTS = Path(__file__).parents[1] / "results"
 COUNTS = (

@@ -18,7 +18,7 @@ import httpx
 import pytest
 
 from tests.golden import records
-from tests.online.service.houses import House
+from tests.integration.service.houses import House
 from tidepull.agent.agent import Agent
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.stores import AgentStore, Directory

@@ -14,10 +14,10 @@ from research.benchmarks.mutants.judge import Judge
 from research.benchmarks.mutants.plan import SRC, Target
 
 ROOT = Path(__file__).parents[3]
-_ARITHMETIC = "tests/tide/models/test_arithmetic.py"
-_STEPS = "tests/tide/test_steps.py"
-_ORDER = "tests/bench/store/test_order.py"
-_NORMALISE = "tests/analysis/test_normalise.py"
+_ARITHMETIC = "tests/unit/tide/models/test_arithmetic.py"
+_STEPS = "tests/unit/tide/test_steps.py"
+_ORDER = "tests/unit/experiments/store/test_order.py"
+_NORMALISE = "tests/unit/reporting/test_normalise.py"
 
 
 @dataclass(frozen=True)
@@ -76,14 +76,14 @@ FAULTS = (
         "tide/models/turns.py",
         "self._filter.add(arm, success, t - self._latest)",
         "self._filter.add(arm, not success, t - self._latest)",
-        "tests/tide/models/test_memories.py::test_turns_are_noted_for_every_arm_in_their_own_scale",
+        "tests/unit/tide/models/test_memories.py::test_turns_are_noted_for_every_arm_in_their_own_scale",
     ),
     Fault(
         "turns not fed",
         "tide/models/turns.py",
         "self._filter.add(arm, success, t - self._latest)",
         "pass",
-        "tests/tide/models/test_memories.py::test_turns_are_noted_for_every_arm_in_their_own_scale",
+        "tests/unit/tide/models/test_memories.py::test_turns_are_noted_for_every_arm_in_their_own_scale",
     ),
     Fault(
         "memories not fed",
@@ -97,7 +97,7 @@ FAULTS = (
         "tide/rebuild.py",
         "scores[-1] = told + (0.0 if units.binary else math.log(units.spread))",
         "scores[-1] = told - (0.0 if units.binary else math.log(units.spread))",
-        "tests/tide/test_rebuild.py::test_everybody_lives_again_in_the_new_units",
+        "tests/unit/tide/test_rebuild.py::test_everybody_lives_again_in_the_new_units",
     ),
     Fault(
         "the network's rewards shifted by a round after a change of units",
@@ -155,7 +155,7 @@ FAULTS = (
 """,
         """        super().restore(snapshot)
 """,
-        "tests/properties/test_posteriors.py::test_restored_posterior_says_what_the_saved_one_says_for_ever",
+        "tests/property/test_posteriors.py::test_restored_posterior_says_what_the_saved_one_says_for_ever",
     ),
     Fault(
         "the largest regret of random instead of the mean",

@@ -22,16 +22,16 @@ class Target:
 
 
 _KERNELS = (
-    "tests/tide/models/test_arithmetic.py",
-    "tests/properties/test_families.py",
-    "tests/tide/models/test_kernels.py",
+    "tests/unit/tide/models/test_arithmetic.py",
+    "tests/property/test_families.py",
+    "tests/unit/tide/models/test_kernels.py",
 )
 _SLOW_KERNELS = (
     "test_bank_stays_positive_definite_for_a_million_rounds",
     "test_draws_have_the_mean_and_spread_of_the_posterior",
     "test_every_hypothesis_gives_probabilities_of_binary_rewards_that_add_up_to_one",
 )
-_POSTERIORS = ("tests/properties/test_posteriors.py", "tests/posteriors")
+_POSTERIORS = ("tests/property/test_posteriors.py", "tests/unit/posteriors")
 _SLOW_POSTERIORS = (
     "100_000_rounds",
     "brute_force",
@@ -47,7 +47,7 @@ TARGETS = (
     ),
     Target(
         ("tide/models/scan.py",),
-        ("tests/tide/models/test_scan.py", "tests/tide/models/test_seek.py"),
+        ("tests/unit/tide/models/test_scan.py", "tests/unit/tide/models/test_seek.py"),
         ("one_per_cent", "with_their_offset", "through_contexts"),
         jit=False,
     ),
@@ -61,9 +61,9 @@ TARGETS = (
             "tide/models/slices.py",
         ),
         (
-            "tests/tide/models/test_memories.py",
-            "tests/tide/models/test_families.py",
-            "tests/tide/models/test_turns.py",
+            "tests/unit/tide/models/test_memories.py",
+            "tests/unit/tide/models/test_families.py",
+            "tests/unit/tide/models/test_turns.py",
         ),
         ("however_surprising",),
     ),
@@ -79,13 +79,14 @@ TARGETS = (
             "tide/models/seasons.py",
         ),
         (
-            "tests/tide/models/test_families.py",
-            "tests/properties/test_families.py",
-            "tests/tide/models/test_newborns.py",
+            "tests/unit/tide/models/test_families.py",
+            "tests/property/test_families.py",
+            "tests/unit/tide/models/test_newborns.py",
         ),
     ),
     Target(
-        ("tide/models/seek.py",), ("tests/tide/models/test_seek.py", "tests/tide/models/test_newborns.py")
+        ("tide/models/seek.py",),
+        ("tests/unit/tide/models/test_seek.py", "tests/unit/tide/models/test_newborns.py"),
     ),
     Target(("posteriors/kernels.py",), _POSTERIORS, _SLOW_POSTERIORS, jit=False),
     Target(
@@ -109,14 +110,14 @@ TARGETS = (
             "tide/context.py",
             "tide/explain.py",
         ),
-        ("tests/tide/test_parts.py", "tests/properties/test_tide_parts.py"),
+        ("tests/unit/tide/test_parts.py", "tests/property/test_tide_parts.py"),
     ),
     Target(
         ("tide/policy.py", "tide/births.py", "tide/rebuild.py"),
         (
-            "tests/tide/test_rebuild.py",
-            "tests/tide/test_births.py",
-            "tests/tide/test_steps.py",
+            "tests/unit/tide/test_rebuild.py",
+            "tests/unit/tide/test_births.py",
+            "tests/unit/tide/test_steps.py",
             "tests/golden/test_trials.py",
         ),
     ),
@@ -127,18 +128,21 @@ TARGETS = (
             "experiments/rows.py",
             "experiments/store.py",
         ),
-        ("tests/bench/store", "tests/properties/test_store.py"),
+        ("tests/unit/experiments/store", "tests/property/test_store.py"),
         ("two_processes", "4096_rounds"),
     ),
-    Target(("reporting/frames.py",), ("tests/analysis/test_normalise.py", "tests/analysis/test_frame.py")),
+    Target(
+        ("reporting/frames.py",),
+        ("tests/unit/reporting/test_normalise.py", "tests/unit/reporting/test_frame.py"),
+    ),
     Target(
         ("policies/guard.py", "policies/checks.py", "policies/checks.py", "policies/seal.py", "snapshots.py"),
         (
-            "tests/policies/test_guard.py",
-            "tests/policies/test_checks.py",
-            "tests/policies/test_rounds.py",
-            "tests/policies/test_seal.py",
-            "tests/properties/test_snapshot_damage.py",
+            "tests/unit/policies/test_guard.py",
+            "tests/unit/policies/test_checks.py",
+            "tests/unit/policies/test_rounds.py",
+            "tests/unit/policies/test_seal.py",
+            "tests/property/test_snapshot_damage.py",
         ),
     ),
 )

@@ -1,0 +1,362 @@
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from research.paper import results_page
+from research.paper.averages import read_averages
+from research.paper.results_page import not_played, played_words, write_results
+from tests.unit.reporting.filling import fill
+from tidepull.cli.app import app
+from tidepull.errors import StoreError, WrongStoreError
+from tidepull.experiments.archive import read_archive
+from tidepull.experiments.rows import load_rows
+from tidepull.experiments.store import Store
+from tidepull.paper.exploration import explorations
+from tidepull.paper.studies import combined, keep, searches_of
+from tidepull.reporting.build import build_report
+from tidepull.reporting.frames import archived_frame, load_frame
+from tidepull.reporting.result_tables import halving_table
+from tidepull.reporting.traces import POINTS, read_curves, thinned_rounds
+
+ROOT = Path(__file__).parents[3]
+REPORT = """
+name = "paper-table"
+seeds = "0-5"
+horizon = 120
+[[problems]]
+id = "flipping-gaussian"
+[[problems]]
+id = "stationary-bernoulli"
+[[policies]]
+name = "random"
+[[policies]]
+name = "rnlps-default"
+id = "sw-ucb"
+parameters = { window = 20 }
+chosen = "by hand"
+"""
+SEARCH = """
+name = "grid"
+seeds = "100-102"
+horizon = 80
+[search]
+eta = 2
+rungs = [{ share = 0.5, seeds = 1 }, { share = 1.0, seeds = 3 }]
+[[problems]]
+id = "flipping-gaussian"
+[[policies]]
+name = "random"
+[[policies]]
+name = "d-ucb"
+grid = { discount = [0.7, 0.8, 0.9, 0.95, 0.99, 0.999] }
+[[policies]]
+name = "sw-ucb"
+grid = { window = [5, 20] }
+"""
+
+
+def command(*arguments: str) -> Any:
+    outcome = CliRunner().invoke(app, [*arguments])
+    if outcome.exception is not None and not isinstance(outcome.exception, SystemExit):
+        raise outcome.exception
+    assert outcome.exit_code == 0
+    return json.loads(outcome.stdout) if "--json" in arguments else outcome.stdout
+
+
+def searched(tmp_path: Path, store: Path, *more: str) -> Any:
+    (tmp_path / "grid.toml").write_text(SEARCH)
+    place = ("--out", str(store), "--on", "here", "--json")
+    return command("search", str(tmp_path / "grid.toml"), *place, *more)
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A report, a grid of which one policy was played in full and the other searched by halving."""
+    place = tmp_path_factory.mktemp("kept")
+    fill(place / "store", REPORT)
+    searched(place, place / "store", "--only", "*/d-ucb/*")
+    fill(place / "store", SEARCH, only=("*/sw-ucb/*", "*/random/*"))
+    return place / "store"
+
+
+@pytest.fixture
+def kept(store: Path, tmp_path: Path) -> Path:
+    keep(Store.open(store), tmp_path / "trials")
+    return tmp_path / "trials"
+
+
+def test_the_page_from_kept_trials_equals_the_page_from_the_store(
+    store: Path, kept: Path, tmp_path: Path
+) -> None:
+    frame = load_frame([Store.open(store)])
+    write_results(frame, tmp_path / "a", command="how")
+    moved = tmp_path / "elsewhere" / "trials"
+    shutil.copytree(kept, moved)
+    write_results(archived_frame(moved), tmp_path / "b", command="how", known=read_curves(moved))
+    for name in ("results.md", "results/summary.csv"):
+        first, second = ((tmp_path / folder / name).read_text() for folder in "ab")
+        if name.endswith(".csv"):  # times keep milliseconds
+            first, second = (_without_times(text) for text in (first, second))
+        assert first == second
+    pictures = {file.name for file in (tmp_path / "a" / "results").iterdir()}
+    assert pictures == {file.name for file in (tmp_path / "b" / "results").iterdir()}
+    page = (tmp_path / "b" / "results.md").read_text()
+    assert "rnlps-default" in page
+    assert "by hand" in page
+    assert "flipping-gaussian, 40 rounds, one trial of each setting (0 s of CPU time):" in page
+    assert "What was played" not in page
+
+
+def _without_times(text: str) -> str:
+    lines = [
+        {k: v for k, v in line.items() if k != "cpu_seconds"} for line in csv.DictReader(text.splitlines())
+    ]
+    return json.dumps(lines)
+
+
+def test_rows_come_back_as_the_store_gave_them(store: Path, kept: Path) -> None:
+    before = [row for row in load_rows(Store.open(store)).rows if row.suite]
+    after = archived_rows(kept)
+    assert len(after) == len(before)
+    for row in before:
+        same = after[row.suite, row.hash, row.name, row.setting]
+        expected = replace(
+            row, machine="", diagnostics={}, seconds=same.seconds, cpu_seconds=same.cpu_seconds
+        )
+        assert same == expected
+        assert same.cpu_seconds == pytest.approx(row.cpu_seconds, abs=5e-4)
+
+
+def archived_rows(kept: Path) -> dict[tuple[str, ...], Any]:
+    rows = read_archive(kept).loaded().rows
+    return {(row.suite, row.hash, row.name, row.setting): row for row in rows}
+
+
+def test_only_reported_trials_have_curves_and_they_are_thinned_regret(store: Path, kept: Path) -> None:
+    curves = read_curves(kept)
+    rows = [row for row in load_rows(Store.open(store)).rows if row.suite == "paper-table"]
+    assert set(curves) == {row.hash for row in rows}
+    trial = Store.open(store).read(rows[0].hash)
+    expected = trial.regret[thinned_rounds(rows[0].horizon, POINTS) - 1]
+    assert curves[rows[0].hash].curve == pytest.approx(expected, rel=1e-5)
+    assert curves[rows[0].hash].late == pytest.approx(trial.regret[-1] - trial.regret[-16])
+
+
+def test_writing_again_changes_no_byte(store: Path, kept: Path) -> None:
+    before = {file.name: file.read_bytes() for file in kept.iterdir()}
+    keep(Store.open(store), kept)
+    assert {file.name: file.read_bytes() for file in kept.iterdir()} == before
+
+
+def test_a_grid_that_was_halved_lacks_nothing(store: Path, kept: Path) -> None:
+    """The exhaustive suite asks for d-ucb's whole grid too; halving left most of it out by design."""
+    loaded = load_rows(Store.open(store), "grid")
+    assert loaded.missing == ()
+    assert {row.name for row in loaded.rows} == {"random", "sw-ucb"}
+    assert not archived_frame(kept).gaps
+    for name in ("d-ucb", "sw-ucb"):
+        chosen = command("select", str(store), "--suite", "grid", "--out", str(kept / "s.toml"), "--json")
+        assert name in {best["name"] for best in chosen["best"]}
+
+
+def test_the_same_is_chosen_from_kept_trials_and_from_the_store(store: Path, kept: Path) -> None:
+    arguments = ("--suite", "grid", "--out", str(kept / "selected.toml"), "--json")
+    first, second = (command("select", str(place), *arguments) for place in (store, kept))
+    assert first == second
+    text = (kept / "selected.toml").read_text()
+    assert "that successive halving left of 6, 3 trials of each (seeds 100-102, 80 rounds)" in text
+    assert "highest mean reward of 2 settings, 3 trials of each" in text
+
+
+def test_a_search_whose_store_is_lost_goes_on_from_kept_trials(kept: Path, tmp_path: Path) -> None:
+    found = searched(tmp_path, tmp_path / "new", "--only", "*/d-ucb/*", "--known", str(kept))
+    assert [line["ran"] for line in found["rungs"]] == [0, 0]
+    assert not Store.open(tmp_path / "new").hashes()
+    before = archived_rows(kept)
+    keep(Store.open(tmp_path / "new"), kept)
+    assert archived_rows(kept) == before
+
+
+def test_a_sweep_whose_store_is_lost_goes_on_from_kept_trials(kept: Path, tmp_path: Path) -> None:
+    (tmp_path / "table.toml").write_text(REPORT.replace('"0-5"', '"0-7"'))
+    new, before = tmp_path / "new", archived_rows(kept)
+    place = ("--out", str(new), "--on", "here", "--json")
+    done = command("sweep", str(tmp_path / "table.toml"), *place, "--known", str(kept))
+    assert (done["total"], done["ran"]) == (8 * 2 * 2, 2 * 2 * 2)
+    keep(Store.open(new), kept)
+    after = archived_rows(kept)
+    assert before.items() <= after.items()
+    assert len(after) == len(before) + 8
+    assert len(read_curves(kept)) == 8 * 2 * 2
+    write_results(archived_frame(kept), tmp_path / "docs", command="how", known=read_curves(kept))
+
+
+def test_a_later_search_on_fewer_seeds_keeps_the_random_arms_of_an_earlier_one(tmp_path: Path) -> None:
+    place = tmp_path / "store"
+    searched(tmp_path, place, "--only", "*/d-ucb/*", "--rungs", "1/2:2,1:3")
+    searched(tmp_path, place, "--only", "*/sw-ucb/*", "--rungs", "1/2:1,1:3")
+    keep(Store.open(place), tmp_path / "kept")
+    again = searched(
+        tmp_path,
+        tmp_path / "new",
+        "--only",
+        "*/d-ucb/*",
+        "--rungs",
+        "1/2:2,1:3",
+        "--known",
+        str(tmp_path / "kept"),
+    )
+    assert [line["ran"] for line in again["rungs"]] == [0, 0]
+
+
+def test_a_store_that_searched_another_part_of_the_grid_loses_no_row(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    for place, part in (("one", "*/d-ucb/*"), ("two", "*/sw-ucb/*")):
+        before = archived_rows(kept)
+        searched(tmp_path, tmp_path / place, "--only", part)
+        keep(Store.open(tmp_path / place), kept)
+        assert set(before) <= set(archived_rows(kept))
+    assert {name for _, _, name, *_ in archived_rows(kept)} == {"random", "d-ucb", "sw-ucb"}
+
+
+def test_suites_that_a_new_store_does_not_know_stay(kept: Path, tmp_path: Path) -> None:
+    before = archived_rows(kept)
+    other = fill(tmp_path / "other", REPORT.replace('"paper-table"', '"late"').replace("0-5", "50-51"))
+    keep(other, kept)
+    after = archived_rows(kept)
+    assert {suite for suite, *_ in after} == {"late", *{suite for suite, *_ in before}}
+    assert set(read_curves(kept)) == {hash for suite, hash, *_ in after if suite in ("late", "paper-table")}
+
+
+def test_trials_that_a_suite_no_longer_asks_for_go(store: Path, kept: Path, tmp_path: Path) -> None:
+    shutil.copytree(store, tmp_path / "copy")
+    fill(tmp_path / "copy", REPORT.replace("window = 20", "window = 10"))
+    keep(Store.open(tmp_path / "copy"), kept)
+    windows = {
+        row.policy_parameters["window"] for key, row in archived_rows(kept).items() if "rnlps-default" in key
+    }
+    assert windows == {10}
+
+
+def test_trials_that_are_missing_are_said_so(tmp_path: Path) -> None:
+    keep(fill(tmp_path / "store", REPORT, only=("*/seed-0",)), tmp_path / "kept")
+    gaps = archived_frame(tmp_path / "kept").gaps
+    assert len(gaps.missing) == 5 * 2 * 2
+    assert "flipping-gaussian/random/seed-3" in gaps.missing
+    curves = read_curves(tmp_path / "kept")
+    frame = archived_frame(tmp_path / "kept")
+    page = write_results(frame, tmp_path, command="how", known=curves).read_text()
+    assert "The suites ask for 20 more, which were not played yet" in page
+    assert "| rnlps-default | flipping-gaussian (5), stationary-bernoulli (5) | 10 |" in page
+
+
+def test_settings_of_an_unfinished_search_are_told_from_reports(tmp_path: Path) -> None:
+    keep(fill(tmp_path / "store", SEARCH, only=("*/seed-100",)), tmp_path / "kept")
+    rows = {row[0].text: row[1].text for row in not_played(archived_frame(tmp_path / "kept")).rows}
+    assert rows == {
+        "random": "flipping-gaussian (2)",
+        "d-ucb, settings of a search that goes on": "flipping-gaussian (12)",
+        "sw-ucb, settings of a search that goes on": "flipping-gaussian (4)",
+    }
+
+
+CUTS = [("paper-table.csv", False), ("paper-table.csv", True), ("shared.json", False), ("curves.csv", False)]
+
+
+@pytest.mark.parametrize(("file", "at_a_line"), CUTS)
+def test_files_that_were_cut_off_are_one_sentence(kept: Path, file: str, at_a_line: bool) -> None:
+    whole = (kept / file).read_bytes()
+    cut = len(whole) // 2
+    (kept / file).write_bytes(whole[: whole.rindex(b"\n", 0, cut) + 1 if at_a_line else cut])
+    with pytest.raises(WrongStoreError, match=f"{file} was edited or cut off"):
+        (archived_frame(kept), read_curves(kept))
+
+
+def test_the_command_rebuilds_the_page_from_kept_trials_and_from_a_store(
+    kept: Path, store: Path, tmp_path: Path
+) -> None:
+    docs = tmp_path / "docs"
+    for source in (kept.parent, store):
+        assert results_page.main([str(source), "--docs", str(docs)]) == docs / "results.md"
+        text = (docs / "results.md").read_text()
+        assert f"python -m research.paper.results_page {source} --docs {docs}" in text
+        assert "flipping-gaussian" in text
+    with pytest.raises(StoreError):
+        results_page.main([str(docs)])
+
+
+def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_was_played(store: Path) -> None:
+    studies = load_frame([Store.open(store)]).studies
+    found = searches_of(studies)
+    assert [played_words(study) for study in found] == [
+        "flipping-gaussian, 80 rounds, 3 trials of each setting",
+        "flipping-gaussian, 40 rounds, one trial of each setting",
+    ]
+    assert [list(study.grids) for study in found] == [["sw-ucb"], ["d-ucb"]]
+    assert len(found[1].grids["d-ucb"]) == 6
+    (row,) = halving_table(studies).rows
+    assert row[2].text == "6 x 40 x 1, 3 x 80 x 3"
+
+
+def test_searches_over_kinds_of_exploration_come_last_when_there_are_others(store: Path) -> None:
+    studies = load_frame([Store.open(store)]).studies
+    first = searches_of(studies)[0]
+    exploring = replace(first, suite="kinds", grids={"rnlps-boltzmann": first.grids["sw-ucb"]})
+    assert [study.suite for study in searches_of([exploring, *studies])][-1] == "kinds"
+
+
+def test_the_report_says_what_halving_played_and_how_short_trials_rank_long_ones(
+    store: Path, tmp_path: Path
+) -> None:
+    page = build_report([Store.open(store)], tmp_path / "report", formats=[]).page.read_text()
+    assert "Searches by halving" in page
+    assert "6 x 40 x 1, 3 x 80 x 3" in page
+    (row,) = halving_table(load_frame([Store.open(store)]).studies).rows
+    assert row[4].text.startswith("1 and 2: ")
+    assert row[4].text in page
+
+
+def test_a_rung_that_has_only_begun_is_no_report(store: Path) -> None:
+    (study,) = [
+        study for study in load_frame([Store.open(store)]).studies if study.suite == "grid-rung-2-of-2"
+    ]
+    assert combined([study]) == explorations([replace(study, suite="exploration-rung-2-of-2")]) == []
+    begun = replace(study, grids={})
+    assert combined([begun]) == []
+    assert explorations([replace(begun, suite="exploration-rung-2-of-2")]) == []
+    assert len(combined([replace(begun, suite="grid-selected")])) == 1
+
+
+def test_rungs_as_long_as_the_grid_are_shown_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "grid.toml").write_text(SEARCH.replace("share = 0.5", "share = 1.0"))
+    place = ("--out", str(tmp_path / "store"), "--on", "here", "--json")
+    command("search", str(tmp_path / "grid.toml"), *place, "--only", "*/d-ucb/*")
+    fill(tmp_path / "store", SEARCH.replace("share = 0.5", "share = 1.0"), only=("*/sw-ucb/*", "*/random/*"))
+    (study,) = searches_of(load_frame([Store.open(tmp_path / "store")]).studies)
+    assert played_words(study).endswith("80 rounds, 3 trials of each setting (d-ucb: 1)")
+
+
+def test_the_committed_page_is_what_the_kept_trials_give(tmp_path: Path) -> None:
+    page = (ROOT / "docs" / "results.md").read_text()
+    made = "python -m research.paper.results_page research/results --docs docs"
+    assert made in page
+    folder = ROOT / "research" / "results" / "trials"
+    averages = read_averages(ROOT / "research" / "results" / "averages.csv")
+    assert averages
+    write_results(
+        archived_frame(folder), tmp_path, command=made, known=read_curves(folder), averages=averages
+    )
+    assert (tmp_path / "results.md").read_text() == page, f"the page is out of date: {made}"
+    for file in (ROOT / "docs" / "results").iterdir():
+        assert (tmp_path / "results" / file.name).exists(), f"{file.name} is left from an earlier page"
+    assert (tmp_path / "results" / "summary.csv").read_text() == (
+        ROOT / "docs/results/summary.csv"
+    ).read_text()

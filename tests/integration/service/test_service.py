@@ -1,0 +1,317 @@
+"""The service's main road: agents are made, decide, learn, explain, and are there again after a restart."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.service.houses import House
+from tidepull.agent.agent import Agent
+from tidepull.agent.ledger.sqlite import SqliteLedger
+
+
+def choose(house: House, n: int, **more: object) -> httpx.Response:
+    body = {"context": {"device": "phone", "age": 20 + n}, "id": f"visit {n}", **more}
+    return house.ask("POST", "/v1/agents/shop/choose", body)
+
+
+def test_service_decides_and_learns_as_the_agent_does(shop: House) -> None:
+    twin = Agent.memory(
+        arms=["blue", "green", "red"],
+        context={"device": ["phone", "desktop"], "age": float},
+        policy="bernoulli-ts",
+        seed=7,
+        training="manual",
+    )
+    for n in range(30):
+        at = 1_782_900_000.0 + 60 * n
+        made = choose(shop, n, at=at).json()
+        same = twin.choose({"device": "phone", "age": 20 + n}, id=f"visit {n}", at=at)
+        assert made == {
+            "id": same.id,
+            "arm": same.arm,
+            "propensity": same.propensity,
+            "group": same.group,
+            "at": at,
+        }
+        paid = shop.ask("POST", "/v1/agents/shop/reward", {"id": made["id"], "reward": n % 2, "at": at})
+        assert paid.json() == {"id": made["id"], "duplicate": False}
+        twin.reward(same.id, n % 2, at=at)
+    assert shop.ask("GET", "/v1/agents/shop/explain").json()["words"] == str(twin.explain())
+
+
+def test_decision_is_on_disk_when_its_answer_leaves(shop: House) -> None:
+    made = choose(shop, 0).json()
+    with Agent(shop.root / "shop.db", read_only=True) as reader:
+        assert [row["id"] for row in reader.history("rows")] == ["visit 0"]
+        assert reader.history("rows")[0]["arm"] == made["arm"]
+
+
+def test_same_key_gives_the_same_decision_and_another_body_conflicts(shop: House) -> None:
+    first = choose(shop, 3)
+    assert choose(shop, 3).json() == first.json()
+    other = choose(shop, 3, subject="somebody")
+    assert other.status_code == 409
+    assert "another subject" in other.json()["detail"]
+    by_header = shop.ask(
+        "POST",
+        "/v1/agents/shop/choose",
+        {"context": {"age": 23, "device": "phone"}},
+        headers={"idempotency-key": "visit 3"},
+    )
+    assert by_header.json() == first.json()
+    assert shop.ask("GET", "/v1/agents/shop").json()["decisions"] == 1
+
+
+def test_requests_of_one_turn_share_one_commit(shop: House) -> None:
+    async def together() -> list[httpx.Response]:
+        body = {"context": {"age": 1}}
+        return await asyncio.gather(*(shop.asked("POST", "/v1/agents/shop/choose", body) for _ in range(16)))
+
+    before = shop.service.metrics.registry.get_sample_value("tidepull_commit_seconds_count")
+    answers = shop.run(together())
+    assert len({answer.json()["id"] for answer in answers}) == 16
+    after = shop.service.metrics.registry.get_sample_value("tidepull_commit_seconds_count")
+    assert before is not None
+    assert after is not None
+    assert after - before <= 3
+
+
+def test_batch_is_all_or_nothing(shop: House) -> None:
+    good = {"decisions": [{"context": {"age": n}} for n in range(5)]}
+    assert len(shop.ask("POST", "/v1/agents/shop/choose/batch", good).json()["decisions"]) == 5
+    bad = {"decisions": [{"context": {"age": 1}}, {"context": {"shoe": 1}}]}
+    answer = shop.ask("POST", "/v1/agents/shop/choose/batch", bad)
+    assert answer.status_code == 422
+    assert "decisions[1]" in answer.json()["detail"]
+    assert shop.ask("GET", "/v1/agents/shop/state").json()["decisions"] == 5
+
+
+def test_rewards_of_a_batch_are_taken_one_by_one(shop: House) -> None:
+    made = choose(shop, 0).json()
+    body = {"rewards": [{"id": made["id"], "reward": 1}, {"id": "nobody", "reward": 1}]}
+    answer = shop.ask("POST", "/v1/agents/shop/rewards", body).json()
+    assert (answer["taken"], answer["refused"]) == (1, 1)
+    assert [one["status"] for one in answer["rewards"]] == [200, 404]
+
+
+def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
+    shop: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ids = [choose(shop, n).json()["id"] for n in range(12)]
+    hosted, real = shop.service.hosting._open["shop"], Agent.reward_ahead
+    taken: list[str] = []
+    seen: dict[int, bool] = {}
+
+    def slow(self: Agent, id: str, *given: Any, **named: Any) -> tuple[bool, int]:
+        time.sleep(0.003)
+        taken.append(id)
+        return real(self, id, *given, **named)
+
+    async def others() -> None:
+        while len(taken) < len(ids):
+            seen[len(taken)] = hosted.idle
+            await asyncio.sleep(0)
+
+    monkeypatch.setattr(Agent, "reward_ahead", slow)
+    body = {"rewards": [{"id": id, "reward": 1} for id in ids]}
+
+    async def both() -> Any:
+        return await asyncio.gather(shop.asked("POST", "/v1/agents/shop/rewards", body), others())
+
+    answer, _ = shop.run(both())
+    assert answer.json()["taken"] == 12
+    assert len(seen) > 5, "others had to wait for the whole batch"
+    assert not any(seen[n] for n in seen if n), "it could have been closed meanwhile"
+
+
+def test_restart_goes_on_where_it_stopped(shop: House) -> None:
+    made = [choose(shop, n).json() for n in range(5)]
+    shop.stop()
+    shop.open()
+    assert [choose(shop, n).json() for n in range(5)] == made
+    state = shop.ask("GET", "/v1/agents/shop").json()
+    assert state["decisions"] == 5
+    assert state["saved"] > 0
+
+
+def test_agent_that_nobody_asks_is_closed_and_opened_again(shop: House) -> None:
+    choose(shop, 0)
+    assert shop.ask("GET", "/v1/agents").json() == {"agents": [{"name": "shop", "open": True}]}
+    time.sleep(0.01)
+    shop.run(shop.service.hosting.close_idle(0.001))
+    assert shop.ask("GET", "/v1/agents").json() == {"agents": [{"name": "shop", "open": False}]}
+    assert choose(shop, 1).status_code == 200
+
+
+def test_arms_freeze_and_rollback_do_what_they_say(shop: House) -> None:
+    made = choose(shop, 0).json()
+    arms = shop.ask("POST", "/v1/agents/shop/arms", {"op": "add", "label": "pink"}).json()["arms"]
+    assert [arm["label"] for arm in arms] == ["blue", "green", "red", "pink"]
+    assert shop.ask("POST", "/v1/agents/shop/freeze").json() == {"frozen": True}
+    assert shop.ask("POST", "/v1/agents/shop/unfreeze").json() == {"frozen": False}
+    assert shop.ask("POST", "/v1/agents/shop/rollback", {"to": made["id"]}).status_code == 200
+    assert shop.ask("DELETE", "/v1/agents/shop").json() == {"name": "shop"}
+    assert shop.ask("GET", "/v1/agents/shop").status_code == 404
+    shop.make()
+    actions = [entry["operation"] for entry in shop.lines("audit.jsonl")]
+    assert actions == [
+        "create_agent",
+        "change_arms",
+        "freeze",
+        "unfreeze",
+        "rollback",
+        "delete_agent",
+        "create_agent",
+    ]
+
+
+def served(house: House, count: int) -> None:
+    """Visits every half hour, each with a reward a minute later; blue pays most."""
+    for n in range(count):
+        at = 1_782_900_000.0 + 1800 * n
+        made = choose(house, n, at=at).json()
+        reward = {"id": made["id"], "reward": int(made["arm"] == "blue"), "at": at + 60}
+        assert not house.ask("POST", "/v1/agents/shop/reward", reward).json()["duplicate"]
+
+
+def test_history_has_an_interval_as_wide_above_the_mean_as_below(shop: House) -> None:
+    for n in range(4):
+        made = shop.ask("POST", "/v1/agents/shop/choose", {"arms": ["blue"]}).json()
+        shop.ask("POST", "/v1/agents/shop/reward", {"id": made["id"], "reward": int(n == 0)})
+    line = shop.ask("GET", "/v1/agents/shop/history?bins=1").json()["arms"]["blue"]
+    assert line["mean"] == [0.25]
+    assert line["low"][0] == pytest.approx(0.25 - 1.96 * 0.25, abs=1e-3)  # spread 0.5 over the root of 4
+    assert line["high"][0] == pytest.approx(0.25 + 1.96 * 0.25, abs=1e-3)
+
+
+def test_history_counts_every_decision_and_reward_once(shop: House) -> None:
+    served(shop, 50)
+    choose(shop, 50, at=1_782_900_000.0 + 1800 * 50)
+    answer = shop.ask("GET", "/v1/agents/shop/history?bins=7").json()
+    assert len(answer["starts"]) == 7
+    assert sum(sum(line["decisions"]) for line in answer["arms"].values()) == 51
+    assert sum(sum(line["rewarded"]) for line in answer["groups"].values()) == 50
+    assert set(answer["arms"]["blue"]["mean"]) <= {1.0, None}
+    part = shop.ask(
+        "GET", f"/v1/agents/shop/history?since=1782900000&until={1_782_900_000 + 1800 * 9}"
+    ).json()
+    assert sum(sum(line["decisions"]) for line in part["arms"].values()) == 10
+    shop.ask("POST", "/v1/agents/shop/freeze")
+    assert (
+        shop.ask("GET", "/v1/agents/shop/history?until=2999-01-01").json()["changes"][0]["words"] == "frozen"
+    )
+
+
+def test_what_was_read_before_is_read_on_and_not_again(shop: House) -> None:
+    served(shop, 20)
+    first = shop.ask("GET", "/v1/agents/shop/explain").json()
+    for n in range(20, 30):
+        choose(shop, n, at=1_782_900_000.0 + 1800 * n)
+    again = shop.ask("GET", "/v1/agents/shop/explain").json()
+    with Agent(shop.root / "shop.db", read_only=True) as reader:
+        assert again["words"] == str(reader.explain())
+    assert first["status"].startswith("20 decisions")
+    waiting = shop.ask("GET", "/v1/agents/shop/waiting").json()
+    assert (waiting["decisions"], waiting["rewarded"], waiting["pending"]) == (30, 20, 10)
+    assert waiting["delay_median"] == 60.0
+
+
+def test_heatmap_has_the_best_arm_of_every_hour_that_was_seen(shop: House) -> None:
+    served(shop, 60)
+    answer = shop.ask("GET", "/v1/agents/shop/heatmap").json()
+    assert [len(row) for row in answer["best"]] == [24] * 7
+    assert answer["best"][2][10] in ("blue", "green", "red")  # a Wednesday at 10:00, when it began
+    assert answer["best"][5][10] is None
+    seen = sum(cell is not None for row in answer["best"] for cell in row)
+    assert seen == 30
+    for best, share, margin in zip(answer["best"], answer["share"], answer["margin"], strict=True):
+        assert all(
+            (arm is None) == (s is None) == (m is None) for arm, s, m in zip(best, share, margin, strict=True)
+        )
+
+
+def test_lift_grows_over_time_when_points_are_asked_for(shop: House) -> None:
+    served(shop, 40)
+    answer = shop.ask("GET", "/v1/agents/shop/lift?points=4&level=0.9").json()
+    assert len(answer["history"]) == 4
+    assert answer["level"] == 0.9
+    assert answer["history"][-1]["gain"] == answer["gain"]
+
+
+def test_export_has_every_decision_with_its_context(shop: House) -> None:
+    served(shop, 5)
+    answer = shop.ask("GET", "/v1/agents/shop/export")
+    rows = [json.loads(line) for line in answer.text.splitlines()]
+    assert [row["id"] for row in rows] == [f"visit {n}" for n in range(5)]
+    assert rows[3]["context"] == {"device": "phone", "age": 23.0}
+    assert answer.headers["content-disposition"] == 'attachment; filename="shop.jsonl"'
+    assert shop.ask("GET", "/v1/agents/shop/export?format=csv").text.count("\n") == 6
+
+
+def test_service_says_how_it_is_doing(shop: House) -> None:
+    served(shop, 3)
+    answer = shop.ask("GET", "/v1/service").json()
+    assert answer["operations"]["choose"]["count"] == 3
+    assert answer["operations"]["choose"]["p50"] > 0
+    assert answer["commits"]["count"] == 6
+    text = shop.ask("GET", "/metrics").text
+    assert 'tidepull_decisions_total{agent="shop"} 3.0' in text
+
+
+def test_full_disk_is_a_503_and_nothing_half_done_is_left(
+    shop: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made = choose(shop, 0).json()
+    with monkeypatch.context() as patched:
+
+        def full(*_: object) -> None:
+            raise sqlite3.OperationalError("database or disk is full")
+
+        patched.setattr(SqliteLedger, "_insert", full)
+        answers = [choose(shop, 1), choose(shop, 2)]
+        assert [answer.status_code for answer in answers] == [503, 503]
+        assert "disk is full" in answers[0].json()["detail"]
+        assert answers[0].headers["retry-after"] == "1"
+        patched.setattr(shop.service.request_log, "_audit", 10**6)  # nobody can write there
+        assert shop.ask("POST", "/v1/agents/shop/freeze").status_code == 503
+    assert choose(shop, 0).json() == made
+    assert choose(shop, 1).status_code == 200
+    assert shop.ask("GET", "/v1/agents/shop").json()["decisions"] == 2
+    assert shop.service.request_log.lost == 1
+
+
+def test_damaged_agent_is_a_503_and_others_go_on(shop: House) -> None:
+    shop.make(name="bar")
+    shop.stop()
+    (shop.root / "bar.db").write_bytes(b"nonsense" * 100)
+    shop.open()
+    answer = shop.ask("POST", "/v1/agents/bar/choose", {})
+    assert answer.status_code == 503
+    assert "not a database" in answer.json()["detail"]
+    assert choose(shop, 0).status_code == 200
+
+
+def test_agent_that_a_newer_version_wrote_is_refused_with_a_sentence(shop: House) -> None:
+    shop.stop()
+    with sqlite3.connect(shop.root / "shop.db") as file:
+        file.execute("PRAGMA user_version = 99")
+    shop.open()
+    answer = choose(shop, 0)
+    assert answer.status_code == 503
+    assert "was written by tidepull" in answer.json()["detail"]
+
+
+def test_agent_that_another_process_holds_is_a_503_that_says_so(shop: House) -> None:
+    shop.run(shop.service.hosting.close_idle(-1.0))
+    with Agent(shop.root / "shop.db"):
+        answer = choose(shop, 0)
+        assert answer.status_code == 503
+        assert "is held by this process" in answer.json()["detail"]
+    assert choose(shop, 0).status_code == 200

@@ -1,0 +1,165 @@
+"""Hypotheses and their numbers: there and back, and the kernel locates any composition as plain Python does."""
+
+from __future__ import annotations
+
+import math
+from typing import get_args
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.property.quick import QUICK
+from tidepull.state import difference
+from tidepull.tide.models import kernels
+from tidepull.tide.models.bank import HypothesisBank
+from tidepull.tide.models.calendar import Calendar, Cells
+from tidepull.tide.models.clock import Swing, Switch
+from tidepull.tide.models.discounted import Discounted
+from tidepull.tide.models.families import hypothesis_of
+from tidepull.tide.models.family import Layout
+from tidepull.tide.models.fourier import Fourier
+from tidepull.tide.models.last_event import LAST_ARM, LastEvent
+from tidepull.tide.models.last_success import LAST_SUCCESS, LastSuccess
+from tidepull.tide.models.noise import NoisePrior
+from tidepull.tide.models.notes import Moment, blank, columns
+from tidepull.tide.models.seasons import Seasons
+from tidepull.tide.models.spec import ADDED_SINE, NO_CLOCK, NO_NOTE, SINE, SQUARE, Hypothesis, Spec
+from tidepull.tide.models.square import Square
+from tidepull.tide.models.stationary import Stationary
+from tidepull.tide.models.turns import Turns
+from tidepull.tide.models.wall_clock import WallClock
+from tidepull.types import FloatArray
+
+N_ARMS = 3
+
+flags = st.booleans()
+periods = st.floats(1.0, 500.0)
+offsets = st.floats(0.0, 100.0)
+discounts = st.floats(0.1, 1.0)
+sines = st.builds(Fourier, periods, discounts, flags)
+squares = st.builds(Square, periods, offsets, discounts, flags)
+plain_sines, plain_squares = st.builds(Fourier, periods), st.builds(Square, periods, offsets)
+cells = st.sampled_from(get_args(Cells))
+hypotheses: st.SearchStrategy[Hypothesis] = st.one_of(
+    st.builds(Stationary, flags),
+    st.builds(Discounted, discounts, flags),
+    sines,
+    squares,
+    st.builds(Seasons, plain_sines | plain_squares, plain_sines | plain_squares),
+    st.builds(Seasons, plain_sines, plain_sines, st.just(True)),
+    st.builds(LastEvent, flags),
+    st.builds(LastSuccess, flags),
+    st.builds(Turns, flags),
+    st.builds(Calendar, st.integers(0, 4), st.integers(0, 3), cells, flags),
+    st.builds(Swing, periods, st.integers(1, 4), flags),
+    st.builds(Switch, periods, offsets, flags),
+)
+any_column = st.sampled_from([NO_NOTE, *range(len(columns()))])
+specs = st.builds(
+    Spec,
+    family=st.just("any"),
+    shapes=st.tuples(*[st.sampled_from([NO_CLOCK, SINE, SQUARE, ADDED_SINE])] * 2),
+    periods=st.tuples(periods, periods),
+    offsets=st.tuples(offsets, offsets),
+    cell_by=st.sampled_from([NO_NOTE, LAST_ARM.index, LAST_SUCCESS.index]),
+    times=any_column,
+    beside=any_column,
+    discount=discounts,
+    contextual=flags,
+    reads=any_column,
+)
+rounds = st.integers(0, 10_000)
+
+
+def moment(t: int, seed: int) -> Moment:
+    made = blank(t, N_ARMS)
+    rng = np.random.default_rng(seed)
+    made.notes[:] = rng.normal(size=len(columns()))
+    WallClock(N_ARMS).look(made._replace(time=1e6 * float(rng.normal())))
+    for column in (LAST_ARM, LAST_SUCCESS):
+        made.notes[column.index] = rng.integers(N_ARMS + 1)
+    return made
+
+
+def bank_of(spec: Spec) -> HypothesisBank:
+    bank = HypothesisBank(Layout(N_ARMS, 2, False), [[spec]], NoisePrior())
+    bank.assign(0, spec)
+    return bank
+
+
+def located(bank: HypothesisBank, now: Moment) -> tuple[int, FloatArray]:
+    tau = np.full(kernels.MAX_WIDTH, np.nan)
+    cell, width = kernels.locate(bank.arrays, 0, now.t, now.notes, tau)
+    return cell, tau[:width]
+
+
+@QUICK
+@given(hypotheses)
+def test_hypothesis_comes_back_from_its_numbers(hypothesis: Hypothesis) -> None:
+    assert hypothesis_of(hypothesis.spec()) == hypothesis
+    assert bank_of(hypothesis.spec()).spec(0) == hypothesis.spec()
+
+
+@QUICK
+@given(hypotheses, rounds, st.integers(0, 99))
+def test_kernel_locates_a_moment_as_the_hypothesis_does(hypothesis: Hypothesis, t: int, seed: int) -> None:
+    now = moment(t, seed)
+    cell, tau = located(bank_of(hypothesis.spec()), now)
+    expected_cell, expected_tau = hypothesis.locate(now, N_ARMS)
+    assert cell == expected_cell < hypothesis.spec().cells(N_ARMS)
+    np.testing.assert_allclose(tau, expected_tau, atol=1e-9)
+
+
+@QUICK
+@given(specs, rounds, st.integers(0, 99))
+def test_kernel_locates_any_composition_as_its_definition_says(spec: Spec, t: int, seed: int) -> None:
+    now = moment(t, seed)
+    tau: FloatArray = np.ones(1)
+    cell, squares = 0, 0
+    shown = t if spec.reads == NO_NOTE else now.notes[spec.reads]
+    for shape, period, offset in zip(spec.shapes, spec.periods, spec.offsets, strict=True):
+        angle = 2 * math.pi * (shown / period % 1.0)
+        if shape == SINE:
+            tau = np.kron(tau, [1.0, math.cos(angle), math.sin(angle)])
+        elif shape == ADDED_SINE:
+            tau = np.append(tau, [math.cos(angle), math.sin(angle)])
+        elif shape == SQUARE:
+            cell, squares = 2 * cell + math.floor((shown + offset) / period) % 2, squares + 1
+    if spec.cell_by != NO_NOTE:
+        cell = cell * (N_ARMS + 1) + int(now.notes[spec.cell_by])
+    if spec.times != NO_NOTE:
+        tau = np.kron(tau, [1.0, now.notes[spec.times]])
+    found_cell, found_tau = located(bank_of(spec), now)
+    assert found_cell == cell
+    np.testing.assert_allclose(found_tau, tau, atol=1e-9)
+    assert len(tau) == spec.width
+    assert spec.cells(N_ARMS) == 2**squares * (1 if spec.cell_by == NO_NOTE else N_ARMS + 1)
+
+
+@QUICK
+@given(specs, st.integers(0, 99))
+def test_any_note_that_is_forgotten_silences_a_hypothesis_that_needs_it(spec: Spec, seed: int) -> None:
+    now = moment(7, seed)
+    bank = bank_of(spec)
+    for column in range(len(columns())):
+        notes = now.notes.copy()
+        notes[column] = np.nan
+        needed = column in (spec.cell_by, spec.times, spec.beside, spec.reads)
+        assert kernels.forgotten(bank.arrays, 0, notes) == needed
+
+
+@QUICK
+@given(specs, st.lists(st.tuples(st.integers(0, 2), st.floats(-3, 3)), min_size=1, max_size=8))
+def test_bank_goes_on_from_a_snapshot_to_the_last_bit(spec: Spec, plays: list[tuple[int, float]]) -> None:
+    one, two = bank_of(spec), bank_of(spec)
+    x = np.array([1.0, 0.5])
+    for t, (arm, y) in enumerate(plays):
+        one.observe(moment(t, t), arm, x, y, binary=False)
+    two.restore(one.snapshot())
+    for t, (arm, y) in enumerate(plays):
+        now = moment(t + 20, t)
+        np.testing.assert_array_equal(
+            one.observe(now, arm, x, y, binary=False), two.observe(now, arm, x, y, binary=False)
+        )
+    assert difference(one.snapshot(), two.snapshot()) is None

@@ -1,0 +1,76 @@
+"""The page of a diagnosis: whole in itself, with every part, and safe whatever arms are called."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.unit.logs.making import make_log
+from tests.unit.logs.test_diagnosis import changing, simpson
+from tidepull import logs
+from tidepull.logs.diagnosis.confounding import mixups_of
+from tidepull.reporting import log_figures, log_page
+from tidepull.reporting.log_page import render
+from tidepull.reporting.tables import to_html
+
+
+@pytest.fixture(scope="module")
+def found() -> logs.Diagnosis:
+    """What is found in a log with changes."""
+    log = replace(changing(0, 600), arms=("<script>alert(1)</script>", "b & c"))
+    return logs.diagnose(log, shuffles=99)
+
+
+@pytest.fixture(scope="module")
+def page(found: logs.Diagnosis) -> str:
+    """The page about it."""
+    return render(found)
+
+
+def test_the_page_has_every_part(page: str) -> None:
+    for heading in (
+        "In short", "Mind", "What happened", "Rewards over time", "Does time matter", "Would forgetting help",
+        "Are the propensities right", "How this was made", "Change points", "Effective rows by hour and weekday",
+        "Mean reward of all arms by hour and weekday", "Evidence over time", "Leading hypotheses",
+    ):  # fmt: skip
+        assert heading in page, heading
+    assert page.count("<svg") == 9
+
+
+def test_the_page_needs_nothing_from_outside(page: str) -> None:
+    assert not re.findall(r'(?:src|href)="(?!#|data:)', page)
+    assert "url(http" not in page
+    assert "@import" not in page
+
+
+def test_arms_cannot_become_code(page: str) -> None:
+    assert "<script>alert(1)" not in page
+    assert "&lt;script&gt;alert(1)" in page
+
+
+def test_ink_is_that_of_the_page_and_ids_are_unique(page: str) -> None:
+    assert "#123456" not in page
+    assert "currentColor" in page
+    ids = re.findall(r'\bid="([^"]+)"', page)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r"url\(#([^)]+)\)", page)) <= set(ids)
+
+
+def test_the_same_diagnosis_makes_the_same_pictures(found: logs.Diagnosis, page: str) -> None:
+    assert log_figures.weights(found) in page
+
+
+def test_a_page_without_times_and_propensities_leaves_their_parts_out() -> None:
+    log = changing(0, 300)
+    text = render(logs.diagnose(make_log(log.arm, log.reward, None, n_arms=2), shuffles=99))
+    assert "Are the propensities right" not in text
+    assert "by hour" not in text
+    assert "What happened" in text
+
+
+def test_simpsons_paradox_has_a_table() -> None:
+    table = to_html(log_page.mixup_table(mixups_of(simpson())[0]))
+    assert "&#39;0&#39; is ahead over the whole log" in table
+    assert table.count("<tr>") == 25

@@ -1,0 +1,97 @@
+"""Which families take part, and where."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.tide.continuing import arms_after_restoring
+from tidepull.experiments.loop import run_trial
+from tidepull.policies import build_policy
+from tidepull.random import Streams
+from tidepull.tide import Tide, TideParameters
+from tidepull.tide.context import ContextMap
+from tidepull.tide.models.families import FAMILIES
+from tidepull.types import Context, Event, ProblemShape
+
+
+def test_classes_take_part_where_something_is_observed_and_nowhere_else() -> None:
+    assert "classes" in TideParameters().families(observed=True)
+    assert "classes" not in TideParameters(without=("classes",)).families(observed=True)
+    for shape, wanted in (
+        (ProblemShape(3, 2), True),
+        (ProblemShape(3), False),
+        (ProblemShape(3, 0, 2), False),
+    ):
+        policy: Any = build_policy(("tide", {}), shape, seed=0)
+        assert ("classes" in policy.inner.families) == wanted
+
+
+@pytest.mark.parametrize(("n_arms", "there"), [(16, True), (17, False)])
+def test_turns_are_taken_by_few_arms_where_something_is_observed(n_arms: int, there: bool) -> None:
+    assert ("turns" in TideParameters().families(observed=True, n_arms=n_arms)) == there
+    assert "turns" in TideParameters().families(n_arms=n_arms)
+    assert "turns" in TideParameters(also=("turns",)).families(observed=True, n_arms=n_arms)
+    policy: Any = build_policy(("tide", {}), ProblemShape(n_arms, 2), seed=0)
+    assert ("turns" in policy.inner.families) == there
+
+
+def test_classes_in_blocks_are_found_and_said() -> None:
+    """Who sees each arm by itself never finds most of forty: they are hardly ever right when they are tried."""
+    found, alone = (
+        run_trial("class-blocks", ("tide", {"without": without}), horizon=2000, seed=30000)
+        for without in ([], ["classes"])
+    )
+    assert found.rewards[1000:].mean() > 1.2 * alone.rewards[1000:].mean()
+    assert "arms have been right" in found.diagnostics["beliefs"]["told"]["classes"][0]["words"]
+
+
+def test_policy_with_classes_continues_bit_by_bit_when_restored() -> None:
+    def see(rng: np.random.Generator) -> tuple[Context, Callable[[int], float]]:
+        label = int(rng.integers(5))
+        x = np.eye(5)[label] * 3 + rng.normal(size=5)
+        return Context(observation=x), lambda arm: float(arm == label)
+
+    went_on, restored = arms_after_restoring(ProblemShape(5, 5), see, 150, 90)
+    assert went_on == restored
+
+
+@pytest.mark.parametrize(
+    ("shape", "there"), [(ProblemShape(3, 2), False), (ProblemShape(3, 0, 2), True), (ProblemShape(3), True)]
+)
+def test_discounted_hypotheses_come_back_when_asked_for_where_there_are_observations(
+    shape: ProblemShape, there: bool
+) -> None:
+    assert ("discounted" in Tide(TideParameters(), shape, Streams(0)).families) is there
+    assert "discounted" in Tide(TideParameters(also=("discounted",)), shape, Streams(0)).families
+
+
+def test_family_that_is_to_be_left_out_takes_no_part() -> None:
+    assert set(FAMILIES) - set(TideParameters(without=("regimes",)).families()) == {"regimes"}
+
+
+@pytest.mark.parametrize(("numbers", "kept"), [(32, 32), (60, 60), (64, 64), (65, 32)])
+def test_observations_of_up_to_64_numbers_are_seen_as_they_are(numbers: int, kept: int) -> None:
+    assert ContextMap(ProblemShape(3, observation_dim=numbers)).dim == 1 + kept
+
+
+@pytest.mark.parametrize(("start", "unit"), [(1.7e9, "hours"), (0.0, "")])
+def test_tide_speaks_of_hours_only_where_times_are_seconds_since_1970(start: float, unit: str) -> None:
+    without = ("network", "changes", "regimes", "calendar", "fourier", "square", "seasons", "turns")
+    policy, rng = (
+        Tide(TideParameters(without=without), ProblemShape(2), Streams(0)),
+        np.random.default_rng(0),
+    )
+    for t in range(260):
+        context = Context(time=start + 5000.0 * t + 4000.0 * float(rng.random()))
+        phase = np.sin(2 * np.pi * float(context.time or 0.0) / 40_000.0)
+        arm = policy.choose(context)
+        policy.learn(Event(context, arm, float(phase * (1 - 2 * arm) + 0.1 * rng.normal()), t))
+        while policy.upkeep():
+            pass
+    words = policy.explain().beliefs[0].words
+    assert " every " in words
+    assert ("hours" in words) == bool(unit)
