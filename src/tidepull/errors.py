@@ -33,7 +33,17 @@ from __future__ import annotations
 
 
 class TidepullError(Exception):
-    """Root of all errors raised on purpose."""
+    """Base class of all errors that tidepull raises on purpose.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> try:
+    ...     tidepull.run_trial("no-such-problem", "ucb")
+    ... except tidepull.TidepullError as error:
+    ...     print(type(error).__name__)
+    UnknownIdError
+    """
 
     exit_code = 1
 
@@ -141,8 +151,11 @@ class UnreachableError(LedgerError):
 
 
 class ServiceError(TidepullError):
-    """A service that refused a request (`status` is HTTP's), or cannot be reached (0); `request` is the id under which
-    its logs have it."""
+    """A service refused a request, or cannot be reached.
+
+    `status` is that of HTTP, or 0 if the service cannot be reached. `request` is the id of the
+    request in the logs of the service.
+    """
 
     def __init__(self, status: int, detail: str, request: str | None = None) -> None:
         super().__init__(detail)

@@ -138,9 +138,9 @@ class LinearGaussian(Stateful):
     ----------
     dim : int
         The length d of w.
-    prior_std : float, default 1
+    prior_std : float, default: 1
         The prior standard deviation of each weight.
-    noise_std : float, default 1
+    noise_std : float, default: 1
         The standard deviation of the noise.
     prior_mean : array of shape (d,), optional
         The prior mean of w; zero if not given.
@@ -315,8 +315,17 @@ class LinearGaussian(Stateful):
 
         Returns
         -------
-        means, variances : arrays of shape (n,)
-            Without the noise of rewards.
+        means : array of shape (n,)
+            The means.
+        variances : array of shape (n,)
+            The variances, without the noise of rewards.
+
+        Raises
+        ------
+        ContextError
+            If the features have another shape.
+        NumericalError
+            If the features are not finite, or too large.
         """
         columns = np.array(np.transpose(X), dtype=np.float64, order="C")
         if columns.ndim != 2 or columns.shape[0] != self.dim:
@@ -329,11 +338,22 @@ class LinearGaussian(Stateful):
         return means, variances
 
     def snapshot(self) -> Snapshot:
-        """Precision, moment and their factored forms, and the prior and the noise that they belong to."""
+        """Return precision, moment, their factored forms, the prior and the noise."""
         return super().snapshot() | self.prior.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of a posterior with the same settings."""
+        """Continue from a snapshot of a posterior with the same settings.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            What `snapshot` returned.
+
+        Raises
+        ------
+        SnapshotError
+            If the snapshot belongs to other settings, or is damaged.
+        """
         for name in ("prior_std", "noise_std"):
             if snapshot.get(name) != getattr(self, name):
                 raise SnapshotError(
