@@ -15,6 +15,7 @@ The rule:
 from __future__ import annotations
 
 import ast
+import doctest
 import importlib
 import inspect
 import re
@@ -79,6 +80,12 @@ def _is_error(value: Any) -> bool:
     return inspect.isclass(value) and issubclass(value, tidepull.TidepullError)
 
 
+def _stars(parameter: inspect.Parameter) -> str:
+    if parameter.kind is inspect.Parameter.VAR_POSITIONAL:
+        return "*"
+    return "**" if parameter.kind is inspect.Parameter.VAR_KEYWORD else ""
+
+
 class Docstring(validation.Validator):  # type: ignore[name-defined, misc]
     """Parameters as a caller gives them; those of protocols and exceptions are not documented."""
 
@@ -89,9 +96,8 @@ class Docstring(validation.Validator):  # type: ignore[name-defined, misc]
     def signature(self) -> dict[str, inspect.Parameter]:
         if isinstance(self.obj, property) or getattr(self.obj, "_is_protocol", False) or _is_error(self.obj):
             return {}
-        stars = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
         listed = inspect.signature(self.obj).parameters.values()
-        return {stars.get(one.kind, "") + one.name: one for one in listed if one.name not in ("self", "cls")}
+        return {_stars(one) + one.name: one for one in listed if one.name not in ("self", "cls")}
 
     @property
     def signature_parameters(self) -> tuple[str, ...]:
@@ -156,7 +162,7 @@ def returns_a_value(value: Any) -> bool:
 
 def long_lines(value: Any) -> list[str]:
     """Lines of a docstring that are too long where they stand in the source."""
-    function = value.fget if isinstance(value, property) else inspect.unwrap(value)
+    function: Any = value.fget if isinstance(value, property) else inspect.unwrap(value)
     depth = 4 * (1 + function.__qualname__.count("."))
     lines = (inspect.getdoc(value) or "").splitlines()
     widths = [depth + len(line) + (3 if n == 0 else 0) for n, line in enumerate(lines)]
@@ -174,3 +180,81 @@ CALLABLES = public_callables()
 def test_docstring_is_complete(path: str) -> None:
     found = wrong(path, CALLABLES[path])
     assert not found, "\n".join([path, *found])
+
+
+def test_every_kind_of_public_callable_is_found() -> None:
+    expected = {
+        "tidepull.run_trial",
+        "tidepull.Agent.choose",
+        "tidepull.Agent.memory",
+        "tidepull.Agent.arms",
+        "tidepull.TorchEncoder.refit",
+        "tidepull.agent.client.AsyncRemoteAgent.choose",
+        "tidepull.agent.fields.Category",
+        "tidepull.errors.ServiceError",
+        "tidepull.integrations.mabwiser.TidepullMAB.fit",
+        "tidepull.logs.Log.where",
+    }
+    assert expected <= set(CALLABLES)
+    assert not [path for path in CALLABLES if path.rpartition(".")[2].startswith("_")]
+
+
+def _complete(x: int, y: float = 0.5, *, z: str | None = None) -> str:
+    """Add numbers.
+
+    Parameters
+    ----------
+    x : int
+        The first number.
+    y : float, default: 0.5
+        The second number.
+    z : str, optional
+        Text before the sum.
+
+    Returns
+    -------
+    str
+        The sum.
+    """
+    return f"{z or ''}{x + y}"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("", "", None),
+        ("Add numbers.", "Add numbers", "SS03"),
+        ("x : int\n    The first number.\n", "", "PR01"),
+        ("x : int", "w : int", "PR02"),
+        ("x : int", "x", "PR04"),
+        ("The first number.", "", "PR07"),
+        ("default: 0.5", "default: 0.25", "'y' has the default 0.5"),
+        ("float, default: 0.5", "float", "'y' has the default 0.5"),
+        ("str, optional", "str", "'z' is optional"),
+        ("x : int", "x : int, optional", "'x' is required"),
+        ("Returns\n-------\nstr\n    The sum.\n", "", "RT01"),
+        ("The sum.", "The sum " + "of both numbers " * 6 + ".", "line of"),
+    ],
+)
+def test_incomplete_docstring_is_noticed(
+    old: str, new: str, complaint: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    doc = inspect.cleandoc(_complete.__doc__ or "") + "\n"
+    assert old in doc
+    monkeypatch.setattr(_complete, "__doc__", doc.replace(old, new) if old else doc)
+    found = wrong("tests.test_docstrings._complete", _complete)
+    assert found == [] if complaint is None else any(one.startswith(complaint) for one in found), found
+
+
+def test_names_in_all_need_an_example() -> None:
+    assert "EX01 no section Examples with a doctest" in wrong("tidepull.play", _complete)
+
+
+def test_example_of_the_torch_encoder_comes_out_as_written() -> None:
+    """Other examples are run by `test_doctests.py`, which does not need torch."""
+    pytest.importorskip("torch")
+    runner, report = doctest.DocTestRunner(verbose=False), list[str]()
+    for test in doctest.DocTestFinder(recurse=False).find(tidepull.TorchEncoder, "TorchEncoder"):
+        runner.run(test, out=report.append)
+    assert runner.tries
+    assert not runner.failures, "".join(report)
