@@ -55,7 +55,7 @@ class Problem(Protocol):
         """
 
     def means(self) -> FloatArray:
-        """Return the true expected reward of every arm in the coming round; only the loop asks.
+        """Return the true expected reward of every arm in the coming round, for the loop only.
 
         Returns
         -------
@@ -64,7 +64,7 @@ class Problem(Protocol):
         """
 
     def step(self, arm: int) -> float:
-        """Play an arm, and go on to the next round.
+        """Play an arm, and continue with the next round.
 
         Parameters
         ----------

@@ -383,7 +383,7 @@ class AgentRequests:
         return self._get("waiting", dict)
 
     def freeze(self) -> HttpRequest[None]:
-        """Stop learning; decisions go on, and rewards are recorded."""
+        """Stop learning; decisions continue, and rewards are recorded."""
         return self._post("freeze", _nothing)
 
     def unfreeze(self) -> HttpRequest[None]:

@@ -132,7 +132,7 @@ def _inverse(covariance: FloatArray) -> FloatArray:
 
 
 class LinearGaussian(Stateful):
-    """What is believed of w when rewards are w . x plus Gaussian noise.
+    """Gaussian posterior of w when rewards are w . x plus Gaussian noise.
 
     Parameters
     ----------
@@ -208,7 +208,7 @@ class LinearGaussian(Stateful):
         return np.tril(self._factor.T)
 
     def update(self, x: FloatArray, y: float) -> None:
-        """Take in one observation by a rank-one change.
+        """Add one observation by a rank-one update.
 
         Parameters
         ----------
@@ -219,6 +219,8 @@ class LinearGaussian(Stateful):
 
         Raises
         ------
+        ContextError
+            If the features have another length.
         NumericalError
             If the observation is not finite, or too large to add; nothing has changed then.
         """
@@ -232,7 +234,7 @@ class LinearGaussian(Stateful):
         self._count_change()
 
     def downdate(self, x: FloatArray, y: float) -> None:
-        """Take back an observation that was taken in before.
+        """Remove an observation that was added before.
 
         Parameters
         ----------
@@ -243,6 +245,8 @@ class LinearGaussian(Stateful):
 
         Raises
         ------
+        ContextError
+            If the features have another length.
         NumericalError
             If the precision would not stay positive definite; nothing has changed then.
         """
@@ -254,7 +258,7 @@ class LinearGaussian(Stateful):
         self._count_change()
 
     def refit(self, X: FloatArray, Y: FloatArray) -> None:
-        """Forget everything, then take in all rows at once: one product and one factorisation.
+        """Compute the posterior of all rows from the prior: one product and one factorisation.
 
         Parameters
         ----------
@@ -265,6 +269,8 @@ class LinearGaussian(Stateful):
 
         Raises
         ------
+        ContextError
+            If features or rewards have another shape.
         NumericalError
             If the precision is not finite or singular; nothing has changed then.
         """
