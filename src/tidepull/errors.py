@@ -33,83 +33,93 @@ from __future__ import annotations
 
 
 class TidepullError(Exception):
-    """Root of all errors raised on purpose."""
+    """Base class of all errors that tidepull raises on purpose.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> try:
+    ...     tidepull.run_trial("no-such-problem", "ucb")
+    ... except tidepull.TidepullError as error:
+    ...     print(type(error).__name__)
+    UnknownIdError
+    """
 
     exit_code = 1
 
 
 class InputError(TidepullError):
-    """The caller's mistake."""
+    """The caller made a mistake."""
 
     exit_code = 2
 
 
 class UnknownIdError(InputError):
-    """No problem, policy or suite of that id."""
+    """There is no problem, policy or suite of that id."""
 
 
 class ParameterError(InputError):
-    """A parameter that does not exist, or a value outside its range."""
+    """A parameter does not exist, or its value is out of range."""
 
 
 class ContextError(InputError):
-    """A context whose shape does not fit the policy."""
+    """A context does not fit the policy."""
 
 
 class RewardError(InputError):
-    """A reward that is not finite, too large, or not of the kind that a policy accepts."""
+    """A reward is not finite, too large, or not of the kind that a policy accepts."""
 
 
 class OtherRewardError(RewardError):
-    """A decision that has another reward already."""
+    """A decision has another reward already."""
 
 
 class ArmError(InputError):
-    """An arm outside the range, or not available."""
+    """An arm does not exist, or is not available."""
 
 
 class EventError(InputError):
-    """No event, or one whose round has not begun or is finished already."""
+    """An event is missing, or its round has not begun or is finished already."""
 
 
 class ProblemError(InputError):
-    """A problem object that breaks its contract."""
+    """A problem object breaks its contract."""
 
 
 class DataError(InputError):
-    """A data file that is missing, truncated or altered."""
+    """A data file is missing, truncated or altered."""
 
 
 class SnapshotError(InputError):
-    """A snapshot that belongs to something else, or is damaged."""
+    """A snapshot belongs to something else, or is damaged."""
 
 
 class DecisionError(InputError):
-    """A decision id that an agent does not know."""
+    """An agent has no decision with that id."""
 
 
 class ExpiredError(DecisionError):
-    """A reward that comes when its decision no longer waits for one."""
+    """A reward came after the time for it was over."""
 
 
 class ConflictError(InputError):
-    """A name that stands for something else already."""
+    """A name is already used for something else."""
 
 
 class SuiteError(InputError):
-    """A suite file that cannot be understood."""
+    """A suite file is not valid."""
 
 
 class BusyError(TidepullError):
-    """A policy that another thread is using at this moment."""
+    """Another thread is using the policy at this moment."""
 
 
 class NumericalError(TidepullError):
-    """Numbers too large, too small or not finite for exact linear algebra."""
+    """Numbers are too large, too small or not finite for exact linear algebra."""
 
 
 class TrainingError(TidepullError):
-    """A network's training diverged, or had nothing to learn from."""
+    """The training of a network diverged, or there was nothing to learn from."""
 
 
 class StoreError(TidepullError):
@@ -117,13 +127,13 @@ class StoreError(TidepullError):
 
 
 class WrongStoreError(StoreError):
-    """No store is there, or it has not got what was asked for."""
+    """There is no store, or it does not contain what was asked for."""
 
     exit_code = 2
 
 
 class NewerStoreError(WrongStoreError):
-    """A newer tidepull wrote it."""
+    """A newer release of tidepull wrote the store."""
 
 
 class LedgerError(StoreError):
@@ -131,18 +141,21 @@ class LedgerError(StoreError):
 
 
 class HeldError(LedgerError):
-    """Another process holds the agent."""
+    """Another process has the agent open for writing."""
 
     exit_code = 2
 
 
 class UnreachableError(LedgerError):
-    """The server of an agent's database cannot be reached now; the next call tries again."""
+    """The server of an agent's database cannot be reached; the next call tries again."""
 
 
 class ServiceError(TidepullError):
-    """A service that refused a request (`status` is HTTP's), or cannot be reached (0); `request` is the id under which
-    its logs have it."""
+    """A service refused a request, or cannot be reached.
+
+    `status` is that of HTTP, or 0 if the service cannot be reached. `request` is the id of the
+    request in the logs of the service.
+    """
 
     def __init__(self, status: int, detail: str, request: str | None = None) -> None:
         super().__init__(detail)

@@ -38,11 +38,43 @@ def parameter(
     stored_as: Mapping[str, str] | None = None,
     added: bool = False,
 ) -> Any:
-    """A field of `Parameters` with a description and the range of its numbers.
+    """Declare a field of `Parameters` with a description and the range of its numbers.
 
-    `stored_as` is for choices that were renamed: from their name to the earlier one, which stays valid and is what
-    `to_mapping` says, so that stored trials and snapshots keep their identity. `added` is for parameters that came
-    later: `to_mapping` leaves them out while they have their default.
+    Parameters
+    ----------
+    default : object, optional
+        The default value. Without it, the parameter is required.
+    description : str, default: ""
+        What the parameter means, for lists and the docs.
+    ge : float, optional
+        The smallest number allowed.
+    gt : float, optional
+        The number that values must be above.
+    le : float, optional
+        The largest number allowed.
+    lt : float, optional
+        The number that values must be below.
+    stored_as : mapping of str to str, optional
+        Earlier names of choices that were renamed, by their present names. An earlier name stays
+        valid, and `to_mapping` returns it, so that stored trials and snapshots keep their identity.
+    added : bool, default: False
+        Whether the parameter was added later. `to_mapping` then leaves it out while it has its
+        default.
+
+    Returns
+    -------
+    dataclasses.Field
+        The field.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Windowed(tidepull.Parameters):
+    ...     window: int = tidepull.parameter(100, "rounds remembered", ge=1)
+    >>> Windowed(window=0)
+    Traceback (most recent call last):
+    tidepull.errors.ParameterError: window must be ≥ 1, got 0
     """
     bounds = {"≥": ge, ">": gt, "≤": le, "<": lt}
     metadata = {
@@ -58,7 +90,24 @@ def parameter(
 
 @dataclass(frozen=True, kw_only=True)
 class Parameters:
-    """Base of every set of hyperparameters; checks types and ranges when made."""
+    """Base class of every set of hyperparameters; it checks types and ranges.
+
+    Subclasses are frozen dataclasses whose fields are made by `parameter`.
+
+    Raises
+    ------
+    ParameterError
+        If a value has the wrong type, or is out of range.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> @dataclass(frozen=True, kw_only=True)
+    ... class Discounted(tidepull.Parameters):
+    ...     discount: float = tidepull.parameter(0.99, "weight of the past", gt=0, le=1)
+    >>> Discounted(discount=0.9).to_mapping()
+    {'discount': 0.9}
+    """
 
     def __post_init__(self) -> None:
         hints = get_type_hints(type(self))
@@ -72,7 +121,25 @@ class Parameters:
 
     @classmethod
     def from_mapping(cls: type[P], values: Mapping[str, Any], *, owner: str = "") -> P:
-        """Build from plain names; `owner` (an id) is named in error messages."""
+        """Make parameters from names and values.
+
+        Parameters
+        ----------
+        values : mapping of str to value
+            Values of parameters by name.
+        owner : str, default: ""
+            The id of a problem or policy, which error messages begin with.
+
+        Returns
+        -------
+        Parameters
+            An instance of this class.
+
+        Raises
+        ------
+        ParameterError
+            If a name does not exist or is missing, or a value is out of range.
+        """
         known = [f.name for f in fields(cls)]
         whose = f"{owner}: " if owner else ""
         for name in values:
@@ -90,9 +157,10 @@ class Parameters:
             raise ParameterError(f"{whose}{error}") from None
 
     def to_mapping(self) -> dict[str, Any]:
-        """Plain JSON values, by which stored trials and snapshots are known.
+        """Return the values as JSON, by which stored trials and snapshots are identified.
 
-        A renamed choice has its earlier name, and what was added later is left out while it has its default.
+        A renamed choice has its earlier name. A parameter that was added later is left out while it
+        has its default.
         """
         values = {f.name: (f, getattr(self, f.name)) for f in fields(self)}
         return {
@@ -103,13 +171,31 @@ class Parameters:
 
     @classmethod
     def from_earlier(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What values that an earlier release stored mean now."""
+        """Translate values that an earlier release stored.
+
+        Parameters
+        ----------
+        values : mapping of str to value
+            Stored values by name.
+
+        Returns
+        -------
+        dict of str to value
+            Values of this release; by default the same ones.
+        """
         return dict(values)
 
 
 @dataclass(frozen=True, kw_only=True)
 class NoParameters(Parameters):
-    """For what has nothing to set."""
+    """Parameters of a problem or policy that has nothing to set.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> tidepull.NoParameters().to_mapping()
+    {}
+    """
 
 
 @dataclass(frozen=True, slots=True)

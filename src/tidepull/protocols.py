@@ -26,8 +26,9 @@ Pick: TypeAlias = Callable[[FloatArray], int]
 class Problem(Protocol):
     """A world that pays rewards.
 
-    `context` and `means` speak of the coming round and may be called any number of times before `step`, which ends the
-    round. `step` draws the noise of every arm, so that two policies under one seed face one world.
+    `context` and `means` describe the coming round and may be called any number of times before
+    `step`, which ends the round. `step` draws the noise of every arm, so that two policies under
+    one seed face one world.
 
     Examples
     --------
@@ -42,7 +43,7 @@ class Problem(Protocol):
 
     @property
     def n_arms(self) -> int:
-        """How many arms there are."""
+        """Number of arms."""
 
     def context(self) -> Context:
         """Return what a policy sees before it chooses.
@@ -54,7 +55,7 @@ class Problem(Protocol):
         """
 
     def means(self) -> FloatArray:
-        """Return the true expected reward of every arm in the coming round; only the loop asks.
+        """Return the true expected reward of every arm in the coming round, for the loop only.
 
         Returns
         -------
@@ -63,7 +64,7 @@ class Problem(Protocol):
         """
 
     def step(self, arm: int) -> float:
-        """Play an arm, and go on to the next round.
+        """Play an arm, and continue with the next round.
 
         Parameters
         ----------
@@ -138,10 +139,10 @@ class HasRemark(Protocol):
 
 @runtime_checkable
 class Learner(Protocol):
-    """The least that the loop needs.
+    """What the loop needs of a policy.
 
-    A round is a call of `choose`; `Event.decided` says which round an event finishes, so rewards may come late, in any
-    order, or never.
+    Each call of `choose` begins a round. `Event.decided` is the round that an event finishes, so
+    rewards may come late, in any order, or never.
 
     Examples
     --------
@@ -167,18 +168,29 @@ class Learner(Protocol):
         """
 
     def learn(self, event: Event) -> None:
-        """Take in one finished round; features are those known when it was decided.
+        """Learn from one finished round.
 
         Parameters
         ----------
         event : Event
-            Context, arm and reward.
+            Context, arm and reward. The context is that of the decision.
         """
 
 
 @runtime_checkable
 class Policy(Learner, Protocol):
-    """A learner that can be stopped and continued; every registered policy is one."""
+    """A learner that can be stopped and continued; every registered policy is one.
+
+    Examples
+    --------
+    >>> class Stateless:
+    ...     def choose(self, context): return 0
+    ...     def learn(self, event): pass
+    ...     def snapshot(self): return {}
+    ...     def restore(self, snapshot): pass
+    >>> isinstance(Stateless(), Policy)
+    True
+    """
 
     def snapshot(self) -> Snapshot:
         """Return the whole state.
@@ -190,7 +202,7 @@ class Policy(Learner, Protocol):
         """
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot: no later bit differs from an undisturbed run.
+        """Continue from a snapshot, with the same results as an undisturbed run.
 
         Parameters
         ----------

@@ -18,7 +18,7 @@ class Streams:
     ----------
     seed : int
         A whole number that is not negative.
-    path : tuple of str, default ()
+    path : tuple of str, default: ()
         The names from the root of the tree to this subtree.
 
     Raises

@@ -48,19 +48,20 @@ class Entry(Generic[T]):
     parameters : type of Parameters
         The class of its parameters.
     build : callable
-        `build(parameters, streams)` for a problem, `build(parameters, shape, streams)` for a policy.
+        `build(parameters, streams)` for a problem, `build(parameters, shape, streams)` for a
+        policy.
     defaults : mapping, optional
-        Values that take the place of the parameters' own defaults.
-    horizon : int, default 4096
+        Values that replace the parameters' own defaults.
+    horizon : int, default: 4096
         The usual length of a trial (problems only).
     data : callable, optional
-        From parameters to the files that a problem reads. Their content is part of a trial's identity, and they travel
-        to the machines of a cluster.
-    version : int, default 1
-        Raised whenever this problem or policy comes to behave differently; stored trials of an earlier version are
-        then run again.
+        Function from parameters to the files that a problem reads. Their content is part of a
+        trial's identity, and they are copied to the machines of a cluster.
+    version : int, default: 1
+        Number that is raised whenever this problem or policy comes to behave differently. Stored
+        trials of an earlier version are then run again.
     guest : Package, optional
-        The package that plays, for the policy of another library; it has no snapshots.
+        The package that implements the policy of another library, which has no snapshots.
 
     Examples
     --------
@@ -212,7 +213,7 @@ policies: Registry[Policy] = Registry("policy", GUESTS)
 
 
 def add_problem(entry: Entry[Problem]) -> None:
-    """Give a problem of your own an id, for suites, clusters and the command line.
+    """Register a problem under an id, for suites, clusters and the command line.
 
     Parameters
     ----------
@@ -223,12 +224,29 @@ def add_problem(entry: Entry[Problem]) -> None:
     ------
     ParameterError
         If there is already a problem of that id.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> import tidepull
+    >>> class Coin:
+    ...     n_arms = 1
+    ...     def __init__(self, parameters, streams): self.noise = streams.generator("noise")
+    ...     def context(self): return tidepull.Context()
+    ...     def means(self): return np.array([0.5])
+    ...     def step(self, arm): return float(self.noise.random() < 0.5)
+    >>> entry = tidepull.Entry("example-coin", "a fair coin", tidepull.NoParameters, Coin)
+    >>> tidepull.add_problem(entry)
+    >>> tidepull.run_trial("example-coin", "random", horizon=8).arms.sum()
+    np.int64(0)
     """
     problems.add(entry)
 
 
 def add_policy(entry: Entry[Policy]) -> None:
-    """Give a policy of your own an id and a guard, for suites, clusters, agents and the command line.
+    """Register a policy under an id, for suites, clusters, agents and the command line.
+
+    A policy that is built from an id checks its input.
 
     Parameters
     ----------
@@ -239,5 +257,19 @@ def add_policy(entry: Entry[Policy]) -> None:
     ------
     ParameterError
         If there is already a policy of that id.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> class First:
+    ...     def __init__(self, parameters, shape, streams): pass
+    ...     def choose(self, context): return 0
+    ...     def learn(self, event): pass
+    ...     def snapshot(self): return {}
+    ...     def restore(self, snapshot): pass
+    >>> entry = tidepull.Entry("example-first", "the first arm", tidepull.NoParameters, First)
+    >>> tidepull.add_policy(entry)
+    >>> tidepull.run_trial("stationary-bernoulli", "example-first", horizon=8).arms.sum()
+    np.int64(0)
     """
     policies.add(entry)

@@ -54,12 +54,23 @@ class Stateful:
     kind: str = ""
 
     def snapshot(self) -> Snapshot:
-        """Return the parts that `state` names, sharing nothing with this object."""
+        """Return the parts that `state` names; they share nothing with this object."""
         snapshot: Snapshot = {"kind": self.kind} if self.kind else {}
         return snapshot | {name: _saved(getattr(self, self._attribute(name))) for name in self.state}
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of an object with the same settings."""
+        """Continue from a snapshot of an object with the same settings.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            What `snapshot` returned.
+
+        Raises
+        ------
+        SnapshotError
+            If the snapshot belongs to something else, or is damaged.
+        """
         if self.kind:
             check_kind(snapshot, self.kind)
         plain, nested = {}, []
@@ -148,7 +159,7 @@ def generator_state(rng: np.random.Generator) -> Snapshot:
 
 
 def restore_generator(rng: np.random.Generator, state: Snapshot) -> None:
-    """Put a generator back at a recorded position.
+    """Move a generator to a recorded position.
 
     Parameters
     ----------
@@ -161,6 +172,14 @@ def restore_generator(rng: np.random.Generator, state: Snapshot) -> None:
     ------
     SnapshotError
         If the state belongs to another kind of generator, or is damaged.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> position, first = generator_state(rng), rng.random()
+    >>> restore_generator(rng, position)
+    >>> bool(rng.random() == first)
+    True
     """
     try:
         rng.bit_generator.state = state

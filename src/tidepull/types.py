@@ -34,9 +34,9 @@ class ProblemShape:
     ----------
     n_arms : int
         The number of arms, at least 1.
-    observation_dim : int, default 0
+    observation_dim : int, default: 0
         The length of the vector shared by all arms; 0 where there is none.
-    arm_dim : int, default 0
+    arm_dim : int, default: 0
         The length of each arm's own vector; 0 where there is none.
 
     Raises
@@ -71,11 +71,11 @@ class Context:
     observation : array of shape (observation_dim,), optional
         One vector shared by all arms.
     arm_features : array of shape (n_arms, arm_dim), optional
-        A row for each arm.
-    available : boolean array of shape (n_arms,), optional
-        The arms that may be chosen now; None means all of them.
+        One row for each arm.
+    available : array of bool of shape (n_arms,), optional
+        Which arms may be chosen now. None means all of them.
     time : float, optional
-        The user's clock, in any unit (seconds online); None where there is only the round.
+        The user's clock, in any unit (seconds in an agent). None if there are only rounds.
 
     Examples
     --------
@@ -91,7 +91,7 @@ class Context:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Event:
-    """One finished round: what was seen, what was chosen, what it paid.
+    """One finished round: the context, the chosen arm and its reward.
 
     Parameters
     ----------
@@ -100,11 +100,11 @@ class Event:
     arm : int
         The arm, counted from 0.
     reward : float
-        What it paid.
+        The reward of the arm.
     decided : int, optional
-        The round of the `choose` that the event finishes, counted from 0; rewards may come late, in any order, or
-        never. None means the latest round; where that one is finished already (as when a log is read), the event is a
-        round of its own.
+        The round of the `choose` that the event finishes, counted from 0. Rewards may come late,
+        in any order, or never. None means the latest round; if that one is finished already, as
+        when a log is read, the event is a round of its own.
 
     Examples
     --------
@@ -122,21 +122,21 @@ class Event:
 class Structure:
     """Which rounds share a reward distribution with the coming one, without its values.
 
-    The expected reward of arm k is w . vectors[k], with the w of groups[k]. Rounds in which one group holds pay alike,
-    whatever lies between them.
+    The expected reward of arm k is w . vectors[k], where w is the weight vector of groups[k].
+    Rounds with the same group pay alike, whatever lies between them.
 
     Parameters
     ----------
-    groups : integer array of shape (n_arms,)
+    groups : array of int of shape (n_arms,)
         The number of the weight vector that holds for each arm.
     vectors : array of shape (n_arms, d)
-        What the weights are multiplied by.
+        The vectors that the weights are multiplied by.
     noise : float or None
-        The standard deviation of rewards; None where they are 0 or 1.
-    mean, std : arrays of shape (d,)
-        What to expect of a weight vector at first.
-    step : float, default 0
-        The standard deviation by which each weight walks in a round.
+        The standard deviation of rewards. None if they are 0 or 1.
+    mean, std : array of shape (d,)
+        The prior mean and standard deviation of a weight vector.
+    step : float, default: 0.0
+        The standard deviation of the change of each weight in one round.
 
     Examples
     --------

@@ -9,6 +9,7 @@ import pkgutil
 import pytest
 
 import tidepull
+from tidepull.registry import policies, problems
 
 FINDER = doctest.DocTestFinder(exclude_empty=True)
 OUTSIDE = ("tidepull.__main__", "tidepull.encoders.torch")
@@ -17,6 +18,13 @@ MODULES = [
     for module in pkgutil.walk_packages(tidepull.__path__, "tidepull.")
     if module.name not in OUTSIDE
 ]
+
+
+@pytest.fixture(autouse=True)
+def _own_registries(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What an example registers is gone after it."""
+    for registry in (policies, problems):
+        monkeypatch.setattr(registry, "_entries", dict(registry._entries))
 
 
 def examples(name: str) -> list[doctest.DocTest]:

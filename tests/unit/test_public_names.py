@@ -20,6 +20,12 @@ ROOT = Path(__file__).parents[2]
 REFERENCE = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "reference").glob("*.md")))
 NAMES = sorted(set(tidepull.__all__) - {"__version__"})
 INTEGRATIONS = ("gymnasium", "river", "mabwiser")
+OF_CLIENTS = {
+    "tidepull.agent.client.RemoteAgent",
+    "tidepull.agent.client.AsyncRemoteAgent",
+    "tidepull.agent.requests.AgentRequests",
+}
+"""What clients return, and the class that documents its methods."""
 SHOWN = [
     ROOT / "README.md",
     *sorted((ROOT / "docs" / "tutorials").glob("*.md")),
@@ -70,6 +76,11 @@ def test_public_name_has_its_place_in_the_reference(name: str) -> None:
     assert re.search(rf"(?m)^::: tidepull\.{re.escape(home)}$", REFERENCE), f"no '::: tidepull.{home}'"
 
 
+@pytest.mark.parametrize("path", sorted(OF_CLIENTS))
+def test_what_clients_return_has_its_place_in_the_reference(path: str) -> None:
+    assert path in _described()
+
+
 def _described() -> list[str]:
     return re.findall(r"(?m)^::: (tidepull[\w.]*)$", REFERENCE)
 
@@ -79,7 +90,7 @@ def test_what_the_reference_describes_is_public_and_exists(path: str) -> None:
     module, _, name = path.rpartition(".")
     homes = {f"tidepull.{home}.{name}" for name, home in tidepull._HOME_OF.items()}
     modules = {f"tidepull.{home}" for home in tidepull._MODULES.values()}
-    if path in homes | modules:
+    if path in homes | modules | OF_CLIENTS:
         return
     owner = importlib.import_module(module)
     if owner.__name__ == "tidepull.integrations":

@@ -17,21 +17,29 @@ _SHAPES = (ProblemShape(2), ProblemShape(2, observation_dim=2), ProblemShape(2, 
 
 
 def warm_up(announce: Callable[[], None] = lambda: None) -> bool:
-    """Compile the kernels of every policy, which takes about a minute, or load them from disk.
+    """Compile the kernels of every policy, or load them from disk.
 
-    Compiled kernels are kept in `TIDEPULL_CACHE` or `NUMBA_CACHE_DIR`, else beside the package, else in the user's
-    cache directory, for this and all other processes. Networks have kernels for each number of units; here those of 32
-    are made ready.
+    The compilation takes about a minute. Compiled kernels are kept in `TIDEPULL_CACHE` or
+    `NUMBA_CACHE_DIR`, else beside the package, else in the user's cache directory, for all
+    processes. Networks have kernels for each number of units; those of 32 units are compiled
+    here.
 
     Parameters
     ----------
     announce : callable, optional
-        Called once, without arguments, before the first compilation.
+        Function that is called once, without arguments, before the first compilation.
 
     Returns
     -------
     bool
         Whether anything was compiled.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> tidepull.warm_up(lambda: print("compiling"))  # doctest: +SKIP
+    compiling
+    True
     """
     with encoders.compiling(announce) as listener:
         encoders.warm_up()

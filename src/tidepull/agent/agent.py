@@ -48,70 +48,81 @@ _GROUPS = {int(group): group.name.lower() for group in DecisionGroup}
 
 
 class Agent:
-    """An agent that chooses between named arms and learns from rewards that come late, twice or never.
+    """An agent that chooses between named arms and learns from their rewards.
 
-    Every decision and reward is durable in a ledger before a call returns. Opening the ledger again continues
-    exactly where the agent stopped. All settings but the last five stay with the ledger: give them once, when the
-    agent is made.
+    Rewards may come late, twice or never. Every decision and reward is durable in a ledger before
+    a call returns. Opening the ledger again continues exactly where the agent stopped.
+
+    `snapshot_every`, `training`, `read_only` and `now` apply to this process. All other settings
+    are stored in the ledger: give them once, when the agent is made.
 
     Parameters
     ----------
     path : str, os.PathLike, Place or None
-        Where the ledger is: a file, or "postgresql://user@host/database?agent=NAME". None keeps it in memory.
-    arms : iterable of str, or mapping of str to features
+        Where the ledger is: a file, or "postgresql://user@host/database?agent=NAME". None keeps
+        it in memory.
+    arms : iterable of str, or mapping of str to features, optional
         Labels of the arms, or labels with their features. Required for a new agent.
     context : mapping of str to kind, optional
-        Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one of
-        `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions ("warmup").
-    policy : str or (str, mapping), default "tide"
+        Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one
+        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, which
+        form the group "warmup".
+    policy : str or (str, mapping), default: "tide"
         Id of a policy, or its id and parameters (`tidepull list policies`).
     seed : int, optional
         With a seed, all choices are reproducible. By default it is random.
-    timezone : str or ZoneInfo, default "UTC"
+    timezone : str or ZoneInfo, default: "UTC"
         Time zone of hours, weekdays and naive datetimes.
     time_features : bool, optional
-        Whether contexts get seven numbers of the calendar. Default: unless the policy reads time itself.
+        Whether seven numbers of the calendar are added to contexts. By default they are added
+        unless the policy reads the time itself.
     capacity : int, optional
-        Number of arms for which the policy is built. Default: the next power of two above the number of arms.
-    propensity_draws : int, default 32
-        Posterior draws from which the probabilities of the arms follow.
-    control : float, default 0.05
+        Number of arms for which the policy is built. By default it is the next power of two above
+        the number of arms.
+    propensity_draws : int, default: 32
+        Number of posterior draws from which the probabilities of the arms are computed.
+    control : float, default: 0.05
         Share of decisions in the control group, against which `lift` is measured.
     control_arm : str, optional
-        Arm of the control group. Default: an arm drawn uniformly.
-    min_share : float, default 0.0
+        Arm of the control group. By default an arm is drawn uniformly.
+    min_share : float, default: 0.0
         Share of the policy's decisions that is spread evenly over all available arms.
     share_bounds : mapping of str to (float, float), optional
-        Least and most share of some arms.
+        Smallest and largest share of some arms.
     reward_within : float or timedelta, optional
         Seconds within which a reward must come.
     default_reward : float, optional
         Reward of a decision for which none came within `reward_within`.
-    on_duplicate : {"refuse", "add", "replace"}, default "refuse"
-        What a second, different reward of a decision does. "add" and "replace" need `reward_within`.
+    on_duplicate : {"refuse", "add", "replace"}, default: "refuse"
+        What a second, different reward of a decision does. "add" and "replace" need
+        `reward_within`.
     retention : float or timedelta, optional
-        Age, in seconds, after which raw contexts are dropped.
-    snapshot_every : int, default 5000
-        Records between two snapshots, which make opening quick.
-    training : {"background", "inline", "manual"}, default "background"
+        Age, in seconds, after which raw contexts are deleted.
+    snapshot_every : int, default: 5000
+        Number of records between two snapshots. Snapshots make opening quick.
+    training : {"background", "inline", "manual"}, default: "background"
         Where training happens: in a thread, inside calls, or when `work` is called.
-    read_only : bool, default False
-        Open without the right to write, beside the process that has it.
+    read_only : bool, default: False
+        Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
-        Clock that gives seconds since 1970. Default: the clock of the ledger's machine, without its jumps.
+        Clock that returns seconds since 1970. By default it is the clock of the ledger's machine,
+        without its jumps.
 
     Raises
     ------
     ParameterError
-        A setting is invalid, or differs from the one that the ledger has.
+        If a setting is invalid, or differs from the one in the ledger.
     HeldError
-        Another process has the ledger open for writing.
+        If another process has the ledger open for writing.
     WrongStoreError
-        The path holds no agent, and `arms` is missing.
+        If the path holds no agent, and `arms` is missing.
 
     Examples
     --------
-    >>> agent = Agent.memory(arms=["blue", "red"], context={"age": float}, policy="bernoulli-ts", seed=1)
+    >>> import tidepull
+    >>> agent = tidepull.Agent.memory(
+    ...     arms=["blue", "red"], context={"age": float}, policy="bernoulli-ts", seed=1
+    ... )
     >>> decision = agent.choose({"age": 31})
     >>> agent.reward(decision.id, 1.0), agent.reward(decision.id, 1.0)
     (True, False)
@@ -183,7 +194,7 @@ class Agent:
         Returns
         -------
         Agent
-            An agent that makes the choices of one with a file, and dies with its process.
+            An agent that chooses as one with a file does. It is lost when the process ends.
 
         Examples
         --------
@@ -210,11 +221,13 @@ class Agent:
         context : mapping of str to value, optional
             Values of the context's fields. None, NaN, NA and NaT are missing.
         arms : iterable of str, optional
-            Labels among which to choose. Default: all arms that are not retired.
+            Labels among which to choose. By default these are all arms that are not retired.
         subject : str, int or UUID, optional
-            Person or thing that the decision concerns. Only a salted hash is stored; one subject stays in one group.
+            Person or thing that the decision concerns. Only a salted hash is stored. A subject
+            stays in one group.
         at : float, datetime or str, optional
-            Moment of the decision: seconds since 1970, a datetime or ISO text. Default: now.
+            Moment of the decision: seconds since 1970, a datetime or ISO text. By default it is
+            now.
         id : str, int or UUID, optional
             Name of the decision. The same id again returns the same decision.
 
@@ -226,9 +239,9 @@ class Agent:
         Raises
         ------
         ContextError
-            A value does not fit its field.
+            If a value does not fit its field.
         ArmError
-            There is no such arm, or it is retired.
+            If there is no such arm, or it is retired.
 
         Examples
         --------
@@ -270,9 +283,10 @@ class Agent:
         reward : float or Decimal
             Its reward.
         at : float, datetime or str, optional
-            Moment of the reward. Default: now.
+            Moment of the reward. By default it is now.
         key : str, optional
-            Name of the reward, with `on_duplicate="add"`: one that came before does not count again.
+            Name of the reward. With `on_duplicate="add"`, a second reward with the same key is a
+            duplicate.
 
         Returns
         -------
@@ -282,13 +296,13 @@ class Agent:
         Raises
         ------
         DecisionError
-            There is no such decision.
+            If there is no such decision.
         ExpiredError
-            The time for the reward is over.
+            If the time for the reward is over.
         OtherRewardError
-            The decision has another reward, and `on_duplicate` is "refuse".
+            If the decision has another reward, and `on_duplicate` is "refuse".
         RewardError
-            The reward is no finite number, or one that the policy does not take.
+            If the reward is not a finite number, or the policy does not accept it.
 
         Examples
         --------
@@ -321,7 +335,9 @@ class Agent:
     # ---- for servers: many steps, one commit
 
     def choose_ahead(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
-        """Make decisions, all or none, that are durable only when `commit` has returned for their number.
+        """Make several decisions, all or none, before they are durable.
+
+        The decisions must not be sent before `commit(number)` has returned.
 
         Parameters
         ----------
@@ -330,13 +346,15 @@ class Agent:
 
         Returns
         -------
-        tuple of (list of Decision, int)
-            The decisions, which must not be sent before `commit(number)` has returned, and that number.
+        decisions : list of Decision
+            One decision for each request.
+        number : int
+            The number to give to `commit`.
 
         Raises
         ------
         ConflictError
-            An id was used for another request.
+            If an id was used for another request.
         """
         with self._lock:
             self._ready()
@@ -354,13 +372,56 @@ class Agent:
         key: str | None = None,
         caller: Caller = Caller.PROCESS,
     ) -> tuple[bool, int]:
-        """Like `reward`, but safe only when `commit` has returned for the number."""
+        """Report the reward of a decision before it is durable.
+
+        It is durable when `commit(number)` has returned.
+
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+        reward : float or Decimal
+            Its reward.
+        at : float, datetime or str, optional
+            Moment of the reward. By default it is now.
+        key : str, optional
+            Name of the reward; see `reward`.
+        caller : Caller, default: Caller.PROCESS
+            Who gives `at`, which decides how far it may be from the present.
+
+        Returns
+        -------
+        new : bool
+            True if the reward is new, False if it is a duplicate.
+        number : int
+            The number to give to `commit`.
+        """
         seq, news = self._record_reward(id, reward, at, key, caller)
         return news, seq
 
     def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
-        """A decision that was asked for as deferred counts from now on; False if it does already. Safe only when
-        `commit` has returned for the number."""
+        """Activate a deferred decision before the activation is durable.
+
+        A deferred decision counts from its activation on. The activation is durable when
+        `commit(number)` has returned.
+
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+
+        Returns
+        -------
+        new : bool
+            True if the decision is activated now, False if it was active already.
+        number : int
+            The number to give to `commit`.
+
+        Raises
+        ------
+        DecisionError
+            If there is no such decision.
+        """
         with self._lock:
             self._ready()
             pending = self._commands.decisions.find(id)
@@ -368,28 +429,56 @@ class Agent:
             return news, self._commands.number_to_wait_for(pending.latest)
 
     def chances(self, id: DecisionId) -> dict[str, float]:
-        """The chance that every arm had which could be chosen in a decision, by label."""
+        """Return the probability that each arm had in a decision.
+
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+
+        Returns
+        -------
+        dict of str to float
+            Probabilities by label, for all arms that were available.
+
+        Raises
+        ------
+        DecisionError
+            If there is no such decision.
+        """
         with self._lock:
             self._ready()
             return self._commands.chances(self._commands.decisions.find(id))
 
     def commit(self, seq: int) -> None:
-        """Return when the step of that number is safe; a `LedgerError` if its commit failed, whoever has recovered
-        since. Any thread may call it while others take steps."""
+        """Wait until a step is durable.
+
+        Any thread may call it while others take steps.
+
+        Parameters
+        ----------
+        seq : int
+            The number that `choose_ahead`, `reward_ahead` or `activate_ahead` returned.
+
+        Raises
+        ------
+        LedgerError
+            If the commit of the step failed.
+        """
         self._commands.flush(seq)
 
     # ---- arms
 
     @property
     def arms(self) -> list[str]:
-        """The arms that can be chosen."""
+        """Labels of the arms that can be chosen."""
         return self._commands.state.arms.labels
 
     def add(self, label: str, features: Any = None, *, at: float | datetime | str | None = None) -> None:
         """Add an arm, or a retired one again.
 
-        Beyond its capacity, the policy is built anew from the ledger with twice the capacity. That takes as long as
-        a replay.
+        If the capacity is exceeded, the policy is rebuilt from the ledger with twice the capacity.
+        That takes as long as a replay.
 
         Parameters
         ----------
@@ -398,12 +487,12 @@ class Agent:
         features : float or mapping, optional
             Its features, where arms have them.
         at : float, datetime or str, optional
-            Moment of the change. Default: now.
+            Moment of the change. By default it is now.
 
         Raises
         ------
         ArmError
-            There is such an arm already, or its features do not fit.
+            If there is such an arm already, or its features do not fit.
         """
         change: dict[str, Any] = {"op": "add", "label": label_of(label)}
         if features is not None:
@@ -411,26 +500,87 @@ class Agent:
         self._change(change, at)
 
     def retire(self, label: str, *, at: float | datetime | str | None = None) -> None:
-        """An arm is not chosen any more; rewards for it are still learnt."""
+        """Retire an arm: it is not chosen any more.
+
+        Rewards for earlier decisions are still learnt.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm.
+        at : float, datetime or str, optional
+            Moment of the change. By default it is now.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm, it is retired already, or it is the only one left.
+        """
         self._change({"op": "retire", "label": label}, at)
 
     def features(self, label: str) -> Mapping[str, Any] | None:
-        """What is known of an arm; None: nothing."""
+        """Return the features of an arm.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm.
+
+        Returns
+        -------
+        mapping or None
+            The features; None if the arm has none.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm.
+        """
         return self._commands.state.arms.features(label)
 
     @property
     def describes(self) -> bool:
-        """Whether its arms are described by free-form objects."""
+        """Whether the features of arms are free-form objects."""
         return self._commands.state.arms.described
 
     def rename(self, label: str, to: str, *, at: float | datetime | str | None = None) -> None:
-        """An arm has another name from now on."""
+        """Give an arm another label.
+
+        Parameters
+        ----------
+        label : str
+            Present label of the arm.
+        to : str
+            New label of the arm.
+        at : float, datetime or str, optional
+            Moment of the change. By default it is now.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm, or the new label is taken.
+        """
         self._change({"op": "rename", "label": label, "to": label_of(to)}, at)
 
     def describe(
         self, label: str, features: Mapping[str, Any], *, at: float | datetime | str | None = None
     ) -> None:
-        """An arm that is described by a free-form object (`{"features": {...}}`) has become another one."""
+        """Replace the features of an arm whose features are a free-form object.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm.
+        features : mapping
+            The new features, as `{"features": {...}}`.
+        at : float, datetime or str, optional
+            Moment of the change. By default it is now.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm, or its features are not a free-form object.
+        """
         self._change({"op": "describe", "label": label, "features": features_of(label, features)}, at)
 
     def _change(self, change: dict[str, Any], at: Any) -> None:
@@ -442,23 +592,23 @@ class Agent:
     # ---- holding still, going back
 
     def freeze(self) -> None:
-        """From now on nothing is learnt; decisions go on, rewards are recorded."""
+        """Stop learning; decisions continue, and rewards are recorded."""
         self._hold(Kind.FREEZE)
 
     def unfreeze(self) -> None:
-        """From now on rewards are learnt again; those that came in between are not."""
+        """Learn again; rewards that came while the agent was frozen are not learnt."""
         self._hold(Kind.UNFREEZE)
 
     @property
     def frozen(self) -> bool:
-        """Whether nothing is learnt now."""
+        """Whether learning is stopped."""
         return self._commands.state.frozen
 
     def rollback(self, to: float | datetime | str | Decision) -> None:
-        """Forget what was learnt after a moment or a decision.
+        """Undo what was learnt after a moment or a decision.
 
-        Arms stay as they are, and nothing is deleted. Rewards of decisions that were taken back are recorded, and
-        not learnt.
+        Arms do not change, and nothing is deleted. Rewards of decisions that were undone are
+        recorded but not learnt.
 
         Parameters
         ----------
@@ -479,7 +629,7 @@ class Agent:
     # ---- looking
 
     def explain(self) -> AgentReport:
-        """What it believes, in plain words: print it."""
+        """Report in plain words what the agent has learnt; `print` shows it."""
         return self._look(Insight.report)
 
     def lift(self, *, since: float | datetime | str | None = None, level: float = 0.95) -> Lift:
@@ -488,8 +638,8 @@ class Agent:
         Parameters
         ----------
         since : float, datetime or str, optional
-            First moment of the decisions that count. Default: all.
-        level : float, default 0.95
+            First moment of the decisions that count. By default all decisions count.
+        level : float, default: 0.95
             Level of the confidence interval.
 
         Returns
@@ -501,11 +651,11 @@ class Agent:
         return self._look(lambda insight: insight.lift(moment, level))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
-        """All decisions as a table, one row each, with their rewards.
+        """Return all decisions as a table, one row each, with their rewards.
 
         Parameters
         ----------
-        kind : {"pandas", "polars", "rows"}, default "pandas"
+        kind : {"pandas", "polars", "rows"}, default: "pandas"
             What to return.
 
         Returns
@@ -531,12 +681,20 @@ class Agent:
         return self._look(lambda insight: table.write(Path(path), self.rows_aside(insight)))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """A picture of traffic, rewards by hour and weekday, and the gain over the control (extra `bench`)."""
+        """Draw traffic, rewards by hour and weekday, and the gain over the control group.
+
+        The extra `bench` is needed.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+            The image file to write.
+        """
         draw = import_module("tidepull.reporting.agent_figures").draw
         self._look(lambda insight: draw(insight, Path(path)))
 
     def check(self) -> LedgerCheck:
-        """Read the whole ledger and repeat it from the start: is everything as it was?"""
+        """Read the whole ledger and compare a replay from its start with what is recorded."""
         commands = self._commands
         return self._look(lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased()))
 
@@ -547,8 +705,18 @@ class Agent:
             return question(Insight(self._commands.state, self._commands.ledger))
 
     def aside(self, reader: LogReader | None = None) -> Insight:
-        """A view that can be questioned while the agent goes on, by another thread; a `reader` that was used before
-        reads only what is new."""
+        """Return a view that another thread can read while the agent continues.
+
+        Parameters
+        ----------
+        reader : LogReader, optional
+            A result of `reader`. If it was used before, only new records are read.
+
+        Returns
+        -------
+        Insight
+            The view.
+        """
         with self._lock:
             self._ready()
             insight = Insight(self._commands.state, self._commands.ledger, reader)
@@ -556,15 +724,26 @@ class Agent:
             return insight
 
     def reader(self) -> LogReader:
-        """For `aside`; one thread at a time may use it."""
+        """Return a reader for `aside`; one thread at a time may use it."""
         return LogReader(self.settings, self._commands.clock)
 
     def rows_aside(self, insight: Insight) -> Iterator[dict[str, Any]]:
-        """Every decision as `export` writes it, from a view."""
+        """Iterate over the decisions of a view, as `export` writes them.
+
+        Parameters
+        ----------
+        insight : Insight
+            A result of `aside`.
+
+        Returns
+        -------
+        iterator of dict
+            One row for each decision.
+        """
         return table.rows(insight, self._commands.ledger, self._commands.decisions.id)
 
     def state(self) -> AgentStatus:
-        """Where it stands: what was chosen at its making, its arms, and how much has happened."""
+        """Return the settings of the agent, its arms and its counts."""
         with self._lock:
             self._ready()
             return status_of(self._commands)
@@ -577,8 +756,8 @@ class Agent:
         Parameters
         ----------
         path : str or os.PathLike
-            A .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`, such as `export`
-            writes. Rows without a reward are skipped.
+            A .parquet, .jsonl or .csv file with `context`, `arm`, `reward` and if possible `at`,
+            such as `export` writes. Rows without a reward are skipped.
 
         Returns
         -------
@@ -660,7 +839,8 @@ class Agent:
     def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
         """Move old decisions from the ledger to a file.
 
-        What was learnt stays. Rewards for these decisions are refused as expired; `lift` and `history` know the rest.
+        What was learnt stays. Later rewards for these decisions are refused as expired. `lift` and
+        `history` no longer include them.
 
         Parameters
         ----------
@@ -697,7 +877,13 @@ class Agent:
     # ---- work that nobody waits for
 
     def work(self) -> bool:
-        """One slice of upkeep, or a snapshot that is due; True while there is more to do."""
+        """Do one slice of pending work, or take a snapshot that is due.
+
+        Returns
+        -------
+        bool
+            True while there is more to do.
+        """
         with self._lock:
             if self._closed:
                 return False
@@ -711,7 +897,13 @@ class Agent:
         return False
 
     def slice(self) -> bool:
-        """One slice of upkeep, if one is pending; True while there is more."""
+        """Do one slice of pending work, if there is any.
+
+        Returns
+        -------
+        bool
+            True while there is more to do.
+        """
         with self._lock:
             self._ready()
             self._work_a_little()
@@ -725,27 +917,27 @@ class Agent:
 
     @property
     def has_work(self) -> bool:
-        """Whether a slice of upkeep is pending, or decisions are overdue."""
+        """Whether a slice of work is pending, or decisions are overdue."""
         return self._commands.state.learning.pending or self._commands.is_settling
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether `snapshot_every` records came since the last snapshot."""
+        """Whether `snapshot_every` records were written since the last snapshot."""
         commands = self._commands
         return not commands.read_only and commands.ledger.last - commands.saved >= self._every
 
     @property
     def is_dirty(self) -> bool:
-        """Whether something failed, so that the next call reads the state from the ledger again."""
+        """Whether a step failed, so that the next call reads the state from the ledger again."""
         return self._commands.dirty
 
     def recover(self) -> None:
-        """Read the state from the ledger again, if something failed; the next call would do so too."""
+        """Read the state from the ledger again if a step failed; the next call does so too."""
         with self._lock:
             self._ready()
 
     def save(self) -> None:
-        """Take a snapshot now, so that a restart need not repeat what came before."""
+        """Take a snapshot now, so that opening need not replay earlier records."""
         with self._lock:
             self._ready()
             record, written = self._commands.take()
@@ -768,7 +960,7 @@ class Agent:
             self.save()
 
     def close(self) -> None:
-        """Let others have the file; everything is safe already."""
+        """Close the ledger, so that other processes can open it; all records are durable already."""
         if self._closed or self._owner != os.getpid():
             return
         self._background.close()
@@ -802,12 +994,12 @@ class Agent:
 
     @property
     def where(self) -> str:
-        """What its place is called, without any password."""
+        """Place of the ledger, without any password."""
         return self._where
 
     @property
     def settings(self) -> AgentSettings:
-        """What was chosen when the agent was made."""
+        """Settings with which the agent was made."""
         return self._commands.settings
 
 

@@ -66,20 +66,22 @@ class Client:
     Parameters
     ----------
     url : str or sequence of str
-        Address of the service, or several: the next one is asked when one does not answer.
+        Address of the service, or several: the next one is used when one does not answer.
     token : str, optional
         Token of the service (`tidepull token`).
-    timeout : float, default 10.0
+    timeout : float, default: 10.0
         Seconds to wait for an answer.
-    retries : int, default 4
+    retries : int, default: 4
         How often a request is repeated, where a repetition is safe.
-    transport : optional
+    transport : httpx.BaseTransport, optional
         Transport of `httpx`, for tests.
 
     Raises
     ------
+    MissingExtraError
+        If the extra `client` is not installed.
     ServiceError
-        From its methods: the service refused a request, or could not be reached.
+        From its methods: if the service refuses a request, or cannot be reached.
 
     Examples
     --------
@@ -104,7 +106,7 @@ class Client:
         self._http = httpx.Client(**settings.http)
 
     def agent(self, name: str) -> RemoteAgent:
-        """An agent of the service, without a request.
+        """Return an agent of the service, without a request.
 
         Parameters
         ----------
@@ -146,7 +148,23 @@ class Client:
         return RemoteAgent(self, self.send(requests.create(requests.agent_body(name, settings))))
 
     def send(self, request: HttpRequest[T]) -> T:
-        """Send a request, again where that is safe."""
+        """Send a request, and repeat it where that is safe.
+
+        Parameters
+        ----------
+        request : HttpRequest
+            The request.
+
+        Returns
+        -------
+        object
+            What the request reads from the answer.
+
+        Raises
+        ------
+        ServiceError
+            If the service refuses the request, or cannot be reached.
+        """
         for attempt in range(self._retries + 1):
             try:
                 answer = self._http.request(
@@ -187,7 +205,17 @@ def _blocking(
 
 
 class RemoteAgent:
-    """An agent of a service; its methods are those of `tidepull.Agent`, and `AgentRequests` documents them."""
+    """An agent of a service, with the methods of `tidepull.Agent`.
+
+    `Client.agent` makes it.
+
+    Parameters
+    ----------
+    client : Client
+        The client that sends the requests.
+    name : str
+        Name of the agent.
+    """
 
     def __init__(self, client: Client, name: str) -> None:
         self.name = name
@@ -196,7 +224,7 @@ class RemoteAgent:
 
     @property
     def arms(self) -> list[str]:
-        """The arms that can be chosen."""
+        """Labels of the arms that can be chosen."""
         return self.client.send(self.requests.arms())
 
     choose = _blocking(AgentRequests.choose)
@@ -225,15 +253,22 @@ class AsyncClient:
     Parameters
     ----------
     url : str or sequence of str
-        Address of the service, or several: the next one is asked when one does not answer.
+        Address of the service, or several: the next one is used when one does not answer.
     token : str, optional
         Token of the service (`tidepull token`).
-    timeout : float, default 10.0
+    timeout : float, default: 10.0
         Seconds to wait for an answer.
-    retries : int, default 4
+    retries : int, default: 4
         How often a request is repeated, where a repetition is safe.
-    transport : optional
+    transport : httpx.AsyncBaseTransport, optional
         Transport of `httpx`, for tests.
+
+    Raises
+    ------
+    MissingExtraError
+        If the extra `client` is not installed.
+    ServiceError
+        From its methods: if the service refuses a request, or cannot be reached.
 
     Examples
     --------
@@ -257,7 +292,7 @@ class AsyncClient:
         self._http = httpx.AsyncClient(**settings.http)
 
     def agent(self, name: str) -> AsyncRemoteAgent:
-        """An agent of the service, without a request.
+        """Return an agent of the service, without a request.
 
         Parameters
         ----------
@@ -299,7 +334,23 @@ class AsyncClient:
         return AsyncRemoteAgent(self, await self.send(requests.create(requests.agent_body(name, settings))))
 
     async def send(self, request: HttpRequest[T]) -> T:
-        """Send a request, again where that is safe."""
+        """Send a request, and repeat it where that is safe.
+
+        Parameters
+        ----------
+        request : HttpRequest
+            The request.
+
+        Returns
+        -------
+        object
+            What the request reads from the answer.
+
+        Raises
+        ------
+        ServiceError
+            If the service refuses the request, or cannot be reached.
+        """
         for attempt in range(self._retries + 1):
             try:
                 answer = await self._http.request(
@@ -342,7 +393,17 @@ def _awaiting(
 
 
 class AsyncRemoteAgent:
-    """An agent of a service; see `RemoteAgent`. Its `arms` is a coroutine."""
+    """An agent of a service, whose methods are coroutines; see `RemoteAgent`.
+
+    `AsyncClient.agent` makes it. Its `arms` is a coroutine, too.
+
+    Parameters
+    ----------
+    client : AsyncClient
+        The client that sends the requests.
+    name : str
+        Name of the agent.
+    """
 
     def __init__(self, client: AsyncClient, name: str) -> None:
         self.name = name

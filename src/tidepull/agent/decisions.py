@@ -28,12 +28,12 @@ class Decision:
     propensity : float
         Exact probability with which the arm was chosen, given the group.
     group : str
-        "policy", "control" (drawn uniformly, or the control arm), "warmup" (drawn uniformly while the schema is
-        guessed) or "imported" (learnt from a log).
+        "policy", "control" (drawn uniformly, or the control arm), "warmup" (drawn uniformly while
+        the schema is guessed) or "imported" (learnt from a log).
     at : datetime
         Moment of the decision, with a time zone: the agent's, or UTC from a service.
     timestamp : float
-        The same moment in seconds since 1970, exactly as the ledger has it.
+        The same moment in seconds since 1970, exactly as it is in the ledger.
 
     Examples
     --------
@@ -57,7 +57,28 @@ class Decision:
     def from_seconds(
         cls, id: str, arm: str, propensity: float, group: str, at: float, timezone: tzinfo = UTC
     ) -> Self:
-        """A decision whose moment is given in seconds since 1970, as in HTTP."""
+        """Make a decision from a moment in seconds since 1970, as in HTTP.
+
+        Parameters
+        ----------
+        id : str
+            Name of the decision.
+        arm : str
+            Label of the chosen arm.
+        propensity : float
+            Exact probability with which the arm was chosen.
+        group : str
+            Group of the decision.
+        at : float
+            Moment of the decision in seconds since 1970.
+        timezone : tzinfo, default: UTC
+            Time zone of the attribute `at`.
+
+        Returns
+        -------
+        Decision
+            The decision.
+        """
         return cls(id, arm, propensity, group, datetime.fromtimestamp(at, timezone), at)
 
 

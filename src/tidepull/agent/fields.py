@@ -47,23 +47,58 @@ class Field:
 
     @property
     def width(self) -> int:
-        """How many numbers it becomes."""
+        """Number of columns that the field is encoded as."""
         raise NotImplementedError
 
     def fresh(self) -> FieldState:
-        """What it has seen before anything came."""
+        """Return the state before any value was seen."""
         return []
 
     def clean(self, value: Any, clock: Clock) -> Any:
-        """The value as JSON; `FieldError` if it is not of this kind."""
+        """Check a value, and return it as JSON.
+
+        Parameters
+        ----------
+        value : object
+            A value of a context.
+        clock : Clock
+            The agent's clock, which reads moments.
+
+        Returns
+        -------
+        object
+            The value as JSON; None if it is missing.
+
+        Raises
+        ------
+        FieldError
+            If the value is not of this kind.
+        """
         raise NotImplementedError
 
     def encode(self, value: Any, at: float, state: FieldState, clock: Clock) -> list[float]:
-        """`width` numbers of a clean value that is not missing; `state` moves on."""
+        """Encode a value as numbers.
+
+        Parameters
+        ----------
+        value : object
+            A result of `clean` that is not missing.
+        at : float
+            Moment of the decision in seconds since 1970.
+        state : list
+            What the field has seen so far; it is updated in place.
+        clock : Clock
+            The agent's clock, which knows the time zone.
+
+        Returns
+        -------
+        list of float
+            As many numbers as `width` says.
+        """
         raise NotImplementedError
 
     def plain(self) -> dict[str, Any]:
-        """As JSON, the inverse of `field_of`."""
+        """Return the field as JSON values, which `field_of` reads."""
         return {"kind": type(self).__name__, **asdict(self)}  # type: ignore[call-overload]
 
 
@@ -73,7 +108,7 @@ class Number(Field):
 
     Parameters
     ----------
-    flag : bool, default False
+    flag : bool, default: False
         Whether a second column says that the number is missing.
 
     Examples
@@ -86,19 +121,58 @@ class Number(Field):
 
     @property
     def width(self) -> int:
-        """One, or two with a flag."""
+        """Number of columns: one, or two with a flag."""
         return 2 if self.flag else 1
 
     def fresh(self) -> FieldState:
-        """Count, mean and mean square deviation; how many of late were cut off (a discounted share)."""
+        """Return the state before any value was seen.
+
+        It holds the count, the mean, the mean square deviation, and the discounted share of values
+        that were clipped.
+        """
         return [0, 0.0, 0.0, 0.0]
 
     def clean(self, value: Any, clock: Clock) -> float | None:
-        """A float; NaN is missing."""
+        """Check a number, and return it as a float.
+
+        Parameters
+        ----------
+        value : object
+            A value of a context.
+        clock : Clock
+            The agent's clock, which reads moments.
+
+        Returns
+        -------
+        float or None
+            The number; None if it is NaN.
+
+        Raises
+        ------
+        FieldError
+            If the value is not of this kind.
+        """
         return finite_number(value)
 
     def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
-        """Its distance from the mean in spreads."""
+        """Encode a number as its z-score.
+
+        Parameters
+        ----------
+        value : float
+            A result of `clean` that is not missing.
+        at : float
+            Moment of the decision in seconds since 1970.
+        state : list
+            What the field has seen so far; it is updated in place.
+        clock : Clock
+            The agent's clock, which knows the time zone.
+
+        Returns
+        -------
+        list of float
+            The z-score, and -1 in a second column where there is a flag.
+        """
         z = standardised(value, state)
         return [z, -1.0] if self.flag else [z]
 
@@ -111,13 +185,18 @@ class Category(Field):
 
     Parameters
     ----------
-    values : tuple of str, optional
+    values : tuple of str, default: ()
         Listed values, with a column each.
     unseen : int, optional
-        Columns for other values, taken in order of appearance, then by hash. Without any, such values are missing.
-        Default: 0 with `values`, else 8.
-    private : bool, default False
+        Number of columns for other values, given in order of appearance, then by hash. With 0
+        columns, such values are missing. By default it is 0 with `values`, else 8.
+    private : bool, default: False
         Whether only a salted hash of the value is stored.
+
+    Raises
+    ------
+    ParameterError
+        If a value is listed twice, or a private category lists values.
 
     Examples
     --------
@@ -141,20 +220,55 @@ class Category(Field):
 
     @property
     def width(self) -> int:
-        """A column for each known value and each place for unseen ones."""
+        """Number of columns: one for each listed value and each unseen one."""
         assert self.unseen is not None
         return 1 if len(self.values) == 2 and not self.unseen else len(self.values) + self.unseen
 
     def fresh(self) -> FieldState:
-        """The unseen values that have a place of their own, and how many came that have none."""
+        """Return the state: unseen values with a column, and the number of those without."""
         return [[], 0]
 
     def clean(self, value: Any, clock: Clock) -> str:
-        """Text."""
+        """Check a value, and return it as text.
+
+        Parameters
+        ----------
+        value : object
+            A value of a context.
+        clock : Clock
+            The agent's clock, which reads moments.
+
+        Returns
+        -------
+        str
+            The text.
+
+        Raises
+        ------
+        FieldError
+            If the value is not of this kind.
+        """
         return text_of(value)
 
     def encode(self, value: str, at: float, state: FieldState, clock: Clock) -> list[float]:
-        """1 in its column."""
+        """Encode a value as 1 in its column.
+
+        Parameters
+        ----------
+        value : str
+            A result of `clean` that is not missing.
+        at : float
+            Moment of the decision in seconds since 1970.
+        state : list
+            What the field has seen so far; it is updated in place.
+        clock : Clock
+            The agent's clock, which knows the time zone.
+
+        Returns
+        -------
+        list of float
+            The row, which is 0 in all other columns.
+        """
         if self.width == 1 and len(self.values) == 2:
             state[1] += value not in self.values
             return [1.0 if value == self.values[0] else -1.0 if value == self.values[1] else 0.0]
@@ -177,17 +291,52 @@ class Boolean(Field):
 
     @property
     def width(self) -> int:
-        """One."""
+        """Number of columns, which is one."""
         return 1
 
     def clean(self, value: Any, clock: Clock) -> bool:
-        """A plain boolean."""
+        """Check a value, and return it as a boolean.
+
+        Parameters
+        ----------
+        value : object
+            A value of a context.
+        clock : Clock
+            The agent's clock, which reads moments.
+
+        Returns
+        -------
+        bool
+            The boolean.
+
+        Raises
+        ------
+        FieldError
+            If the value is not of this kind.
+        """
         if isinstance(value, bool | np.bool_) or (type(value) is int and value in (0, 1)):
             return bool(value)
         raise FieldError(f"must be true or false, got {value!r}")
 
     def encode(self, value: bool, at: float, state: FieldState, clock: Clock) -> list[float]:
-        """1 or -1."""
+        """Encode a boolean as 1 or -1.
+
+        Parameters
+        ----------
+        value : bool
+            A result of `clean` that is not missing.
+        at : float
+            Moment of the decision in seconds since 1970.
+        state : list
+            What the field has seen so far; it is updated in place.
+        clock : Clock
+            The agent's clock, which knows the time zone.
+
+        Returns
+        -------
+        list of float
+            One number.
+        """
         return [1.0 if value else -1.0]
 
 
@@ -203,7 +352,7 @@ class Cyclic(Field):
     Raises
     ------
     ParameterError
-        The period is not positive.
+        If the period is not positive.
 
     Examples
     --------
@@ -221,22 +370,59 @@ class Cyclic(Field):
 
     @property
     def width(self) -> int:
-        """Two."""
+        """Number of columns, which is two."""
         return 2
 
     def clean(self, value: Any, clock: Clock) -> float | None:
-        """A float; NaN is missing."""
+        """Check a number, and return it as a float.
+
+        Parameters
+        ----------
+        value : object
+            A value of a context.
+        clock : Clock
+            The agent's clock, which reads moments.
+
+        Returns
+        -------
+        float or None
+            The number; None if it is NaN.
+
+        Raises
+        ------
+        FieldError
+            If the value is not of this kind.
+        """
         return finite_number(value)
 
     def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
-        """Sine and cosine of its angle."""
+        """Encode a number as the sine and cosine of its angle.
+
+        Parameters
+        ----------
+        value : float
+            A result of `clean` that is not missing.
+        at : float
+            Moment of the decision in seconds since 1970.
+        state : list
+            What the field has seen so far; it is updated in place.
+        clock : Clock
+            The agent's clock, which knows the time zone.
+
+        Returns
+        -------
+        list of float
+            Two numbers.
+        """
         angle = math.tau * (value % self.period) / self.period
         return [math.sin(angle), math.cos(angle)]
 
 
 @dataclass(frozen=True)
 class Timestamp(Field):
-    """A moment: its age at the decision (log2 of days, as a z-score), its time of day and its weekday.
+    """A moment, encoded as its age, its time of day and its weekday.
+
+    The age at the decision is a z-score of the logarithm (base 2) of days.
 
     Examples
     --------
@@ -246,15 +432,33 @@ class Timestamp(Field):
 
     @property
     def width(self) -> int:
-        """Five."""
+        """Number of columns, which is five."""
         return 5
 
     def fresh(self) -> FieldState:
-        """As for a number."""
+        """Return the state before any value was seen, as that of a `Number`."""
         return Number().fresh()
 
     def clean(self, value: Any, clock: Clock) -> float:
-        """Seconds since 1970."""
+        """Check a moment, and return it in seconds.
+
+        Parameters
+        ----------
+        value : object
+            A value of a context.
+        clock : Clock
+            The agent's clock, which reads moments.
+
+        Returns
+        -------
+        float
+            Seconds since 1970.
+
+        Raises
+        ------
+        FieldError
+            If the value is not of this kind.
+        """
         if isinstance(value, date) and not isinstance(value, datetime):
             value = datetime(value.year, value.month, value.day)
         try:
@@ -263,7 +467,24 @@ class Timestamp(Field):
             raise FieldError(f"must be a datetime, seconds since 1970 or ISO text, got {value!r}") from None
 
     def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
-        """Age, day and week."""
+        """Encode a moment as its age, its time of day and its weekday.
+
+        Parameters
+        ----------
+        value : float
+            A result of `clean` that is not missing.
+        at : float
+            Moment of the decision in seconds since 1970.
+        state : list
+            What the field has seen so far; it is updated in place.
+        clock : Clock
+            The agent's clock, which knows the time zone.
+
+        Returns
+        -------
+        list of float
+            Five numbers.
+        """
         days = (at - value) / 86_400.0
         age = math.copysign(math.log2(1.0 + abs(days)), days)
         day = clock.calendar(value)
@@ -276,12 +497,17 @@ class Tags(Field):
 
     Parameters
     ----------
-    values : tuple of str, optional
+    values : tuple of str, default: ()
         Listed tags, with a column each.
     unseen : int, optional
-        Columns for other tags. Default: 0 with `values`, else 8.
-    private : bool, default False
+        Number of columns for other tags. By default it is 0 with `values`, else 8.
+    private : bool, default: False
         Whether only salted hashes of the tags are stored.
+
+    Raises
+    ------
+    ParameterError
+        If private tags list values.
 
     Examples
     --------
@@ -301,15 +527,33 @@ class Tags(Field):
 
     @property
     def width(self) -> int:
-        """A column for each known tag and each place for unseen ones."""
+        """Number of columns: one for each listed tag and each unseen one."""
         return len(self.values) + (self.unseen or 0)
 
     def fresh(self) -> FieldState:
-        """As for a category."""
+        """Return the state before any value was seen, as that of a `Category`."""
         return [[], 0]
 
     def clean(self, value: Any, clock: Clock) -> list[str]:
-        """Texts, each once, sorted."""
+        """Check a list of texts, and return it sorted.
+
+        Parameters
+        ----------
+        value : object
+            A value of a context.
+        clock : Clock
+            The agent's clock, which reads moments.
+
+        Returns
+        -------
+        list of str
+            The distinct texts.
+
+        Raises
+        ------
+        FieldError
+            If the value is not of this kind.
+        """
         if isinstance(value, str) or not isinstance(value, Sequence | set | frozenset | np.ndarray):
             raise FieldError(f"must be a list of texts, got {value!r}")
         if len(value) > _MOST_TAGS:
@@ -317,7 +561,24 @@ class Tags(Field):
         return sorted({text_of(item) for item in value})
 
     def encode(self, value: list[str], at: float, state: FieldState, clock: Clock) -> list[float]:
-        """Its tags' columns."""
+        """Encode tags as equal numbers in their columns.
+
+        Parameters
+        ----------
+        value : list of str
+            A result of `clean` that is not missing.
+        at : float
+            Moment of the decision in seconds since 1970.
+        state : list
+            What the field has seen so far; it is updated in place.
+        clock : Clock
+            The agent's clock, which knows the time zone.
+
+        Returns
+        -------
+        list of float
+            The row, which has length 1 unless it is 0.
+        """
         row = [0.0] * self.width
         for tag in value:
             column = column_of(tag, self.values, self.unseen or 0, state)

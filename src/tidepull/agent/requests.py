@@ -172,7 +172,7 @@ def agent_body(name: str, settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 class AgentRequests:
-    """The requests about one agent; the clients' agents have a method for each."""
+    """The requests about one agent, with the docstrings of the methods of the clients' agents."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -187,12 +187,42 @@ class AgentRequests:
         at: TimeLike | None = None,
         id: str | int | UUID | None = None,
     ) -> HttpRequest[Decision]:
-        """Choose an arm, as `Agent.choose` does; the decision is durable when the answer is there."""
+        """Choose an arm; the decision is durable when the answer is there.
+
+        Parameters
+        ----------
+        context : mapping of str to value, optional
+            Values of the context's fields.
+        arms : iterable of str, optional
+            Labels among which to choose. By default these are all arms that are not retired.
+        subject : str, int or UUID, optional
+            Person or thing that the decision concerns.
+        at : float, datetime or str, optional
+            Moment of the decision. By default it is now.
+        id : str, int or UUID, optional
+            Name of the decision. By default a random name is made.
+
+        Returns
+        -------
+        Decision
+            The arm with its exact propensity.
+        """
         body = choice_body(context, arms, subject, at, id)
         return self._post("choose", lambda answer: Decision.from_seconds(**answer), body)
 
     def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> HttpRequest[list[Decision]]:
-        """Make one decision for each context, all in one commit."""
+        """Make one decision for each context, all in one commit.
+
+        Parameters
+        ----------
+        contexts : sequence of mapping
+            One context for each decision.
+
+        Returns
+        -------
+        list of Decision
+            The decisions, in the order of the contexts.
+        """
         bodies = [choice_body(context, None, None, None, None) for context in contexts]
 
         def read(answer: Any) -> list[Decision]:
@@ -203,11 +233,39 @@ class AgentRequests:
     def reward(
         self, id: DecisionId, reward: float | Decimal, *, at: TimeLike | None = None, key: str | None = None
     ) -> HttpRequest[bool]:
-        """Report the reward of a decision, as `Agent.reward` does: False if it is a duplicate."""
+        """Report the reward of a decision.
+
+        Parameters
+        ----------
+        id : str, int, UUID or Decision
+            The decision.
+        reward : float or Decimal
+            Its reward.
+        at : float, datetime or str, optional
+            Moment of the reward. By default it is now.
+        key : str, optional
+            Name of the reward. By default a random name is made.
+
+        Returns
+        -------
+        bool
+            True if the reward is new, False if it is a duplicate.
+        """
         return self._post("reward", lambda answer: not answer["duplicate"], reward_body(id, reward, at, key))
 
     def rewards(self, rewards: Mapping[str, float]) -> HttpRequest[list[RewardResult]]:
-        """Report rewards by the ids of their decisions; each is taken or refused for itself."""
+        """Report several rewards; each is accepted or refused on its own.
+
+        Parameters
+        ----------
+        rewards : mapping of str to float
+            Rewards by the ids of their decisions.
+
+        Returns
+        -------
+        list of RewardResult
+            One result for each reward.
+        """
         bodies = [reward_body(id, reward, None, None) for id, reward in rewards.items()]
 
         def read(answer: Any) -> list[RewardResult]:
@@ -216,64 +274,141 @@ class AgentRequests:
         return self._post("rewards", read, {"rewards": bodies})
 
     def arms(self) -> HttpRequest[list[str]]:
-        """The arms that can be chosen."""
+        """Return the labels of the arms that can be chosen."""
         return self._get("arms", _open)
 
     def add(self, label: str, features: Mapping[str, Any] | None = None) -> HttpRequest[list[str]]:
-        """Add an arm, or a retired one again; the arms that there are now."""
+        """Add an arm, or a retired one again.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm.
+        features : mapping, optional
+            Its features, where arms have them.
+
+        Returns
+        -------
+        list of str
+            Labels of the arms that can be chosen now.
+        """
         return self._change_arms(op="add", label=label, features=features)
 
     def retire(self, label: str) -> HttpRequest[list[str]]:
-        """Retire an arm; the arms that are left."""
+        """Retire an arm: it is not chosen any more.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm.
+
+        Returns
+        -------
+        list of str
+            Labels of the arms that can be chosen now.
+        """
         return self._change_arms(op="retire", label=label)
 
     def rename(self, label: str, to: str) -> HttpRequest[list[str]]:
-        """Rename an arm; the arms that there are now."""
+        """Give an arm another label.
+
+        Parameters
+        ----------
+        label, to : str
+            Present and new label of the arm.
+
+        Returns
+        -------
+        list of str
+            Labels of the arms that can be chosen now.
+        """
         return self._change_arms(op="rename", label=label, to=to)
 
     def explain(self) -> HttpRequest[TextAnswer]:
-        """What the agent believes, in plain words: print it."""
+        """Report in plain words what the agent has learnt; `print` shows it."""
         return self._get("explain", TextAnswer)
 
     def lift(
         self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0
     ) -> HttpRequest[TextAnswer]:
-        """The gain over the control group, with an interval."""
+        """Estimate the gain in reward over the control group.
+
+        Parameters
+        ----------
+        since : float, datetime or str, optional
+            First moment of the decisions that count. By default all decisions count.
+        level : float, default: 0.95
+            Level of the confidence interval.
+        points : int, default: 0
+            Number of moments for which the gain so far is returned, too.
+
+        Returns
+        -------
+        TextAnswer
+            The gain and its interval; `print` shows it in words.
+        """
         return self._get("lift", TextAnswer, since=moment(since), level=level, points=points)
 
     def state(self) -> HttpRequest[dict[str, Any]]:
-        """The settings of the agent, its arms and its counts."""
+        """Return the settings of the agent, its arms and its counts."""
         return self._get("state", dict)
 
     def history(
         self, *, since: TimeLike | None = None, until: TimeLike | None = None, bins: int = 120
     ) -> HttpRequest[dict[str, Any]]:
-        """Decisions and rewards over time, by arm and group."""
+        """Return decisions and rewards over time, by arm and group.
+
+        Parameters
+        ----------
+        since : float, datetime or str, optional
+            First moment. By default it is that of the first decision.
+        until : float, datetime or str, optional
+            Last moment. By default it is that of the last decision.
+        bins : int, default: 120
+            Number of intervals of time.
+
+        Returns
+        -------
+        dict
+            Counts and sums of rewards in each interval.
+        """
         return self._get("history", dict, since=moment(since), until=moment(until), bins=bins)
 
     def heatmap(self) -> HttpRequest[dict[str, Any]]:
-        """The best arm of every hour of the week."""
+        """Return the best arm of every hour of the week."""
         return self._get("heatmap", dict)
 
     def waiting(self) -> HttpRequest[dict[str, Any]]:
-        """How many rewards are pending, and how late rewards come."""
+        """Return how many rewards are pending, and how late rewards come."""
         return self._get("waiting", dict)
 
     def freeze(self) -> HttpRequest[None]:
-        """Stop learning; decisions go on, and rewards are recorded."""
+        """Stop learning; decisions continue, and rewards are recorded."""
         return self._post("freeze", _nothing)
 
     def unfreeze(self) -> HttpRequest[None]:
-        """Learn again."""
+        """Learn again; rewards that came while the agent was frozen are not learnt."""
         return self._post("unfreeze", _nothing)
 
     def rollback(self, to: TimeLike | Decision) -> HttpRequest[None]:
-        """Forget what was learnt after a moment or a decision."""
+        """Undo what was learnt after a moment or a decision.
+
+        Parameters
+        ----------
+        to : float, datetime, str or Decision
+            A moment, or a decision or its id.
+        """
         body = {"to": to.id if isinstance(to, Decision) else moment(to)}
         return self._post("rollback", _nothing, body, repeatable=False)
 
     def export(self, path: str | Path) -> HttpRequest[None]:
-        """Write all decisions to a .jsonl, .csv or .parquet file."""
+        """Write all decisions to a file.
+
+        Parameters
+        ----------
+        path : str or pathlib.Path
+            The .jsonl, .csv or .parquet file.
+        """
 
         def read(content: bytes) -> None:
             Path(path).write_bytes(content)
@@ -281,7 +416,7 @@ class AgentRequests:
         return self._get("export", read, format=Path(path).suffix.lstrip("."))
 
     def delete(self) -> HttpRequest[None]:
-        """Delete the agent and all it knows, for good."""
+        """Delete the agent and everything that is stored of it, for good."""
         return HttpRequest("DELETE", self._path, _nothing, repeatable=False)
 
     def _get(self, what: str, read: Callable[..., T], **query: Any) -> HttpRequest[T]:

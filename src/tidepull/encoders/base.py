@@ -98,25 +98,50 @@ class HistoryEncoder(ABC):
 
     @property
     def rounds(self) -> int:
-        """How many rounds have been read: the number that the next one will get."""
+        """Number of rounds that were read, which is the number of the next one."""
         return self._history.rounds
 
     @property
     def oldest(self) -> int:
-        """The oldest round that is remembered."""
+        """Number of the oldest round that is remembered."""
         return self._history.oldest
 
     @abstractmethod
     def decide(self, context: Context, arm: int) -> FloatArray:
-        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's features."""
+        """Read the coming round with the arm chosen in it; its reward is pending.
+
+        Parameters
+        ----------
+        context : Context
+            The context of the round.
+        arm : int
+            The chosen arm, counted from 0.
+
+        Returns
+        -------
+        array of shape (dim,)
+            The features of the chosen arm.
+        """
 
     @abstractmethod
     def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
-        """`refit` in slices: an epoch each time, and reading again in the last.
+        """Train in slices: one epoch in each, and reading the history again in the last.
 
-        Rounds go on under the last good network in between; they are read again at the end. `accept` is called just
-        before the new network is adopted (see `encode_history` for what it gets); what it raises undoes the
-        training. A generator that is closed before its end leaves no trace, and is not part of a snapshot.
+        Rounds continue under the last good network in between; they are read again at the end. A
+        generator that is closed before its end changes nothing, and is not part of a snapshot.
+
+        Parameters
+        ----------
+        epochs : int
+            The number of epochs.
+        accept : callable, optional
+            Function that is called with features and rewards, as `encode_history` returns them,
+            just before the new network is used. If it raises, the training is undone.
+
+        Yields
+        ------
+        None
+            After each slice. The generator returns the loss of the trained network.
         """
 
     @abstractmethod
@@ -128,37 +153,97 @@ class HistoryEncoder(ABC):
         """Encode the history after its inputs have changed."""
 
     def pay(self, number: int, reward: float) -> FloatArray:
-        """Record the reward of a round; returns the round's features under the present network (a copy)."""
+        """Record the reward of a round.
+
+        Parameters
+        ----------
+        number : int
+            The number of the round, counted from 0.
+        reward : float
+            Its reward.
+
+        Returns
+        -------
+        array of shape (dim,)
+            The features of the round under the present network, as a copy.
+
+        Raises
+        ------
+        RewardError
+            If the reward is not finite, or too large.
+        """
         place = self._history.pay(number, checked_reward(reward))
         self._reward_arrived(place, number)
         features: FloatArray = self._history.features[place].copy()
         return features
 
     def append(self, event: Event) -> FloatArray:
-        """Decide and pay at once; returns the chosen arm's features."""
+        """Read a finished round: `decide` and `pay` in one call.
+
+        Parameters
+        ----------
+        event : Event
+            Context, arm and reward.
+
+        Returns
+        -------
+        array of shape (dim,)
+            The features of the chosen arm.
+        """
         checked_reward(event.reward)
         features = self.decide(event.context, event.arm)
         self.pay(self.rounds - 1, event.reward)
         return features
 
     def amend(self, number: int, context: Context, arm: int) -> None:
-        """Correct the arm of a past round, if another one was played, and read everything again."""
+        """Correct the arm of a past round, and read the history again.
+
+        Parameters
+        ----------
+        number : int
+            The number of the round, counted from 0.
+        context : Context
+            The context of the round.
+        arm : int
+            The arm that was played.
+        """
         row, first = self._history.inputs[self._history.place(number)], self._first_column
         row[first : first + self._reader.width] = np.concatenate(self._reader.chosen(context, arm))
         self._read_again()
 
     def refit(self, epochs: int) -> float:
-        """Train on what is remembered, then read it again; returns the loss of the trained network.
+        """Train on the history, then read it again.
 
-        When training diverges a `TrainingError` is raised and nothing has changed.
+        Parameters
+        ----------
+        epochs : int
+            The number of epochs.
+
+        Returns
+        -------
+        float
+            The loss of the trained network.
+
+        Raises
+        ------
+        TrainingError
+            If there is no history, or training diverges; nothing has changed then.
         """
         return finish(self.refitting(epochs))
 
     def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every remembered round whose reward is known, under the present network; these rewards."""
+        """Return features and rewards of the remembered rounds whose reward is known.
+
+        Returns
+        -------
+        features : array of shape (n, dim)
+            The features under the present network.
+        rewards : array of shape (n,)
+            The rewards.
+        """
         known = self._history.known
         return self._history.features[known], self._history.rewards[known]
 
     def known_rounds(self) -> IntArray:
-        """The numbers of the rounds in `encode_history`."""
+        """Return the numbers of the rounds in `encode_history`."""
         return self.oldest + np.flatnonzero(self._history.known)

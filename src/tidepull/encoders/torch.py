@@ -61,25 +61,26 @@ def input_width(shape: ProblemShape) -> int:
 
 
 class TorchEncoder(HistoryEncoder):
-    """An `Encoder` around a torch module, which belongs to it from now on.
+    """An `Encoder` around a torch module, which it trains.
 
     Parameters
     ----------
     module : torch.nn.Module
-        Recurrent, `module(x, state=None) -> (features, state)`, or stateless, `module(x) -> features`.
+        The network: recurrent, `module(x, state=None) -> (features, state)`, or stateless,
+        `module(x) -> features`.
     shape : ProblemShape
-        The shape of the problem; `input_width(shape)` is the module's input.
+        The shape of the problem. The module reads `input_width(shape)` numbers.
     learning_rate : float
         The step size of Adam.
     rng : numpy.random.Generator
-        Draws the head's first weights, and a seed for each training.
-    l2 : float, default 0.001
+        The generator of the first weights of the head, and of a seed for each training.
+    l2 : float, default: 0.001
         The weight of half the sum of squared weights in the loss.
     receptive_field : int, optional
-        The rounds that one output of a stateless module looks at; None means all.
+        The number of rounds that one output of a stateless module depends on. None means all.
     memory : int, optional
-        The rounds that are remembered for training; None means all.
-    device : str, default "cpu"
+        The number of rounds that are remembered for training. None means all.
+    device : str, default: "cpu"
         Where torch computes.
 
     Raises
@@ -91,11 +92,15 @@ class TorchEncoder(HistoryEncoder):
 
     Examples
     --------
-    ::
-
-        shape = tidepull.ProblemShape(n_arms=3)
-        module = torch.nn.GRU(tidepull.input_width(shape), 16, batch_first=True)
-        encoder = tidepull.TorchEncoder(module, shape=shape, learning_rate=0.01, rng=np.random.default_rng(0))
+    >>> import numpy as np
+    >>> import tidepull
+    >>> import torch
+    >>> shape = tidepull.ProblemShape(n_arms=3)
+    >>> module = torch.nn.GRU(tidepull.input_width(shape), 16, batch_first=True)
+    >>> rng = np.random.default_rng(0)
+    >>> encoder = tidepull.TorchEncoder(module, shape=shape, learning_rate=0.01, rng=rng)
+    >>> encoder.features(tidepull.Context()).shape
+    (3, 16)
     """
 
     _first_column = 1
@@ -131,14 +136,38 @@ class TorchEncoder(HistoryEncoder):
         self._before: Snapshot | None = None  # the last good network, while training
 
     def features(self, context: Context) -> FloatArray:
-        """One row for each arm in the coming round (n_arms x dim), which is opened if it was not yet."""
+        """Return the features of every arm in the coming round, and open the round.
+
+        Parameters
+        ----------
+        context : Context
+            The context of the round.
+
+        Returns
+        -------
+        array of shape (n_arms, dim)
+            One row for each arm.
+        """
         rows = self._rows(context)
         self._opened = self._previous
         features, _ = self._step(rows)
         return features
 
     def decide(self, context: Context, arm: int) -> FloatArray:
-        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's features."""
+        """Read the coming round with the arm chosen in it; its reward is pending.
+
+        Parameters
+        ----------
+        context : Context
+            The context of the round.
+        arm : int
+            The chosen arm, counted from 0.
+
+        Returns
+        -------
+        array of shape (dim,)
+            The features of the chosen arm.
+        """
         self._reader.chosen(context, arm)
         row = self._rows(context)[arm]
         features, self._state = self._step(row[None])
@@ -148,7 +177,26 @@ class TorchEncoder(HistoryEncoder):
         return chosen
 
     def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
-        """`refit` in slices: an epoch each time, and reading again in the last; see `protocols.PatientEncoder`."""
+        """Train in slices: one epoch in each, and reading the history again in the last.
+
+        Parameters
+        ----------
+        epochs : int
+            The number of epochs.
+        accept : callable, optional
+            Function that is called with features and rewards, as `encode_history` returns them,
+            just before the new network is used. If it raises, the training is undone.
+
+        Yields
+        ------
+        None
+            After each slice. The generator returns the loss of the trained network.
+
+        Raises
+        ------
+        TrainingError
+            If there is no history, a training is under way, or training diverges.
+        """
         self._check_idle("train")
         if not self._history.known.any():
             raise TrainingError("there is no history to train on yet")
@@ -166,7 +214,10 @@ class TorchEncoder(HistoryEncoder):
         return loss
 
     def snapshot(self) -> Snapshot:
-        """Network, optimiser, history, state and generator; a training that is under way is no part of it."""
+        """Return network, optimiser, history, state and generator.
+
+        A training that is under way is not part of it.
+        """
         network = self._before or {**self._network_snapshot(), "generator": generator_state(self._rng)}
         return {
             "version": self.version,
@@ -178,7 +229,18 @@ class TorchEncoder(HistoryEncoder):
         }
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of an encoder around a module of the same layout."""
+        """Continue from a snapshot of an encoder around a module of the same layout.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            What `snapshot` returned.
+
+        Raises
+        ------
+        TrainingError
+            If a training is under way.
+        """
         self._check_idle("restore a snapshot")
         self._history.restore(snapshot["history"])
         self._restore_network(snapshot["network"])

@@ -41,10 +41,33 @@ _BYTES_A_ROUND = 64
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Trial:
-    """What happened in one trial, round by round.
+    """The result of one trial, round by round.
 
-    `regret` is cumulative pseudo-regret: the best arm's expected reward minus the chosen arm's.
-    `optimal` is the expected reward of the best available arm in each round.
+    Parameters
+    ----------
+    arms : array of int of shape (horizon,)
+        The arm chosen in each round, counted from 0.
+    rewards : array of shape (horizon,)
+        The reward of each round.
+    regret : array of shape (horizon,)
+        Cumulative pseudo-regret: the best arm's expected reward minus the chosen arm's.
+    optimal : array of shape (horizon,)
+        The expected reward of the best available arm in each round.
+    seconds : float
+        The duration of the trial.
+    remark : str, default: ""
+        A remark of the problem about its results.
+    diagnostics : mapping, optional
+        Counts and figures of the policy.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> trial = tidepull.run_trial("stationary-bernoulli", "random", horizon=50, seed=0)
+    >>> trial.rewards.shape
+    (50,)
+    >>> bool(trial.cumulative_reward[-1] == trial.rewards.sum())
+    True
     """
 
     arms: IntArray
@@ -62,7 +85,7 @@ class Trial:
 
     @property
     def realised_regret(self) -> FloatArray:
-        """Cumulative expected reward of the oracle minus realised reward (noisier than `regret`)."""
+        """Cumulative expected reward of the oracle minus cumulative reward, noisier than `regret`."""
         return np.cumsum(self.optimal - self.rewards)
 
 
@@ -76,15 +99,54 @@ def run_trial(
     delay: Delay = 0,
     on_round: OnRound | None = None,
 ) -> Trial:
-    """Play `policy` on `problem` for `horizon` rounds.
+    """Play a policy on a problem.
 
-    Each of the two is an id, an `(id, {parameters})` pair, or your own object with the methods of
-    `protocols.py`. One seed drives independent streams for problem and policy, so two policies under
-    one seed face the same world; `problem_seed` fixes the world while `seed` varies the policy.
+    One seed drives independent streams for problem and policy, so two policies under one seed
+    face the same world.
 
-    `delay` says how many rounds rewards come late: a number, `"geometric:20:0.05"` (late by 20 rounds on
-    average, 5% never come), or a function of the round (None: never). A reward that is n rounds late is
-    learnt after n further choices.
+    Parameters
+    ----------
+    problem : str, (str, dict) or Problem
+        An id, an `(id, {parameters})` pair, or an object with the methods of `Problem`.
+    policy : str, (str, dict) or Learner
+        An id, an `(id, {parameters})` pair, or an object with the methods of `Learner`.
+    horizon : int, optional
+        The number of rounds. By default it is the usual length of the problem, or 4096 for an
+        object.
+    seed : int, default: 0
+        The seed of policy and problem.
+    problem_seed : int, optional
+        The seed of the problem, if it differs from `seed`.
+    delay : int, str or callable, default: 0
+        By how many rounds rewards are late: a number, "geometric:20:0.05" (20 rounds on average,
+        5% never come), or a function of the round that returns a number, or None for never. A
+        reward that is n rounds late is learnt after n further choices.
+    on_round : callable, optional
+        Function that is called after each round with the number of rounds played.
+
+    Returns
+    -------
+    Trial
+        Arms, rewards and regret of every round.
+
+    Raises
+    ------
+    UnknownIdError
+        If there is no problem or policy of that id.
+    ParameterError
+        If an argument or a parameter is out of range.
+    ProblemError
+        If the problem object breaks its contract.
+    ArmError
+        If the policy chooses an arm that does not exist or is not available.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> policy = ("d-ucb", {"discount": 0.995})
+    >>> trial = tidepull.run_trial("sinusoidal-bernoulli", policy, horizon=100, seed=0)
+    >>> trial.regret.shape
+    (100,)
     """
     seed = _whole("seed", seed, 0)
     world_seed = seed if problem_seed is None else _whole("problem_seed", problem_seed, 0)
@@ -107,7 +169,42 @@ def play(
     late: LateBy | None = None,
     on_round: OnRound | None = None,
 ) -> Trial:
-    """The loop itself, on two objects; `late` gives the delay of each round's reward (None: no delays)."""
+    """Play a policy object on a problem object.
+
+    Parameters
+    ----------
+    problem : Problem
+        The problem, from its present round on.
+    policy : Learner
+        The policy, in its present state.
+    horizon : int
+        The number of rounds.
+    late : callable, optional
+        Function from the round, counted from 0, to the number of rounds by which its reward is
+        late, or None for never. By default no reward is late.
+    on_round : callable, optional
+        Function that is called after each round with the number of rounds played.
+
+    Returns
+    -------
+    Trial
+        Arms, rewards and regret of every round.
+
+    Raises
+    ------
+    ProblemError
+        If the problem breaks its contract.
+    ArmError
+        If the policy chooses an arm that does not exist or is not available.
+
+    Examples
+    --------
+    >>> import tidepull
+    >>> problem = tidepull.build_problem("stationary-bernoulli", seed=0)
+    >>> policy = tidepull.build_policy("ucb", tidepull.shape_of(problem), seed=0)
+    >>> len(tidepull.play(problem, policy, horizon=20).rewards)
+    20
+    """
     arms = np.empty(horizon, np.int64)
     rewards, gaps, optimal = np.empty(horizon), np.empty(horizon), np.empty(horizon)
     choose = _chooser(problem, policy)

@@ -38,15 +38,15 @@ UNKNOWN = "unknown"
 class BanditEnv(gymnasium.Env[Any, Any]):
     """A problem as an environment.
 
-    `info` of a step has `regret` (the best available arm's expected reward minus the chosen one's) and `optimal` (the
-    former); an agent must not look at them.
+    The `info` of a step has `regret` (the best available arm's expected reward minus that of the
+    chosen arm) and `optimal` (the former). They are for measurements, not for the agent.
 
     Parameters
     ----------
-    problem
+    problem : str
         The problem's id.
-    horizon
-        Rounds of an episode; the problem's usual length if None.
+    horizon : int, optional
+        The number of rounds of an episode. By default it is the problem's usual length.
     **parameters
         The problem's own parameters.
 
@@ -54,6 +54,14 @@ class BanditEnv(gymnasium.Env[Any, Any]):
     ------
     ParameterError
         If `horizon` or a parameter is out of range.
+
+    Examples
+    --------
+    >>> env = BanditEnv("stationary-bernoulli", horizon=1)
+    >>> observation, info = env.reset(seed=3)
+    >>> observation, reward, terminated, truncated, info = env.step(0)
+    >>> truncated
+    True
     """
 
     metadata: ClassVar[dict[str, Any]] = {"render_modes": []}
@@ -73,14 +81,21 @@ class BanditEnv(gymnasium.Env[Any, Any]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Begin a new world: that of a trial with this seed, or a random one if there is none.
+        """Begin a new world: that of a trial with this seed, or a random one.
 
         Parameters
         ----------
-        seed
-            The seed of the trial.
-        options
+        seed : int, optional
+            The seed of the trial. By default it is random.
+        options : dict, optional
             Not used.
+
+        Returns
+        -------
+        observation : object
+            The context of the first round.
+        info : dict
+            An empty dictionary.
         """
         super().reset(seed=seed)
         drawn = int(self.np_random.integers(2**31)) if seed is None else seed
@@ -93,8 +108,21 @@ class BanditEnv(gymnasium.Env[Any, Any]):
 
         Parameters
         ----------
-        action
+        action : int
             The arm.
+
+        Returns
+        -------
+        observation : object
+            The context of the next round.
+        reward : float
+            The reward of the arm.
+        terminated : bool
+            Always False.
+        truncated : bool
+            Whether the episode is over.
+        info : dict
+            `regret` and `optimal` of the round.
 
         Raises
         ------
@@ -113,7 +141,7 @@ class BanditEnv(gymnasium.Env[Any, Any]):
         return self._seen(), reward, False, self._round >= self.horizon, info
 
     def means(self) -> FloatArray:
-        """The true expected reward of every arm in the coming round; not for the agent."""
+        """Return the true expected reward of every arm in the coming round; not for the agent."""
         return np.asarray(self._world.means(), dtype=float)
 
     def _seen(self) -> Any:
@@ -121,25 +149,33 @@ class BanditEnv(gymnasium.Env[Any, Any]):
 
 
 class GymnasiumProblem:
-    """A bandit environment as a tidepull problem: a discrete action is an arm, and episodes follow each other.
+    """A bandit environment as a tidepull problem.
 
-    Dictionaries with the parts of a context are read as such; any other observation is flattened into one vector. A
-    mask in `info["action_mask"]` says which arms are available.
+    A discrete action is an arm, and episodes follow each other. Dictionaries with the parts of a
+    context are read as such; any other observation is flattened into one vector. A mask in
+    `info["action_mask"]` says which arms are available.
 
     Parameters
     ----------
-    env
+    env : gymnasium.Env
         An environment with `Discrete` actions.
-    seed
-        Seed of the first `reset`.
-    means
-        A function from the environment to every arm's expected reward in the coming round, which regret needs.
-        tidepull's own environments know it. With `"unknown"` regret is 0 throughout and only rewards count.
+    seed : int, optional
+        The seed of the first `reset`.
+    means : callable or "unknown", optional
+        Function from the environment to every arm's expected reward in the coming round, which
+        regret is computed from. tidepull's own environments do not need it. With "unknown", regret
+        is 0 throughout, and only rewards count.
 
     Raises
     ------
     ProblemError
         If actions are not discrete, or expected rewards are not known.
+
+    Examples
+    --------
+    >>> problem = GymnasiumProblem(BanditEnv("stationary-bernoulli"), seed=0)
+    >>> problem.n_arms == len(problem.means())
+    True
     """
 
     def __init__(
@@ -166,22 +202,33 @@ class GymnasiumProblem:
 
     @property
     def remark(self) -> str:
-        """Says so where regret means nothing."""
+        """A remark about the results if expected rewards are unknown, else an empty text."""
         return "true means unknown: regret is 0, rewards count" if self._means == UNKNOWN else ""
 
     def context(self) -> Context:
-        """What the environment shows."""
+        """Return the observation of the environment as a context."""
         return self._now
 
     def means(self) -> FloatArray:
-        """The true expected rewards; zeros where they are unknown."""
+        """Return the true expected rewards; zeros if they are unknown."""
         if self._means == UNKNOWN:
             return np.zeros(self.n_arms)
         known: Any = self._env.unwrapped
         return np.asarray(self._means(self._env) if callable(self._means) else known.means(), dtype=float)
 
     def step(self, arm: int) -> float:
-        """Play; where the episode ends, a new one begins."""
+        """Play an arm; when an episode ends, the next one begins.
+
+        Parameters
+        ----------
+        arm : int
+            The arm, counted from 0.
+
+        Returns
+        -------
+        float
+            Its reward.
+        """
         seen, reward, terminated, truncated, info = self._env.step(self._first + arm)
         self._now = self._context(*(self._env.reset() if terminated or truncated else (seen, info)))
         return float(reward)
@@ -201,7 +248,10 @@ class GymnasiumProblem:
 
 
 def register() -> None:
-    """Register every problem that has no environment yet, `tidepull/ID-v0`; for problems of your own, call it again."""
+    """Register an environment `tidepull/ID-v0` for every problem that has none.
+
+    The module calls it when it is imported. Call it again after `tidepull.add_problem`.
+    """
     for entry in problems:
         id = f"tidepull/{entry.id}-v0"
         if id not in gymnasium.registry:

@@ -34,19 +34,19 @@ DRAWS = 100
 class TidepullMAB:
     """A tidepull policy with mabwiser's methods.
 
-    Expectations are the share of draws in which the policy would choose each arm, not rewards: the largest is the arm
-    to recommend. Equal seeds lead to the arms of `tidepull.run_trial`.
+    Expectations are the share of draws in which the policy would choose each arm, not rewards: the
+    largest belongs to the arm to recommend. Equal seeds lead to the arms of `tidepull.run_trial`.
 
     Parameters
     ----------
-    arms
+    arms : sequence of hashable
         Names of the arms.
-    learning_policy
+    learning_policy : str, default: "tide"
         The policy's id.
-    parameters
+    parameters : mapping, optional
         The policy's parameters.
-    seed
-        Seed of the policy.
+    seed : int, default: 123456
+        The seed of the policy.
 
     Raises
     ------
@@ -83,17 +83,62 @@ class TidepullMAB:
         self._open: dict[int, tuple[int, bytes]] = {}
 
     def fit(self, decisions: Any, rewards: Any, contexts: Any = None) -> None:
-        """Begin afresh, and learn these rows in order."""
+        """Reset the policy, and learn rows in their order.
+
+        Parameters
+        ----------
+        decisions : sequence
+            The arm of each row.
+        rewards : sequence of float
+            The reward of each row.
+        contexts : table of float, optional
+            The context of each row.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm.
+        ParameterError
+            If the arguments differ in length, or a reward is not finite.
+        """
         rows = self._rows(decisions, rewards, contexts)
         self._learner, self._open = None, {}
         self._learn(rows)
 
     def partial_fit(self, decisions: Any, rewards: Any, contexts: Any = None) -> None:
-        """Learn these rows in order."""
+        """Learn rows in their order.
+
+        Parameters
+        ----------
+        decisions : sequence
+            The arm of each row.
+        rewards : sequence of float
+            The reward of each row.
+        contexts : table of float, optional
+            The context of each row.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm.
+        ParameterError
+            If the arguments differ in length, or a reward is not finite.
+        """
         self._learn(self._rows(decisions, rewards, contexts))
 
     def predict(self, contexts: Any = None) -> Any:
-        """The arm to play; a list of them for several contexts, each of which is a round."""
+        """Return the arm to play; each context begins a round.
+
+        Parameters
+        ----------
+        contexts : table of float, optional
+            One row for each round. By default there is one round without a context.
+
+        Returns
+        -------
+        object or list of object
+            The arm, or a list of arms for several contexts.
+        """
         chosen = []
         for observation in _table(contexts):
             policy = self._policy(observation)
@@ -104,7 +149,18 @@ class TidepullMAB:
         return chosen if len(chosen) > 1 else chosen[0]
 
     def predict_expectations(self, contexts: Any = None) -> Any:
-        """Each arm's share of the choices; a list of such dictionaries for several contexts. No round begins."""
+        """Return each arm's share of the choices, without beginning a round.
+
+        Parameters
+        ----------
+        contexts : table of float, optional
+            One row for each prediction. By default there is one without a context.
+
+        Returns
+        -------
+        dict or list of dict
+            Shares by arm, or a list of dictionaries for several contexts.
+        """
         said = [self._shares(observation) for observation in _table(contexts)]
         return said if len(said) > 1 else said[0]
 

@@ -90,16 +90,26 @@ class TidepullPolicy(bandit.base.Policy):
 
     Parameters
     ----------
-    policy
+    policy : str, default: "tide"
         The policy's id.
-    parameters
+    parameters : mapping, optional
         The policy's parameters.
-    arms
-        All arms; those of the first pull if None.
-    reward_obj, reward_scaler, burn_in
-        As in river's own policies.
-    seed
-        Seed of the policy.
+    arms : sequence of hashable, optional
+        All arms. By default these are the arms of the first pull.
+    reward_obj : metric, statistic or distribution of river, optional
+        The object by which river measures arms. By default it is `river.stats.Mean()`.
+    reward_scaler : river.compose.TargetTransformRegressor, optional
+        The transformation of rewards, as in river's own policies. By default there is none.
+    burn_in : int, default: 0
+        The number of steps of the burn-in phase, as in river's own policies.
+    seed : int, default: 0
+        The seed of the policy.
+
+    Examples
+    --------
+    >>> policy = TidepullPolicy("ucb", seed=1)
+    >>> arm = policy.pull(["red", "blue"])
+    >>> policy.update(arm, 1.0)
     """
 
     def __init__(
@@ -120,7 +130,23 @@ class TidepullPolicy(bandit.base.Policy):
         self._ours = _Ours(policy, parameters, arms, seed)
 
     def pull(self, arm_ids: Sequence[Any]) -> Any:
-        """An arm."""
+        """Return an arm.
+
+        Parameters
+        ----------
+        arm_ids : sequence of hashable
+            The arms among which to choose.
+
+        Returns
+        -------
+        hashable
+            One of the arms.
+
+        Raises
+        ------
+        ArmError
+            If an arm is not among those of the first pull.
+        """
         self._ours.meet(arm_ids)
         return super().pull(arm_ids)
 
@@ -128,7 +154,22 @@ class TidepullPolicy(bandit.base.Policy):
         return self._ours.choose(arm_ids, None)
 
     def update(self, arm_id: Any, *reward_args: Any, **reward_kwargs: Any) -> None:
-        """The reward of an arm."""
+        """Learn from the reward of an arm.
+
+        Parameters
+        ----------
+        arm_id : hashable
+            The arm.
+        *reward_args
+            The reward, as the first argument.
+        **reward_kwargs
+            Keyword arguments for `reward_obj`.
+
+        Raises
+        ------
+        ArmError
+            If an arm is not among those of the first pull.
+        """
         super().update(arm_id, *reward_args, **reward_kwargs)
         self._ours.learn(arm_id, None, _scaled(self.reward_scaler, reward_args[0]))
 
@@ -138,18 +179,29 @@ class TidepullContextualPolicy(bandit.base.ContextualPolicy):
 
     Parameters
     ----------
-    policy
+    policy : str, default: "tide"
         The policy's id.
-    parameters
+    parameters : mapping, optional
         The policy's parameters.
-    arms
-        All arms; those of the first pull if None.
-    features
-        All features; those of the first context if None. A missing feature is 0, as in river.
-    reward_obj, reward_scaler, burn_in
-        As in river's own policies.
-    seed
-        Seed of the policy.
+    arms : sequence of hashable, optional
+        All arms. By default these are the arms of the first pull.
+    features : sequence of hashable, optional
+        All features. By default these are the features of the first context. A missing feature is
+        0, as in river.
+    reward_obj : metric, statistic or distribution of river, optional
+        The object by which river measures arms. By default it is `river.stats.Mean()`.
+    reward_scaler : river.compose.TargetTransformRegressor, optional
+        The transformation of rewards, as in river's own policies. By default there is none.
+    burn_in : int, default: 0
+        The number of steps of the burn-in phase, as in river's own policies.
+    seed : int, default: 0
+        The seed of the policy.
+
+    Examples
+    --------
+    >>> policy = TidepullContextualPolicy("lin-ucb", seed=1)
+    >>> arm = policy.pull(["red", "blue"], {"age": 31})
+    >>> policy.update(arm, {"age": 31}, 1.0)
     """
 
     def __init__(
@@ -173,7 +225,27 @@ class TidepullContextualPolicy(bandit.base.ContextualPolicy):
         self._ours = _Ours(policy, parameters, arms, seed)
 
     def pull(self, arm_ids: Sequence[Any], context: Mapping[Any, Any] | None = None) -> Any:
-        """An arm in a context."""
+        """Return an arm in a context.
+
+        Parameters
+        ----------
+        arm_ids : sequence of hashable
+            The arms among which to choose.
+        context : mapping of hashable to float, optional
+            The features of the round.
+
+        Returns
+        -------
+        hashable
+            One of the arms.
+
+        Raises
+        ------
+        ArmError
+            If an arm is not among those of the first pull.
+        ContextError
+            If a feature is unknown, or is not a number.
+        """
         self._ours.meet(arm_ids)
         return super().pull(arm_ids, context=context)
 
@@ -183,7 +255,26 @@ class TidepullContextualPolicy(bandit.base.ContextualPolicy):
     def update(
         self, arm_id: Any, context: Mapping[Any, Any], *reward_args: Any, **reward_kwargs: Any
     ) -> None:
-        """The reward of an arm in a context."""
+        """Learn from the reward of an arm in a context.
+
+        Parameters
+        ----------
+        arm_id : hashable
+            The arm.
+        context : mapping of hashable to float
+            The features of the round.
+        *reward_args
+            The reward, as the first argument.
+        **reward_kwargs
+            Keyword arguments for `reward_obj`.
+
+        Raises
+        ------
+        ArmError
+            If an arm is not among those of the first pull.
+        ContextError
+            If a feature is unknown, or is not a number.
+        """
         observation = self._vector(context)
         super().update(arm_id, context, *reward_args, **reward_kwargs)
         self._ours.learn(arm_id, observation, _scaled(self.reward_scaler, reward_args[0]))

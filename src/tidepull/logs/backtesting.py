@@ -33,20 +33,26 @@ CLIP = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """One policy's mean reward by one estimator.
+    """An estimate of the mean reward of a policy, with its interval.
 
     Parameters
     ----------
-    policy, estimator
-        Their names.
-    value, low, high
-        The estimate and its interval.
-    rows
-        The number of decisions behind it.
-    by, slice
-        The slice of time that it is about; empty for the whole log.
-    warning
-        Why the interval may not hold; empty where it is claimed to hold.
+    policy : str
+        Name of the policy.
+    estimator : str
+        Name of the estimator.
+    value : float
+        The estimate.
+    low, high : float
+        The interval.
+    rows : int
+        The number of decisions behind the estimate.
+    by : str, default: ""
+        The kind of slice of time: "day", "hour" or "weekday". It is empty for the whole log.
+    slice : str, default: ""
+        The slice of time. It is empty for the whole log.
+    warning : str, default: ""
+        Why the interval may not hold. It is empty where the interval is claimed to hold.
     """
 
     policy: str
@@ -66,15 +72,15 @@ class Backtest:
 
     Parameters
     ----------
-    estimates
+    estimates : tuple of Estimate
         All estimates.
-    weights
+    weights : mapping of str to WeightDiagnostics
         For each fixed policy the diagnostics of its weights.
-    warnings
-        For each policy sentences about when not to believe its estimates.
-    left_out
+    warnings : mapping of str to tuple of str
+        For each policy sentences about when not to trust its estimates.
+    left_out : tuple of str, default: ()
         Sentences about rows that were left out.
-    settings
+    settings : mapping, optional
         The arguments of `backtest`, and the number of rows.
     """
 
@@ -85,7 +91,7 @@ class Backtest:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Plain rows, as for a data frame."""
+        """Return the estimates as a list of dictionaries, as for a data frame."""
         return [asdict(estimate) for estimate in self.estimates]
 
     def _repr_html_(self) -> str:
@@ -97,12 +103,19 @@ class Backtest:
         return table_html(shown) + list_html([*self.left_out, *sentences])
 
     def of(self, policy: str, estimator: str) -> Estimate:
-        """The estimate over the whole log.
+        """Return the estimate over the whole log.
 
         Parameters
         ----------
-        policy, estimator
-            Their names.
+        policy : str
+            Name of the policy.
+        estimator : str
+            Name of the estimator.
+
+        Returns
+        -------
+        Estimate
+            The estimate.
 
         Raises
         ------
@@ -132,23 +145,24 @@ def backtest(
 
     Parameters
     ----------
-    log
-        Decisions with rewards and propensities; rows without are left out.
-    policies
-        Ids as `tide` or `(id, {parameters})`, objects that choose and learn, or fixed policies: `random`,
-        `arm:LABEL`, a `Target`.
-    estimators
-        Names of estimators for fixed policies, out of `ips`, `snips`, `clipped`, `dm`, `dr` and `switch-dr`.
-    by
-        Slices of time to estimate as well: `day`, `hour`, `weekday`.
-    clip
+    log : Log
+        Decisions with rewards and propensities. Rows without are left out.
+    policies : sequence of str, (str, dict), Learner or Target
+        Ids such as `tide`, `(id, {parameters})` pairs, objects that choose and learn, or fixed
+        policies: `random`, `arm:LABEL`, a `Target`.
+    estimators : sequence of str, default: ("ips", "snips", "clipped", "dm", "dr", "switch-dr")
+        Names of estimators for fixed policies.
+    by : sequence of str, default: ()
+        Slices of time to estimate as well: "day", "hour", "weekday".
+    clip : float, default: 10.0
         The weight beyond which `clipped` clips and `switch-dr` uses the model.
-    block
-        How many neighbouring rows are resampled together; the cube root of the rows if None.
-    level
+    block : int, optional
+        How many neighbouring rows are resampled together. By default it is the cube root of the
+        number of rows.
+    level : float, default: 0.95
         The confidence level of intervals.
-    seed
-        Seed of policies and intervals.
+    seed : int, default: 0
+        The seed of policies and intervals.
 
     Returns
     -------
@@ -161,6 +175,15 @@ def backtest(
         If the log has no propensities, no rewards or one arm only.
     ParameterError
         If an argument is out of range.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from tidepull import logs
+    >>> arms, rewards = np.arange(200) % 2, np.arange(200) // 2 % 2
+    >>> log = logs.read({"action": arms, "reward": rewards, "pscore": np.full(200, 0.5)})
+    >>> float(logs.backtest(log, ["arm:1"], estimators=["ips"]).of("arm:1", "ips").value)
+    0.5
     """
     _check(estimators, by, clip, block, level, log)
     used, left_out = usable(log)

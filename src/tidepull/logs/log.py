@@ -150,32 +150,36 @@ class ContextColumn:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Log:
-    """Columns of equal length, sorted by time. What the source does not have is None.
+    """Decisions as columns of equal length, sorted by time.
+
+    Columns that the source does not have are None.
 
     Parameters
     ----------
-    arms
+    arms : tuple of str
         Labels of all arms.
-    arm
-        Each row's place in `arms`.
-    reward
-        NaN where no reward has come.
-    time, paid_at
-        When the arm was played and when the reward came: seconds since 1970 where `dated`, else plain numbers.
-    propensity
-        The chance that the logged arm had when it was chosen.
-    available
-        Which arms were on offer (rows x arms).
-    context
+    arm : array of int of shape (n,)
+        The place of each row's arm in `arms`.
+    reward : array of shape (n,)
+        The rewards. NaN if no reward has come.
+    time : array of shape (n,) or None
+        When the arm was played: seconds since 1970 if `dated`, else plain numbers.
+    propensity : array of shape (n,) or None
+        The probability with which the logged arm was chosen.
+    paid_at : array of shape (n,) or None
+        When the reward came, in the unit of `time`.
+    available : array of bool of shape (n, n_arms) or None
+        Which arms were available.
+    context : mapping of str to ContextColumn
         Columns of the context by name.
-    dated
+    dated : bool
         Whether times are dates.
-    zone
+    zone : str
         The time zone of hours and weekdays.
-    reading
+    reading : ReadSummary
         How the source was understood.
-    id
-        Numbers that tell decisions apart, made of their ids; 0 where there is none.
+    id : array of int of shape (n,), optional
+        Numbers that identify decisions, made of their ids. 0 if a decision has none.
     """
 
     arms: tuple[str, ...]
@@ -196,7 +200,7 @@ class Log:
 
     @property
     def n_arms(self) -> int:
-        """The number of arms, including those that were never played."""
+        """Number of arms, including those that were never played."""
         return len(self.arms)
 
     def where(self, rows: Any) -> Log:
@@ -204,8 +208,13 @@ class Log:
 
         Parameters
         ----------
-        rows
+        rows : array of bool, slice or array of int
             A mask, a slice or row numbers.
+
+        Returns
+        -------
+        Log
+            The log of these rows.
         """
         parts: dict[str, Any] = {}
         for part in fields(self):
@@ -218,19 +227,27 @@ class Log:
         return replace(self, **parts)
 
     def with_uniform_propensities(self) -> Log:
-        """The log with equal propensities for all available arms, which the caller vouches for."""
+        """Return the log with equal propensities for all available arms.
+
+        It is up to the caller to know that arms were chosen so.
+        """
         chances: FloatArray = np.full(len(self), 1 / self.n_arms)
         if self.available is not None:
             chances = 1 / self.available.sum(axis=1)
         return replace(self, propensity=chances)
 
     def place(self, label: Any) -> int:
-        """The number of an arm.
+        """Return the number of an arm.
 
         Parameters
         ----------
-        label
+        label : str
             The arm's label.
+
+        Returns
+        -------
+        int
+            The place of the label in `arms`.
 
         Raises
         ------
@@ -243,7 +260,13 @@ class Log:
         return self.arms.index(str(label))
 
     def decisions(self) -> Iterator[dict[str, Any]]:
-        """Plain rows: `arm`, and where they are known `reward`, `at` (seconds, where `dated`) and `context`."""
+        """Iterate over the decisions as dictionaries.
+
+        Yields
+        ------
+        dict
+            `arm`, and if they are known `reward`, `at` (seconds since 1970) and `context`.
+        """
         for start in range(0, len(self), _AT_ONCE):
             part = self.where(slice(start, start + _AT_ONCE))
             columns = {name: _cells(column) for name, column in part.context.items()}
@@ -265,8 +288,13 @@ class Log:
 
         Parameters
         ----------
-        rows
+        rows : int, default: 5
             The number of rows to show.
+
+        Returns
+        -------
+        str
+            Several lines of text.
         """
         reading, bad = self.reading, self.reading.bad
         roles = ", ".join(f"{role} from '{column}'" for role, column in reading.roles.items())

@@ -39,10 +39,11 @@ class Target:
 
     Parameters
     ----------
-    name
+    name : str
         The policy's name in results.
-    shares
-        `shares(log, rows)` is each arm's share of the choices in these rows (rows x arms).
+    shares : callable
+        Function `shares(log, rows)` that returns each arm's share of the choices in these rows
+        (rows x arms).
     """
 
     name: str
@@ -50,7 +51,7 @@ class Target:
 
 
 def uniform() -> Target:
-    """The policy that plays every available arm with equal chances."""
+    """Return the policy that plays every available arm with equal probability."""
 
     def shares(log: Log, rows: slice) -> FloatArray:
         if log.available is None:
@@ -63,12 +64,22 @@ def uniform() -> Target:
 
 
 def always(label: str) -> Target:
-    """The policy that always plays one arm.
+    """Return the policy that always plays one arm.
 
     Parameters
     ----------
-    label
+    label : str
         The arm's label in the log.
+
+    Returns
+    -------
+    Target
+        The policy, with the name `arm:LABEL`.
+
+    Examples
+    --------
+    >>> always("blue").name
+    'arm:blue'
     """
 
     def shares(log: Log, rows: slice) -> FloatArray:
@@ -85,19 +96,24 @@ def always(label: str) -> Target:
 
 
 def as_logged(other: Log, name: str, *, by: Sequence[str] = ()) -> Target:
-    """The policy that wrote another log, as far as its propensities tell.
+    """Return the policy that wrote another log, estimated from its propensities.
 
-    Each arm has its mean logged chance, scaled so that shares add up to 1. This suits logging policies that depend on
-    nothing but the columns `by`.
+    Each arm has its mean logged probability, scaled so that shares add up to 1. This suits logging
+    policies that depend on nothing but the columns `by`.
 
     Parameters
     ----------
-    other
+    other : Log
         A log with propensities.
-    name
+    name : str
         The policy's name in results.
-    by
-        Context columns within whose equal values chances are averaged.
+    by : sequence of str, default: ()
+        Context columns; probabilities are averaged over rows with equal values in them.
+
+    Returns
+    -------
+    Target
+        The policy.
 
     Raises
     ------

@@ -54,24 +54,28 @@ def read(
 ) -> Log:
     """Read a log: a file, or a dictionary of the Open Bandit Pipeline.
 
-    The format and the columns are guessed where they are not named; `Log.preview()` says what was understood.
+    The format and the columns are guessed if they are not named. `Log.preview()` describes what
+    was understood.
 
     Parameters
     ----------
-    source
-        A file (CSV, Parquet, JSON lines and others; `.gz`, `.bz2` and `.xz` are unpacked), or a dictionary of arrays.
-    format
-        One of `FORMATS`; guessed from the file's first bytes if None.
-    arm, reward, time, propensity, paid_at
-        Names of columns; guessed from usual names if None. `paid_at` is the time of the reward.
-    context
-        Names of the context's columns; all other columns if None.
-    arms
+    source : str, os.PathLike or mapping of str to array
+        A file (CSV, Parquet, JSON lines and others; `.gz`, `.bz2` and `.xz` are unpacked), or a
+        dictionary of arrays.
+    format : str, optional
+        One of `FORMATS`. By default it is guessed from the file's first bytes.
+    arm, reward, time, propensity : str, optional
+        Names of columns. By default they are guessed from usual names.
+    paid_at : str, optional
+        Name of the column with the time of the reward. By default it is guessed.
+    context : sequence of str, optional
+        Names of the context's columns. By default these are all other columns.
+    arms : sequence of str, optional
         All arms, if some were never played.
-    zone
+    zone : str, default: "UTC"
         The time zone of hours and weekdays.
-    most_bad
-        The largest share of rows that may be unreadable. They are counted and named in `Log.reading.bad`.
+    most_bad : float, default: 0.1
+        The largest share of rows that may be unreadable. They are counted in `Log.reading.bad`.
 
     Returns
     -------
@@ -88,7 +92,8 @@ def read(
     Examples
     --------
     >>> import numpy as np
-    >>> log = read({"action": np.array([0, 1]), "reward": np.array([1.0, 0.0]), "pscore": np.array([0.5, 0.5])})
+    >>> arms, rewards, chances = np.array([0, 1]), np.array([1.0, 0.0]), np.array([0.5, 0.5])
+    >>> log = read({"action": arms, "reward": rewards, "pscore": chances})
     >>> len(log), log.arms
     (2, ('0', '1'))
     """

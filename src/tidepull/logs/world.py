@@ -187,15 +187,16 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
 
     Parameters
     ----------
-    log
+    log : Log
         Decisions with at least 20 rewards that are not all equal, and two arms or more.
-    most
-        Only the latest `most` rows are used.
+    most : int, default: 20000
+        The number of rows that are used, which are the latest ones.
 
     Returns
     -------
     FittedWorld
-        `world.problem()` plays it; `world.save(path)` writes it for the problem `from-log`.
+        The world. `world.problem()` is a problem; `world.save(path)` writes a file for the
+        problem `from-log`.
 
     Raises
     ------

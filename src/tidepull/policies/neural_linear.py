@@ -145,29 +145,30 @@ class _SingularPosteriorError(NumericalError):
 
 
 class NeuralLinear(Stateful):
-    """Any `Encoder` x any `Posterior` x any exploration rule, as one policy.
+    """Any `Encoder`, any `Posterior` and any exploration rule as one policy.
 
-    `encoder` and `posterior` must be fresh and of equal dimension, and belong to this policy alone. Without calls of
-    `upkeep` the network is never trained.
+    `encoder` and `posterior` must be fresh and of equal dimension, and must not be used elsewhere.
+    Without calls of `upkeep` the network is never trained.
 
     Parameters
     ----------
     encoder : Encoder
-        Makes features of history and arms. Rewards may come late if it is a `PatientEncoder`.
+        The network that maps history and arms to features. Rewards may come late if it is a
+        `PatientEncoder`.
     posterior : Posterior
-        Believes in the weights of the last layer.
+        The posterior of the weights of the last layer.
     n_arms : int
         The number of arms.
     epochs : int
-        Epochs of each training.
+        The number of epochs of each training.
     train_every : int
-        Events between two trainings.
+        The number of events between two trainings.
     forced_rounds : int
-        Rounds at the beginning in which the least pulled arm is played.
+        The number of rounds at the beginning in which the least pulled arm is played.
     rng : numpy.random.Generator
-        Draws for the exploration rule.
+        The generator of the exploration rule.
     explore : ExplorationRule, optional
-        From features and posterior to an arm; posterior sampling if not given.
+        Function from features and posterior to an arm. By default it is posterior sampling.
 
     Examples
     --------
@@ -177,8 +178,14 @@ class NeuralLinear(Stateful):
     >>> encoder = FeedforwardEncoder(
     ...     shape, units=(4, 4, 4), order=1, sinusoids=1, learning_rate=0.01, rng=rng
     ... )
-    >>> policy = NeuralLinear(
-    ...     encoder, tidepull.LinearGaussian(encoder.dim), n_arms=2, epochs=2, train_every=8, forced_rounds=2, rng=rng
+    >>> policy = tidepull.NeuralLinear(
+    ...     encoder,
+    ...     tidepull.LinearGaussian(encoder.dim),
+    ...     n_arms=2,
+    ...     epochs=2,
+    ...     train_every=8,
+    ...     forced_rounds=2,
+    ...     rng=rng,
     ... )
     >>> policy.choose(tidepull.Context())
     0
@@ -216,17 +223,17 @@ class NeuralLinear(Stateful):
 
     @property
     def encoder(self) -> PatientEncoder:
-        """The network, to look at."""
+        """The network, for inspection."""
         return self._encoder
 
     @property
     def posterior(self) -> Posterior:
-        """What is believed of the last layer, to look at."""
+        """The posterior of the weights of the last layer, for inspection."""
         return self._posterior
 
     @property
     def rounds(self) -> int:
-        """How many rounds there have been: the number that the next `choose` will get."""
+        """Number of rounds so far, which is the number of the next one."""
         return len(self._reading)
 
     @property
@@ -235,11 +242,50 @@ class NeuralLinear(Stateful):
         return self._due or self._training is not None
 
     def choose(self, context: Context) -> int:
-        """The arm to play; a round begins."""
+        """Return the arm to play, and begin a round.
+
+        Parameters
+        ----------
+        context : Context
+            What is seen in this round.
+
+        Returns
+        -------
+        int
+            The arm, counted from 0.
+
+        Raises
+        ------
+        NumericalError
+            If the features of the context are not finite.
+        """
         return self._decide(context, 1, lambda shares: int(np.argmax(shares)))
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many uses of the exploration rule, or the least pulled arm while arms are forced."""
+        """Begin a round, and let a function choose the arm from the shares of all arms.
+
+        A share is how often the exploration rule chooses the arm. While arms are forced, the least
+        pulled arm has all of it.
+
+        Parameters
+        ----------
+        context : Context
+            What is seen in this round.
+        draws : int
+            How often the exploration rule is used.
+        pick : callable
+            Function from the shares to an arm.
+
+        Returns
+        -------
+        int
+            The arm that `pick` returned.
+
+        Raises
+        ------
+        NumericalError
+            If the features of the context are not finite.
+        """
         return self._decide(context, draws, pick)
 
     def _decide(self, context: Context, draws: int, pick: Pick) -> int:
@@ -259,7 +305,20 @@ class NeuralLinear(Stateful):
         return arm
 
     def learn(self, event: Event) -> None:
-        """Take in the reward of a round; one that comes when the round is forgotten is counted and ignored."""
+        """Learn from the reward of a round.
+
+        A reward of a round that is no longer remembered is counted and ignored.
+
+        Parameters
+        ----------
+        event : Event
+            Context, arm and reward.
+
+        Raises
+        ------
+        EventError
+            If the round has not been chosen yet, or has its reward already.
+        """
         number = self._reading.number(event)
         if self._reading.too_late(number):
             self._count("too_late", f"the reward of round {number} was ignored: the round is forgotten")
@@ -269,9 +328,14 @@ class NeuralLinear(Stateful):
         self._due |= not self._forced and self._t % self._train_every == 0
 
     def upkeep(self) -> bool:
-        """One epoch of a training that is due, or its end; True while more is pending.
+        """Do one epoch of a training that is due, or finish it.
 
-        Whatever is not finite or singular leaves the last good network and posterior in place.
+        If anything is not finite or singular, the last good network and posterior stay in place.
+
+        Returns
+        -------
+        bool
+            True while more is pending.
         """
         if self._training is None:
             if not self._due:
@@ -292,19 +356,30 @@ class NeuralLinear(Stateful):
         return self.pending
 
     def diagnostics(self) -> Diagnostics:
-        """How often training succeeded, what was ignored or failed, and the last loss (once there is one)."""
+        """Return counts of trainings, ignored rewards and failures, and the last loss."""
         return self._counts if self._last_loss is None else {**self._counts, "last_loss": self._last_loss}
 
     def snapshot(self) -> Snapshot:
-        """The whole state: network, optimiser, recurrent state, posterior, generator and counters.
+        """Return network, optimiser, recurrent state, posterior, generator and counters.
 
-        A training that is under way goes back to its start, here too.
+        A training that is under way goes back to its start, in this policy too.
         """
         self._stop_training()
         return super().snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of a policy with the same settings and shape."""
+        """Continue from a snapshot of a policy with the same settings and shape.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            What `snapshot` returned.
+
+        Raises
+        ------
+        SnapshotError
+            If the snapshot belongs to something else, or is damaged.
+        """
         check_kind(snapshot, self.kind)
         self._stop_training()
         super().restore(snapshot)

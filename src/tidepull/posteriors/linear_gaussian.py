@@ -132,15 +132,15 @@ def _inverse(covariance: FloatArray) -> FloatArray:
 
 
 class LinearGaussian(Stateful):
-    """What is believed of w when rewards are w . x plus Gaussian noise.
+    """Gaussian posterior of w when rewards are w . x plus Gaussian noise.
 
     Parameters
     ----------
     dim : int
         The length d of w.
-    prior_std : float, default 1
+    prior_std : float, default: 1
         The prior standard deviation of each weight.
-    noise_std : float, default 1
+    noise_std : float, default: 1
         The standard deviation of the noise.
     prior_mean : array of shape (d,), optional
         The prior mean of w; zero if not given.
@@ -208,7 +208,7 @@ class LinearGaussian(Stateful):
         return np.tril(self._factor.T)
 
     def update(self, x: FloatArray, y: float) -> None:
-        """Take in one observation by a rank-one change.
+        """Add one observation by a rank-one update.
 
         Parameters
         ----------
@@ -219,6 +219,8 @@ class LinearGaussian(Stateful):
 
         Raises
         ------
+        ContextError
+            If the features have another length.
         NumericalError
             If the observation is not finite, or too large to add; nothing has changed then.
         """
@@ -232,7 +234,7 @@ class LinearGaussian(Stateful):
         self._count_change()
 
     def downdate(self, x: FloatArray, y: float) -> None:
-        """Take back an observation that was taken in before.
+        """Remove an observation that was added before.
 
         Parameters
         ----------
@@ -243,6 +245,8 @@ class LinearGaussian(Stateful):
 
         Raises
         ------
+        ContextError
+            If the features have another length.
         NumericalError
             If the precision would not stay positive definite; nothing has changed then.
         """
@@ -254,7 +258,7 @@ class LinearGaussian(Stateful):
         self._count_change()
 
     def refit(self, X: FloatArray, Y: FloatArray) -> None:
-        """Forget everything, then take in all rows at once: one product and one factorisation.
+        """Compute the posterior of all rows from the prior: one product and one factorisation.
 
         Parameters
         ----------
@@ -265,6 +269,8 @@ class LinearGaussian(Stateful):
 
         Raises
         ------
+        ContextError
+            If features or rewards have another shape.
         NumericalError
             If the precision is not finite or singular; nothing has changed then.
         """
@@ -315,8 +321,17 @@ class LinearGaussian(Stateful):
 
         Returns
         -------
-        means, variances : arrays of shape (n,)
-            Without the noise of rewards.
+        means : array of shape (n,)
+            The means.
+        variances : array of shape (n,)
+            The variances, without the noise of rewards.
+
+        Raises
+        ------
+        ContextError
+            If the features have another shape.
+        NumericalError
+            If the features are not finite, or too large.
         """
         columns = np.array(np.transpose(X), dtype=np.float64, order="C")
         if columns.ndim != 2 or columns.shape[0] != self.dim:
@@ -329,11 +344,22 @@ class LinearGaussian(Stateful):
         return means, variances
 
     def snapshot(self) -> Snapshot:
-        """Precision, moment and their factored forms, and the prior and the noise that they belong to."""
+        """Return precision, moment, their factored forms, the prior and the noise."""
         return super().snapshot() | self.prior.snapshot()
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of a posterior with the same settings."""
+        """Continue from a snapshot of a posterior with the same settings.
+
+        Parameters
+        ----------
+        snapshot : Snapshot
+            What `snapshot` returned.
+
+        Raises
+        ------
+        SnapshotError
+            If the snapshot belongs to other settings, or is damaged.
+        """
         for name in ("prior_std", "noise_std"):
             if snapshot.get(name) != getattr(self, name):
                 raise SnapshotError(

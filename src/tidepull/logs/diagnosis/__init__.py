@@ -37,23 +37,31 @@ class Diagnosis:
 
     Parameters
     ----------
-    log
+    log : Log
         The log.
-    used
+    used : str
         How a long log was averaged to fewer events.
-    overview, hours
-        What happened: arms, stretches of time, hours of the week (None where times are no dates).
-    shifts, mixups
-        How arms' shares move with time, and pairs of arms under Simpson's paradox.
-    calibration
-        Checks of the propensities; None where there are none.
-    test, beside_context
-        The permutation test, and the test once contexts are taken out (None without contexts).
-    structure
-        The evidence for each kind of time structure; None where rewards do not vary.
-    forgetting, worth
-        Whether forgetting predicts better, and what simple rules would have earned.
-    warnings
+    overview : Overview
+        Arms and stretches of time.
+    hours : HourTable or None
+        Hours of the week. None if times are not dates.
+    shifts : tuple of Shift
+        How the shares of arms change with time.
+    mixups : tuple of Mixup
+        Pairs of arms under Simpson's paradox.
+    calibration : Calibration or None
+        Checks of the propensities. None if there are none.
+    test : TimeTest
+        The permutation test.
+    beside_context : TimeTest or None
+        The permutation test after the effect of contexts is removed. None if there are none.
+    structure : Structure or None
+        The evidence for each kind of time structure. None if rewards do not vary.
+    forgetting : Forgetting
+        Whether forgetting predicts better.
+    worth : tuple of Worth
+        What simple rules would have earned.
+    warnings : tuple of str
         Sentences about what may mislead.
     """
 
@@ -73,27 +81,32 @@ class Diagnosis:
 
     @property
     def kind(self) -> str:
-        """The kind of time structure: `nothing` unless the test says that time matters."""
+        """Kind of time structure: `nothing` unless the test finds that time matters."""
         return advice.kind_of(self)
 
     @property
     def verdict(self) -> str:
-        """One sentence."""
+        """The verdict in one sentence."""
         return advice.verdict(self)
 
     @property
     def recommendation(self) -> tuple[str, ...]:
-        """What to do, with its uncertainty."""
+        """Sentences about what to do, with their uncertainty."""
         return advice.recommendation(self)
 
     def rows(self, table: str) -> list[dict[str, Any]]:
-        """Plain rows of one table, as for a data frame.
+        """Return one table as a list of dictionaries, as for a data frame.
 
         Parameters
         ----------
-        table
-            One of `arms`, `over_time`, `hours`, `forgetting`, `worth`, `measures`, `weights`, `changes`,
-            `calibration`.
+        table : str
+            One of `arms`, `over_time`, `hours`, `forgetting`, `worth`, `measures`, `weights`,
+            `changes` and `calibration`.
+
+        Returns
+        -------
+        list of dict
+            The rows of the table.
 
         Raises
         ------
@@ -105,7 +118,7 @@ class Diagnosis:
         return _TABLES[table](self)
 
     def plain(self) -> dict[str, Any]:
-        """Everything as JSON values."""
+        """Return everything as JSON values."""
         return {
             "log": {"source": self.log.reading.source, "rows": len(self.log), "arms": self.log.n_arms},
             "notes": [*self.log.reading.notes],
@@ -140,20 +153,20 @@ class Diagnosis:
 def diagnose(
     log: Log, *, most: int = MOST, shuffles: int = SHUFFLES, seed: int = 0, progress: Progress | None = None
 ) -> Diagnosis:
-    """Say what a log tells about time: whether rewards depend on it, how, and what follows.
+    """Diagnose whether and how the rewards of a log depend on time.
 
     Parameters
     ----------
-    log
-        Decisions with at least 20 rewards. Propensities are used where there are any, but not needed.
-    most
+    log : Log
+        Decisions with at least 20 rewards. Propensities are used but not needed.
+    most : int, default: 10000
         The number of events that a longer log is averaged to.
-    shuffles
+    shuffles : int, default: 999
         The number of shuffles of the permutation test.
-    seed
-        Seed of shuffles, hypotheses and intervals.
-    progress
-        Called as `progress(what, done, of)` while the diagnosis runs.
+    seed : int, default: 0
+        The seed of shuffles, hypotheses and intervals.
+    progress : callable, optional
+        Function that is called as `progress(what, done, of)` while the diagnosis runs.
 
     Returns
     -------
