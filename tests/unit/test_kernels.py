@@ -87,7 +87,7 @@ def test_digest_knows_only_what_is_imported(tmp_path: Path) -> None:
 
 
 def test_kernels_of_the_encoders_know_the_file_of_their_vectors() -> None:
-    root = Path(kernels.__file__).parents[2]
+    root = Path(kernels.__file__).parents[1]
     assert (root / "encoders" / "simd.py").resolve() in kernels._imported(
         (root / "encoders" / "kernels.py").resolve(), root.resolve()
     )

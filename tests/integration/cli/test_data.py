@@ -55,7 +55,7 @@ def test_prepare_writes_nothing_when_the_file_is_truncated(dataset: Path, tmp_pa
 
 
 def test_missing_file_is_one_sentence_and_exit_code_two(tmp_path: Path) -> None:
-    environment = {**os.environ, "PYTHONPATH": str(Path(tidepull.__file__).parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(tidepull.__file__).parents[1])}
     code = "import sys; from tidepull.cli import main; sys.argv[0] = 'tidepull'; main()"
     arguments = ["data", "prepare-criteo", str(tmp_path / "nowhere.tsv.gz")]
     result = subprocess.run(

@@ -95,7 +95,7 @@ def test_processes_that_start_at_once_read_the_same(cache: Path) -> None:
         "prepared = banners.find_prepared(None, 6)\n"
         "import hashlib; print(hashlib.sha256(prepared.clicked.tobytes()).hexdigest())\n"
     )
-    source = str(Path(tidepull.__file__).parents[2])
+    source = str(Path(tidepull.__file__).parents[1])
     started = [
         subprocess.Popen(
             [sys.executable, "-c", code],
