@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
 from tidepull.registry import Named
 from tidepull.types import Context, Event, ProblemShape

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 from research.benchmarks.machine import describe
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 

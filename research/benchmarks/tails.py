@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from research.benchmarks.machine import describe
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
 from tidepull.types import Context, Event, ProblemShape
 

@@ -19,7 +19,7 @@ import numpy as np
 
 from research.benchmarks.machine import describe
 from research.benchmarks.tails import WORLDS
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.policies import build_policy
 from tidepull.tide.policy import Tide
 from tidepull.types import Event

@@ -25,7 +25,7 @@ from queue import SimpleQueue
 from typing import Self
 
 from tidepull._internal.clusters import ONE_THREAD
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.errors import ParameterError
 from tidepull.experiments.spec import Result, TrialSpec, attempt
 

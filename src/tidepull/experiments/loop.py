@@ -11,8 +11,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from tidepull._internal.memory import require_memory
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread, require_memory
 from tidepull.errors import ArmError, ParameterError, ProblemError
 from tidepull.experiments.delay import Delay, LateBy, late_by
 from tidepull.policies import build_policy, settled

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs.estimators import (
     PolicyTerms,

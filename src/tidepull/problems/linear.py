@@ -20,7 +20,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from tidepull._internal.memory import require_memory
+from tidepull._internal.system import require_memory
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
 from tidepull.problems.drift import Constant, Drift, Flip, FlipsRegularly, Oscillates, Rotation, read_only

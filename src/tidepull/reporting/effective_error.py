@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.errors import ParameterError
 from tidepull.experiments.loop import play
 from tidepull.policies import build_policy

@@ -23,7 +23,7 @@ from tidepull.logs.diagnosis.confounding import (
 from tidepull.logs.diagnosis.events import MOST, events_of
 from tidepull.logs.diagnosis.memory import Forgetting, Worth, forgetting, worth_of
 from tidepull.logs.diagnosis.overview import HourTable, Overview, hours_of, overview_of
-from tidepull.logs.diagnosis.structure import KINDS, Structure, structure_of
+from tidepull.logs.diagnosis.structure import KINDS, TimeStructure, structure_of
 from tidepull.logs.diagnosis.testing import SHUFFLES, TimeTest, time_test, without_context
 from tidepull.logs.log import Log, list_html, table_html
 
@@ -55,7 +55,7 @@ class Diagnosis:
         The permutation test.
     beside_context : TimeTest or None
         The permutation test after the effect of contexts is removed. None if there are none.
-    structure : Structure or None
+    structure : TimeStructure or None
         The evidence for each kind of time structure. None if rewards do not vary.
     forgetting : Forgetting
         Whether forgetting predicts better.
@@ -74,7 +74,7 @@ class Diagnosis:
     calibration: Calibration | None
     test: TimeTest
     beside_context: TimeTest | None
-    structure: Structure | None
+    structure: TimeStructure | None
     forgetting: Forgetting
     worth: tuple[Worth, ...]
     warnings: tuple[str, ...]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.logs.diagnosis.events import Events
 from tidepull.logs.log import Log
 from tidepull.logs.log import format_time as said
@@ -43,7 +43,7 @@ _FEW_PLAYS = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ChangePoint:
     """A change point: the row it begins with, when that was (a date, or a row), how sure it is, and what moved."""
 
     row: int
@@ -53,13 +53,13 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Structure:
+class TimeStructure:
     """`weights` has each kind's share of the evidence at the end, `leading` the leading hypotheses in words with their
     shares, `rows` and `over_time` the weights of kinds (columns as in KINDS) after some rows of the log."""
 
     weights: Mapping[str, float]
     leading: tuple[tuple[str, float], ...]
-    changes: tuple[Change, ...]
+    changes: tuple[ChangePoint, ...]
     regime: str
     hours: tuple[str, ...]
     rows: tuple[int, ...]
@@ -78,7 +78,7 @@ class Structure:
 
 def structure_of(
     log: Log, events: Events, *, seed: int = 0, tick: Callable[[int], None] = lambda _: None
-) -> Structure:
+) -> TimeStructure:
     """Let the hypotheses learn the events; `tick` is told after each how many are done."""
     without = ["network"] if events.dated else ["network", "calendar"]
     policy: Any = build_policy(("tide", {"without": without}), ProblemShape(log.n_arms), seed=seed)
@@ -94,7 +94,7 @@ def structure_of(
     return _read(log, events, policy.explain(most=_ALL))
 
 
-def _read(log: Log, events: Events, told: Explanation) -> Structure:
+def _read(log: Log, events: Events, told: Explanation) -> TimeStructure:
     length = len(events)
     span = 0.0 if events.time is None else float(events.time[-1] - events.time[0])
     returning = _has_returned(told)
@@ -107,7 +107,7 @@ def _read(log: Log, events: Events, told: Explanation) -> Structure:
     leading = tuple((words.of(b.words), b.weight) for b in told.beliefs[:6] if b.weight >= 0.005)
     changes = [] if shares["changes"] < 0.02 else told.told.get("changes", ())
     regimes = told.told.get("regimes", ()) if shares["regimes"] >= 0.02 else ()
-    return Structure(
+    return TimeStructure(
         weights=shares,
         leading=leading,
         changes=tuple(words.change(one.facts) for one in changes),
@@ -172,11 +172,11 @@ class _Words:
         text, plays = one.words(f"'{self._log.arms[one.arm]}'"), int((self._log.arm == one.arm).sum())
         return text if plays >= _FEW_PLAYS else f"{text} (as far as {plays} decisions of it can tell)"
 
-    def change(self, facts: Mapping[str, Any]) -> Change:
+    def change(self, facts: Mapping[str, Any]) -> ChangePoint:
         place = min(int(facts["round"]), len(self._events) - 1)
         row = int(self._events.row[place])
         moved = self._moved(facts["arms"])
-        return Change(row, when(self._log, row), float(facts["chance"]), moved)
+        return ChangePoint(row, when(self._log, row), float(facts["chance"]), moved)
 
     def _moved(self, arms: Sequence[Mapping[str, Any]]) -> str:
         return ", ".join(

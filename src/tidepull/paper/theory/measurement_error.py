@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tidepull._internal.memory import require_memory
+from tidepull._internal.system import require_memory
 from tidepull.paper.theory.bound import Floats, LinearSetting, nu
 from tidepull.paper.theory.environment import (
     Adversary,

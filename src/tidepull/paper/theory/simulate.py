@@ -10,7 +10,7 @@ from itertools import product
 
 import numpy as np
 
-from tidepull._internal.threads import one_blas_thread
+from tidepull._internal.system import one_blas_thread
 from tidepull.paper.theory import bound as theory
 from tidepull.paper.theory.bound import OPTIMISM, Floats, LinearSetting, regret_bound
 from tidepull.paper.theory.environment import ADVERSARIES, NOISES, SCHEDULES, Adversary

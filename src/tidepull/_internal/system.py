@@ -1,11 +1,34 @@
-"""Is there room? Asked before large arrays are made: a system may promise memory that it has not got."""
+"""What the machine has: one BLAS thread for each worker, and the memory that is free.
+
+Several workers with a BLAS thread per core each run many times slower than one. Memory is checked before large arrays
+are made, since a system may promise memory that it has not got.
+"""
 
 from __future__ import annotations
 
 import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import lru_cache
 from pathlib import Path
 
+import threadpoolctl
+
 from tidepull.errors import ParameterError
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread inside the block; also makes sums come out in one order."""
+    with _libraries(len(sys.modules)).limit(limits=1, user_api="blas"):
+        yield
+
+
+@lru_cache(maxsize=1)
+def _libraries(n_modules: int) -> threadpoolctl.ThreadpoolController:  # noqa: ARG001
+    # Looking for loaded libraries takes milliseconds; only an import can add one.
+    return threadpoolctl.ThreadpoolController()
 
 
 def require_memory(n_bytes: int, what: str) -> None:
