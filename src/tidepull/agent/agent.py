@@ -531,7 +531,7 @@ class Agent:
         return self._look(lambda insight: table.write(Path(path), self.rows_aside(insight)))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
-        """A picture of traffic, rewards by hour and weekday, and the gain over the control (extra `bench`)."""
+        """A picture of traffic, rewards by hour and weekday, and the gain over the control (extra `experiments`)."""
         draw = import_module("tidepull.reporting.agent_figures").draw
         self._look(lambda insight: draw(insight, Path(path)))
 
