@@ -18,7 +18,7 @@ help: ## show this list
 
 .venv/installed: .venv/created pyproject.toml constraints.txt
 	@echo "installing tidepull (about a minute the first time)"
-	@$(PIP) install -c constraints.txt -e '.[bench,data,tune,serve,client]'
+	@$(PIP) install -c constraints.txt -e '.[experiments,data,serve]'
 	@echo "compiling kernels (about a minute)"
 	@$(BIN)/python -c 'import tidepull; tidepull.warm_up()'
 	@touch $@
@@ -36,7 +36,7 @@ help: ## show this list
 	@touch $@
 
 .venv/installed-docs: .venv/created pyproject.toml constraints.txt
-	@$(PIP) install -c constraints.txt -e '.[bench,docs]'
+	@$(PIP) install -c constraints.txt -e '.[experiments,docs]'
 	@touch $@
 
 # The browser tests use a Chromium that is there; as root on Debian it is installed once, else they say they were skipped.

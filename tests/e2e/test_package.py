@@ -123,3 +123,37 @@ def test_changelog_keeps_to_the_headings_of_keep_a_changelog() -> None:
 def test_classifiers_name_only_versions_of_python_that_the_suite_runs_on() -> None:
     named = {c.rpartition(" ")[2] for c in PROJECT["classifiers"] if "Python :: 3." in c}
     assert named == {"3.11"}
+
+
+def test_every_extra_that_is_named_can_be_installed() -> None:
+    extras = PROJECT["optional-dependencies"]
+    texts = [
+        path.read_text()
+        for folder, pattern in (("src", "*.py"), ("docs", "*.md"), ("examples", "*"), ("tests", "*.py"))
+        for path in (ROOT / folder).rglob(pattern)
+        if path.suffix in (".py", ".md", ".service", ".yaml")
+    ]
+    texts += [(ROOT / name).read_text() for name in ("README.md", "Makefile", "Dockerfile", "pyproject.toml")]
+    installed = [
+        name
+        for text in texts
+        for names in re.findall(r"(?:tidepull|/clone|'\.)\[([a-z,]+)\]", text)
+        for name in names.split(",")
+    ]
+    raised = [name for text in texts for name in re.findall(r'MissingExtraError\([^()]*, "(\w+)"\)', text)]
+    said = [name for text in texts for name in re.findall(r"extra `(\w+)`", text)]
+    assert len(installed) > 20
+    assert len(raised) > 10
+    assert len(said) > 5
+    assert {*installed, *raised, *said} <= set(extras)
+
+
+def test_one_extra_is_enough_for_what_its_name_says() -> None:
+    extras = {
+        name: {re.split(r"[>\[;]", one)[0] for one in needed}
+        for name, needed in PROJECT["optional-dependencies"].items()
+    }
+    assert {"typer", "rich", "uvicorn", "starlette", "msgspec", "httpx"} <= extras["serve"]
+    assert not {"pyarrow", "matplotlib", "optuna"} & extras["serve"]
+    assert {"typer", "rich", "matplotlib", "jinja2", "pyarrow", "optuna"} <= extras["experiments"]
+    assert extras["tables"] == {"pandas", "polars", "pyarrow"}

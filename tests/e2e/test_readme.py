@@ -17,7 +17,8 @@ from tidepull.problems import problems
 README = (Path(__file__).parents[2] / "README.md").read_text()
 WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve",
          "thirteen", "fourteen", "fifteen", "sixteen", "seventeen", "eighteen", "nineteen", "twenty",
-         "twenty-one")  # fmt: skip
+         "twenty-one", "twenty-two", "twenty-three", "twenty-four", "twenty-five", "twenty-six", "twenty-seven",
+         "twenty-eight", "twenty-nine", "thirty")  # fmt: skip
 BLOCKS = README.split("```")[1::2]
 COMMANDS = [line for block in BLOCKS for line in re.findall(r"(?m)^tidepull .*?(?=\s*(?:#.*)?$)", block)]
 
@@ -63,5 +64,5 @@ def test_command_without_its_extra_says_so_with_exit_code_two(
         main()
     assert end.value.code == 2
     assert capsys.readouterr().err == (
-        "tidepull: the command line needs the extra 'bench': pip install 'tidepull[bench]'\n"
+        "tidepull: the command line needs the extra 'serve' or 'experiments': pip install 'tidepull[serve]'\n"
     )

@@ -14,7 +14,7 @@ from tidepull.errors import MissingExtraError
 class Package:
     """An optional package by the name that it is imported by, and the extra that installs it.
 
-    >>> Package("numpy", "bench").installed, Package("no_such_package", "bench").installed
+    >>> Package("numpy", "tables").installed, Package("no_such_package", "tables").installed
     (True, False)
     """
 

@@ -683,7 +683,7 @@ class Agent:
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw traffic, rewards by hour and weekday, and the gain over the control group.
 
-        The extra `bench` is needed.
+        The extra `experiments` is needed.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""Clients of `tidepull serve`, waiting (`Client`) and asynchronous (`AsyncClient`); extra `client`.
+"""Clients of `tidepull serve`, waiting (`Client`) and asynchronous (`AsyncClient`); extra `serve`.
 
 Connections are kept and shared. What fails on the way is tried again, and counts once all the same: every decision
 has an id, every reward a key.
@@ -20,7 +20,7 @@ from tidepull.errors import MissingExtraError, ParameterError, ServiceError
 try:
     import httpx
 except ModuleNotFoundError:
-    raise MissingExtraError("tidepull.Client", "client") from None
+    raise MissingExtraError("tidepull.Client", "serve") from None
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -175,7 +175,7 @@ def _parquet() -> Any:
     try:
         import pyarrow.parquet
     except ModuleNotFoundError:
-        raise MissingExtraError("Parquet files", "bench") from None
+        raise MissingExtraError("Parquet", "tables") from None
     return pyarrow.parquet
 
 

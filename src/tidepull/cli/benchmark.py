@@ -6,13 +6,12 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
-import tomli_w
 import typer
 
 from tidepull.cli.console import print_json, say, show_table
 from tidepull.cli.options import ADDRESS, JSON, ON, PARTIAL_HELP, WORKERS, Place
 from tidepull.cli.sweep import sweep
-from tidepull.errors import InputError, WrongStoreError
+from tidepull.errors import InputError, MissingExtraError, WrongStoreError
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
 from tidepull.reporting.frames import load_frame
@@ -67,6 +66,10 @@ def benchmark(
 
 def with_policies(name: str, policies: list[str], modules: list[Path], directory: Path) -> Path:
     """The suite with more policies, written beside its results."""
+    try:
+        import tomli_w
+    except ModuleNotFoundError:
+        raise MissingExtraError("tidepull benchmark", "experiments") from None
     table = tomllib.loads(find_suite(name).read_text())
     known = {one["name"] for one in table["policies"]}
     table["policies"] += [{"name": id} for id in policies if id not in known]

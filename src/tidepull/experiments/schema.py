@@ -1,4 +1,4 @@
-"""What a suite file may say; importing this module needs msgspec (extra `bench`)."""
+"""What a suite file may say; importing this module needs msgspec (extra `experiments`)."""
 
 from __future__ import annotations
 

@@ -106,7 +106,7 @@ def arrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError:
-        raise MissingExtraError("storing trials", "bench") from None
+        raise MissingExtraError("storing trials", "experiments") from None
     return pyarrow, pyarrow.parquet
 
 

@@ -229,7 +229,7 @@ def _validated(text: str, where: str) -> SuiteTable:
     try:
         from tidepull.experiments.schema import read_suite
     except ImportError:
-        raise MissingExtraError("reading suites", "bench") from None
+        raise MissingExtraError("reading suites", "experiments") from None
     try:
         return read_suite(tomllib.loads(text))
     except tomllib.TOMLDecodeError as error:
@@ -253,7 +253,7 @@ def suite_text(
     try:
         import tomli_w
     except ImportError:
-        raise MissingExtraError("writing a suite", "bench") from None
+        raise MissingExtraError("writing a suite", "experiments") from None
     content: dict[str, Any] = {"name": name, "description": description, "seeds": _seeds(seeds)}
     content |= {"problem_seed": problem_seed, "modules": list(modules)}
     content |= {

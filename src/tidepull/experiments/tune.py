@@ -245,6 +245,6 @@ def require_optuna() -> Any:
     try:
         import optuna
     except ImportError:
-        raise MissingExtraError("tuning", "tune") from None
+        raise MissingExtraError("tuning", "experiments") from None
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     return optuna

@@ -27,7 +27,7 @@ try:
     import gymnasium
     from gymnasium import spaces
 except ImportError:
-    raise MissingExtraError("tidepull.integrations.gymnasium", "gymnasium") from None
+    raise MissingExtraError("tidepull.integrations.gymnasium", "integrations") from None
 
 __all__ = ["BanditEnv", "GymnasiumProblem", "register"]
 

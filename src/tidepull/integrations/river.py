@@ -26,7 +26,7 @@ from tidepull.types import Context, Event, FloatArray, ProblemShape
 try:
     from river import bandit
 except ImportError:
-    raise MissingExtraError("tidepull.integrations.river", "river") from None
+    raise MissingExtraError("tidepull.integrations.river", "integrations") from None
 
 __all__ = ["TidepullContextualPolicy", "TidepullPolicy"]
 

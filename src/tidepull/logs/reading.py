@@ -100,7 +100,7 @@ def read(
     try:
         import pyarrow  # noqa: F401
     except ModuleNotFoundError:
-        raise MissingExtraError("reading logs", "bench") from None
+        raise MissingExtraError("reading logs", "tables") from None
     zone_of(zone)
     if not 0 <= most_bad <= 1:
         raise ParameterError(f"most_bad must be a share from 0 to 1, got {most_bad!r}")

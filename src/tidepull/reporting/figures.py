@@ -229,7 +229,7 @@ def pyplot() -> Any:
     try:
         import matplotlib as mpl
     except ImportError:
-        raise MissingExtraError("drawing figures", "bench") from None
+        raise MissingExtraError("drawing figures", "experiments") from None
     mpl.use("Agg")
     mpl.rcParams["svg.hashsalt"] = "tidepull"
     mpl.rcParams["svg.fonttype"] = "path"

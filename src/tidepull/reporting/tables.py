@@ -130,7 +130,7 @@ def _templates() -> Any:
     try:
         from jinja2 import Environment, PackageLoader, StrictUndefined
     except ImportError:
-        raise MissingExtraError("writing pages", "bench") from None
+        raise MissingExtraError("writing pages", "experiments") from None
     return Environment(
         loader=PackageLoader("tidepull.reporting"),
         autoescape=True,

@@ -136,7 +136,8 @@ def test_reproduce_counts_failed_trials_and_runs_them_again_when_asked_to(
 def test_tune_names_its_own_extra_and_makes_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(
-        MissingExtraError, match=r"tuning needs the extra 'tune': pip install 'tidepull\[tune\]'"
+        MissingExtraError,
+        match=r"tuning needs the extra 'experiments': pip install 'tidepull\[experiments\]'",
     ):
         tidepull("tune", "flipping-gaussian", "ucb", "--range", "reward_range=1,2", "--out", tmp_path / "t")
     assert not (tmp_path / "t").exists()
@@ -152,5 +153,5 @@ def test_demo_misses_the_drawing_library_before_it_plays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(MissingExtraError, match="drawing figures needs the extra 'bench'"):
+    with pytest.raises(MissingExtraError, match="drawing figures needs the extra 'experiments'"):
         tidepull("demo", "--horizon", "10", "--seeds", "1", "--out", tmp_path / "x.png")

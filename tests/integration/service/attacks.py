@@ -43,6 +43,18 @@ def agent(**given: Any) -> dict[str, Any]:
     return {"name": "other", "arms": ["a", "b"], **given}
 
 
+def any_deep(levels: int) -> bytes:
+    """A new agent whose context is nested where any value may be."""
+    nested = b'{"a": ' * levels + b"1" + b"}" * levels
+    return (
+        b'{"name": "other", "arms": ["a", "b"], "context": {"x": {"kind": "Number", "y": ' + nested + b"}}}"
+    )
+
+
+SQL = "x'; DROP TABLE records; --"
+FORWARDED = {"x-tidepull-forwarded": "http://127.0.0.1:1"}
+
+
 ATTACKS = [
     # who is there?
     Attack("no token", 401, "A token is needed", token=None),
@@ -61,6 +73,9 @@ ATTACKS = [
     Attack("deleting with a token that may only decide", 403, "scope 'admin'", "/v1/agents/shop", None, "DELETE", "decide"),
     Attack("making an agent with a token for another one", 403, "not for agent 'new'", AGENTS, agent(name="new"), token="shop admin"),
     Attack("metrics of all with a token for one agent", 403, "not for all agents", "/metrics", None, "GET", "read"),
+    Attack("a forged mark of another shard, without a token", 401, "A token is needed", token=None, headers=FORWARDED),
+    Attack("a forged mark of another shard, with another agent's token", 403, "not for agent 'shop'", token="other", headers=FORWARDED),
+    Attack("a method in a header, with a token that may only look", 403, "scope 'decide'", token="read", headers={"x-http-method-override": "GET"}),
     # forms
     Attack("a path that is not there", 404, "nothing at this path", "/v1/nothing", None, "GET"),
     Attack("an agent that is not there", 404, "no agent", "/v1/agents/nobody/choose"),
@@ -68,23 +83,39 @@ ATTACKS = [
     Attack("a name with a dot", 404, "no agent", "/v1/agents/shop.db/choose"),
     Attack("a name in capitals", 404, "no agent", "/v1/agents/SHOP/choose"),
     Attack("a name with a zero byte", 404, "no agent", "/v1/agents/shop%00/choose"),
+    Attack("two dots as a name", 404, "no agent '..'", "/v1/agents/%2e%2e/choose"),
+    Attack("two dots as a name, escaped twice", 404, "no agent '%2e%2e%2fetc'", "/v1/agents/%252e%252e%252fetc/choose"),
+    Attack("a name that climbs out by backslashes", 404, "no agent", "/v1/agents/..%5c..%5cetc/choose"),
+    Attack("SQL as the name in a path", 404, "no agent", "/v1/agents/shop'%20OR%20'1'='1/choose"),
     Attack("a slash at the end", 404, "nothing at this path", CHOOSE + "/"),
     Attack("the wrong method", 405, "use POST", method="PUT"),
     Attack("a method nobody knows", 405, "use POST", method="BREW"),
+    Attack("a browser's question whether another site may ask (CORS)", 405, "use POST", body=None, method="OPTIONS", headers={"origin": "https://evil.example", "access-control-request-method": "POST"}),
     Attack("a body as a form", 415, "application/json", body=b"a=1", headers={"content-type": "application/x-www-form-urlencoded"}),
     Attack("a body as plain text (what a page of another site may send)", 415, "application/json", headers={"content-type": "text/plain"}),
     Attack("a compressed body", 415, "compressed", headers={"content-encoding": "gzip"}),
+    Attack("a body compressed by Brotli", 415, "compressed", headers={"content-encoding": "br"}),
+    Attack("a compressed body in capitals", 415, "compressed", headers={"content-encoding": "DEFLATE"}),
+    Attack("a body that is compressed twice", 415, "compressed", headers={"content-encoding": "gzip, identity"}),
     Attack("a body of 10 MB", 413, "larger than 1,000,000 bytes", body=b" " * 10_000_000),
     Attack("no body", 400, "not JSON", body=b""),
     Attack("half a body", 400, "not JSON", body=b'{"context": {"age": 3'),
     Attack("JSON nested 100,000 deep", 422, "does not fit", body=deep(100_000)),
     Attack("JSON nested three deep", 422, "does not fit", body=deep(3)),
+    Attack("JSON nested 900 deep where any value may be", 422, "cannot be made of", AGENTS, any_deep(900)),
+    Attack("JSON nested 3,000 deep where any value may be", 400, "nested too deeply", AGENTS, any_deep(3000)),
+    Attack("a body that begins with a byte order mark", 400, "not JSON", body=b"\xef\xbb\xbf{}"),
+    Attack("a lone surrogate in an id", 400, "not JSON", body=raw('{"id": "\\ud800"}')),
+    Attack("a lone surrogate in a text", 400, "not JSON", body=raw('{"context": {"device": "\\udfff"}}')),
     Attack("a body that is not UTF-8", 400, "not JSON", body=b'{"id": "\xff\xfe"}'),
     Attack("a list instead of an object", 422, "does not fit", body=[1, 2]),
     Attack("a field that is not there", 422, "unknown field", body={"contxt": {}}),
     Attack("two Authorization headers", 400, "more than once", headers={"x-twice": "authorization"}),
     Attack("a decision id of 10,000 characters", 422, "at id", body={"id": "x" * 10_000}),
     Attack("300 fields in a context", 422, "does not fit", body={"context": {f"f{n}": 1 for n in range(300)}}),
+    Attack("a list of 200,000 entries in a context", 422, "at context[...]: expected `array` of length <= 256", body=raw('{"context": {"device": [' + "1," * 199_999 + "1]}}")),
+    Attack("200,000 arms", 422, "at arms: expected `array` of length <= 4096", body=raw('{"arms": [' + '"a",' * 199_999 + '"a"]}')),
+    Attack("a batch of 200,000", 422, "this one has 200,000", CHOOSE + "/batch", raw('{"decisions": [' + "{}," * 199_999 + "{}]}")),
     Attack("a text of 100,000 characters", 422, "does not fit", body={"context": {"device": "x" * 100_000}}),
     Attack("a batch of 1,001", 422, "at most 1,000", CHOOSE + "/batch", {"decisions": [{}] * 1001}),
     Attack("an empty batch", 422, "at decisions", CHOOSE + "/batch", {"decisions": []}),
@@ -95,6 +126,12 @@ ATTACKS = [
     Attack("a reward of 1e300", 422, "at reward", REWARD, {"id": "x", "reward": 1e300}),
     Attack("text as a reward", 422, "at reward", REWARD, {"id": "x", "reward": "1"}),
     Attack("a number of 1,000 digits in a context", 422, "does not fit", body=raw('{"context": {"age": ' + "9" * 1000 + "}}")),
+    Attack("a number of 400 digits in a context", 422, "at context[...]: expected `int` <= ", body=raw('{"context": {"age": ' + "9" * 400 + "}}")),
+    Attack("a number of 5,000 digits in a context", 422, "at context[...]: integer value out of range", body=raw('{"context": {"age": ' + "9" * 5000 + "}}")),
+    Attack("a reward of 5,000 digits", 422, "at reward: number out of range", REWARD, raw('{"id": "x", "reward": ' + "9" * 5000 + "}")),
+    Attack("a seed of 400 digits", 422, "at seed", AGENTS, raw('{"name": "other", "arms": ["a"], "seed": ' + "9" * 400 + "}")),
+    Attack("1e400 in a context", 422, "at context[...]: number out of range", body=raw('{"context": {"age": 1e400}}')),
+    Attack("1e999 where any value may be", 422, "number out of range", AGENTS, raw('{"name": "other", "arms": ["a"], "context": {"x": {"kind": "Cyclic", "period": 1e999}}}')),
     Attack("an unknown context field", 422, "no field 'shoe'", body={"context": {"shoe": 44}}),
     Attack("text where a number belongs", 422, "field 'age' must be a number", body={"context": {"age": "old"}}),
     Attack("an unknown arm", 422, "no arm 'pink'", body={"arms": ["pink"]}),
@@ -109,6 +146,10 @@ ATTACKS = [
     Attack("one id twice in a batch, with different bodies", 409, "twice", CHOOSE + "/batch", {"decisions": [{"id": "q"}, {"id": "q", "context": {"age": 1}}]}),
     Attack("a reward of 0.5 for a policy of zeros and ones", 422, "reward", REWARD, {"id": "rewarded too", "reward": 0.5}),
     Attack("a control character in an id", 404, "no decision", REWARD, {"id": "a\u0000b\n", "reward": 1}),
+    Attack("an id with the prefix of the agent's own names", 404, "an id must be text", body={"id": "\u001f1/x"}),
+    Attack("SQL as the id of a reward", 404, "no decision", REWARD, {"id": SQL, "reward": 1}),
+    Attack("SQL as a context field", 422, "no field", body={"context": {SQL: 1}}),
+    Attack("SQL as an arm", 422, "no arm", body={"arms": [SQL]}),
     # making agents
     Attack("SQL as a name", 422, "at name", AGENTS, agent(name="x'; DROP TABLE records;--")),
     Attack("HTML as a name", 422, "at name", AGENTS, agent(name="<script>alert(1)</script>")),
@@ -121,14 +162,24 @@ ATTACKS = [
     Attack("a parameter that is not there", 422, "magic", AGENTS, agent(policy={"id": "ucb", "parameters": {"magic": 1}})),
     Attack("a window for a billion years", 422, "window", AGENTS, agent(policy={"id": "tide", "parameters": {"window": 10**14}})),
     Attack("a kind of field that is not there", 422, "context", AGENTS, agent(context={"age": {"kind": "Eval"}})),
+    Attack("`__class__` as a kind of field", 422, "field 'age' must be", AGENTS, agent(context={"age": {"kind": "__class__"}})),
+    Attack("`__class__` as an argument of a field", 422, "cannot be made of", AGENTS, agent(context={"age": {"kind": "Number", "__class__": "x"}})),
+    Attack("`__class__` as a policy", 422, "no policy", AGENTS, agent(policy="__class__")),
+    Attack("a billion columns", 422, "columns must be a whole number from 1 to 1024", AGENTS, agent(context={"x": {"kind": "Hashed", "columns": 10**9}})),
     Attack("a field with an argument that is not there", 422, "context", AGENTS, agent(context={"age": {"kind": "Number", "x": 1}})),
     Attack("a time zone that is a path", 422, "time zone", AGENTS, agent(timezone="../../etc/passwd")),
     Attack("shares that cannot be", 422, "share_bounds", AGENTS, agent(share_bounds={"a": [0.9, 1.0], "b": [0.9, 1.0]})),
     Attack("retiring an arm that is not there", 422, "no arm 'nobody'", "/v1/agents/shop/arms", {"op": "retire", "label": "nobody"}),
     Attack("going back to no moment at all", 422, "to is no decision", "/v1/agents/shop/rollback", {"to": "yesterday"}),
+    Attack("SQL as the moment to go back to", 422, "to is no decision", "/v1/agents/shop/rollback", {"to": SQL}),
+    Attack("SQL as the beginning of a chart", 422, "at must be", "/v1/agents/shop/history?since=0;DROP%20TABLE%20records", None, "GET"),
+    Attack("SQL as a number of bins", 422, "at bins", "/v1/agents/shop/history?bins=1;DROP%20TABLE%20records", None, "GET"),
+    Attack("SQL as the beginning of a gain", 422, "at must be", "/v1/agents/shop/lift?since=0;DROP%20TABLE%20records", None, "GET"),
     Attack("a chart of a million bins", 422, "at bins", "/v1/agents/shop/history?bins=1000000", None, "GET"),
     Attack("a chart that ends before it begins", 422, "later", "/v1/agents/shop/history?since=2026-01-02&until=2026-01-01", None, "GET"),
 ]  # fmt: skip
+
+SMUGGLED = b"GET /v1/agents HTTP/1.1\r\nhost: x\r\nauthorization: Bearer TOKEN\r\n\r\n"
 
 WIRE: list[tuple[str, bytes, int, str]] = [
     (
@@ -190,6 +241,81 @@ WIRE: list[tuple[str, bytes, int, str]] = [
     ),
     ("a target that is no path", b"GET foo HTTP/1.1\r\nhost: x\r\n\r\n", 400, "not a request"),
     ("a line break in a header", b"GET /healthz HTTP/1.1\r\nx: a\x00b\r\n\r\n", 400, "not a request"),
+    (
+        "two encodings (request smuggling)",
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n"
+        b"0\r\n\r\n" + SMUGGLED,
+        400,
+        "not a request",
+    ),
+    (
+        "chunks twice (request smuggling)",
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\ntransfer-encoding: chunked\r\n\r\n"
+        b"0\r\n\r\n" + SMUGGLED,
+        400,
+        "not a request",
+    ),
+    (
+        "a chunk of negative size (request smuggling)",
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n\r\n" + SMUGGLED,
+        400,
+        "not a request",
+    ),
+    (
+        "chunks that end in bare line feeds (request smuggling)",
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n0\n\n" + SMUGGLED,
+        400,
+        "not a request",
+    ),
+    ("lines that end in bare line feeds", b"GET /healthz HTTP/1.1\nhost: x\n\n", 400, "not a request"),
+    (
+        "a bare line feed in a header (request smuggling)",
+        b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: a\nauthorization: Bearer TOKEN\r\n\r\n",
+        400,
+        "not a request",
+    ),
+    (
+        "a header that goes on in the next line",
+        b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: a\r\n b\r\n\r\n",
+        400,
+        "not a request",
+    ),
+    (
+        "an encoding in the next line (request smuggling)",
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding:\r\n chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+        400,
+        "not a request",
+    ),
+    (
+        "a tunnel to another server (CONNECT)",
+        b"CONNECT evil.example:443 HTTP/1.1\r\nhost: evil.example:443\r\n\r\n",
+        400,
+        "not a request",
+    ),
+    ("the beginning of HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "not a request"),
+    ("a version that is not there", b"GET /healthz HTTP/9.9\r\nhost: x\r\n\r\n", 400, "not a request"),
+    ("one line, as in HTTP/0.9", b"GET /healthz\r\n", 408, "did not come to its end"),
+    (
+        "a zero byte behind a token",
+        b"GET /v1/agents HTTP/1.1\r\nhost: x\r\nauthorization: Bearer TOKEN\x00\r\n\r\n",
+        400,
+        "not a request",
+    ),
+    *(
+        (
+            f"a file beside the page: {path}",
+            f"GET {path} HTTP/1.1\r\nhost: x\r\n\r\n".encode(),
+            404,
+            "nothing at this path",
+        )
+        for path in (
+            "/dashboard/../tokens.json",
+            "/dashboard/%2e%2e/%2e%2e/tokens.json",
+            "/dashboard/..%5ctokens.json",
+            "/dashboard//etc/passwd",
+            "/dashboard/index.html%00.js",
+        )
+    ),
 ]
 
 

@@ -35,7 +35,7 @@ def spec(id: str, **others: Any) -> TrialSpec:
 def absent(monkeypatch: pytest.MonkeyPatch) -> str:
     """The id of a guest whose package is not installed."""
     entry = policies.entry("vw-bag")
-    gone = replace(entry, guest=Package("no_such_package", "vw"))
+    gone = replace(entry, guest=Package("no_such_package", "integrations"))
     monkeypatch.setitem(policies._guests, "vw-bag", gone)
     return "vw-bag"
 
@@ -129,16 +129,16 @@ def test_an_agent_refuses_a_guest_when_it_is_made(id: str) -> None:
 
 
 def test_a_missing_package_is_named_before_trials_start(absent: str) -> None:
-    sentence = f"{absent} needs the extra 'vw': pip install 'tidepull\\[vw\\]'"
+    sentence = f"{absent} needs the extra 'integrations': pip install 'tidepull\\[integrations\\]'"
     with pytest.raises(MissingExtraError, match=sentence):
         run_trial("flipping-bernoulli", absent, horizon=5)
     found = lacking([spec(absent), spec("random")])
     assert [lost[0].policy for lost in found.values()] == [absent]
-    assert "pip install 'tidepull[vw]'" in next(iter(found))
+    assert "pip install 'tidepull[integrations]'" in next(iter(found))
 
 
 def test_the_version_of_a_guests_package_is_part_of_a_trials_identity(absent: str) -> None:
-    assert spec("vw-cover").content["vowpalwabbit"] == Package("vowpalwabbit", "vw").version
+    assert spec("vw-cover").content["vowpalwabbit"] == Package("vowpalwabbit", "integrations").version
     assert spec("vw-cover").hash != spec(absent).hash
     assert "no_such_package" not in spec("random").content
 

@@ -18,7 +18,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
-PACKAGE = Package("bayesianbandits", "bayesianbandits")
+PACKAGE = Package("bayesianbandits", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from tidepull.policies.checks import TRAIL
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
-PACKAGE = Package("gittins", "gittins")
+PACKAGE = Package("gittins", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -22,7 +22,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
-PACKAGE = Package("mabwiser", "mabwiser")
+PACKAGE = Package("mabwiser", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)

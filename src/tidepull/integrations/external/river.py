@@ -19,7 +19,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
 
-PACKAGE = Package("river", "river")
+PACKAGE = Package("river", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -38,7 +38,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, ProblemShape
 
-PACKAGE = Package("SMPyBandits", "smpybandits")
+PACKAGE = Package("SMPyBandits", "integrations")
 _known: dict[str, ModuleType] = {}
 
 

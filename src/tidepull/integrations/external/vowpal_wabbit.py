@@ -23,7 +23,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
-PACKAGE = Package("vowpalwabbit", "vw")
+PACKAGE = Package("vowpalwabbit", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)
