@@ -1,7 +1,7 @@
 """Play `random` on every problem and hold its regret against the analytic value.
 
-python -m research.research.benchmarks.random_regret            check, and print the table
-python -m research.research.benchmarks.random_regret --write    also put it into docs/problems.md
+python -m research.benchmarks.random_regret            check, and print the table
+python -m research.benchmarks.random_regret --write    also put it into docs/problems.md
 
 Exit code 1 when a problem differs by more than four standard errors.
 """
@@ -63,7 +63,7 @@ def measure(id: str, horizon: int, seeds: Iterable[int]) -> Row:
 def table(rows: list[Row], n_seeds: int) -> str:
     versions = f"tidepull {tidepull.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     lines = [
-        f"`python -m research.research.benchmarks.random_regret --write`, seeds 0 to {n_seeds - 1}, {versions}, "
+        f"`python -m research.benchmarks.random_regret --write`, seeds 0 to {n_seeds - 1}, {versions}, "
         f"{platform.system()} on {platform.machine()}.",
         "",
         "| problem | rounds | analytic | measured | standard error | difference in standard errors |",

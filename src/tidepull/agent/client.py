@@ -79,7 +79,7 @@ class Client:
     Raises
     ------
     MissingExtraError
-        If the extra `client` is not installed.
+        If the extra `serve` is not installed.
     ServiceError
         From its methods: if the service refuses a request, or cannot be reached.
 
@@ -266,7 +266,7 @@ class AsyncClient:
     Raises
     ------
     MissingExtraError
-        If the extra `client` is not installed.
+        If the extra `serve` is not installed.
     ServiceError
         From its methods: if the service refuses a request, or cannot be reached.
 
