@@ -1,4 +1,5 @@
-"""A network of your own: any torch module that maps a sequence of rounds to features (needs tidepull[torch])."""
+"""A network of your own: any torch module that maps a sequence of rounds to features (needs
+tidepull[torch])."""
 
 import numpy as np
 import torch

@@ -1,9 +1,10 @@
-"""A live decision service with a dashboard: three weeks of a simulated shop, and then its visitors as they come.
+"""A live decision service with a dashboard: three weeks of a simulated shop, and then its visitors
+as they come.
 
     python examples/serve_demo.py [--port 8000] [--days 21] [--seconds 0]
 
-It fills an agent, makes tokens, starts `tidepull serve`, prints the address of its page and a token to enter there, and
-drives it until Ctrl-C (or for so many seconds).
+It fills an agent, makes tokens, starts `tidepull serve`, prints the address of its page and a token
+to enter there, and drives it until Ctrl-C (or for so many seconds).
 """
 
 import argparse
@@ -28,7 +29,15 @@ VISITS = 5.0
 
 def started(folder: Path, port: int) -> tuple[subprocess.Popen[str], str]:
     """The service and its address."""
-    words = ["serve", "--db", str(folder), "--port", str(port), "--log", str(folder / "access.jsonl")]
+    words = [
+        "serve",
+        "--db",
+        str(folder),
+        "--port",
+        str(port),
+        "--log",
+        str(folder / "access.jsonl"),
+    ]
     command = [sys.executable, "-m", "tidepull", *words]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -64,13 +73,18 @@ def drive(url: str, token: str, seconds: float) -> int:
 
 def tokens(folder: Path) -> tuple[str, str]:
     """One for the shop, one for the page."""
-    shop, page = new_token(("shop",), ("decide",), note="shop"), new_token(("*",), ("read",), note="page")
+    shop, page = (
+        new_token(("shop",), ("decide",), note="shop"),
+        new_token(("*",), ("read",), note="page"),
+    )
     write_tokens(folder / "tokens.json", {token.id: token for _, token in (shop, page)})
     return shop[0], page[0]
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--port", type=int, default=8000)
     parser.add_argument("--days", type=int, default=21)
     parser.add_argument("--seconds", type=float, default=0.0)

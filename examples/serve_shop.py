@@ -1,4 +1,5 @@
-"""A shop of four weeks for the dashboard of `tidepull serve`: banners by the hour, a new one half-way, late clicks.
+"""A shop of four weeks for the dashboard of `tidepull serve`: banners by the hour, a new one
+half-way, late clicks.
 
     python examples/serve_shop.py agents && tidepull serve --db agents --insecure
 
@@ -24,7 +25,8 @@ NEW, NEW_FROM, NEW_TO = "picnic", 12, 17
 
 
 def best(at: float, new_since: float) -> str:
-    """Coffee by day, dinner in the evening, brunch on weekends before noon; the new banner takes the afternoons."""
+    """Coffee by day, dinner in the evening, brunch on weekends before noon; the new banner takes
+    the afternoons."""
     moment = datetime.fromtimestamp(at, UTC)
     if NEW_FROM <= moment.hour < NEW_TO and at >= new_since:
         return NEW

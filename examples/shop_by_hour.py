@@ -1,7 +1,8 @@
 """A shop whose best banner follows the hour and the weekday, with traffic that varies.
 
-The agent is put beside an A/B test, Thompson sampling and a sliding window; all see the same visitors. At the end it
-says what it has learnt, and `shop_by_hour.png` shows which banner it chose at which hour and what each rival earned.
+The agent is put beside an A/B test, Thompson sampling and a sliding window; all see the same
+visitors. At the end it says what it has learnt, and `shop_by_hour.png` shows which banner it chose
+at which hour and what each rival earned.
 """
 
 import math
@@ -39,7 +40,8 @@ def visitors(days: int, rng: np.random.Generator) -> list[float]:
 
 
 def serve(agent: tidepull.Agent, times: list[float]) -> tuple[list[str], list[float]]:
-    """Show every visitor a banner; a third of those who like it click, and the click comes five minutes later."""
+    """Show every visitor a banner; a third of those who like it click, and the click comes five
+    minutes later."""
     shown, clicks = [], []
     for n, at in enumerate(times):
         luck = np.random.default_rng([n, 7]).random()  # the same visitor for every rival
@@ -56,7 +58,9 @@ def main(days: int = 28, picture: str = "shop_by_hour.png") -> None:
     earned: dict[str, Any] = {}
     for name, choices in RIVALS.items():
         context = {"device": ["phone", "desktop"]}
-        agent = tidepull.Agent.memory(arms=BANNERS, context=context, seed=0, training="inline", **choices)
+        agent = tidepull.Agent.memory(
+            arms=BANNERS, context=context, seed=0, training="inline", **choices
+        )
         shown[name], clicks = serve(agent, times)
         earned[name] = np.cumsum(clicks)
         print(f"{name:20} {earned[name][-1]:6.0f} clicks from {len(times):,} visitors")
@@ -95,9 +99,13 @@ def draw(times: list[float], shown: list[str], earned: dict[str, Any], picture: 
         axes.set(title=f"what it shows, days {since + 1} to {until}", xlabel="hour of a weekday")
         axes.set(xlim=(0, 24), ylim=(0, 1), xticks=[0, 6, 12, 17, 23])
     first.set_ylabel("share of visitors")
-    figure.legend(*first.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False)
+    figure.legend(
+        *first.get_legend_handles_labels(), loc="outside upper center", ncols=3, frameon=False
+    )
     for name, total in earned.items():
-        gain.plot(days, total - earned["A/B test"], label=name, linewidth=2.5 if "tide" in name else 1.2)
+        gain.plot(
+            days, total - earned["A/B test"], label=name, linewidth=2.5 if "tide" in name else 1.2
+        )
     gain.set(title="clicks beyond the A/B test", xlabel="days", xlim=(0, end))
     gain.legend(frameon=False)
     figure.savefig(picture, dpi=120)

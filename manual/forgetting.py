@@ -1,8 +1,9 @@
-"""Why forgetting is not enough: `python -m manual.forgetting play` plays, `draw` draws from what was played.
+"""Why forgetting is not enough: `python -m manual.forgetting play` plays, `draw` draws from what
+was played.
 
-One world, sinusoidal-bernoulli (five arms on one sine of 32 rounds), ten seeds. Every window and every
-discount, each with the exploration that was best for it in hindsight, beside `tide`, which is told nothing,
-and the specialist, who knows the season.
+One world, sinusoidal-bernoulli (five arms on one sine of 32 rounds), ten seeds. Every window and
+every discount, each with the exploration that was best for it in hindsight, beside `tide`, which is
+told nothing, and the specialist, who knows the season.
 """
 
 from __future__ import annotations
@@ -76,11 +77,16 @@ def draw() -> None:
     plt.rcParams.update({"svg.hashsalt": "tidepull", "font.size": 9})
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 3.8), layout="constrained")
     for (policy, name), colour in zip(FORGETTERS.items(), ("#d55e00", "#e69f00"), strict=True):
-        left.plot(MEMORIES, [_regret(best[policy][m]) for m in MEMORIES], "o-", color=colour, label=name)
+        left.plot(
+            MEMORIES, [_regret(best[policy][m]) for m in MEMORIES], "o-", color=colour, label=name
+        )
     for policy, colour in COLOURS.items():
         left.axhline(_regret(lines[policy]), color=colour, linestyle="--", label=NAMES[policy])
     left.set(
-        xscale="log", xlabel="rounds remembered", ylabel=f"regret after {HORIZON:,} rounds", ylim=(0, None)
+        xscale="log",
+        xlabel="rounds remembered",
+        ylabel=f"regret after {HORIZON:,} rounds",
+        ylim=(0, None),
     )
     left.axvline(PERIOD, color="#999999", linewidth=0.8)
     left.annotate("one season", (PERIOD * 1.1, 300), color="#666666")
@@ -90,8 +96,12 @@ def draw() -> None:
         (champion, "#d55e00", "the best of all forgetters"),
         (lines["tide"], COLOURS["tide"], NAMES["tide"]),
     ):
-        right.plot(range(1, HORIZON // PERIOD + 1), _cycles(row), color=colour, label=name, linewidth=1)
-    right.set(xlabel="how many times the season has come", ylabel="regret of that season", ylim=(0, None))
+        right.plot(
+            range(1, HORIZON // PERIOD + 1), _cycles(row), color=colour, label=name, linewidth=1
+        )
+    right.set(
+        xlabel="how many times the season has come", ylabel="regret of that season", ylim=(0, None)
+    )
     right.legend(fontsize=8)
     figure.savefig(FIGURE, metadata={"Date": None})
     between(PAGE, "forgetting", _sentence(champion, lines))
@@ -99,13 +109,19 @@ def draw() -> None:
 
 def _sentence(champion: dict[str, str], lines: dict[str, dict[str, str]]) -> str:
     late = slice(HORIZON // PERIOD // 2, None)
-    again = {name: float(np.mean(_cycles(row)[late])) for name, row in {"best": champion, **lines}.items()}
+    again = {
+        name: float(np.mean(_cycles(row)[late]))
+        for name, row in {"best": champion, **lines}.items()
+    }
     return (
         f"Random arms lose {_regret(lines['random']):,.0f} in {HORIZON:,} rounds. The best of all "
         f"{len(FORGETTERS) * len(MEMORIES) * len(EXPLORATIONS)} forgetters "
-        f"(`{champion['policy']}`, {champion['memory']} rounds, exploration {champion['xi']}), chosen in hindsight, "
-        f"loses {_regret(champion):,.0f}; `tide`, told nothing, {_regret(lines['tide']):,.0f}; the specialist, told "
-        f"which rounds pay alike, {_regret(lines['specialist']):,.0f}. In the second half, a season of {PERIOD} rounds "
+        f"(`{champion['policy']}`, {champion['memory']} rounds, exploration {champion['xi']}), "
+        "chosen in hindsight, "
+        f"loses {_regret(champion):,.0f}; `tide`, told nothing, {_regret(lines['tide']):,.0f}; the "
+        "specialist, told "
+        f"which rounds pay alike, {_regret(lines['specialist']):,.0f}. In the second half, a "
+        f"season of {PERIOD} rounds "
         f"still costs that forgetter {again['best']:.1f}, `tide` {again['tide']:.2f}.\n\n"
         f"`python -m manual.forgetting play`, then `draw` (`research/results/forgetting.csv`): "
         f"mean of seeds {SEEDS[0]:,} to {SEEDS[-1]:,}; {describe()}."
@@ -114,7 +130,9 @@ def _sentence(champion: dict[str, str], lines: dict[str, dict[str, str]]) -> str
 
 def _least(rows: list[dict[str, str]], policy: str, memory: int) -> dict[str, str]:
     """Of a policy with that memory, the exploration that had the least regret."""
-    return min((r for r in rows if r["policy"] == policy and int(r["memory"]) == memory), key=_regret)
+    return min(
+        (r for r in rows if r["policy"] == policy and int(r["memory"]) == memory), key=_regret
+    )
 
 
 def _regret(row: dict[str, str]) -> float:

@@ -1,9 +1,9 @@
-"""The table on the front page: `python -m manual.front play` plays what is missing, `write` writes it into
-the README.
+"""The table on the front page: `python -m manual.front play` plays what is missing, `write` writes
+it into the README.
 
-Policies of other libraries at the settings that their documentation recommends, beside `tide`, in five kinds
-of world whose rewards are 0 and 1 and in which nothing is seen, so that all of them can play. Same seeds for
-all.
+Policies of other libraries at the settings that their documentation recommends, beside `tide`, in
+five kinds of world whose rewards are 0 and 1 and in which nothing is seen, so that all of them can
+play. Same seeds for all.
 """
 
 from __future__ import annotations

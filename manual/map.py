@@ -1,5 +1,5 @@
-"""The map of the house: `python -m manual.map` draws it from the layers that import-linter proves, with both
-walks."""
+"""The map of the house: `python -m manual.map` draws it from the layers that import-linter proves,
+with both walks."""
 
 from __future__ import annotations
 
@@ -31,7 +31,9 @@ def layers() -> list[list[str]]:
     """The rooms of each layer, the highest first."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     contract = next(
-        c for c in project["tool"]["importlinter"]["contracts"] if c["name"] == "Rooms point one way"
+        c
+        for c in project["tool"]["importlinter"]["contracts"]
+        if c["name"] == "Rooms point one way"
     )
     rows = [re.findall(r"tidepull\.(\w+)", layer) for layer in contract["layers"]]
     return [list(dict.fromkeys(row)) for row in rows if row != ["_internal"]]
@@ -63,7 +65,9 @@ def _row(rooms: list[str], top: int) -> Iterator[str]:
 
 
 def _steps(room: str, right: float, top: int) -> Iterator[str]:
-    steps = [(colour, step) for colour, walk in WALKS.items() for step in walk.get(room, "").split()]
+    steps = [
+        (colour, step) for colour, walk in WALKS.items() for step in walk.get(room, "").split()
+    ]
     for n, (colour, step) in enumerate(reversed(steps)):
         x = right - 6 - n * 17
         yield f'<circle cx="{x:.1f}" cy="{top}" r="8" fill="{colour}"/>'

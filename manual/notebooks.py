@@ -1,4 +1,5 @@
-"""Tutorials as notebooks: `python -m manual.notebooks` writes them from the same Markdown, without outputs.
+"""Tutorials as notebooks: `python -m manual.notebooks` writes them from the same Markdown, without
+outputs.
 
 Python becomes cells of code, everything else cells of text; commands for the shell stay text.
 """
@@ -30,7 +31,9 @@ def notebook(markdown: str) -> str:
 
 
 def _parts(markdown: str) -> list[tuple[str, str]]:
-    kept = "".join(line for line in markdown.splitlines(keepends=True) if not line.startswith(POINTER))
+    kept = "".join(
+        line for line in markdown.splitlines(keepends=True) if not line.startswith(POINTER)
+    )
     pieces = re.split(r"```python\n(.*?)```\n?", kept, flags=re.S)  # text and code in turn
     named = [("code" if n % 2 else "markdown", piece.strip("\n")) for n, piece in enumerate(pieces)]
     return [(kind, text) for kind, text in named if text]

@@ -1,8 +1,9 @@
-"""Pictures of tutorials, made by running them: `python -m manual.pictures` keeps what each of them draws.
+"""Pictures of tutorials, made by running them: `python -m manual.pictures` keeps what each of them
+draws.
 
-A tutorial saves `its-name.png` where it runs. What it drew is kept beside the pictures as words and numbers,
-which the tests compare with a run of their own: pixels differ between versions of matplotlib, labels and
-curves do not.
+A tutorial saves `its-name.png` where it runs. What it drew is kept beside the pictures as words and
+numbers, which the tests compare with a run of their own: pixels differ between versions of
+matplotlib, labels and curves do not.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""How `tide` thinks: `python -m manual.thinking` lets it play, draws its beliefs and writes them down in
-words.
+"""How `tide` thinks: `python -m manual.thinking` lets it play, draws its beliefs and writes them
+down in words.
 
 One world, flipping-bernoulli: eight arms whose chances change from p to 1 - p every ten rounds.
 """
@@ -51,7 +51,9 @@ def _draw(told: Any, lost: np.ndarray) -> None:
     )
     seen = told.weights.max(axis=0) > 0.05  # the others would fill the legend, not the picture
     named = [family if large else "_" for family, large in zip(told.families, seen, strict=True)]
-    above.stackplot(told.rounds + 1, told.weights.T, colors=[colour(f) for f in told.families], labels=named)
+    above.stackplot(
+        told.rounds + 1, told.weights.T, colors=[colour(f) for f in told.families], labels=named
+    )
     above.set(ylabel="weight of each family", ylim=(0, 1), xscale="log", xlim=(1, HORIZON))
     above.legend(loc="center left", bbox_to_anchor=(1, 0.5), fontsize=8)
     smooth = np.convolve(lost, np.ones(20) / 20, mode="valid")  # one period
@@ -61,7 +63,10 @@ def _draw(told: Any, lost: np.ndarray) -> None:
 
 
 def _table(said: dict[int, Any], lost: np.ndarray) -> str:
-    lines = ["| round | it believes most | and next | lost in a round since |", "|---:|---|---|---:|"]
+    lines = [
+        "| round | it believes most | and next | lost in a round since |",
+        "|---:|---|---|---:|",
+    ]
     before = 0
     for n, beliefs in said.items():
         first, second = (f"{belief.words} ({belief.weight:.0%})" for belief in beliefs[:2])

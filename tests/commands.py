@@ -18,7 +18,9 @@ _SYNOPSIS = re.compile(r"\[|\.\.\.|…|<|\bCOMMAND\b|\|")
 def shown(text: str) -> list[str]:
     """Lines of code blocks that begin with `tidepull`, without synopses."""
     blocks = re.findall(r"```\w*\n(.*?)```", text.replace("\\\n", " "), re.S)
-    return _whole(line for block in blocks for line in re.findall(r"(?m)^(?:\w*\$ +)?(tidepull .*)$", block))
+    return _whole(
+        line for block in blocks for line in re.findall(r"(?m)^(?:\w*\$ +)?(tidepull .*)$", block)
+    )
 
 
 def mentioned(text: str) -> list[str]:

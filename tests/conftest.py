@@ -34,7 +34,8 @@ def postgres(tmp_path_factory: pytest.TempPathFactory) -> Server:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by where they are and what they need, so that `-m "not slow"` and the like choose among them."""
+    """Mark tests by where they are and what they need, so that `-m "not slow"` and the like choose
+    among them."""
     root = Path(__file__).parent
     for item in items:
         place = item.path.relative_to(root).as_posix() if item.path.is_relative_to(root) else ""

@@ -36,7 +36,11 @@ class Machine:
     def __init__(self, folder: Path, name: str, *options: str) -> None:
         self._log = (folder / f"{name}.log").open("w")
         common = ["--node-ip-address=127.0.0.1", "--num-cpus=1", "--object-store-memory=100000000"]
-        ports = [f"--dashboard-agent-listen-port={free_port()}", "--min-worker-port=0", "--max-worker-port=0"]
+        ports = [
+            f"--dashboard-agent-listen-port={free_port()}",
+            "--min-worker-port=0",
+            "--max-worker-port=0",
+        ]
         self.process = subprocess.Popen(
             [
                 sys.executable,
@@ -76,7 +80,9 @@ class Machine:
 @contextmanager
 def two_machines() -> Iterator[tuple[str, Machine]]:
     """The address of the cluster, and its second machine."""
-    folder = Path(tempfile.mkdtemp(prefix="tidepull-ray-", dir="/tmp"))  # Ray's sockets need a short path.
+    folder = Path(
+        tempfile.mkdtemp(prefix="tidepull-ray-", dir="/tmp")
+    )  # Ray's sockets need a short path.
     address = f"127.0.0.1:{free_port()}"
     machines: list[Machine] = []
     try:

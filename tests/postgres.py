@@ -1,7 +1,8 @@
-"""A real PostgreSQL server for tests, started by whoever needs it first, stopped when no test process is left.
+"""A real PostgreSQL server for tests, started by whoever needs it first, stopped when no test
+process is left.
 
-`python -m tests.postgres FOLDER` is the process that starts it and watches. fsync stays on. PostgreSQL refuses to run
-as root; then it runs as the user `postgres` or `nobody`.
+`python -m tests.postgres FOLDER` is the process that starts it and watches. fsync stays on.
+PostgreSQL refuses to run as root; then it runs as the user `postgres` or `nobody`.
 """
 
 from __future__ import annotations
@@ -103,7 +104,14 @@ class Server:
             time.sleep(0.1)
 
     def _answers(self, programs: Path) -> bool:
-        asked: list[str | Path] = [programs / "pg_isready", "-q", "-h", self.folder, "-p", str(self.port)]
+        asked: list[str | Path] = [
+            programs / "pg_isready",
+            "-q",
+            "-h",
+            self.folder,
+            "-p",
+            str(self.port),
+        ]
         return subprocess.run(asked, check=False).returncode == 0
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
@@ -119,15 +127,24 @@ class Server:
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def url(
-        self, agent: str | None = None, *, user: str = ROLE, database: str = "postgres", tail: str = ""
+        self,
+        agent: str | None = None,
+        *,
+        user: str = ROLE,
+        database: str = "postgres",
+        tail: str = "",
     ) -> str:
         """How to reach it through its socket."""
         named = "" if agent is None else f"&agent={agent}"
         return f"postgresql://{user}@/{database}?host={self.folder}&port={self.port}{named}{tail}"
 
-    def tcp(self, agent: str, *, user: str = ROLE, password: str = PASSWORD, port: int | None = None) -> str:
+    def tcp(
+        self, agent: str, *, user: str = ROLE, password: str = PASSWORD, port: int | None = None
+    ) -> str:
         """How to reach it through the network, where it wants a password."""
-        return f"postgresql://{user}:{password}@127.0.0.1:{port or self.port}/postgres?agent={agent}"
+        return (
+            f"postgresql://{user}:{password}@127.0.0.1:{port or self.port}/postgres?agent={agent}"
+        )
 
 
 def shared(base: Path) -> Server:

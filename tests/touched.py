@@ -1,7 +1,8 @@
-"""Which test files a change touches: `python -m tests.touched [BASE]` prints them, for `make check`.
+"""Which test files a change touches: `python -m tests.touched [BASE]` prints them, for `make
+check`.
 
-A test file is touched when it changed itself, when it imports a changed module of tidepull, or when its folder below
-`tests/KIND` mirrors the changed module's and its name has the module's name.
+A test file is touched when it changed itself, when it imports a changed module of tidepull, or when
+its folder below `tests/KIND` mirrors the changed module's and its name has the module's name.
 """
 
 from __future__ import annotations
@@ -24,7 +25,11 @@ def changed(base: str) -> list[Path]:
 
 def touched(files: Iterable[Path], root: Path = ROOT) -> list[Path]:
     """The test files under `root` that these changes concern, in order."""
-    modules = {_module(file): file for file in files if file.is_relative_to(PACKAGE) and file.suffix == ".py"}
+    modules = {
+        _module(file): file
+        for file in files
+        if file.is_relative_to(PACKAGE) and file.suffix == ".py"
+    }
     own = {file for file in files if file.parts[0] == "tests"}
     found = set()
     for path in sorted((root / "tests").rglob("test_*.py")):
@@ -35,7 +40,8 @@ def touched(files: Iterable[Path], root: Path = ROOT) -> list[Path]:
 
 
 def imports(path: Path) -> Iterator[str]:
-    """Names of modules that a file imports; of `from a import b` both `a` and `a.b`, since `b` may be one."""
+    """Names of modules that a file imports; of `from a import b` both `a` and `a.b`, since `b` may
+    be one."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

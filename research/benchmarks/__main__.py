@@ -1,4 +1,5 @@
-"""Speed, side by side with rivals on one core: prints tables and puts them into docs/performance.md.
+"""Speed, side by side with rivals on one core: prints tables and puts them into
+docs/performance.md.
 
 python -m research.benchmarks [--quick]
 """
@@ -53,8 +54,14 @@ def epoch_table(turns: int) -> Table:
 
 
 def feedforward_table(turns: int) -> Table:
-    rows = [[str(units), f"{epoch.measure_feedforward(units, turns):.2f}"] for units in (16, 32, 64)]
-    return "A training epoch of the feedforward network, 8 arms (µs a round)", ["units", "tidepull"], rows
+    rows = [
+        [str(units), f"{epoch.measure_feedforward(units, turns):.2f}"] for units in (16, 32, 64)
+    ]
+    return (
+        "A training epoch of the feedforward network, 8 arms (µs a round)",
+        ["units", "tidepull"],
+        rows,
+    )
 
 
 def decision_table() -> Table:
@@ -125,7 +132,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--quick", action="store_true", help="fewer turns, short horizons, page untouched")
+    parser.add_argument(
+        "--quick", action="store_true", help="fewer turns, short horizons, page untouched"
+    )
     quick = parser.parse_args().quick
     use_one_core()
     print(machine.describe())

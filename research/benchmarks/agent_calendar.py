@@ -1,12 +1,12 @@
-"""How an agent should tell `tide` the hour: as numbers of the calendar in contexts, or through families of
-its own.
+"""How an agent should tell `tide` the hour: as numbers of the calendar in contexts, or through
+families of its own.
 
     python -m research.benchmarks.agent_calendar [--shops 7]
 
-Development shops (seeds from 5000), which no other benchmark plays: the waves of `agent_shops`, and the same
-with parts of the day instead of waves, weekends apart in every second one. `share` is how much of the way
-from an A/B test to one who knows all was gone. Writes research/results/agent_calendar.csv as it goes, and
-goes on from what is there.
+Development shops (seeds from 5000), which no other benchmark plays: the waves of `agent_shops`, and
+the same with parts of the day instead of waves, weekends apart in every second one. `share` is how
+much of the way from an A/B test to one who knows all was gone. Writes
+research/results/agent_calendar.csv as it goes, and goes on from what is there.
 """
 
 from __future__ import annotations
@@ -50,12 +50,17 @@ class Parts(Shop):
         """Every arm's click rate for visit n."""
         hour, weekend = int(self.at[n] // 3600) % 24, int((self.at[n] / 86_400 - 4) % 7 >= 5)
         return np.asarray(
-            1 / (1 + np.exp(-(self._base + self._steps[weekend, hour] + self._device[self.device[n]])))
+            1
+            / (
+                1
+                + np.exp(-(self._base + self._steps[weekend, hour] + self._device[self.device[n]]))
+            )
         )
 
 
 def play(shop: Shop, seed: int, variant: str) -> tuple[float, float, float]:
-    """How far it got from even shares to knowing all, what it earned, and seconds of the processor."""
+    """How far it got from even shares to knowing all, what it earned, and seconds of the
+    processor."""
     parameters, calendar = VARIANTS[variant]
     rates = [shop.rates(n)[shop.open(n)] for n in range(len(shop))]
     best, even = np.mean([r.max() for r in rates]), np.mean([r.mean() for r in rates])
@@ -90,7 +95,9 @@ def main() -> None:
                     if (world, seed, variant) in done:
                         continue
                     share, earned, seconds = play(kind(seed, VISITS), seed, variant)
-                    writer.writerow([world, seed, variant, f"{share:.4f}", f"{earned:.4f}", f"{seconds:.1f}"])
+                    writer.writerow(
+                        [world, seed, variant, f"{share:.4f}", f"{earned:.4f}", f"{seconds:.1f}"]
+                    )
                     handle.flush()
 
 

@@ -1,11 +1,12 @@
-"""Processes killed at random instants, many times over, and the ledger audited against what their callers
-were told.
+"""Processes killed at random instants, many times over, and the ledger audited against what their
+callers were told.
 
     python -m research.benchmarks.agent_kills [--kills 500]
 
-Every second shop has one thread and does its work in line: at the end its agent is compared with a twin that
-was never killed. The others have four threads and work in the background: after every kill the ledger is read
-and compared. Writes research/results/agent_kills.csv as it goes, and goes on from what is there.
+Every second shop has one thread and does its work in line: at the end its agent is compared with a
+twin that was never killed. The others have four threads and work in the background: after every
+kill the ledger is read and compared. Writes research/results/agent_kills.csv as it goes, and goes
+on from what is there.
 """
 
 from __future__ import annotations
@@ -26,12 +27,14 @@ VISITS = 200
 
 
 def one_thread(folder: Path, rng: random.Random, kills: int, policy: str) -> dict[str, object]:
-    """A shop that is killed again and again until all visitors are served; then it must decide like its
-    twin."""
+    """A shop that is killed again and again until all visitors are served; then it must decide like
+    its twin."""
     path, said, killed = folder / "shop.db", folder / "told", 0
     while killed < kills:
         process = start(path, said, policy, 0, VISITS, 1)
-        if not kill_after(process, said, len(told(said)) + rng.randrange(5, 60), rng.random() * 0.004):
+        if not kill_after(
+            process, said, len(told(said)) + rng.randrange(5, 60), rng.random() * 0.004
+        ):
             break
         killed += 1
     kill_after(start(path, said, policy, 0, VISITS, 1), said, 10**9, 0.0)

@@ -1,12 +1,14 @@
-"""A million events through one agent on disk: memory, cost and bytes for each, and how long a restart takes.
+"""A million events through one agent on disk: memory, cost and bytes for each, and how long a
+restart takes.
 
     python -m research.benchmarks.agent_million [--events 1000000] [--policy tide] [--from-nothing]
     python -m research.benchmarks.agent_million draw
 
-Half are decisions, half their rewards, a hundred of each to a commit, as a server with many callers has them;
-upkeep is done after every reward and counted. Cost is processor time of the calling thread, so that
-neighbours and the disk count little. Writes to research/results/agent_million.csv as it goes, a row for each
-twentieth, in place of those of the same policy; `draw` makes docs/figures/agent_million.svg of it.
+Half are decisions, half their rewards, a hundred of each to a commit, as a server with many callers
+has them; upkeep is done after every reward and counted. Cost is processor time of the calling
+thread, so that neighbours and the disk count little. Writes to research/results/agent_million.csv
+as it goes, a row for each twentieth, in place of those of the same policy; `draw` makes
+docs/figures/agent_million.svg of it.
 """
 
 from __future__ import annotations
@@ -56,11 +58,15 @@ def on_disk(path: Path) -> int:
     return sum(file.stat().st_size for file in path.parent.glob(path.name + "*"))
 
 
-def together(agent: Agent, contexts: list[dict[str, Any]], at: float, rng: np.random.Generator) -> None:
+def together(
+    agent: Agent, contexts: list[dict[str, Any]], at: float, rng: np.random.Generator
+) -> None:
     """Decisions half a minute apart and their rewards, safe when all are done."""
     asked = [Request(context, at=at + 30.0 * n) for n, context in enumerate(contexts)]
     for decision in agent.choose_ahead(asked)[0]:
-        _, seq = agent.reward_ahead(decision.id, float(rng.random() < 0.3), at=at + 30.0 * len(asked))
+        _, seq = agent.reward_ahead(
+            decision.id, float(rng.random() < 0.3), at=at + 30.0 * len(asked)
+        )
         while agent.work():
             pass
     agent.commit(seq)
@@ -88,12 +94,14 @@ def run(path: Path, events: int, policy: str) -> Iterator[dict[str, Any]]:
 
 
 def restarts(path: Path, *, from_nothing: bool) -> dict[str, Any]:
-    """Seconds of a restart: with a snapshot of the end, with one that is older by some thousand records, and
-    if asked with none."""
+    """Seconds of a restart: with a snapshot of the end, with one that is older by some thousand
+    records, and if asked with none."""
     found: dict[str, Any] = {"restart_s": restart(path)}
     with Agent(path, training="manual") as agent:
         ledger = agent._commands.ledger
-        older = next(seq for seq in [*ledger.snapshots(), 0] if ledger.last - seq >= 1000 or seq == 0)
+        older = next(
+            seq for seq in [*ledger.snapshots(), 0] if ledger.last - seq >= 1000 or seq == 0
+        )
         found["older_records"] = ledger.last - older
         ledger.drop_snapshots(older)
     found["restart_older_s"] = restart(path)
@@ -144,7 +152,9 @@ def draw() -> None:
             if int(mine[-1]["events"]) < LONG:
                 continue
             axes.plot(
-                [int(row["events"]) for row in mine], [float(row[column]) for row in mine], label=policy
+                [int(row["events"]) for row in mine],
+                [float(row[column]) for row in mine],
+                label=policy,
             )
         axes.set(title=title, xlabel="events")
         axes.set_ylim(bottom=0)
@@ -161,7 +171,9 @@ def main() -> None:
     parser.add_argument("what", choices=["run", "draw"], nargs="?", default="run")
     parser.add_argument("--events", type=int, default=1_000_000)
     parser.add_argument("--policy", default="tide")
-    parser.add_argument("--from-nothing", action="store_true", help="also restart without any snapshot")
+    parser.add_argument(
+        "--from-nothing", action="store_true", help="also restart without any snapshot"
+    )
     given = parser.parse_args()
     if given.what == "draw":
         draw()

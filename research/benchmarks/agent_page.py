@@ -40,16 +40,19 @@ def speed() -> str:
     rows = rows_of("speed")
     calls = [row for row in rows if row["p99.9_ms"]]
     body = [
-        [row["what"], *(f"{float(row[q]):.2f}" for q in ("p50_ms", "p99_ms", "p99.9_ms"))] for row in calls
+        [row["what"], *(f"{float(row[q]):.2f}" for q in ("p50_ms", "p99_ms", "p99.9_ms"))]
+        for row in calls
     ]
     (raw,) = (float(row["p50_ms"]) for row in rows if row["what"].startswith("SQLite alone"))
     disk = [
-        f"{row['what']}, {float(row['events_a_second']):,.0f} calls a second ({float(row['p50_ms']):.1f} ms each)"
+        f"{row['what']}, {float(row['events_a_second']):,.0f} calls a second "
+        f"({float(row['p50_ms']):.1f} ms each)"
         for row in rows
         if row["events_a_second"]
     ]
     return (
-        f"**Speed** ({rows[0]['machine']}). `choose` and its `reward` together, five fields, milliseconds of the "
+        f"**Speed** ({rows[0]['machine']}). `choose` and its `reward` together, five fields, "
+        "milliseconds of the "
         "processor:\n\n"
         + table(["policy", "median", "99%", "99.9%"], body)
         + f"\nOn a disk where SQLite alone does {1e3 / raw:,.0f} commits of one row a second ({raw:.1f} ms each), "
@@ -63,15 +66,19 @@ def kills() -> str:
     twins = [row for row in rows if row["threads"] == "1"]
     alike = sum(row["like_its_twin"] == "True" for row in twins)
     return (
-        f"**Kills.** {sum(int(row['kills']) for row in rows):,} processes killed (SIGKILL) at random instants, "
-        f"{sum(int(row['acknowledged']) for row in rows):,} acknowledged decisions and rewards audited after them: "
-        f"none lost, none doubled. {alike} of {len(twins)} agents that one thread drove decide afterwards like a twin "
+        f"**Kills.** {sum(int(row['kills']) for row in rows):,} processes killed (SIGKILL) at "
+        "random instants, "
+        f"{sum(int(row['acknowledged']) for row in rows):,} acknowledged decisions and rewards "
+        "audited after them: "
+        f"none lost, none doubled. {alike} of {len(twins)} agents that one thread drove decide "
+        "afterwards like a twin "
         "that was never killed.\n"
     )
 
 
 def further(earlier: dict[str, Any], later: dict[str, Any]) -> float:
-    """Bytes for each event between two rows, so that what is there once (snapshots) does not count."""
+    """Bytes for each event between two rows, so that what is there once (snapshots) does not
+    count."""
     sizes = [float(row["bytes_an_event"]) * int(row["events"]) for row in (earlier, later)]
     return (sizes[1] - sizes[0]) / max(1, int(later["events"]) - int(earlier["events"]))
 
@@ -94,7 +101,9 @@ def million() -> str:
                 f"{float(last['restart_older_s']):.1f} s ({int(last['older_records']):,})"
                 if last["restart_s"]
                 else "",
-                f"{float(last['restart_from_nothing_s']):.0f} s" if last["restart_from_nothing_s"] else "",
+                f"{float(last['restart_from_nothing_s']):.0f} s"
+                if last["restart_from_nothing_s"]
+                else "",
             ]
         )
     columns = [
@@ -103,8 +112,10 @@ def million() -> str:
         "from an older one (records to repeat)", "without any",
     ]  # fmt: skip
     return (
-        "**Many events** through one agent on disk, half decisions, half rewards, a hundred of each to a commit, with "
-        "upkeep (snapshots count as bytes: the four newest are kept, and one for every doubling of their distance; "
+        "**Many events** through one agent on disk, half decisions, half rewards, a hundred of "
+        "each to a commit, with "
+        "upkeep (snapshots count as bytes: the four newest are kept, and one for every doubling of "
+        "their distance; "
         "those of `tide` are megabytes):\n\n"
         + table(columns, said)
         + "\n![cost and memory over events](figures/agent_million.svg)\n"
@@ -129,8 +140,10 @@ def gain() -> str:
             ]
         )
     return (
-        f"**{len(rows)} simulated shops** of {int(rows[0]['visits']):,} visits (`{rows[0]['policy']}`, 5% control "
-        "included): rewards minutes to days late, a tenth lost, traffic by the hour, two arms added and one retired. "
+        f"**{len(rows)} simulated shops** of {int(rows[0]['visits']):,} visits "
+        f"(`{rows[0]['policy']}`, 5% control "
+        "included): rewards minutes to days late, a tenth lost, traffic by the hour, two arms "
+        "added and one retired. "
         "Clicks in 100 visits, and what the agent has more:\n\n"
         + table(["", "clicks", "the agent has (95% interval)", "the agent has more in"], body)
     )
@@ -141,7 +154,8 @@ def lift() -> str:
     rows = rows_of("shops_lift")
     covered = np.array([row["covered"] == "True" for row in rows])
     return (
-        f"**`lift()`**: its 95% interval covers the true gain in {covered.mean():.1%} of {len(rows)} other shops "
+        f"**`lift()`**: its 95% interval covers the true gain in {covered.mean():.1%} of "
+        f"{len(rows)} other shops "
         f"(`{rows[0]['policy']}`, a fifth of the decisions in the control).\n"
     )
 
@@ -159,8 +173,10 @@ def calendar() -> str:
     gaps = np.array([share[first][shop] - share[second][shop] for shop in shops])
     means = [np.mean([share[name][shop] for shop in shops]) for name in (first, second)]
     return (
-        f"**How `tide` is told the hour** was decided on {len(shops)} development shops (earlier `tide`): with the "
-        f"calendar's seven numbers in its context it went {means[0]:.0%} of the way from an A/B test to knowing all, "
+        f"**How `tide` is told the hour** was decided on {len(shops)} development shops (earlier "
+        "`tide`): with the "
+        f"calendar's seven numbers in its context it went {means[0]:.0%} of the way from an A/B "
+        "test to knowing all, "
         f"with `Context.time` instead {means[1]:.0%} (difference {gaps.mean():+.1%} ± "
         f"{1.96 * gaps.std(ddof=1) / np.sqrt(len(gaps)):.1%}), in {np.mean(spent[first]):.1f} and "
         f"{np.mean(spent[second]):.1f} seconds a shop.\n"

@@ -1,13 +1,13 @@
-"""Simulated shops: what an agent earns beside an A/B test, Thompson sampling, the best window in hindsight
-and one who knows all; and how often the interval of `lift()` covers the true lift.
+"""Simulated shops: what an agent earns beside an A/B test, Thompson sampling, the best window in
+hindsight and one who knows all; and how often the interval of `lift()` covers the true lift.
 
     python -m research.benchmarks.agent_shops gain [--first 0] [--shops 30] [--policy tide]
     python -m research.benchmarks.agent_shops lift [--first 0] [--shops 200] [--policy lin-ts]
 
-In every shop the click rate of each arm has its own daily and weekly swing and differs by device; traffic
-follows the hour; rewards come minutes to days late and a tenth never; two arms are added and one is retired
-on the way. Writes to research/results/agent_shops_gain.csv and research/results/agent_shops_lift.csv, shop by
-shop.
+In every shop the click rate of each arm has its own daily and weekly swing and differs by device;
+traffic follows the hour; rewards come minutes to days late and a tenth never; two arms are added
+and one is retired on the way. Writes to research/results/agent_shops_gain.csv and
+research/results/agent_shops_lift.csv, shop by shop.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ class Shop:
         """Every arm's click rate for visit n."""
         day = self._day * np.cos(math.tau * (self.at[n] / 86_400 - self._phase[0]))
         week = self._week * np.cos(math.tau * (self.at[n] / 604_800 - self._phase[1]))
-        return np.asarray(1 / (1 + np.exp(-(self._base + day + week + self._device[self.device[n]]))))
+        return np.asarray(
+            1 / (1 + np.exp(-(self._base + day + week + self._device[self.device[n]])))
+        )
 
     def open(self, n: int) -> list[int]:
         """The arms that can be chosen at visit n."""
@@ -109,7 +111,8 @@ def gain(seed: int, visits: int, policy: str) -> dict[str, Any]:
     shop = Shop(seed, visits)
     rates = [shop.rates(n)[shop.open(n)] for n in range(len(shop))]
     windows = [
-        serve(shop, ("sw-ucb", {"window": w, "xi": 0.1}), seed, control=0.0)[1].mean() for w in WINDOWS
+        serve(shop, ("sw-ucb", {"window": w, "xi": 0.1}), seed, control=0.0)[1].mean()
+        for w in WINDOWS
     ]
     return {
         "shop": seed,
@@ -124,7 +127,8 @@ def gain(seed: int, visits: int, policy: str) -> dict[str, Any]:
 
 
 def lift(seed: int, visits: int, policy: str) -> dict[str, Any]:
-    """One shop: the true gain over even shares in the policy's decisions, and what `lift()` says of it."""
+    """One shop: the true gain over even shares in the policy's decisions, and what `lift()` says of
+    it."""
     shop = Shop(1000 + seed, visits)
     agent, earned, groups = serve(shop, policy, seed, control=0.2)
     even = np.array([shop.rates(n)[shop.open(n)].mean() for n in range(len(shop))])

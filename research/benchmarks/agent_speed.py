@@ -1,10 +1,11 @@
-"""What a decision and its reward cost in an agent, and how far SQLite's commits are from the disk's own.
+"""What a decision and its reward cost in an agent, and how far SQLite's commits are from the disk's
+own.
 
     python -m research.benchmarks.agent_speed [--rounds 3000]
 
-Five context fields, upkeep apart (a thread's business). Times of calls are processor time of the calling
-thread, so that neighbours on a shared machine count little; commits wait for the disk and are told in time on
-the clock. Writes research/results/agent_speed.csv.
+Five context fields, upkeep apart (a thread's business). Times of calls are processor time of the
+calling thread, so that neighbours on a shared machine count little; commits wait for the disk and
+are told in time on the clock. Writes research/results/agent_speed.csv.
 """
 
 from __future__ import annotations
@@ -59,13 +60,20 @@ def calls(policy: str, n_arms: int, rounds: int) -> dict[str, Any]:
     for n, context in enumerate(visits(rounds)):
         reward = float(rng.random() < 0.3)
         started = time.thread_time()
-        agent.reward(agent.choose(context, at=1.78e9 + 60.0 * n).id, reward, at=1.78e9 + 60.0 * n + 5)
+        agent.reward(
+            agent.choose(context, at=1.78e9 + 60.0 * n).id, reward, at=1.78e9 + 60.0 * n + 5
+        )
         spent.append(1e3 * (time.thread_time() - started))
         while agent.work():
             pass
     late = np.array(spent[rounds // 10 :])
     p50, p99, p999 = np.quantile(late, [0.5, 0.99, 0.999])
-    return {"what": f"{policy}, {n_arms} arms, memory", "p50_ms": p50, "p99_ms": p99, "p99.9_ms": p999}
+    return {
+        "what": f"{policy}, {n_arms} arms, memory",
+        "p50_ms": p50,
+        "p99_ms": p99,
+        "p99.9_ms": p999,
+    }
 
 
 def raw_commits(folder: Path, rows: int = 500) -> float:
@@ -86,10 +94,16 @@ def raw_commits(folder: Path, rows: int = 500) -> float:
 
 
 def on_disk(folder: Path, threads: int, each: int = 300) -> dict[str, Any]:
-    """Decisions and rewards a second with so many client threads, every one of them safe on disk."""
+    """Decisions and rewards a second with so many client threads, every one of them safe on
+    disk."""
     path = folder / f"{threads}.db"
     agent = Agent(
-        path, arms=["a", "b", "c"], context=CONTEXT, policy="bernoulli-ts", seed=0, training="manual"
+        path,
+        arms=["a", "b", "c"],
+        context=CONTEXT,
+        policy="bernoulli-ts",
+        seed=0,
+        training="manual",
     )
     given = visits(each)
 
@@ -124,7 +138,15 @@ def main() -> None:
         rows.append({"what": "SQLite alone, one row a commit", "p50_ms": raw_commits(folder)})
         rows += [on_disk(folder, threads) for threads in (1, 8)]
     rows = [{**row, "machine": machine} for row in rows]
-    columns = ["what", "p50_ms", "p99_ms", "p99.9_ms", "events_a_second", "bytes_an_event", "machine"]
+    columns = [
+        "what",
+        "p50_ms",
+        "p99_ms",
+        "p99.9_ms",
+        "events_a_second",
+        "bytes_an_event",
+        "machine",
+    ]
     with OUT.open("w", newline="") as handle:
         writer = csv.DictWriter(handle, columns, lineterminator="\n")
         writer.writeheader()

@@ -1,13 +1,15 @@
-"""What the bank's kernel would gain if hypotheses of hardly any weight slept and learnt many rewards at once.
+"""What the bank's kernel would gain if hypotheses of hardly any weight slept and learnt many
+rewards at once.
 
     python -m research.benchmarks.blocked_replay [--rounds 1500] [--behind 4 16 64]
 
-Plays the worlds of `research/benchmarks/tails.py`, then lets copies of the bank live through the same further
-rewards in two ways that end in the same bits: every hypothesis learns every reward when it comes, or with
-every reward one in `behind` hypotheses learns the latest `behind` of them, with its blocks staying in the
-first-level cache. The two take turns; processor time a reward, the median over stretches of 64. Nobody is
-left out: this is the most that sleeping and exact replay could gain. Also told: how many arms were played in
-16 rounds, that is how many blocks of a cell are touched. Prints the table of docs/performance.md.
+Plays the worlds of `research/benchmarks/tails.py`, then lets copies of the bank live through the
+same further rewards in two ways that end in the same bits: every hypothesis learns every reward
+when it comes, or with every reward one in `behind` hypotheses learns the latest `behind` of them,
+with its blocks staying in the first-level cache. The two take turns; processor time a reward, the
+median over stretches of 64. Nobody is left out: this is the most that sleeping and exact replay
+could gain. Also told: how many arms were played in 16 rounds, that is how many blocks of a cell are
+touched. Prints the table of docs/performance.md.
 """
 
 from __future__ import annotations
@@ -37,7 +39,13 @@ _STRETCH = 64
 
 @compiled  # type: ignore[untyped-decorator]
 def follow(
-    bank: Bank, slots: IntArray, window: Window, start: int, stop: int, binary: bool, scores: FloatArray
+    bank: Bank,
+    slots: IntArray,
+    window: Window,
+    start: int,
+    stop: int,
+    binary: bool,
+    scores: FloatArray,
 ) -> None:
     """Each of some slots lives through rows `start` to `stop`, one slot after the other."""
     most = 1
@@ -121,14 +129,18 @@ def line(world: str, rounds: int, lags: list[int]) -> str:
     median = {lag: 1e6 * float(np.median(each)) for lag, each in spent.items()}
     arms = np.mean([len(np.unique(window.arm[i : i + 16])) for i in range(0, len(window.t), 16)])
     gains = " | ".join(f"{median[lag]:.0f} µs ({median[0] / median[lag]:.2f})" for lag in lags)
-    return f"| {world} | {int(bank.arrays.active.sum())} | {arms:.1f} | {median[0]:.0f} µs | {gains} |"
+    return (
+        f"| {world} | {int(bank.arrays.active.sum())} | {arms:.1f} | {median[0]:.0f} µs | {gains} |"
+    )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rounds", type=int, default=1500)
     parser.add_argument("--behind", type=int, nargs="*", default=[4, 16, 64])
-    parser.add_argument("--worlds", nargs="*", default=["arms", "hours", "vectors", "labels", "shop"])
+    parser.add_argument(
+        "--worlds", nargs="*", default=["arms", "hours", "vectors", "labels", "shop"]
+    )
     given = parser.parse_args()
     with one_blas_thread():
         print(f"`python -m research.benchmarks.blocked_replay`: {describe()}.\n")

@@ -1,16 +1,17 @@
-"""Shards that share one PostgreSQL database are killed (SIGKILL) or paused (SIGSTOP) under load, and the
-ledgers are audited each time.
+"""Shards that share one PostgreSQL database are killed (SIGKILL) or paused (SIGSTOP) under load,
+and the ledgers are audited each time.
 
-    python -m research.benchmarks.cluster_kills [--kills 50] [--on processes|ray] [--how kill|pause] [--policy
-    bernoulli-ts] python -m research.benchmarks.cluster_kills --table        # only write the table into
-    docs/cluster.md
+    python -m research.benchmarks.cluster_kills [--kills 50] [--on processes|ray] [--how kill|pause]
+    [--policy bernoulli-ts] python -m research.benchmarks.cluster_kills --table        # only write
+    the table into docs/cluster.md
 
-Callers make named decisions and pay rewards, at any shard; what is not answered with 200 is sent again, to
-the next shard, with the same id, until it is. A shard is killed (on Ray: the whole machine that it is on),
-and replaced. Everything that was answered must be in the ledgers as it was answered, once, and in order.
-`processes`: two shards, each as if on a machine of its own, so that leases must lapse. `pause`: an owner
-stands still for 8 to 10 seconds, longer than its lease, and goes on with what it was doing while another one
-has the agent. Appends to research/results/cluster_kills.csv.
+Callers make named decisions and pay rewards, at any shard; what is not answered with 200 is sent
+again, to the next shard, with the same id, until it is. A shard is killed (on Ray: the whole
+machine that it is on), and replaced. Everything that was answered must be in the ledgers as it was
+answered, once, and in order. `processes`: two shards, each as if on a machine of its own, so that
+leases must lapse. `pause`: an owner stands still for 8 to 10 seconds, longer than its lease, and
+goes on with what it was doing while another one has the agent. Appends to
+research/results/cluster_kills.csv.
 """
 
 from __future__ import annotations
@@ -141,7 +142,9 @@ class Line:
             self.close()
             self._at += 1
             await asyncio.sleep(0.05)
-        self._callers.failed.append(f"{path}: no answer for a minute; the last was {status} {answer!r}")
+        self._callers.failed.append(
+            f"{path}: no answer for a minute; the last was {status} {answer!r}"
+        )
         return None
 
     def close(self) -> None:
@@ -182,7 +185,9 @@ def one_kill(callers: Callers, rng: random.Random, kill: Callable[[], None]) -> 
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--on", choices=["processes", "ray"], default="processes")
     parser.add_argument("--how", choices=["kill", "pause"], default="kill")
@@ -231,7 +236,10 @@ def on_processes(stack: ExitStack, server: Any, folder: Path, given: Any) -> Non
     shards = stack.enter_context(street(server, folder))
     running = [shards.start(f"machine {k}") for k in range(2)]
     for agent in AGENTS:
-        assert running[0].ask("POST", "/v1/agents", {**SHOP, "name": agent, "policy": given.policy})[0] == 201
+        assert (
+            running[0].ask("POST", "/v1/agents", {**SHOP, "name": agent, "policy": given.policy})[0]
+            == 201
+        )
     callers = Callers([shard.port for shard in running], shards.token)
     rng = random.Random(1)
     for kill in range(1, given.kills + 1):
@@ -249,7 +257,8 @@ def on_processes(stack: ExitStack, server: Any, folder: Path, given: Any) -> Non
 
 
 def pause(victim: Any, shards: Any, rng: random.Random) -> None:
-    """Let an owner stand still until its lease is over; it goes on in the middle of what it was doing."""
+    """Let an owner stand still until its lease is over; it goes on in the middle of what it was
+    doing."""
     victim.send(signal.SIGSTOP)
     try:
         time.sleep(rng.uniform(*PAUSE))
@@ -296,10 +305,13 @@ def table() -> str:
         mine = [row for row in rows if (row["on"], row["how"], row["policy"]) == key]
         gaps = sorted(float(row["seconds"]) for row in mine)
         faults = sum(int(row["faults"]) for row in mine)
-        ends = [one for one, next in pairwise([*mine, {"kill": "1"}]) if next["kill"] == "1"]  # of each run
+        ends = [
+            one for one, next in pairwise([*mine, {"kill": "1"}]) if next["kill"] == "1"
+        ]  # of each run
         answers = sum(int(row["answers"]) for row in ends)
         lines.append(
-            f"| {key[0]} | {key[1]} | `{key[2]}` | {len(mine)} | {gaps[len(gaps) // 2]:.1f} s | {gaps[-1]:.1f} s "
+            f"| {key[0]} | {key[1]} | `{key[2]}` | {len(mine)} | {gaps[len(gaps) // 2]:.1f} s | "
+            f"{gaps[-1]:.1f} s "
             f"| {answers:,} | {faults} |"
         )
     return "\n".join(lines)

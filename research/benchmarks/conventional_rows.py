@@ -3,9 +3,10 @@
 python -m research.benchmarks.conventional_rows [--jobs 2]    run, and print the tables
 python -m research.benchmarks.conventional_rows --write       also put them into docs/policies.md
 
-Without contexts the discount or window is the best of the paper's grid of ten, by mean reward over 2,048
-rounds on seeds 100 to 104; the linear ones follow from the variation budget. Then each setting plays ten
-trials of 4,096 rounds: in ten worlds (seeds 0 to 9), and, as the paper did, ten times in one world.
+Without contexts the discount or window is the best of the paper's grid of ten, by mean reward over
+2,048 rounds on seeds 100 to 104; the linear ones follow from the variation budget. Then each
+setting plays ten trials of 4,096 rounds: in ten worlds (seeds 0 to 9), and, as the paper did, ten
+times in one world.
 """
 
 from __future__ import annotations
@@ -63,7 +64,9 @@ class Line:
 
     def specs(self) -> list[TrialSpec]:
         return [
-            self._spec(HORIZON, seed, problem_seed) for problem_seed in (None, SEEDS[0]) for seed in SEEDS
+            self._spec(HORIZON, seed, problem_seed)
+            for problem_seed in (None, SEEDS[0])
+            for seed in SEEDS
         ]
 
     def search_specs(self) -> list[TrialSpec]:
@@ -97,13 +100,17 @@ def run(specs: Iterable[TrialSpec], jobs: int) -> tuple[dict[str, list[Trial]], 
         seconds += result.cpu_seconds
         if sys.stderr.isatty():
             print(f"\r{done}/{len(unique)} trials", end="", file=sys.stderr)
-    ordered = {name: [by_seed[seed] for seed in sorted(by_seed)] for name, by_seed in trials.items()}
+    ordered = {
+        name: [by_seed[seed] for seed in sorted(by_seed)] for name, by_seed in trials.items()
+    }
     return ordered, seconds
 
 
 def grid(problem: str) -> list[Line]:
     discounted = [Line(problem, "d-ucb", {"discount": d}, "best of the grid") for d in DISCOUNTS]
-    return discounted + [Line(problem, "sw-ucb", {"window": w}, "best of the grid") for w in WINDOWS]
+    return discounted + [
+        Line(problem, "sw-ucb", {"window": w}, "best of the grid") for w in WINDOWS
+    ]
 
 
 def best_of_grids(jobs: int) -> tuple[list[Line], float]:
@@ -111,7 +118,9 @@ def best_of_grids(jobs: int) -> tuple[list[Line], float]:
     trials, seconds = run((spec for line in lines for spec in line.search_specs()), jobs)
     best: dict[tuple[str, str], tuple[float, Line]] = {}
     for line in lines:
-        reward = float(np.mean([trial.rewards.sum() for trial in trials[key(line.search_specs()[0])]]))
+        reward = float(
+            np.mean([trial.rewards.sum() for trial in trials[key(line.search_specs()[0])]])
+        )
         group = (line.problem, line.policy)
         if group not in best or reward > best[group][0]:
             best[group] = (reward, line)
@@ -123,7 +132,9 @@ def with_published(chosen: list[Line]) -> list[Line]:
     lines = []
     for line in chosen:
         discount, window = PUBLISHED[line.problem]
-        published: Settings = {"discount": discount} if line.policy == "d-ucb" else {"window": window}
+        published: Settings = (
+            {"discount": discount} if line.policy == "d-ucb" else {"window": window}
+        )
         lines.append(line)
         if published != line.settings:
             lines.append(Line(line.problem, line.policy, published, "published code"))
@@ -156,12 +167,15 @@ def spread(trials: list[Trial]) -> tuple[float, float]:
 
 def table(lines: list[Line], trials: dict[str, list[Trial]]) -> str:
     text = [
-        "| problem | policy | setting | from | ten worlds | one world | paper | off | off by worlds |",
+        "| problem | policy | setting | from | ten worlds | one world | paper | off | off by "
+        "worlds |",
         "|---|---|---|---|---:|---:|---:|---:|---:|",
     ]
     for line in lines:
         worlds, one = (spread(trials[key(line.specs()[i])]) for i in (0, -1))
-        setting = ", ".join(f"{k} {v:.5g}" if not isinstance(v, str) else v for k, v in line.settings.items())
+        setting = ", ".join(
+            f"{k} {v:.5g}" if not isinstance(v, str) else v for k, v in line.settings.items()
+        )
         difference = worlds[0] - line.paper.mean
         cells = [
             f"`{line.problem}`",
@@ -186,8 +200,10 @@ def provenance(seconds: float) -> str:
         f"numba {numba.__version__}, Python {platform.python_version()}"
     )
     return (
-        f"`python -m research.benchmarks.conventional_rows --write`: seeds {SEEDS[0]} to {SEEDS[-1]}, search on seeds "
-        f"{SEARCH_SEEDS[0]} to {SEARCH_SEEDS[-1]}; {versions}; {platform.system()} on {platform.machine()} "
+        f"`python -m research.benchmarks.conventional_rows --write`: seeds {SEEDS[0]} to "
+        f"{SEEDS[-1]}, search on seeds "
+        f"{SEARCH_SEEDS[0]} to {SEARCH_SEEDS[-1]}; {versions}; {platform.system()} on "
+        f"{platform.machine()} "
         f"({processor()}), {seconds:.0f} s of processor time."
     )
 
@@ -195,7 +211,9 @@ def provenance(seconds: float) -> str:
 def processor() -> str:
     info = Path("/proc/cpuinfo")
     names = [
-        ln.split(":", 1)[1].strip() for ln in info.read_text().splitlines() if ln.startswith("model name")
+        ln.split(":", 1)[1].strip()
+        for ln in info.read_text().splitlines()
+        if ln.startswith("model name")
     ]
     return names[0] if names else platform.processor()
 

@@ -1,7 +1,9 @@
-"""Linear UCB on the Criteo problems with S = L = 1, and with the lengths that the prepared file has.
+"""Linear UCB on the Criteo problems with S = L = 1, and with the lengths that the prepared file
+has.
 
 python -m research.benchmarks.criteo_bounds [--seeds 10] [--problem criteo-partial-flip] [--jobs 2]
-    run what research/results/criteo_bounds.csv lacks, print the table, and put it into docs/criteo.md
+    run what research/results/criteo_bounds.csv lacks, print the table, and put it into
+    docs/criteo.md
 """
 
 from __future__ import annotations
@@ -13,7 +15,14 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from research.benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
+from research.benchmarks.regret_rows import (
+    ROOT,
+    Row,
+    provenance,
+    run_missing,
+    summary,
+    write_between,
+)
 from tidepull.experiments.spec import TrialSpec
 
 HORIZON = 10_000
@@ -52,7 +61,9 @@ def difference(rows: list[Row], problem: str, policy: str) -> str:
     """The file's lengths minus S = L = 1 over the same seeds, with a 95% interval (Student's t)."""
     final = {(row.name, row.seed): row.regret for row in rows if row.problem == problem}
     seeds = sorted({seed for _, seed in final})
-    gaps = np.array([final[f"{policy} lengths", seed] - final[f"{policy} ones", seed] for seed in seeds])
+    gaps = np.array(
+        [final[f"{policy} lengths", seed] - final[f"{policy} ones", seed] for seed in seeds]
+    )
     half = stats.t.ppf(0.975, len(gaps) - 1) * stats.sem(gaps)
     return f"{gaps.mean():+.0f} ({gaps.mean() - half:+.0f} to {gaps.mean() + half:+.0f})"
 
@@ -66,7 +77,8 @@ def table(rows: list[Row], problems: Sequence[str]) -> str:
         for policy in SETTINGS:
             ones, lengths = (summary(rows, problem, f"{policy} {name}") for name in BOUNDS)
             lines.append(
-                f"| `{problem}` | `{policy}` | {ones.n} | {ones} | {lengths} | {difference(rows, problem, policy)} |"
+                f"| `{problem}` | `{policy}` | {ones.n} | {ones} | {lengths} | "
+                f"{difference(rows, problem, policy)} |"
             )
     return "\n".join(lines)
 
@@ -83,7 +95,9 @@ def main() -> None:
     )
     options = parser.parse_args()
     problems = options.problem or PROBLEMS
-    rows = run_missing(specs(problems, range(options.seeds)), RESULTS, options.jobs, fresh=options.fresh)
+    rows = run_missing(
+        specs(problems, range(options.seeds)), RESULTS, options.jobs, fresh=options.fresh
+    )
     command = (
         "python -m research.benchmarks.criteo_bounds"
         + ("" if options.seeds == 10 else f" --seeds {options.seeds}")

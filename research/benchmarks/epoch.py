@@ -44,12 +44,17 @@ def measure(units: int, turns: int) -> EpochRow:
     network, inputs, rewards = problem(units)
     epochs: dict[str, Callable[[], float]] = {
         "torch": rivals.torch_epoch(network, inputs, rewards),
-        **{f"jax {unroll}": rivals.jax_epoch(network, inputs, rewards, unroll) for unroll in UNROLLS},
+        **{
+            f"jax {unroll}": rivals.jax_epoch(network, inputs, rewards, unroll)
+            for unroll in UNROLLS
+        },
     }
     error = mean_squared_error(network, inputs, rewards)
     for name, epoch in epochs.items():
         if not np.isclose(first := epoch(), error, rtol=1e-3):
-            raise RuntimeError(f"{name} does other work than ours: its first loss is {first}, ours {error}")
+            raise RuntimeError(
+                f"{name} does other work than ours: its first loss is {first}, ours {error}"
+            )
     seconds = best_of({"ours": our_epoch(network, inputs, rewards), **epochs}, turns)
     per_round = {name: 1e6 * value / ROUNDS for name, value in seconds.items()}
     return EpochRow(
@@ -99,7 +104,9 @@ def mean_squared_error(network: RecurrentNetwork, inputs: FloatArray, rewards: F
     return float(error @ error / len(error))
 
 
-def our_epoch(network: RecurrentNetwork, inputs: FloatArray, rewards: FloatArray) -> Callable[[], float]:
+def our_epoch(
+    network: RecurrentNetwork, inputs: FloatArray, rewards: FloatArray
+) -> Callable[[], float]:
     rows, adam = with_ones(inputs), Adam(network.weights.flat, rivals.RATE)
 
     def epoch() -> float:
@@ -111,7 +118,8 @@ def our_epoch(network: RecurrentNetwork, inputs: FloatArray, rewards: FloatArray
 
 
 def operations(units: int) -> int:
-    """Multiplications and additions in the products of one round of one epoch, as we compute them."""
+    """Multiplications and additions in the products of one round of one epoch, as we compute
+    them."""
     first, recurrent, third = (INPUTS + 1) * 4 * units, units * 4 * units, units * units
     forward = first + recurrent + third
     backward = first + 2 * recurrent + 2 * third

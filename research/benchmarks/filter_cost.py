@@ -2,9 +2,10 @@
 
     python -m research.benchmarks.filter_cost
 
-Least mean of five repeats of 500 rounds after 1,000 others, one thread. A round touches, with R runs, H
-hazards, P stories, I regimes and blocks of d numbers: R (H + 3 d^2) numbers of one chain, or P (I + 1) (4 +
-d^2) of the stories and a copy of every story that has two heirs. Nothing grows with the rounds.
+Least mean of five repeats of 500 rounds after 1,000 others, one thread. A round touches, with R
+runs, H hazards, P stories, I regimes and blocks of d numbers: R (H + 3 d^2) numbers of one chain,
+or P (I + 1) (4 + d^2) of the stories and a copy of every story that has two heirs. Nothing grows
+with the rounds.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def cost(one: Filter, layout: Layout) -> tuple[float, float]:
         spent = [0.0, 0.0]
         for _ in range(500):
             X = np.concatenate(
-                [np.ones((layout.n_arms, 1)), rng.normal(size=(layout.n_arms, layout.context_dim - 1))],
+                [
+                    np.ones((layout.n_arms, 1)),
+                    rng.normal(size=(layout.n_arms, layout.context_dim - 1)),
+                ],
                 axis=1,
             )
             arm = int(rng.integers(layout.n_arms))

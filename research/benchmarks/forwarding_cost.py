@@ -1,10 +1,11 @@
-"""What it costs to ask a shard that has not got the agent: the same load at the owner, and at the other
-shard.
+"""What it costs to ask a shard that has not got the agent: the same load at the owner, and at the
+other shard.
 
     python -m research.benchmarks.forwarding_cost [--seconds 5]
 
-Two shards on one PostgreSQL database with full sync, `bernoulli-ts`, single decisions; shards, database and
-generator share the machine. Writes research/results/forwarding_cost.csv and the table of docs/cluster.md.
+Two shards on one PostgreSQL database with full sync, `bernoulli-ts`, single decisions; shards,
+database and generator share the machine. Writes research/results/forwarding_cost.csv and the table
+of docs/cluster.md.
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ CONNECTIONS = (1, 8)
 def main() -> None:
     from tests.postgres import private
 
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--seconds", type=float, default=5.0)
     given = parser.parse_args()
     with private() as server, tempfile.TemporaryDirectory() as folder:
@@ -49,7 +52,9 @@ def measured(server: Any, folder: Path, seconds: float) -> list[dict[str, Any]]:
         first, second = shards.start(), shards.start()
         assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
         owner, other = (first, second) if shards.owner() == first.url else (second, first)
-        asked = request("/v1/agents/shop/choose", {"context": {"age": 31, "device": "phone"}}, shards.token)
+        asked = request(
+            "/v1/agents/shop/choose", {"context": {"age": 31, "device": "phone"}}, shards.token
+        )
         for connections in CONNECTIONS:
             for where, shard in (("the owner", owner), ("the other shard", other)):
                 asyncio.run(loaded(shard.port, connections, 0.5, lambda _: asked, lambda _: None))

@@ -1,9 +1,10 @@
-"""What the snapshots of four `tide` agents leave behind in memory, with and without `give_memory_back`.
+"""What the snapshots of four `tide` agents leave behind in memory, with and without
+`give_memory_back`.
 
     python -m research.benchmarks.freed_memory
 
-Snapshots are taken by threads, as the service does. Prints megabytes before and after, each in a process of
-its own.
+Snapshots are taken by threads, as the service does. Prints megabytes before and after, each in a
+process of its own.
 """
 
 from __future__ import annotations
@@ -36,7 +37,9 @@ def measure(give_back: bool) -> None:
     chosen: dict[str, Any] = {"arms": ["a", "b", "c"], "context": FIELDS, "policy": "tide"}
     with tempfile.TemporaryDirectory() as folder:
         agents = [
-            Agent(Path(folder) / f"{n}.db", **chosen, seed=n, training="manual", snapshot_every=10**9)
+            Agent(
+                Path(folder) / f"{n}.db", **chosen, seed=n, training="manual", snapshot_every=10**9
+            )
             for n in range(AGENTS)
         ]
         for agent in agents * VISITS:
@@ -51,7 +54,9 @@ def measure(give_back: bool) -> None:
             for _ in range(2):
                 list(threads.map(lambda agent: agent.save(), agents))
         name = "with give_memory_back" if give_back else "without"
-        print(f"{name}: {before:.0f} MB, after two snapshots of each {megabytes():.0f} MB", flush=True)
+        print(
+            f"{name}: {before:.0f} MB, after two snapshots of each {megabytes():.0f} MB", flush=True
+        )
         for agent in agents:
             agent.close()
 

@@ -4,8 +4,8 @@
 
 Runs what research/results/future_work.csv lacks, prints the table, and puts it into docs/neural.md.
 
-Variants whose relative regret is below 0.9 are then played on ten fresh seeds, since the best of many is
-partly luck.
+Variants whose relative regret is below 0.9 are then played on ten fresh seeds, since the best of
+many is partly luck.
 """
 
 from __future__ import annotations
@@ -14,7 +14,14 @@ import argparse
 from collections.abc import Iterable
 from typing import Any
 
-from research.benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
+from research.benchmarks.regret_rows import (
+    ROOT,
+    Row,
+    provenance,
+    run_missing,
+    summary,
+    write_between,
+)
 from tidepull.experiments.spec import TrialSpec
 
 HORIZON, SEEDS, FRESH_SEEDS = 4096, range(10), range(10, 20)
@@ -59,17 +66,24 @@ def specs(names: Iterable[str], seeds: range) -> list[TrialSpec]:
 
 def relative(rows: list[Row], name: str) -> float:
     """Mean regret as a share of the paper's defaults', averaged over the problems."""
-    shares = [summary(rows, problem, name).mean / summary(rows, problem, BASE).mean for problem in PROBLEMS]
+    shares = [
+        summary(rows, problem, name).mean / summary(rows, problem, BASE).mean
+        for problem in PROBLEMS
+    ]
     return sum(shares) / len(shares)
 
 
 def table(rows: list[Row], names: Iterable[str]) -> str:
     names = list(names)
     lines = [
-        "| variant | " + " | ".join(f"`{problem}`" for problem in PROBLEMS) + " | relative regret |",
+        "| variant | "
+        + " | ".join(f"`{problem}`" for problem in PROBLEMS)
+        + " | relative regret |",
         "|---|" + "---:|" * (len(PROBLEMS) + 1),
     ]
-    lowest = {problem: min(summary(rows, problem, name).mean for name in names) for problem in PROBLEMS}
+    lowest = {
+        problem: min(summary(rows, problem, name).mean for name in names) for problem in PROBLEMS
+    }
     least = min(relative(rows, name) for name in names)
     for name in names:
         cells = []
@@ -77,7 +91,9 @@ def table(rows: list[Row], names: Iterable[str]) -> str:
             s = summary(rows, problem, name)
             cells.append(f"{_marked(f'{s}', s.mean == lowest[problem])}, worst {s.worst:.0f}")
         share = relative(rows, name)
-        lines.append(f"| {name} | {' | '.join(cells)} | {_marked(f'{share:.2f}', share == least)} |")
+        lines.append(
+            f"| {name} | {' | '.join(cells)} | {_marked(f'{share:.2f}', share == least)} |"
+        )
     return "\n".join(lines)
 
 
@@ -92,12 +108,15 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--fresh", action="store_true", help="run every trial again")
     options = parser.parse_args()
-    rows = run_missing(specs(VARIANTS, SEEDS), RESULTS, options.jobs, fresh=options.fresh, also=[DEFAULTS])
+    rows = run_missing(
+        specs(VARIANTS, SEEDS), RESULTS, options.jobs, fresh=options.fresh, also=[DEFAULTS]
+    )
     promising = [BASE, *(name for name in VARIANTS if relative(rows, name) < PROMISING)]
     again = run_missing(specs(promising, FRESH_SEEDS), RESULTS, options.jobs)
     text = (
         f"{provenance('python -m research.benchmarks.future_work', rows, options.jobs)}\n\n{table(rows, VARIANTS)}\n\n"
-        f"The promising ones on fresh seeds, {FRESH_SEEDS[0]} to {FRESH_SEEDS[-1]}:\n\n{table(again, promising)}"
+        f"The promising ones on fresh seeds, {FRESH_SEEDS[0]} to "
+        f"{FRESH_SEEDS[-1]}:\n\n{table(again, promising)}"
     )
     print(text)
     write_between(ROOT / "docs" / "neural.md", "future-work", text)

@@ -1,18 +1,21 @@
-"""GLR-klUCB with per-arm restarts, the published specialist for piecewise-stationary Bernoulli arms.
+"""GLR-klUCB with per-arm restarts, the published specialist for piecewise-stationary Bernoulli
+arms.
 
-Besson, Kaufmann, Maillard and Seznec, "Efficient change-point detection for tackling piecewise-stationary
-bandits" (2019), written from the paper's description, with the defaults of its authors' package SMPyBandits
-0.9.7. Every arm keeps its rewards since its latest restart; an arm of n rewards restarts when, for some s,
+Besson, Kaufmann, Maillard and Seznec, "Efficient change-point detection for tackling
+piecewise-stationary bandits" (2019), written from the paper's description, with the defaults of its
+authors' package SMPyBandits 0.9.7. Every arm keeps its rewards since its latest restart; an arm of
+n rewards restarts when, for some s,
 
-    s kl(mean of the first s, mean of all) + (n - s) kl(mean of the rest, mean of all)  >=  log(3 n^(3/2) /
-    delta)
+    s kl(mean of the first s, mean of all) + (n - s) kl(mean of the rest, mean of all)  >=  log(3
+    n^(3/2) / delta)
 
-(tested at every tenth reward of an arm, for every tenth s) and keeps what came after the first such s. The
-arm with the largest klUCB index sup{q: n kl(mean, q) <= log(rounds since the restart)} is played, but for K
-of every ceil(K / alpha) rounds since the latest restart of all, in which every arm has its turn. Told the
-horizon T and the number of changes m: alpha = 0.1 sqrt(K m log T / T) and delta = 1 / sqrt(K m T). (The
-package's own function for delta has a fault: a product larger than 1 is replaced by 0.1. `faithful=False`
-takes the delta that follows, 1 / sqrt(0.1), with which restarts are easier.)
+(tested at every tenth reward of an arm, for every tenth s) and keeps what came after the first such
+s. The arm with the largest klUCB index sup{q: n kl(mean, q) <= log(rounds since the restart)} is
+played, but for K of every ceil(K / alpha) rounds since the latest restart of all, in which every
+arm has its turn. Told the horizon T and the number of changes m: alpha = 0.1 sqrt(K m log T / T)
+and delta = 1 / sqrt(K m T). (The package's own function for delta has a fault: a product larger
+than 1 is replaced by 0.1. `faithful=False` takes the delta that follows, 1 / sqrt(0.1), with which
+restarts are easier.)
 """
 
 from __future__ import annotations
@@ -48,7 +51,8 @@ def _index(mean: float, bound: float) -> float:
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
 def _changed(rewards: FloatArray, n: int, delta: float) -> int:
-    """How many of an arm's rewards came before the change that the test finds; -1 when it finds none."""
+    """How many of an arm's rewards came before the change that the test finds; -1 when it finds
+    none."""
     total = 0.0
     for i in range(n):
         total += rewards[i]

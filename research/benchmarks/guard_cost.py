@@ -2,9 +2,9 @@
 
 python -m research.benchmarks.guard_cost --before PATH [--write]
 
-PATH is the `src` of a checkout of the earlier version. Two processes, one for each version, play short blocks
-of rounds in turns; the fastest block of each counts, so that what else the machine does is left out.
-`--write` puts the table into docs/performance.md.
+PATH is the `src` of a checkout of the earlier version. Two processes, one for each version, play
+short blocks of rounds in turns; the fastest block of each counts, so that what else the machine
+does is left out. `--write` puts the table into docs/performance.md.
 """
 
 from __future__ import annotations
@@ -86,7 +86,8 @@ def table(before: Path, turns: int) -> str:
         fastest = [min(found) for found in times]
         median = [sorted(found)[len(found) // 2] for found in times]
         lines.append(
-            f"| `{policy}` | {fastest[0]:.1f} µs ({median[0]:.1f}) | {fastest[1]:.1f} µs ({median[1]:.1f}) "
+            f"| `{policy}` | {fastest[0]:.1f} µs ({median[0]:.1f}) | {fastest[1]:.1f} µs "
+            f"({median[1]:.1f}) "
             f"| {fastest[1] - fastest[0]:+.1f} µs |"
         )
     for player in (old, new):
@@ -102,7 +103,9 @@ def main() -> None:
         "--before", type=Path, required=True, help="the src of a checkout of the earlier version"
     )
     parser.add_argument("--turns", type=int, default=TURNS, help="turns of each version")
-    parser.add_argument("--write", action="store_true", help="put the table into docs/performance.md")
+    parser.add_argument(
+        "--write", action="store_true", help="put the table into docs/performance.md"
+    )
     options = parser.parse_args()
     text = table(options.before, options.turns)
     print(text)

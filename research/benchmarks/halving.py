@@ -1,10 +1,11 @@
-"""Successive halving against the whole recurrent grid on the problems without contexts: what it finds, at
-what cost.
+"""Successive halving against the whole recurrent grid on the problems without contexts: what it
+finds, at what cost.
 
     python -m research.benchmarks.halving
 
-Compares the searches by halving in research/results/halving (from `tidepull store archive`) with the averages of
-all settings in research/results/search_noncontextual.csv; the table goes into research/lab/searches.md. A search:
+Compares the searches by halving in research/results/halving (from `tidepull store archive`) with
+the averages of all settings in research/results/search_noncontextual.csv; the table goes into
+research/lab/searches.md. A search:
 
     tidepull search paper-grid-noncontextual --only '*/rnlps/*' --eta 4 --rungs 1/4:1,1/2:1,1:5 --out DIR
 """
@@ -45,8 +46,8 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Compared:
-    """One problem: both choices as the whole search averages them, and the costs in CPU seconds as of that
-    day."""
+    """One problem: both choices as the whole search averages them, and the costs in CPU seconds as
+    of that day."""
 
     problem: str
     settings: int
@@ -60,7 +61,8 @@ class Compared:
 
     @property
     def standard_errors(self) -> float:
-        """How far the choice's mean reward is below the best one's, in standard errors of the difference."""
+        """How far the choice's mean reward is below the best one's, in standard errors of the
+        difference."""
         if self.same:
             return 0.0
         parts = [s.reward_std**2 / s.trials for s in (self.best, self.chosen)]
@@ -83,7 +85,8 @@ def exhaustive() -> dict[str, dict[str, Setting]]:
 
 
 Halved: TypeAlias = dict[str, dict[int, dict[str, list[Row]]]]
-"""Rows of the searched policy by problem, rung and setting; none for what has not been played yet."""
+"""Rows of the searched policy by problem, rung and setting; none for what has not been played
+yet."""
 
 
 def rungs(archive: Archive) -> Halved:
@@ -110,13 +113,16 @@ def compare(
     grid: Mapping[str, Setting],
     slower: float,
 ) -> Compared:
-    """The last rung's trials are the whole search's own (same rounds, same seeds): its averages choose."""
+    """The last rung's trials are the whole search's own (same rounds, same seeds): its averages
+    choose."""
     last = max(halved)
     check_last(halved[last], grid)
     chosen = max(halved[last], key=lambda text: grid[text].reward)
     ordered = sorted(grid, key=lambda text: -grid[text].reward)
     means = {
-        rung: {text: float(np.mean([row.reward for row in rows])) for text, rows in settings.items()}
+        rung: {
+            text: float(np.mean([row.reward for row in rows])) for text, rows in settings.items()
+        }
         for rung, settings in halved.items()
         if rung < last
     }
@@ -139,7 +145,9 @@ def compare(
 def check_last(settings: Mapping[str, Sequence[Row]], grid: Mapping[str, Setting]) -> None:
     """Where all trials of the last rung were played, they must be those of the whole search."""
     for text, rows in settings.items():
-        mean = float(np.mean([row.reward for row in rows])) if len(rows) == grid[text].trials else None
+        mean = (
+            float(np.mean([row.reward for row in rows])) if len(rows) == grid[text].trials else None
+        )
         if mean is not None and abs(mean - grid[text].reward) > 1e-5:
             raise ValueError(
                 f"{rows[0].problem}, {text}: {mean} now, {grid[text].reward} in the whole search"
@@ -147,8 +155,8 @@ def check_last(settings: Mapping[str, Sequence[Row]], grid: Mapping[str, Setting
 
 
 def slowness(searches: Iterable[Halved], grids: Mapping[str, Mapping[str, Setting]]) -> float:
-    """CPU seconds now for one of the whole search's: trials of last rungs were played in both, on other
-    days."""
+    """CPU seconds now for one of the whole search's: trials of last rungs were played in both, on
+    other days."""
     now, then = 0.0, 0.0
     for halved in searches:
         for problem, by_rung in halved.items():
@@ -161,19 +169,25 @@ def slowness(searches: Iterable[Halved], grids: Mapping[str, Mapping[str, Settin
 
 def table(found: Mapping[str, Sequence[Compared]]) -> str:
     lines = [
-        "| rungs | problem | best of all | halving's choice | its place | difference (s.e.) | regret, best of all | "
-        "regret, halving's choice | rank correlation of rungs 1 and 2 with the whole search | share of the cost |",
+        "| rungs | problem | best of all | halving's choice | its place | difference (s.e.) | "
+        "regret, best of all | "
+        "regret, halving's choice | rank correlation of rungs 1 and 2 with the whole search | "
+        "share of the cost |",
         "|---|---|---:|---:|---:|---:|---:|---:|---:|---:|",
     ]
     for rule, several in found.items():
         for one in several:
             correlations = ", ".join(f"{value:.2f}" for value in one.correlations)
             lines.append(
-                f"| {rule} | `{one.problem}` | {one.best.reward:,.1f} | {one.chosen.reward:,.1f} | {one.place} of "
-                f"{one.settings} | {one.standard_errors:.1f} | {one.best.regret:,.1f} | {one.chosen.regret:,.1f} | "
+                f"| {rule} | `{one.problem}` | {one.best.reward:,.1f} | {one.chosen.reward:,.1f} | "
+                f"{one.place} of "
+                f"{one.settings} | {one.standard_errors:.1f} | {one.best.regret:,.1f} | "
+                f"{one.chosen.regret:,.1f} | "
                 f"{correlations} | {one.halved_seconds / one.exhaustive_seconds:.0%} |"
             )
-        share = sum(one.halved_seconds for one in several) / sum(one.exhaustive_seconds for one in several)
+        share = sum(one.halved_seconds for one in several) / sum(
+            one.exhaustive_seconds for one in several
+        )
         lines.append(f"| {rule} | all | | | | | | | | {share:.0%} |")
     return "\n".join(lines)
 
@@ -181,11 +195,15 @@ def table(found: Mapping[str, Sequence[Compared]]) -> str:
 def text() -> str:
     """The table of what is kept."""
     grids = exhaustive()
-    folders = {rule: HALVED / folder for rule, folder in RULES.items() if is_archive(HALVED / folder)}
+    folders = {
+        rule: HALVED / folder for rule, folder in RULES.items() if is_archive(HALVED / folder)
+    }
     searches = {rule: rungs(read_archive(folder)) for rule, folder in folders.items()}
     slower = slowness(searches.values(), grids)
     found = {
-        rule: [compare(problem, by_rung, grids[problem], slower) for problem, by_rung in halved.items()]
+        rule: [
+            compare(problem, by_rung, grids[problem], slower) for problem, by_rung in halved.items()
+        ]
         for rule, halved in searches.items()
     }
     return table(found)

@@ -1,4 +1,5 @@
-"""Whole trials in fresh processes (Linux): cost against the horizon, peak memory, cold and warm starts."""
+"""Whole trials in fresh processes (Linux): cost against the horizon, peak memory, cold and warm
+starts."""
 
 from __future__ import annotations
 
@@ -50,8 +51,8 @@ def measure(policy: str, horizon: int) -> TrialRow:
 
 
 def starts() -> tuple[float, float]:
-    """Seconds from the start of Python to every kernel ready: with an empty cache on disk, with a full
-    one."""
+    """Seconds from the start of Python to every kernel ready: with an empty cache on disk, with a
+    full one."""
     with tempfile.TemporaryDirectory() as cache:
         (cold, compiled), (warm, again) = (_run(_START, cache=cache) for _ in range(2))
     if not compiled or again:

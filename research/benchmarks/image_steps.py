@@ -1,12 +1,12 @@
-"""The steps of the Dockerfile as a script, for machines without docker: is what it would build a service that
-works?
+"""The steps of the Dockerfile as a script, for machines without docker: is what it would build a
+service that works?
 
     python -m research.benchmarks.image_steps [--keep FOLDER]
 
-Every instruction is carried out in a folder instead of an image (`/venv` is FOLDER/venv and so on), and what
-runs in the image as another user where this one is root and others reach Python: copies, installation,
-compiled kernels, the command that serves, the health check before, while and after it runs, a decision, and
-the stop. Takes minutes.
+Every instruction is carried out in a folder instead of an image (`/venv` is FOLDER/venv and so on),
+and what runs in the image as another user where this one is root and others reach Python: copies,
+installation, compiled kernels, the command that serves, the health check before, while and after it
+runs, a decision, and the stop. Takes minutes.
 """
 
 from __future__ import annotations
@@ -58,12 +58,17 @@ class Steps:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.env = {"PATH": os.environ["PATH"], "HOME": str(folder)}
-        self.env |= {name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))}
+        self.env |= {
+            name: value for name, value in os.environ.items() if name.startswith(("PIP_", "SSL_"))
+        }
         for place in ("src", "data"):
             (folder / place).mkdir()
         self.another = os.getuid() == 0 and _others_reach(Path(sys.base_prefix))
         if not self.another:
-            print("what runs in the image runs as this user: another one could not be, or not reach Python")
+            print(
+                "what runs in the image runs as this user: another one could not be, or not reach "
+                "Python"
+            )
 
     def here(self, text: str) -> str:
         """A path of the image as one of the folder."""
@@ -126,14 +131,19 @@ class Steps:
 
 def _others_reach(path: Path) -> bool:
     """Whether any user may enter all folders that lead somewhere."""
-    return all(folder.stat().st_mode & 0o001 for folder in (path.resolve(), *path.resolve().parents))
+    return all(
+        folder.stat().st_mode & 0o001 for folder in (path.resolve(), *path.resolve().parents)
+    )
 
 
 def decide(url: str, token: str) -> None:
     """An agent with the default policy, whose kernels are compiled already, makes a decision."""
     head = {"authorization": f"Bearer {token}", "content-type": "application/json"}
     begun = time.monotonic()
-    for path, body in (("", {"name": "shop", "arms": ["a", "b"], "context": {}}), ("/shop/choose", {})):
+    for path, body in (
+        ("", {"name": "shop", "arms": ["a", "b"], "context": {}}),
+        ("/shop/choose", {}),
+    ):
         request = urllib.request.Request(url + path, json.dumps(body).encode(), head)
         with urllib.request.urlopen(request, timeout=120) as answer:
             print(json.load(answer), flush=True)
@@ -144,7 +154,9 @@ _TOKEN = ("token", "new", "--tokens", "/data/tokens.json", "--agent", "*", "--sc
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--keep", type=Path, help="an empty folder that stays")
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

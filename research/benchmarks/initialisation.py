@@ -2,7 +2,8 @@
 
     python -m research.benchmarks.initialisation [--jobs 2]
 
-Runs what research/results/initialisation.csv lacks, prints the table, and puts it into docs/neural.md.
+Runs what research/results/initialisation.csv lacks, prints the table, and puts it into
+docs/neural.md.
 """
 
 from __future__ import annotations
@@ -13,12 +14,24 @@ import numpy as np
 from scipy import stats
 
 from research.benchmarks.neural_rows import reported
-from research.benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
+from research.benchmarks.regret_rows import (
+    ROOT,
+    Row,
+    provenance,
+    run_missing,
+    summary,
+    write_between,
+)
 from tidepull.experiments.spec import TrialSpec
 
 HORIZON, SEEDS = 4096, range(10)
 CODE, TEXT = "authors-code", "paper-text"
-PROBLEMS = ("flipping-gaussian", "flipping-bernoulli", "sinusoidal-bernoulli", "circular-markov-chain")
+PROBLEMS = (
+    "flipping-gaussian",
+    "flipping-bernoulli",
+    "sinusoidal-bernoulli",
+    "circular-markov-chain",
+)
 RESULTS = ROOT / "research" / "results" / "initialisation.csv"
 
 
@@ -48,7 +61,8 @@ def difference(rows: list[Row], problem: str) -> str:
 
 def table(rows: list[Row]) -> str:
     lines = [
-        "| problem | `authors-code` | worst | `paper-text` | worst | text - code, 95% | the paper |",
+        "| problem | `authors-code` | worst | `paper-text` | worst | text - code, 95% | the paper "
+        "|",
         "|---|---:|---:|---:|---:|---:|---:|",
     ]
     for problem in PROBLEMS:
@@ -69,9 +83,7 @@ def main() -> None:
     parser.add_argument("--fresh", action="store_true", help="run every trial again")
     options = parser.parse_args()
     rows = run_missing(specs(), RESULTS, options.jobs, fresh=options.fresh)
-    text = (
-        f"{provenance('python -m research.benchmarks.initialisation', rows, options.jobs)}\n\n{table(rows)}"
-    )
+    text = f"{provenance('python -m research.benchmarks.initialisation', rows, options.jobs)}\n\n{table(rows)}"
     print(text)
     write_between(ROOT / "docs" / "neural.md", "initialisation", text)
 

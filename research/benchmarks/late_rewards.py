@@ -3,8 +3,8 @@
     python -m research.benchmarks.late_rewards run [--seeds 20100:20110] [--out
     research/results/late_rewards.csv] python -m research.benchmarks.late_rewards table
 
-The first resumes: trials that are in the file already are not run again. The second prints the table of
-docs/tide.md.
+The first resumes: trials that are in the file already are not run again. The second prints the
+table of docs/tide.md.
 """
 
 from __future__ import annotations
@@ -67,7 +67,9 @@ def run(out: Path, first: int, stop: int, rows: list[str]) -> None:
     done: set[tuple[str, str, str, str]] = set()
     if out.exists():
         with out.open() as file:
-            done = {(r["problem"], r["seed"], r["policy"], r["delay"]) for r in csv.DictReader(file)}
+            done = {
+                (r["problem"], r["seed"], r["policy"], r["delay"]) for r in csv.DictReader(file)
+            }
     with out.open("a", newline="") as file:
         writer = csv.DictWriter(file, FIELDS)
         if not done:
@@ -90,7 +92,8 @@ def table(out: Path) -> str:
             key = row["problem"], row["policy"], row["delay"]
             cells[key].append((float(row["regret"]), float(row["blind"])))
     lines = [
-        "| problem | rewards come | `tide` | of which before the first | `tide` without delay | random | trials |",
+        "| problem | rewards come | `tide` | of which before the first | `tide` without delay | "
+        "random | trials |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for (problem, policy, delay), values in cells.items():

@@ -1,13 +1,14 @@
-"""`tidepull backtest` beside the Open Bandit Pipeline, on the same logs with the same model of rewards.
+"""`tidepull backtest` beside the Open Bandit Pipeline, on the same logs with the same model of
+rewards.
 
     pip install "torch==2.13.0" && pip install --no-deps obp==0.4.1     # an environment of its own: obp pulls torch
     python -m research.benchmarks.log_agreement run
     python -m research.benchmarks.log_agreement table
 
-Dictionaries come from obp's own synthetic dataset and from simulated logs of `log_estimators`; `logs.read`
-reads them as they are. The table has the largest difference of any log (`--logs 20` of each kind). obp 0.4.1
-is the newest that installs on Python 3.11; it does not clip weights, so `clipped` is checked by direct sums
-in the tests only.
+Dictionaries come from obp's own synthetic dataset and from simulated logs of `log_estimators`;
+`logs.read` reads them as they are. The table has the largest difference of any log (`--logs 20` of
+each kind). obp 0.4.1 is the newest that installs on Python 3.11; it does not clip weights, so
+`clipped` is checked by direct sums in the tests only.
 """
 
 from __future__ import annotations
@@ -73,7 +74,8 @@ def differences(source: str, seed: int) -> dict[str, float]:
     target = logs.Target("judged", lambda _, rows: np.tile(shares, (rows.stop - rows.start, 1)))
     rows, _ = terms_of(log, target, model, CLIP)
     return {
-        name: abs(ESTIMATORS[name](rows).value - value) for name, value in theirs(log, shares, model).items()
+        name: abs(ESTIMATORS[name](rows).value - value)
+        for name, value in theirs(log, shares, model).items()
     }
 
 
@@ -84,7 +86,9 @@ def run(out: Path, count: int) -> None:
         apart = [differences(source, seed) for seed in range(count)]
         for name in apart[0]:
             largest = f"{max(one[name] for one in apart):.1e}"
-            made.append({"source": source, "logs": count, "estimator": name, "largest_difference": largest})
+            made.append(
+                {"source": source, "logs": count, "estimator": name, "largest_difference": largest}
+            )
     with out.open("w", newline="") as handle:
         writer = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
         writer.writeheader()
@@ -96,7 +100,9 @@ def table(out: Path) -> None:
     with out.open(newline="") as handle:
         found = list(csv.DictReader(handle))
     names = list(dict.fromkeys(row["estimator"] for row in found))
-    print("| log | " + " | ".join(f"`{name}`" for name in names) + " |\n|---|" + "---|" * len(names))
+    print(
+        "| log | " + " | ".join(f"`{name}`" for name in names) + " |\n|---|" + "---|" * len(names)
+    )
     for source in dict.fromkeys(row["source"] for row in found):
         cells = [row["largest_difference"] for row in found if row["source"] == source]
         print(f"| {source} | " + " | ".join(cells) + " |")

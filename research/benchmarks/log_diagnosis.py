@@ -1,13 +1,14 @@
-"""`tidepull diagnose` on simulated logs whose time structure is known: what it is called, and false alarms.
+"""`tidepull diagnose` on simulated logs whose time structure is known: what it is called, and false
+alarms.
 
-    python -m research.benchmarks.log_diagnosis run [--kinds nothing,drift,changes] [--logs 20] [--rows 1000]
-    python -m research.benchmarks.log_diagnosis alarms [--logs 200] [--logging uniform,greedy]
-    python -m research.benchmarks.log_diagnosis table
+    python -m research.benchmarks.log_diagnosis run [--kinds nothing,drift,changes] [--logs 20]
+    [--rows 1000] python -m research.benchmarks.log_diagnosis alarms [--logs 200] [--logging
+    uniform,greedy] python -m research.benchmarks.log_diagnosis table
 
-Three arms that pay 0 or 1, about 20 days of decisions whose number follows the hour. Logging is uniform, or
-epsilon-greedy (0.2) on running means. `run` adds the kinds that are not in
-`research/results/log_diagnosis.csv` yet; `alarms` has only the test, on logs in which nothing changes, and
-adds to `research/results/log_alarms.csv`.
+Three arms that pay 0 or 1, about 20 days of decisions whose number follows the hour. Logging is
+uniform, or epsilon-greedy (0.2) on running means. `run` adds the kinds that are not in
+`research/results/log_diagnosis.csv` yet; `alarms` has only the test, on logs in which nothing
+changes, and adds to `research/results/log_alarms.csv`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,17 @@ def make_log(kind: str, logging: str, rows: int, seed: int) -> Log:
     arm, chance, reward = _played(means, logging, rng)
     labels = tuple("abc"[:ARMS])
     return Log(
-        labels, arm, reward, time, chance, None, None, {}, True, "UTC", ReadSummary("made", "made", {})
+        labels,
+        arm,
+        reward,
+        time,
+        chance,
+        None,
+        None,
+        {},
+        True,
+        "UTC",
+        ReadSummary("made", "made", {}),
     )
 
 
@@ -58,9 +69,9 @@ def _visits(rows: int, rng: np.random.Generator) -> FloatArray:
 
 
 def _means(kind: str, time: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """Every arm's mean in every row: levels of 0.2 to 0.6 that stay, wander by 0.6 in all (one standard
-    deviation), are drawn anew twice, swing by 0.2 every 20 to 200 rounds or every day, or are one of three
-    sets that take turns for about an eighth of the log."""
+    """Every arm's mean in every row: levels of 0.2 to 0.6 that stay, wander by 0.6 in all (one
+    standard deviation), are drawn anew twice, swing by 0.2 every 20 to 200 rounds or every day, or
+    are one of three sets that take turns for about an eighth of the log."""
     rows = len(time)
     base, phase, n = rng.uniform(0.2, 0.6, ARMS), rng.random(ARMS), np.arange(rows)
     if kind == "drift":
@@ -82,7 +93,9 @@ def _means(kind: str, time: FloatArray, rng: np.random.Generator) -> FloatArray:
     return steady
 
 
-def _played(means: FloatArray, logging: str, rng: np.random.Generator) -> tuple[Any, FloatArray, FloatArray]:
+def _played(
+    means: FloatArray, logging: str, rng: np.random.Generator
+) -> tuple[Any, FloatArray, FloatArray]:
     rows = len(means)
     noise, counts, sums = rng.random((rows, 2)), np.zeros(ARMS), np.zeros(ARMS)
     arm, chance, reward = np.empty(rows, np.int64), np.empty(rows), np.empty(rows)
@@ -90,9 +103,9 @@ def _played(means: FloatArray, logging: str, rng: np.random.Generator) -> tuple[
         shares = np.full(ARMS, 1 / ARMS)
         if logging == "greedy":
             shares = np.full(ARMS, EPSILON / ARMS)
-            shares[int(np.argmax(np.divide(sums, counts, out=np.ones(ARMS), where=counts > 0)))] += (
-                1 - EPSILON
-            )
+            shares[
+                int(np.argmax(np.divide(sums, counts, out=np.ones(ARMS), where=counts > 0)))
+            ] += 1 - EPSILON
         arm[n] = min(int(np.searchsorted(np.cumsum(shares), noise[n, 0])), ARMS - 1)
         chance[n] = shares[arm[n]]
         reward[n] = float(noise[n, 1] < means[n, arm[n]])
@@ -126,7 +139,8 @@ def alarms(out: Path, logs: int, rows: int, loggings: Sequence[str]) -> None:
     known = _read(out)
     for logging in loggings:
         if any(
-            (row["logging"], row["rows"], row["logs"]) == (logging, str(rows), str(logs)) for row in known
+            (row["logging"], row["rows"], row["logs"]) == (logging, str(rows), str(logs))
+            for row in known
         ):
             continue
         tests = [
@@ -134,7 +148,9 @@ def alarms(out: Path, logs: int, rows: int, loggings: Sequence[str]) -> None:
             for seed in range(logs)
         ]
         called, at_5 = sum(test.matters for test in tests), sum(test.p <= 0.05 for test in tests)
-        known.append({"logging": logging, "rows": rows, "logs": logs, "alarms": called, "at_5_percent": at_5})
+        known.append(
+            {"logging": logging, "rows": rows, "logs": logs, "alarms": called, "at_5_percent": at_5}
+        )
         _write(out, ALARM_COLUMNS, known)
 
 
@@ -145,13 +161,16 @@ def table(out: Path, alarmed: Path) -> None:
     print("|---|" + "---|" * len(KINDS))
     for kind in TRUE:
         mine = [row["named"] for row in rows if row["true"] == kind]
-        print(f"| {KINDS[kind]} | " + " | ".join(str(mine.count(name) or "") for name in KINDS) + " |")
+        print(
+            f"| {KINDS[kind]} | " + " | ".join(str(mine.count(name) or "") for name in KINDS) + " |"
+        )
     print("\n| logging | decisions | logs | false alarms | 95% interval |\n|---|---|---|---|---|")
     for row in _read(alarmed):
         called, logs = int(row["alarms"]), int(row["logs"])
         low, high = stats.binomtest(called, logs).proportion_ci(method="wilson")
         print(
-            f"| {row['logging']} | {row['rows']} | {logs} | {called} ({called / logs:.1%}) | {low:.1%} to {high:.1%} |"
+            f"| {row['logging']} | {row['rows']} | {logs} | {called} ({called / logs:.1%}) | "
+            f"{low:.1%} to {high:.1%} |"
         )
 
 
@@ -180,7 +199,9 @@ def main() -> None:
     parser.add_argument("--kinds", default=",".join(TRUE))
     parser.add_argument("--logs", type=int)
     parser.add_argument("--rows", type=int, default=1000)
-    parser.add_argument("--logging", default="uniform", help="uniform or greedy; several for alarms")
+    parser.add_argument(
+        "--logging", default="uniform", help="uniform or greedy; several for alarms"
+    )
     given = parser.parse_args()
     if given.what == "run":
         run(given.out, given.kinds.split(","), given.logs or 20, given.rows, given.logging)

@@ -3,13 +3,14 @@
     python -m research.benchmarks.log_estimators run [--logs 200] [--rows 1000] [--loggers
     uniform,greedy,tide] [--keep FOLDER] python -m research.benchmarks.log_estimators table
 
-Worlds pay 0 or 1: nothing changes, a daily swing, or other means from the middle on; 3 or 30 arms; a decision
-every ten minutes. Logging: uniform; epsilon-greedy (0.2) on running means; `tide` with a floor (a fifth of
-the choices uniform). The policy that is judged has fixed shares, drawn for each log. The first command
-resumes: cells that are in the file already (`--out research/results/log_estimators.csv`) are not run again;
-`--keep` is a folder for logs made by `tide`, which cost most. Intervals were settled on greedy logs of seeds
-0 to 199, so seeds here are 1000 to 1199, but for `tide`: 0 to 199. An interval is claimed to hold unless the
-estimate has a warning (`Estimate.warning`).
+Worlds pay 0 or 1: nothing changes, a daily swing, or other means from the middle on; 3 or 30 arms;
+a decision every ten minutes. Logging: uniform; epsilon-greedy (0.2) on running means; `tide` with a
+floor (a fifth of the choices uniform). The policy that is judged has fixed shares, drawn for each
+log. The first command resumes: cells that are in the file already (`--out
+research/results/log_estimators.csv`) are not run again; `--keep` is a folder for logs made by
+`tide`, which cost most. Intervals were settled on greedy logs of seeds 0 to 199, so seeds here are
+1000 to 1199, but for `tide`: 0 to 199. An interval is claimed to hold unless the estimate has a
+warning (`Estimate.warning`).
 """
 
 from __future__ import annotations
@@ -56,7 +57,11 @@ def make_log(
     """A log, the shares of the policy to be judged, and its true mean reward."""
     rng = np.random.default_rng([seed, arms, rows])
     means = means_of(world, arms, rows, rng)
-    kept = None if keep is None or logging != "tide" else keep / f"{world}-{logging}-{arms}-{rows}-{seed}.npz"
+    kept = (
+        None
+        if keep is None or logging != "tide"
+        else keep / f"{world}-{logging}-{arms}-{rows}-{seed}.npz"
+    )
     if kept is not None and kept.exists():
         held = np.load(kept)
         arm, reward, chance = held["arm"], held["reward"], held["chance"]
@@ -67,7 +72,19 @@ def make_log(
             np.savez(kept, arm=arm, reward=reward, chance=chance)
     time = 1.7e9 + STEP * np.arange(rows)
     labels = tuple(str(n) for n in range(arms))
-    log = Log(labels, arm, reward, time, chance, None, None, {}, True, "UTC", ReadSummary("made", "made", {}))
+    log = Log(
+        labels,
+        arm,
+        reward,
+        time,
+        chance,
+        None,
+        None,
+        {},
+        True,
+        "UTC",
+        ReadSummary("made", "made", {}),
+    )
     shares = rng.dirichlet(np.ones(arms))
     return log, shares, float((means @ shares).mean())
 
@@ -85,13 +102,17 @@ def _played(
     noise = rng.random((rows, 2))
     for n in range(rows):
         if policy is None:
-            shares = np.eye(arms)[np.argmax(np.divide(sums, counts, out=np.ones(arms), where=counts > 0))]
+            shares = np.eye(arms)[
+                np.argmax(np.divide(sums, counts, out=np.ones(arms), where=counts > 0))
+            ]
         else:
             shares = np.zeros(arms)
 
         def pick(given: FloatArray, n: int = n) -> int:
             mixed = FLOOR / arms + (1 - FLOOR) * given
-            drawn = min(int(np.searchsorted(np.cumsum(mixed), noise[n, 0] * mixed.sum())), len(mixed) - 1)
+            drawn = min(
+                int(np.searchsorted(np.cumsum(mixed), noise[n, 0] * mixed.sum())), len(mixed) - 1
+            )
             chance[n] = mixed[drawn] / mixed.sum()
             return drawn
 
@@ -120,7 +141,10 @@ def cell(
     claimed, first = defaultdict(list), FIRST[logging]
     for seed in range(first, first + logs):
         log, shares, truth = make_log(world, logging, arms, rows, seed, keep)
-        target = Target("judged", lambda _, rows, shares=shares: np.tile(shares, (rows.stop - rows.start, 1)))  # type: ignore[misc]
+        target = Target(
+            "judged",
+            lambda _, rows, shares=shares: np.tile(shares, (rows.stop - rows.start, 1)),  # type: ignore[misc]
+        )
         found = backtest(log, [target])
         effective.append(found.weights["judged"].effective)
         for name in ESTIMATORS:
@@ -159,7 +183,9 @@ def run(
                     continue
                 mine = (world, logging, str(arms), str(rows))
                 known = [
-                    r for r in known if (r["world"], r["logging"], str(r["arms"]), str(r["rows"])) != mine
+                    r
+                    for r in known
+                    if (r["world"], r["logging"], str(r["arms"]), str(r["rows"])) != mine
                 ]
                 known += cell(world, logging, arms, rows, logs, keep)
                 with out.open("w", newline="") as handle:
@@ -174,8 +200,8 @@ def _read(path: Path) -> list[dict[str, Any]]:
 
 
 def table(out: Path) -> None:
-    """Markdown: for every cell and estimator bias, root mean square error and coverage, in brackets coverage
-    where it is claimed to hold, if that is not in all of the logs."""
+    """Markdown: for every cell and estimator bias, root mean square error and coverage, in brackets
+    coverage where it is claimed to hold, if that is not in all of the logs."""
     rows = _read(out)
     print("| logging, arms, world (effective rows) | " + " | ".join(ESTIMATORS) + " |")
     print("|---|" + "---|" * len(ESTIMATORS))
@@ -199,7 +225,9 @@ def _where_claimed(row: dict[str, Any]) -> str:
     claimed = int(row["claimed"])
     if claimed == int(row["logs"]):
         return ""
-    return f" [{100 * float(row['coverage_claimed']):.0f}% of {claimed}]" if claimed else " [no claim]"
+    return (
+        f" [{100 * float(row['coverage_claimed']):.0f}% of {claimed}]" if claimed else " [no claim]"
+    )
 
 
 def main() -> None:
@@ -214,7 +242,9 @@ def main() -> None:
     parser.add_argument("--loggers", default="uniform,greedy,tide")
     parser.add_argument("--worlds", default=",".join(WORLDS))
     parser.add_argument("--arms", default=",".join(map(str, SIZES)))
-    parser.add_argument("--keep", type=Path, help="a folder where logs made by tide are kept and found again")
+    parser.add_argument(
+        "--keep", type=Path, help="a folder where logs made by tide are kept and found again"
+    )
     given = parser.parse_args()
     if given.what == "run":
         sizes = [int(arms) for arms in given.arms.split(",")]

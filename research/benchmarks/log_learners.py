@@ -1,12 +1,13 @@
-"""Backtests of policies that learn beside running them for real in the same worlds: are they ranked alike?
+"""Backtests of policies that learn beside running them for real in the same worlds: are they ranked
+alike?
 
     python -m research.benchmarks.log_learners run [--worlds 12] [--rows 6000] [--seeds 5] [--tide]
     python -m research.benchmarks.log_learners table
 
-Worlds are those of `log_estimators` (nothing changes, a daily swing, other means from the middle on) with
-four arms, logged uniformly. A backtest takes about a quarter of the decisions; for real, the policy plays
-every fourth row of the same means. Both are means over seeds. The table has Spearman's rank correlation over
-policies, world by world.
+Worlds are those of `log_estimators` (nothing changes, a daily swing, other means from the middle
+on) with four arms, logged uniformly. A backtest takes about a quarter of the decisions; for real,
+the policy plays every fourth row of the same means. Both are means over seeds. The table has
+Spearman's rank correlation over policies, world by world.
 """
 
 from __future__ import annotations
@@ -52,7 +53,17 @@ def logged(means: FloatArray, seed: int) -> Log:
     labels = tuple(str(n) for n in range(ARMS))
     time, chance = STEP * np.arange(rows), np.full(rows, 1 / ARMS)
     return Log(
-        labels, arm, reward, time, chance, None, None, {}, False, "UTC", ReadSummary("made", "made", {})
+        labels,
+        arm,
+        reward,
+        time,
+        chance,
+        None,
+        None,
+        {},
+        False,
+        "UTC",
+        ReadSummary("made", "made", {}),
     )
 
 
@@ -71,7 +82,9 @@ def real(policy: Named, means: FloatArray, seed: int) -> float:
     return float(np.mean(earned))
 
 
-def world_rows(number: int, rows: int, seeds: int, policies: dict[str, Named]) -> list[dict[str, Any]]:
+def world_rows(
+    number: int, rows: int, seeds: int, policies: dict[str, Named]
+) -> list[dict[str, Any]]:
     """Every policy in one world."""
     world = WORLDS[number % len(WORLDS)]
     means = means_of(world, ARMS, rows, np.random.default_rng([number, 97]))
@@ -81,7 +94,9 @@ def world_rows(number: int, rows: int, seeds: int, policies: dict[str, Named]) -
         for seed in range(seeds):
             log = logged(means, seed)
             played = play(log, policy, RewardModel(log), seed=seed)
-            told.append((len(played.rows), played.replay.value, played.dr.value, real(policy, means, seed)))
+            told.append(
+                (len(played.rows), played.replay.value, played.dr.value, real(policy, means, seed))
+            )
         taken, replay, dr, truth = np.mean(told, axis=0)
         found.append(
             {
@@ -113,7 +128,8 @@ def table(out: Path) -> None:
     for column in ("replay", "replay_dr"):
         errors = [float(row[column]) - float(row["real"]) for row in rows]
         print(
-            f"\n{column}: mean error {np.mean(errors):+.4f}, root mean square {np.sqrt(np.mean(np.square(errors))):.4f}"
+            f"\n{column}: mean error {np.mean(errors):+.4f}, root mean square "
+            f"{np.sqrt(np.mean(np.square(errors))):.4f}"
         )
 
 

@@ -2,9 +2,9 @@
 
     TIDEPULL_DATA=... python -m research.benchmarks.log_open_bandit
 
-The sample has a log of 10,000 decisions by lot and one by Bernoulli Thompson sampling, of the same week, for
-two campaigns. Prints the table of `docs/logs.md`, and whether every interval contains what the other log
-shows.
+The sample has a log of 10,000 decisions by lot and one by Bernoulli Thompson sampling, of the same
+week, for two campaigns. Prints the table of `docs/logs.md`, and whether every interval contains
+what the other log shows.
 """
 
 from __future__ import annotations
@@ -39,7 +39,11 @@ def line(found: Backtest, name: str, campaign: str, own: logs.Log) -> tuple[str,
 
 def main() -> None:
     """Print everything."""
-    print("| clicks per 1,000 | shown by its own log | " + " | ".join(f"`{name}`" for name in SHOWN) + " |")
+    print(
+        "| clicks per 1,000 | shown by its own log | "
+        + " | ".join(f"`{name}`" for name in SHOWN)
+        + " |"
+    )
     print("|---|---|" + "---|" * len(SHOWN))
     contained, weights = [], []
     for campaign in ("men", "all"):
@@ -52,15 +56,20 @@ def main() -> None:
             print(text)
         heavy = of_even.weights["random"]
         weights.append(
-            f"{campaign}: weights up to {heavy.largest:.0f}, {heavy.effective:.0f} effective rows of {heavy.rows:,}; "
+            f"{campaign}: weights up to {heavy.largest:.0f}, {heavy.effective:.0f} effective rows "
+            f"of {heavy.rows:,}; "
             f"warnings: {[of_even.of('random', one).warning for one in SHOWN]}"
         )
-    print(f"\nintervals that contain what the other log shows: {sum(contained)} of {len(contained)} rows")
+    print(
+        f"\nintervals that contain what the other log shows: {sum(contained)} of {len(contained)} "
+        "rows"
+    )
     print("\n".join(weights))
     learner = logs.backtest(read("random", "men"), ["bernoulli-ts"])
     one = learner.of("bernoulli-ts", "replay")
     print(
-        f"bernoulli-ts on the even log of men: {one.rows} decisions taken, {one.rows * one.value:.0f} clicks"
+        f"bernoulli-ts on the even log of men: {one.rows} decisions taken, "
+        f"{one.rows * one.value:.0f} clicks"
     )
 
 

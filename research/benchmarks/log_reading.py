@@ -1,13 +1,13 @@
-"""What reading, diagnosing and backtesting a log cost: minutes of processor time and peak memory against
-rows.
+"""What reading, diagnosing and backtesting a log cost: minutes of processor time and peak memory
+against rows.
 
-    python -m research.benchmarks.log_reading run [--rows 100000,1000000,10000000] [--kinds csv,parquet,jsonl]
-    python -m research.benchmarks.log_reading table
-    python -m research.benchmarks.log_reading draw
+    python -m research.benchmarks.log_reading run [--rows 100000,1000000,10000000] [--kinds
+    csv,parquet,jsonl] python -m research.benchmarks.log_reading table python -m
+    research.benchmarks.log_reading draw
 
-Every log has a time, one of ten arms, a reward, a propensity, two numbers and a text. Each is read in a fresh
-process; logs in CSV are also diagnosed (with the page) and backtested (`random` and one arm, by all
-estimators), in processes of their own that read them first. `run` resumes: what
+Every log has a time, one of ten arms, a reward, a propensity, two numbers and a text. Each is read
+in a fresh process; logs in CSV are also diagnosed (with the page) and backtested (`random` and one
+arm, by all estimators), in processes of their own that read them first. `run` resumes: what
 `research/results/log_reading.csv` has is not measured again.
 """
 
@@ -79,7 +79,12 @@ def work_alone(path: Path, work: str) -> dict[str, Any]:
     spent = time.process_time() - before
     assert log.reading.bad.count == 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-    return {"work": work, "rows": len(log), "cpu_seconds": f"{spent:.1f}", "peak_megabytes": f"{peak:.0f}"}
+    return {
+        "work": work,
+        "rows": len(log),
+        "cpu_seconds": f"{spent:.1f}",
+        "peak_megabytes": f"{peak:.0f}",
+    }
 
 
 def run(out: Path, kinds: list[str], sizes: list[int]) -> None:
@@ -135,17 +140,22 @@ def save(out: Path, found: list[dict[str, Any]]) -> None:
     with out.open("w", newline="") as handle:
         table = csv.DictWriter(handle, COLUMNS, lineterminator="\n")
         table.writeheader()
-        table.writerows(sorted(found, key=lambda row: (order[row["work"]], row["kind"], int(row["rows"]))))
+        table.writerows(
+            sorted(found, key=lambda row: (order[row["work"]], row["kind"], int(row["rows"])))
+        )
 
 
 def table(out: Path) -> None:
     """Markdown."""
-    print("| work | format | rows | megabytes | minutes of processor time | peak memory, megabytes |")
+    print(
+        "| work | format | rows | megabytes | minutes of processor time | peak memory, megabytes |"
+    )
     print("|---|---|---|---|---|---|")
     for row in known(out):
         minutes, peak = float(row["cpu_seconds"]) / 60, int(row["peak_megabytes"])
         print(
-            f"| {row['work']} | {row['kind']} | {int(row['rows']):,} | {row['megabytes']} | {minutes:.2f} | {peak:,} |"
+            f"| {row['work']} | {row['kind']} | {int(row['rows']):,} | {row['megabytes']} | "
+            f"{minutes:.2f} | {peak:,} |"
         )
 
 

@@ -34,9 +34,13 @@ def version(package: str) -> str:
 def processor() -> str:
     cpuinfo = Path("/proc/cpuinfo")
     if cpuinfo.exists():
-        fields = dict(line.split(":", 1) for line in cpuinfo.read_text().splitlines() if ":" in line)
+        fields = dict(
+            line.split(":", 1) for line in cpuinfo.read_text().splitlines() if ":" in line
+        )
         named = {key.strip(): value.strip() for key, value in fields.items()}
-        vector = next((v for v in ("avx512f", "avx2", "sse2") if v in named.get("flags", "").split()), "")
+        vector = next(
+            (v for v in ("avx512f", "avx2", "sse2") if v in named.get("flags", "").split()), ""
+        )
         return f"{named.get('model name', platform.machine())} ({vector})"
     return platform.processor() or platform.machine()
 

@@ -2,9 +2,9 @@
 
     python -m research.benchmarks.many_arms [--rounds 2000] [--seeds 2] [--out research/results/many_arms.csv]
 
-`arms`: a thousand arms pay 0 or 1 with chances drawn uniformly; who knows that is `bernoulli-ts`. `vectors`:
-a thousand new vectors of twenty numbers in every round, rewards linear in them with noise 0.1; who knows that
-is `lin-ts`, told the noise.
+`arms`: a thousand arms pay 0 or 1 with chances drawn uniformly; who knows that is `bernoulli-ts`.
+`vectors`: a thousand new vectors of twenty numbers in every round, rewards linear in them with
+noise 0.1; who knows that is `lin-ts`, told the noise.
 """
 
 from __future__ import annotations
@@ -32,7 +32,9 @@ WORLDS: dict[str, tuple[ProblemShape, list[tuple[str, dict[str, Any]]]]] = {
 }
 
 
-def rounds_of(world: str, rounds: int, seed: int) -> Iterator[tuple[Context, FloatArray, FloatArray]]:
+def rounds_of(
+    world: str, rounds: int, seed: int
+) -> Iterator[tuple[Context, FloatArray, FloatArray]]:
     """Contexts, expected rewards and rewards of every arm."""
     rng = np.random.default_rng(seed)
     chances, weights = rng.random(ARMS), rng.normal(size=LENGTH) / np.sqrt(LENGTH)
@@ -45,7 +47,9 @@ def rounds_of(world: str, rounds: int, seed: int) -> Iterator[tuple[Context, Flo
             yield Context(arm_features=X), means, means + NOISE * rng.normal(size=ARMS)
 
 
-def played(world: str, policy: tuple[str, dict[str, Any]], rounds: int, seed: int) -> tuple[float, float]:
+def played(
+    world: str, policy: tuple[str, dict[str, Any]], rounds: int, seed: int
+) -> tuple[float, float]:
     """Regret, and milliseconds of processor time a round."""
     learner, regret, spent = build_policy(policy, WORLDS[world][0], seed=seed), 0.0, 0.0
     for context, means, rewards in rounds_of(world, rounds, seed):

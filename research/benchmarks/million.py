@@ -1,12 +1,13 @@
-"""A million rounds of a season that returns: does a round cost, and remember, and lose what it did at first?
+"""A million rounds of a season that returns: does a round cost, and remember, and lose what it did
+at first?
 
     python -m research.benchmarks.million run [--world swings|flips] [--rounds 1000000]
     python -m research.benchmarks.million draw
 
-Eight arms pay 0 or 1: chances swing with a period of 37.3 rounds, or two sets of chances take turns every 64
-rounds. A row for every 10,000 rounds (research/results/million_WORLD.csv): processor time of `choose`,
-`learn` and `upkeep` together, resident memory, and regret (the best arm's chance minus that of the arm
-played). Numerical warnings are errors. `draw` makes docs/figures/million.png.
+Eight arms pay 0 or 1: chances swing with a period of 37.3 rounds, or two sets of chances take turns
+every 64 rounds. A row for every 10,000 rounds (research/results/million_WORLD.csv): processor time
+of `choose`, `learn` and `upkeep` together, resident memory, and regret (the best arm's chance minus
+that of the arm played). Numerical warnings are errors. `draw` makes docs/figures/million.png.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ def resident_mb() -> float:
 def chances_of(world: str, t: IntArray) -> FloatArray:
     """Every arm's chance to pay in these rounds, one a row."""
     if world == "swings":
-        return np.asarray(0.5 + 0.5 * np.sin(2 * np.pi * (t[:, None] / PERIOD + np.arange(ARMS) / ARMS)))
+        return np.asarray(
+            0.5 + 0.5 * np.sin(2 * np.pi * (t[:, None] / PERIOD + np.arange(ARMS) / ARMS))
+        )
     levels = np.linspace(0.1, 0.9, ARMS)
     return np.where((t // STAY % 2 == 1)[:, None], levels, levels[::-1])
 
@@ -66,7 +69,12 @@ def run(world: str, rounds: int, out: Path) -> None:
             spent = time.thread_time() - started
             regret = float((chances.max(axis=1) - chances[np.arange(len(arms)), arms]).sum())
             told = policy.explain().beliefs[0].words
-            row = (round(1e3 * spent / len(arms), 4), round(resident_mb(), 1), round(regret, 2), told)
+            row = (
+                round(1e3 * spent / len(arms), 4),
+                round(resident_mb(), 1),
+                round(regret, 2),
+                told,
+            )
             writer.writerow((first + len(arms), *row, describe()))
             file.flush()
 

@@ -2,14 +2,22 @@
 
     python -m research.benchmarks.neural_memory [--jobs 2]
 
-Runs what research/results/neural_memory.csv lacks, prints the table, and puts it into docs/neural.md.
+Runs what research/results/neural_memory.csv lacks, prints the table, and puts it into
+docs/neural.md.
 """
 
 from __future__ import annotations
 
 import argparse
 
-from research.benchmarks.regret_rows import ROOT, Row, provenance, run_missing, summary, write_between
+from research.benchmarks.regret_rows import (
+    ROOT,
+    Row,
+    provenance,
+    run_missing,
+    summary,
+    write_between,
+)
 from tidepull.experiments.spec import TrialSpec
 
 HORIZON, SEEDS = 4096, range(900, 903)

@@ -4,8 +4,8 @@
 
 Runs what research/results/neural_rows.csv lacks, prints the table, and puts it into docs/neural.md.
 
-Where the ten trials differ from the paper by more than two standard errors, thirty others are played, to
-tell a difference from chance.
+Where the ten trials differ from the paper by more than two standard errors, thirty others are
+played, to tell a difference from chance.
 """
 
 from __future__ import annotations
@@ -57,8 +57,10 @@ def table(rows: list[Row], cells: list[tuple[str, str]]) -> str:
         ours, paper = summary(rows, problem, policy), reported(problem, policy)
         off = difference(ours, paper)
         lines.append(
-            f"| `{problem}` | `{policy}` | {ours.n} | {ours} | {ours.standard_error:.1f} | {ours.worst:.1f} | "
-            f"{paper.mean:.1f} ± {paper.std:.1f} | {f'**{off:+.1f}**' if abs(off) > 2 else f'{off:+.1f}'} |"
+            f"| `{problem}` | `{policy}` | {ours.n} | {ours} | {ours.standard_error:.1f} | "
+            f"{ours.worst:.1f} | "
+            f"{paper.mean:.1f} ± {paper.std:.1f} | "
+            f"{f'**{off:+.1f}**' if abs(off) > 2 else f'{off:+.1f}'} |"
         )
     return "\n".join(lines)
 
@@ -77,7 +79,9 @@ def main() -> None:
         everything = specs(CELLS, SEEDS) + specs(far, MORE_SEEDS)
         more = run_missing(everything, RESULTS, options.jobs)[-len(far) * len(MORE_SEEDS) :]
         seeds = f"seeds {MORE_SEEDS[0]} to {MORE_SEEDS[-1]}"
-        text += f"\n\nWhere that is more than two standard errors, on {seeds}:\n\n{table(more, far)}"
+        text += (
+            f"\n\nWhere that is more than two standard errors, on {seeds}:\n\n{table(more, far)}"
+        )
     print(text)
     write_between(ROOT / "docs" / "neural.md", "neural-rows", text)
 

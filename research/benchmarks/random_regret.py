@@ -63,16 +63,20 @@ def measure(id: str, horizon: int, seeds: Iterable[int]) -> Row:
 def table(rows: list[Row], n_seeds: int) -> str:
     versions = f"tidepull {tidepull.__version__}, numpy {np.__version__}, Python {platform.python_version()}"
     lines = [
-        f"`python -m research.benchmarks.random_regret --write`, seeds 0 to {n_seeds - 1}, {versions}, "
+        f"`python -m research.benchmarks.random_regret --write`, seeds 0 to {n_seeds - 1}, "
+        f"{versions}, "
         f"{platform.system()} on {platform.machine()}.",
         "",
-        "| problem | rounds | analytic | measured | standard error | difference in standard errors |",
+        "| problem | rounds | analytic | measured | standard error | difference in standard errors "
+        "|",
         "|---|---:|---:|---:|---:|---:|",
     ]
     for row in rows:
         name = f"`{row.id}`" + (f" ({row.remark})" if row.remark else "")
         measured = f"{row.measured:.1f} | {row.standard_error:.1f}"
-        lines.append(f"| {name} | {row.horizon:,} | {row.analytic:.2f} | {measured} | {row.deviation:+.1f} |")
+        lines.append(
+            f"| {name} | {row.horizon:,} | {row.analytic:.2f} | {measured} | {row.deviation:+.1f} |"
+        )
     return "\n".join(lines)
 
 
@@ -90,7 +94,9 @@ def main() -> int:
     parser.add_argument("--write", action="store_true")
     options = parser.parse_args()
     rows = [
-        measure(entry.id, entry.horizon, range(options.seeds)) for entry in problems if entry.id not in OTHERS
+        measure(entry.id, entry.horizon, range(options.seeds))
+        for entry in problems
+        if entry.id not in OTHERS
     ]
     text = table(rows, options.seeds)
     print(text)

@@ -1,4 +1,5 @@
-"""Trials behind a table: run what is missing from a CSV file, summarise, and write the table into a page."""
+"""Trials behind a table: run what is missing from a CSV file, summarise, and write the table into a
+page."""
 
 from __future__ import annotations
 
@@ -61,9 +62,15 @@ class Summary:
 
 
 def run_missing(
-    specs: Sequence[TrialSpec], path: Path, jobs: int, *, fresh: bool = False, also: Iterable[Path] = ()
+    specs: Sequence[TrialSpec],
+    path: Path,
+    jobs: int,
+    *,
+    fresh: bool = False,
+    also: Iterable[Path] = (),
 ) -> list[Row]:
-    """Rows of all specs, in their order; what the file or another one (`also`) has is not run again."""
+    """Rows of all specs, in their order; what the file or another one (`also`) has is not run
+    again."""
     own = {row.key: row for row in _read(path)}
     known = {} if fresh else {row.key: row for file in also for row in _read(file)} | own
     todo = [spec for spec in specs if _key(spec) not in known]
@@ -72,7 +79,8 @@ def run_missing(
         own[row.key] = known[row.key] = row
         _write(path, own.values())
         print(
-            f"{done}/{len(todo)} {row.problem} {row.name} seed {row.seed}: {row.regret:.1f}", file=sys.stderr
+            f"{done}/{len(todo)} {row.problem} {row.name} seed {row.seed}: {row.regret:.1f}",
+            file=sys.stderr,
         )
     return [replace(known[_key(spec)], name=_name(spec)) for spec in specs]
 
@@ -80,15 +88,19 @@ def run_missing(
 def summary(rows: Iterable[Row], problem: str, name: str) -> Summary:
     """Final regret of one variant on one problem."""
     finals = np.array([row.regret for row in rows if (row.problem, row.name) == (problem, name)])
-    return Summary(float(finals.mean()), float(finals.std(ddof=1)), float(finals.max()), len(finals))
+    return Summary(
+        float(finals.mean()), float(finals.std(ddof=1)), float(finals.max()), len(finals)
+    )
 
 
 def provenance(command: str, rows: Sequence[Row], jobs: int) -> str:
     """Command, seeds, versions and hardware, in one sentence."""
     seeds = sorted({row.seed for row in rows})
     return (
-        f"`{command}`: seeds {seeds[0]} to {seeds[-1]}; tidepull {tidepull.__version__}, numpy {np.__version__}, "
-        f"scipy {scipy.__version__}, numba {numba.__version__}, Python {platform.python_version()}; "
+        f"`{command}`: seeds {seeds[0]} to {seeds[-1]}; tidepull {tidepull.__version__}, numpy "
+        f"{np.__version__}, "
+        f"scipy {scipy.__version__}, numba {numba.__version__}, Python "
+        f"{platform.python_version()}; "
         f"{_processor()}, {jobs} processes on {os.cpu_count()} cores."
     )
 
@@ -105,7 +117,13 @@ def _name(spec: TrialSpec) -> str:
 
 
 def _key(spec: TrialSpec) -> Key:
-    return (spec.problem, spec.policy, canonical(dict(spec.policy_parameters)), spec.horizon, spec.seed)
+    return (
+        spec.problem,
+        spec.policy,
+        canonical(dict(spec.policy_parameters)),
+        spec.horizon,
+        spec.seed,
+    )
 
 
 def _row(result: Result) -> Row:

@@ -1,4 +1,5 @@
-"""Time and memory of a report of 14,000 trials: a store of made-up rounds in the shape of the paper's search.
+"""Time and memory of a report of 14,000 trials: a store of made-up rounds in the shape of the
+paper's search.
 
 python -m research.benchmarks.report_size [--trials 14000] [--out DIR]
 """
@@ -20,14 +21,21 @@ from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite, parse_suite
 from tidepull.reporting.build import build_report
 
-PROBLEMS = ("flipping-gaussian", "flipping-bernoulli", "sinusoidal-bernoulli", "circular-markov-chain")
+PROBLEMS = (
+    "flipping-gaussian",
+    "flipping-bernoulli",
+    "sinusoidal-bernoulli",
+    "circular-markov-chain",
+)
 SEEDS, ROUNDS = 5, 2048
 
 
 def suite_of(trials: int) -> Suite:
     settings = max(2, trials // (len(PROBLEMS) * SEEDS) - 2)
     windows = ", ".join(str(window) for window in range(2, 2 + settings // 6))
-    discounts = ", ".join(f"{1 - 0.5 * (i + 1) / settings:.6f}" for i in range(settings - settings // 6))
+    discounts = ", ".join(
+        f"{1 - 0.5 * (i + 1) / settings:.6f}" for i in range(settings - settings // 6)
+    )
     worlds = "".join(f'[[problems]]\nid = "{problem}"\n' for problem in PROBLEMS)
     text = (
         f'name = "made-up"\nseeds = "0-{SEEDS - 1}"\nhorizon = {ROUNDS}\n{worlds}'
@@ -66,8 +74,10 @@ def main() -> None:
     before, started, cpu = peak(), time.perf_counter(), time.process_time()
     made = build_report([store], directory / "report")
     print(
-        f"{len(suite.specs):,} trials: {time.perf_counter() - started:.1f} s, {time.process_time() - cpu:.1f} s of CPU "
-        f"time, peak memory {peak():.2f} GB ({before:.2f} before), page {made.page.stat().st_size / 1e6:.1f} MB"
+        f"{len(suite.specs):,} trials: {time.perf_counter() - started:.1f} s, "
+        f"{time.process_time() - cpu:.1f} s of CPU "
+        f"time, peak memory {peak():.2f} GB ({before:.2f} before), page "
+        f"{made.page.stat().st_size / 1e6:.1f} MB"
     )
 
 

@@ -1,6 +1,7 @@
 """One training epoch of the same network in torch and in JAX, written as their users would.
 
-Both start from the weights of our network, so that their first loss proves that the work is the same.
+Both start from the weights of our network, so that their first loss proves that the work is the
+same.
 """
 
 from __future__ import annotations
@@ -16,7 +17,9 @@ from tidepull.types import FloatArray
 L2, RATE = 0.001, 0.01
 
 
-def torch_epoch(network: RecurrentNetwork, inputs: FloatArray, rewards: FloatArray) -> Callable[[], float]:
+def torch_epoch(
+    network: RecurrentNetwork, inputs: FloatArray, rewards: FloatArray
+) -> Callable[[], float]:
     """Linear, `nn.LSTM`, Linear + tanh, Linear; fused Adam, the penalty as its weight decay."""
     import torch
 
@@ -74,7 +77,8 @@ def torch_epoch(network: RecurrentNetwork, inputs: FloatArray, rewards: FloatArr
 def jax_epoch(
     network: RecurrentNetwork, inputs: FloatArray, rewards: FloatArray, unroll: int
 ) -> Callable[[], float]:
-    """A compiled step: products with the inputs outside `lax.scan`, the recurrence inside, optax's Adam."""
+    """A compiled step: products with the inputs outside `lax.scan`, the recurrence inside, optax's
+    Adam."""
     import jax
     import jax.numpy as jnp
     import optax

@@ -1,11 +1,12 @@
-"""What bounds an epoch with 64 units: bytes through the first-level cache, and operations of the products.
+"""What bounds an epoch with 64 units: bytes through the first-level cache, and operations of the
+products.
 
     python -m research.benchmarks.roofline [--write]
 
-Measures the compiled product x W with matrices that fit the first-level cache (16 KB), that are larger than
-it (64 KB, the recurrent matrix of 64 units) and that come from the second level (256 KB), then the parts of
-one epoch beside torch and JAX, all in this process. `--write` puts the tables into
-research/lab/performance.md.
+Measures the compiled product x W with matrices that fit the first-level cache (16 KB), that are
+larger than it (64 KB, the recurrent matrix of 64 units) and that come from the second level (256
+KB), then the parts of one epoch beside torch and JAX, all in this process. `--write` puts the
+tables into research/lab/performance.md.
 """
 
 from __future__ import annotations
@@ -32,7 +33,9 @@ PAGE = Path(__file__).parents[2] / "research" / "lab" / "performance.md"
 
 def products(rows: int, columns: int, alternating: bool) -> Callable[[], None]:
     """So many products x W in a row, W read downward, or downward and upward in turns."""
-    W, x, out = (aligned_zeros(shape, np.float32) for shape in ((rows, columns), (rows,), (columns,)))
+    W, x, out = (
+        aligned_zeros(shape, np.float32) for shape in ((rows, columns), (rows,), (columns,))
+    )
 
     @njit(error_model="numpy")  # type: ignore[untyped-decorator]
     def run(out: FloatArray, x: FloatArray, W: FloatArray) -> None:
@@ -75,7 +78,9 @@ def parts() -> dict[str, Callable[[], object]]:
     G, DZ, DH, U = s.G[:n], s.DZ[:n], s.DH[:n], s.U[:n]
     return {
         "forward": lambda: network._forward(G, network._recurrent, s.H, s.C, s.TC),
-        "backward": lambda: network._backward(G, network._transposed, s.C[:n], s.TC[:n], DH, network._window),
+        "backward": lambda: network._backward(
+            G, network._transposed, s.C[:n], s.TC[:n], DH, network._window
+        ),
         "gates of the inputs": lambda: network._pair.forward(rows, G),
         "their gradient": lambda: network._pair.backward(rows, G),
         "gradient of the recurrent matrix": lambda: np.matmul(s.H[:n].T, G, out=g["recurrent"]),
@@ -106,16 +111,23 @@ def epoch_table(product: float) -> tuple[Table, str]:
     bound = {"forward": product, "backward": product}
     bound |= {name: 2e-3 * count / row.blas for name, count in multiplied.items()}
     rows = [
-        [name, f"{time:.3f}", f"{bound[name]:.3f}" if name in bound else ""] for name, time in micro.items()
+        [name, f"{time:.3f}", f"{bound[name]:.3f}" if name in bound else ""]
+        for name, time in micro.items()
     ]
     floor = sum(bound.values())
     rows.append(["whole epoch, with Adam", f"{row.ours:.3f}", f"{floor:.3f}"])
     says = (
-        f"In the same run torch took {row.torch:.2f} µs ({row.torch / row.ours:.1f}x) and JAX {row.jax:.2f} "
-        f"({row.jax / row.ours:.1f}x). Four times as fast as both would be {min(row.torch, row.jax) / 4:.2f} µs; "
+        f"In the same run torch took {row.torch:.2f} µs ({row.torch / row.ours:.1f}x) and JAX "
+        f"{row.jax:.2f} "
+        f"({row.jax / row.ours:.1f}x). Four times as fast as both would be "
+        f"{min(row.torch, row.jax) / 4:.2f} µs; "
         f"the bounds alone add up to {floor:.2f}."
     )
-    return ("The parts of an epoch with 64 units (µs a round)", ["part", "measured", "bound"], rows), says
+    return (
+        "The parts of an epoch with 64 units (µs a round)",
+        ["part", "measured", "bound"],
+        rows,
+    ), says
 
 
 def main() -> None:
@@ -132,7 +144,9 @@ def main() -> None:
     print(says)
     if given.write:
         where = f"`python -m research.benchmarks.roofline`, {date.today()}: {machine.describe()}."
-        write_between(PAGE, "roofline", "\n\n".join([where, markdown(caches), markdown(whole), says]))
+        write_between(
+            PAGE, "roofline", "\n\n".join([where, markdown(caches), markdown(whole), says])
+        )
 
 
 if __name__ == "__main__":

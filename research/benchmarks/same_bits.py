@@ -22,7 +22,10 @@ def compared(row: dict[str, str]) -> tuple[float, float]:
     """The published regret of a trial and that of today, to the same number of digits."""
     parameters = json.loads(row.get("parameters") or row.get("setting") or "{}")
     trial = run_trial(
-        row["problem"], (row["policy"], parameters), horizon=int(row["horizon"]), seed=int(row["seed"])
+        row["problem"],
+        (row["policy"], parameters),
+        horizon=int(row["horizon"]),
+        seed=int(row["seed"]),
     )
     digits = len(row["regret"].partition(".")[2])
     return float(row["regret"]), round(float(trial.regret[-1]), digits)

@@ -3,9 +3,9 @@ research/results/rivals.csv.
 
     python -m research.benchmarks.searched_rivals [--write]
 
-How the file came about is said in docs/policies.md; `--write` puts the tables into that page and into
-research/lab/tide.md. The best conventional policy of a row is the one that earned most in the search
-(research/results/search_rivals.csv), never the one that did best on the report seeds.
+How the file came about is said in docs/policies.md; `--write` puts the tables into that page and
+into research/lab/tide.md. The best conventional policy of a row is the one that earned most in the
+search (research/results/search_rivals.csv), never the one that did best on the report seeds.
 """
 
 from __future__ import annotations
@@ -52,7 +52,8 @@ def in_words(parameters: dict[str, float]) -> str:
 
 
 def earned() -> dict[str, dict[str, float]]:
-    """By problem and policy, the highest mean reward of a setting in the last rung of the search."""
+    """By problem and policy, the highest mean reward of a setting in the last rung of the
+    search."""
     best: dict[str, dict[str, float]] = defaultdict(dict)
     with SEARCH.open() as file:
         for row in csv.DictReader(file):
@@ -75,7 +76,10 @@ def spread(trials: dict[int, float], seeds: range = REPORT) -> str:
 
 def table(regrets: Regrets, settings: dict[tuple[str, str], str]) -> str:
     """A line for each problem and policy; the best of the search in bold."""
-    leaders = {problem: max(rewards, key=lambda name: rewards[name]) for problem, rewards in earned().items()}
+    leaders = {
+        problem: max(rewards, key=lambda name: rewards[name])
+        for problem, rewards in earned().items()
+    }
     lines = [
         "| problem | policy | published setting | regret | searched setting | regret |",
         "|---|---|---|---:|---|---:|",
@@ -95,14 +99,16 @@ def table(regrets: Regrets, settings: dict[tuple[str, str], str]) -> str:
 
 
 def front(regrets: Regrets, settings: dict[tuple[str, str], str]) -> str:
-    """The best conventional policy of each row beside `tide`, on the seeds on which `tide` was reported."""
+    """The best conventional policy of each row beside `tide`, on the seeds on which `tide` was
+    reported."""
     tide: dict[str, dict[int, float]] = defaultdict(dict)
     with ROWS.open() as file:
         for row in csv.DictReader(file):
             if row["policy"] == "tide":
                 tide[row["problem"]][int(row["seed"])] = float(row["regret"])
     lines = [
-        "| row | best conventional | setting | regret | `tide` | `tide` has less by, 95% interval | better in |",
+        "| row | best conventional | setting | regret | `tide` | `tide` has less by, 95% interval "
+        "| better in |",
         "|---|---|---|---:|---:|---|---|",
     ]
     for problem, rewards in earned().items():
@@ -110,7 +116,12 @@ def front(regrets: Regrets, settings: dict[tuple[str, str], str]) -> str:
         key = problem, name + SEARCHED
         gains = np.array([regrets[key][seed] - tide[problem][seed] for seed in FRESH])
         gain = summarise(gains)
-        cells = [f"`{name}`", settings[key], spread(regrets[key], FRESH), spread(tide[problem], FRESH)]
+        cells = [
+            f"`{name}`",
+            settings[key],
+            spread(regrets[key], FRESH),
+            spread(tide[problem], FRESH),
+        ]
         interval = f"{gain.mean - gain.half_width:,.1f} to {gain.mean + gain.half_width:,.1f}"
         cells += [f"{gain.mean:,.1f} ({interval})", f"{(gains > 0).sum()} of {len(gains)}"]
         lines.append(f"| {problem} | " + " | ".join(cells) + " |")
@@ -121,7 +132,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("--write", action="store_true", help="into docs/policies.md and research/lab/tide.md")
+    parser.add_argument(
+        "--write", action="store_true", help="into docs/policies.md and research/lab/tide.md"
+    )
     given = parser.parse_args()
     regrets, settings = load()
     text = table(regrets, settings)

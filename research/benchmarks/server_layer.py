@@ -1,12 +1,14 @@
-"""Processor time of one `choose` between the socket and the agent: Litestar, and the service's own app.
+"""Processor time of one `choose` between the socket and the agent: Litestar, and the service's own
+app.
 
     pip install litestar                                            # for the first row only
     PYTHONPATH=src:. python research/benchmarks/server_layer.py litestar
     PYTHONPATH=src:. python research/benchmarks/server_layer.py own
 
-Both applications are called in process (ASGI, no sockets), with an agent that answers at once. Litestar has a
-guard, a path parameter and a typed body; the service has its tokens, limits, metrics, access log and security
-headers as well. Prints microseconds a request, five times 3,000 requests. Figures: docs/architecture.md.
+Both applications are called in process (ASGI, no sockets), with an agent that answers at once.
+Litestar has a guard, a path parameter and a typed body; the service has its tokens, limits,
+metrics, access log and security headers as well. Prints microseconds a request, five times 3,000
+requests. Figures: docs/architecture.md.
 """
 
 from __future__ import annotations
@@ -110,7 +112,8 @@ def own_times() -> list[float]:
         return ANSWER
 
     operations = [
-        dataclasses.replace(one, handler=choose) if one.id == "choose" else one for one in OPERATIONS
+        dataclasses.replace(one, handler=choose) if one.id == "choose" else one
+        for one in OPERATIONS
     ]
     with tempfile.TemporaryDirectory() as folder:
         house = House(Path(folder))

@@ -1,16 +1,17 @@
-"""`tidepull serve` under mixed load while syncs of its disk or statements of its database fail, audited after
-a kill.
+"""`tidepull serve` under mixed load while syncs of its disk or statements of its database fail,
+audited after a kill.
 
-    python -m research.benchmarks.service_faults --ledger sqlite|postgres [--policy bernoulli-ts] [--seconds
-    30] [--fail syncs] python -m research.benchmarks.service_faults --table
+    python -m research.benchmarks.service_faults --ledger sqlite|postgres [--policy bernoulli-ts]
+    [--seconds 30] [--fail syncs] python -m research.benchmarks.service_faults --table
 
-Four connections decide and reward one at a time, two in batches of 50; all decisions are named, some are
-repeated, and what was refused (503) is sent again with the same id. `syncs`: the kernel answers some calls of
-fdatasync and fsync with EIO (needs `strace` and the right to use it), those of the service, or those of the
-PostgreSQL server, which then crashes and recovers. `statements`: PostgreSQL refuses every fifth insert of
-records, as if its disk were full. Then the service is killed (SIGKILL), and every answer is compared with the
-ledger. Appends to research/results/service_faults.csv; `--table` writes what that says into docs/service.md.
-`--code` labels rows of other code.
+Four connections decide and reward one at a time, two in batches of 50; all decisions are named,
+some are repeated, and what was refused (503) is sent again with the same id. `syncs`: the kernel
+answers some calls of fdatasync and fsync with EIO (needs `strace` and the right to use it), those
+of the service, or those of the PostgreSQL server, which then crashes and recovers. `statements`:
+PostgreSQL refuses every fifth insert of records, as if its disk were full. Then the service is
+killed (SIGKILL), and every answer is compared with the ledger. Appends to
+research/results/service_faults.csv; `--table` writes what that says into docs/service.md. `--code`
+labels rows of other code.
 """
 
 from __future__ import annotations
@@ -47,13 +48,14 @@ HERE = "here"
 
 BATCH = 50
 REWARDS, FAULTS = 600, 20
-"""Rewards that are acknowledged and faults that are injected at least, however slow the machine is."""
+"""Rewards that are acknowledged and faults that are injected at least, however slow the machine
+is."""
 
 COUNTS = ("faults", "decisions", "rewards", "refused")
 KINDS = ("lost", "doubled", "changed", "order")
 SYNCS = {"sqlite": ("fdatasync,fsync", "4+9"), "postgres": ("fdatasync", "5+200")}
-"""Which syncs fail, and which of each thread, as strace has it. PostgreSQL crashes, so that all begin anew;
-its fsyncs are those of files that it can write again from its log."""
+"""Which syncs fail, and which of each thread, as strace has it. PostgreSQL crashes, so that all
+begin anew; its fsyncs are those of files that it can write again from its log."""
 
 _FAILING = """
 CREATE SEQUENCE failing_turns; CREATE SEQUENCE failing_faults;
@@ -118,7 +120,9 @@ class MixedLoad(Heard):
         mine = sorted({self._visitor() for _ in range(BATCH)})
         for n in mine:
             self.asks("decided", f"visit {n}")
-        made = await self._ask(connection, "choose/batch", {"decisions": [_wish(n) for n in mine]}, token)
+        made = await self._ask(
+            connection, "choose/batch", {"decisions": [_wish(n) for n in mine]}, token
+        )
         if made is None:
             return
         for n, decision in zip(mine, made["decisions"], strict=True):
@@ -127,7 +131,9 @@ class MixedLoad(Heard):
         for n in wanted:
             self.asks("paid", f"visit {n}")
         while wanted:
-            taken = await self._ask(connection, "rewards", {"rewards": [_worth(n) for n in wanted]}, token)
+            taken = await self._ask(
+                connection, "rewards", {"rewards": [_worth(n) for n in wanted]}, token
+            )
             if taken is None:
                 return
             wanted = self._left(wanted, taken["rewards"])
@@ -188,7 +194,9 @@ class FailingSyncs:
     def __init__(self, pids: Sequence[int], which: tuple[str, str], log: Path) -> None:
         program = shutil.which("strace")
         if program is None:
-            raise SystemExit("strace is needed to make syncs fail: install it, or use --fail statements")
+            raise SystemExit(
+                "strace is needed to make syncs fail: install it, or use --fail statements"
+            )
         self._log = log
         calls, when = which
         self._strace = subprocess.Popen(
@@ -197,7 +205,9 @@ class FailingSyncs:
         )  # fmt: skip
         while not all(_is_traced(pid) for pid in pids):
             if self._strace.poll() is not None:
-                raise SystemExit("strace may not attach to the service here: run as root, or with SYS_PTRACE")
+                raise SystemExit(
+                    "strace may not attach to the service here: run as root, or with SYS_PTRACE"
+                )
             time.sleep(0.01)
 
     def count(self) -> int:
@@ -232,7 +242,9 @@ class FailingStatements:
 
     def count(self) -> int:
         with psycopg.connect(self._db, autocommit=True) as connection:
-            row = connection.execute("SELECT last_value FROM failing_faults WHERE is_called").fetchone()
+            row = connection.execute(
+                "SELECT last_value FROM failing_faults WHERE is_called"
+            ).fetchone()
         return row[0] if row else 0
 
     def stop(self) -> None:
@@ -240,8 +252,11 @@ class FailingStatements:
             connection.execute("DROP TRIGGER failing ON tidepull_records")
 
 
-def kill_after(pid: int, seconds: float, enough: Callable[[], bool] = lambda: True) -> threading.Thread:
-    """Kill a process when so many seconds have passed, and it is enough or ten times as many have passed."""
+def kill_after(
+    pid: int, seconds: float, enough: Callable[[], bool] = lambda: True
+) -> threading.Thread:
+    """Kill a process when so many seconds have passed, and it is enough or ten times as many have
+    passed."""
 
     def wait_and_kill() -> None:
         end = time.monotonic() + 10 * seconds
@@ -282,7 +297,9 @@ def run(ledger: str, fail: str, policy: str, seconds: float, code: str) -> dict[
         where = str(folder / "shop.db") if server is None else server.url("shop")
         service = stack.enter_context(running(folder, **given))
         assert service.ask("POST", "/v1/agents", {**SHOP, "policy": policy})[0] == 201
-        assert service.ask("POST", "/v1/agents/shop/choose", {"id": "first"})[0] == 200  # all is compiled
+        assert (
+            service.ask("POST", "/v1/agents/shop/choose", {"id": "first"})[0] == 200
+        )  # all is compiled
         faults: Faults
         if fail == "statements":
             faults = FailingStatements(given["db"])
@@ -290,7 +307,9 @@ def run(ledger: str, fail: str, policy: str, seconds: float, code: str) -> dict[
             faults = FailingSyncs([service.pid], SYNCS[ledger], folder / "strace")
         else:
             assert server.process is not None
-            faults = FailingSyncs(with_children(server.process.pid), SYNCS[ledger], folder / "strace")
+            faults = FailingSyncs(
+                with_children(server.process.pid), SYNCS[ledger], folder / "strace"
+            )
         load = MixedLoad()
         started = time.monotonic()
         killer = kill_after(
@@ -334,7 +353,8 @@ def keep(made: dict[str, Any]) -> None:
 def table() -> str:
     """What the committed results say of this code, all runs of a setting together."""
     lines = [
-        "| ledger | what fails | policy | runs | faults | decisions | rewards acknowledged | steps refused (503) "
+        "| ledger | what fails | policy | runs | faults | decisions | rewards acknowledged | steps "
+        "refused (503) "
         "| lost, doubled, changed or out of order |",
         "|---|---|---|---|---|---|---|---|---|",
     ]
@@ -349,13 +369,19 @@ def table() -> str:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("--ledger", choices=LEDGERS, default="sqlite")
     parser.add_argument("--fail", choices=["syncs", "statements"], default="syncs")
     parser.add_argument("--policy", default="bernoulli-ts")
-    parser.add_argument("--seconds", type=float, default=30.0, help="at least; ten times as long at most")
+    parser.add_argument(
+        "--seconds", type=float, default=30.0, help="at least; ten times as long at most"
+    )
     parser.add_argument("--code", default=HERE, help="what the rows are labelled with")
-    parser.add_argument("--table", action="store_true", help="only write the table of docs/service.md")
+    parser.add_argument(
+        "--table", action="store_true", help="only write the table of docs/service.md"
+    )
     given = parser.parse_args()
     if given.table:
         write_between(ROOT / "docs" / "service.md", "faults", table())

@@ -15,9 +15,14 @@ def main() -> None:
     from tests.integration.service.running import running
 
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--examples", type=int, default=300, help="requests of each kind for each operation")
+    parser.add_argument(
+        "--examples", type=int, default=300, help="requests of each kind for each operation"
+    )
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder), personalizer="menu") as service:
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        running(Path(folder), personalizer="menu") as service,
+    ):
         sent = fuzzed(service, given.examples)
     for operation, count in sent.items():
         print(f"{count:6} {operation}")

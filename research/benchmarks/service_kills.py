@@ -1,12 +1,13 @@
-"""`tidepull serve` is killed (SIGKILL) under load, again and again, and its ledger is audited each time.
+"""`tidepull serve` is killed (SIGKILL) under load, again and again, and its ledger is audited each
+time.
 
     python -m research.benchmarks.service_kills [--kills 100] [--ledger sqlite|postgres]
     python -m research.benchmarks.service_kills --table
 
-Six connections make named decisions, repeat some of them, and pay rewards. What was answered must be in the
-ledger as it was answered, once, behind all that was answered before it was asked for; whatever is repeated
-after the restart gets the same answer. Writes research/results/service_kills_LEDGER.csv; `--table` writes
-what they say into docs/service.md.
+Six connections make named decisions, repeat some of them, and pay rewards. What was answered must
+be in the ledger as it was answered, once, behind all that was answered before it was asked for;
+whatever is repeated after the restart gets the same answer. Writes
+research/results/service_kills_LEDGER.csv; `--table` writes what they say into docs/service.md.
 """
 
 from __future__ import annotations
@@ -41,12 +42,14 @@ def results(ledger: str) -> Path:
 
 
 class Heard:
-    """What callers were told, in the order of the answers: what it was about, the decision's name, and the
-    answer."""
+    """What callers were told, in the order of the answers: what it was about, the decision's name,
+    and the answer."""
 
     def __init__(self) -> None:
         self.told: list[tuple[str, str, Any]] = []
-        self.begun: dict[tuple[str, str], int] = {}  # how much was told when a step was first asked for
+        self.begun: dict[
+            tuple[str, str], int
+        ] = {}  # how much was told when a step was first asked for
 
     def asks(self, what: str, name: str) -> None:
         """A step is about to be asked for, perhaps again."""
@@ -83,7 +86,10 @@ class Shop(Heard):
         n, self._next = self._next, self._next + 1
         if n and self._rng.random() < 0.2:  # somebody was not sure that he was heard
             n = self._rng.randrange(max(0, n - 300), n)
-        body: dict[str, Any] = {"id": f"visit {n}", "context": {"age": 20 + n % 50, "device": "phone"}}
+        body: dict[str, Any] = {
+            "id": f"visit {n}",
+            "context": {"age": 20 + n % 50, "device": "phone"},
+        }
         self.asks("decided", f"visit {n}")
         made = await self._ask(connection, request("/v1/agents/shop/choose", body, token))
         self.hears("decided", f"visit {n}", made)
@@ -112,8 +118,8 @@ class Shop(Heard):
 
 
 def audited(path: str | Path, heard: Heard) -> list[str]:
-    """What of all that was told is not in the ledger ("lost"), or is there otherwise ("changed"), or twice
-    ("doubled"), or before what was answered before anybody asked for it ("order")."""
+    """What of all that was told is not in the ledger ("lost"), or is there otherwise ("changed"),
+    or twice ("doubled"), or before what was answered before anybody asked for it ("order")."""
     with Agent(path, read_only=True) as agent:
         records = list(agent._commands.ledger.tail(0))
         labels = [label for label, _ in agent.state().arms]
@@ -121,12 +127,20 @@ def audited(path: str | Path, heard: Heard) -> list[str]:
         ids = {record.name: agent._commands.decisions.id(record.seq) for record in records}
     decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
     paid = {record.ref: record for record in records if record.kind is Kind.REWARD}
-    faults = [f"changed: {differences} decisions came out otherwise when repeated"] if differences else []
+    faults = (
+        [f"changed: {differences} decisions came out otherwise when repeated"]
+        if differences
+        else []
+    )
     names = Counter(record.name for record in records if record.kind is Kind.DECISION)
-    faults += [f"doubled: {name} is there {count} times" for name, count in names.items() if count > 1]
+    faults += [
+        f"doubled: {name} is there {count} times" for name, count in names.items() if count > 1
+    ]
     rewards = Counter(record.ref for record in records if record.kind is Kind.REWARD)
     faults += [
-        f"doubled: decision {ref} was paid {count} times" for ref, count in rewards.items() if count > 1
+        f"doubled: decision {ref} was paid {count} times"
+        for ref, count in rewards.items()
+        if count > 1
     ]
     latest = [0]  # the highest number of the records of the first so many answers
     for what, name, said in heard.told:
@@ -138,7 +152,9 @@ def audited(path: str | Path, heard: Heard) -> list[str]:
             if found is None:
                 faults.append(f"lost: the reward of {name}")
             elif unpack_reward(found.body) != said:
-                faults.append(f"changed: the reward of {name} was {said}, and is {unpack_reward(found.body)}")
+                faults.append(
+                    f"changed: the reward of {name} was {said}, and is {unpack_reward(found.body)}"
+                )
         else:
             arm, _, propensity = Choice.head(record.body)
             there = {"id": ids[name], "arm": labels[arm], "propensity": propensity, "at": record.at}
@@ -147,7 +163,8 @@ def audited(path: str | Path, heard: Heard) -> list[str]:
         before = heard.begun[what, name]
         if found is not None and found.seq <= latest[before]:
             faults.append(
-                f"order: {name}, {what}, is record {found.seq}, asked for after {latest[before]} was answered"
+                f"order: {name}, {what}, is record {found.seq}, asked for after {latest[before]} "
+                "was answered"
             )
         latest.append(max(latest[-1], 0 if found is None else found.seq))
     return faults
@@ -197,7 +214,8 @@ def run(kills: int, policy: str, ledger: str) -> None:
 def table() -> list[str]:
     """What the committed results say."""
     made = [
-        "| ledger | kills (SIGKILL) | answers that were audited | lost, doubled, changed or out of order |",
+        "| ledger | kills (SIGKILL) | answers that were audited | lost, doubled, changed or out of "
+        "order |",
         "|---|---|---|---|",
     ]
     for ledger in LEDGERS:

@@ -3,11 +3,11 @@
     python -m research.benchmarks.service_load [--seconds 10] [--quick]
     python -m research.benchmarks.service_load --table
 
-Server and generator are two processes of one machine; every commit is synced. The generator keeps 1, 8 or 32
-connections busy with single decisions or batches of 50, and sends every reward a little later, so that upkeep
-runs. In the same run the bare framework does the same without a policy: it parses the same bodies and commits
-rows of the same size, one transaction for each turn of the loop. Writes research/results/service_load.csv;
-`--table` writes what it says into docs/service.md.
+Server and generator are two processes of one machine; every commit is synced. The generator keeps
+1, 8 or 32 connections busy with single decisions or batches of 50, and sends every reward a little
+later, so that upkeep runs. In the same run the bare framework does the same without a policy: it
+parses the same bodies and commits rows of the same size, one transaction for each turn of the loop.
+Writes research/results/service_load.csv; `--table` writes what it says into docs/service.md.
 """
 
 from __future__ import annotations
@@ -159,7 +159,9 @@ def bare_app(folder: Path, spent: Spent) -> Any:
             text, seq = msgspec.json.encode(context), ledger.last + 1
             ledger.append(Record(Kind.DECISION, time.time(), body=b"x" * 88, context=text, seq=seq))
             made.append(
-                DecisionMade(id=str(seq), arm="arm 0", propensity=0.5, group="policy", at=time.time())
+                DecisionMade(
+                    id=str(seq), arm="arm 0", propensity=0.5, group="policy", at=time.time()
+                )
             )
         loop = asyncio.get_running_loop()
         if not waiting:
@@ -174,7 +176,9 @@ def bare_app(folder: Path, spent: Spent) -> Any:
 
     async def batch(request: Request) -> Response:
         made = await kept([body.context for body in many.decode(await request.body()).decisions])
-        return Response(msgspec.json.encode(DecisionsMade(decisions=made)), media_type="application/json")
+        return Response(
+            msgspec.json.encode(DecisionsMade(decisions=made)), media_type="application/json"
+        )
 
     methods = ["POST"]
     return Starlette(
@@ -211,7 +215,9 @@ async def load(
         connection.close()
 
     payer = asyncio.create_task(paying()) if rewards else None
-    count, took, passed = await loaded(port, connections, seconds, lambda n: made[n % len(made)], heard)
+    count, took, passed = await loaded(
+        port, connections, seconds, lambda n: made[n % len(made)], heard
+    )
     done.set()
     if payer is not None:
         await payer
@@ -247,19 +253,32 @@ def measured(policy: str, cases: list[tuple[int, bool]], seconds: float) -> list
         if not bare:
             asyncio.run(make_agent(port, policy))
         for connections, batch in cases:
-            asyncio.run(load(port, "shop", connections, batch, min(1.0, seconds), not bare))  # to warm up
+            asyncio.run(
+                load(port, "shop", connections, batch, min(1.0, seconds), not bare)
+            )  # to warm up
             here.send("begin")
             before = here.recv()["processor"]
             found = asyncio.run(load(port, "shop", connections, batch, seconds, not bare))
             here.send("end")
             spent = here.recv()
             used = spent.pop("processor") - before
-            row = {"policy": policy, "connections": connections, "batch": BATCH if batch else 1, **found}
+            row = {
+                "policy": policy,
+                "connections": connections,
+                "batch": BATCH if batch else 1,
+                **found,
+            }
             row["processor_us"] = 1e6 * used / found["decisions"]
-            row |= {f"{part}_us": 1e6 * seconds_in / found["decisions"] for part, seconds_in in spent.items()}
+            row |= {
+                f"{part}_us": 1e6 * seconds_in / found["decisions"]
+                for part, seconds_in in spent.items()
+            }
             rows.append(row)
             print(
-                {name: round(value, 2) if isinstance(value, float) else value for name, value in row.items()},
+                {
+                    name: round(value, 2) if isinstance(value, float) else value
+                    for name, value in row.items()
+                },
                 flush=True,
             )
         process.terminate()
@@ -275,13 +294,15 @@ def runs() -> list[dict[str, Any]]:
 
 
 def quietest(rows: list[dict[str, Any]]) -> str:
-    """The run to show: complete, and that in which the bare framework, not the service, waited least for the
-    disk."""
+    """The run to show: complete, and that in which the bare framework, not the service, waited
+    least for the disk."""
     waited: dict[str, float] = {}
     for run in dict.fromkeys(row["run"] for row in rows):
         mine = [row for row in rows if row["run"] == run]
         if {row["policy"] for row in mine} >= set(POLICIES):
-            bare = next(r for r in mine if (r["policy"], r["connections"], r["batch"]) == ("none", "8", "1"))
+            bare = next(
+                r for r in mine if (r["policy"], r["connections"], r["batch"]) == ("none", "8", "1")
+            )
             waited[run] = float(bare["disk_us"])
     return min(waited, key=lambda run: waited[run])
 
@@ -290,7 +311,9 @@ def others(rows: list[dict[str, Any]], shown: str) -> str:
     """What the other runs gave at 8 connections, single decisions."""
     said = []
     for run in dict.fromkeys(row["run"] for row in rows if row["run"] != shown):
-        found = [r for r in rows if r["run"] == run and (r["connections"], r["batch"]) == ("8", "1")]
+        found = [
+            r for r in rows if r["run"] == run and (r["connections"], r["batch"]) == ("8", "1")
+        ]
         rates = ", ".join(f"{row['policy']} {float(row['per_second']):,.0f}" for row in found)
         said.append(f"{run}: {rates}")
     return "; ".join(said) or "none"
@@ -301,7 +324,8 @@ def table() -> str:
     rows = runs()
     run = quietest(rows)
     made = [
-        "| policy | connections | in a request | decisions a second | p50 | p99 | p99.9 ms | processor | deciding "
+        "| policy | connections | in a request | decisions a second | p50 | p99 | p99.9 ms | "
+        "processor | deciding "
         "| learning | upkeep | JSON | disk us |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -312,12 +336,22 @@ def table() -> str:
         times = [f"{float(row[part]):.1f}" for part in ("p50_ms", "p99_ms", "p99.9_ms")]
         parts = ("processor", "deciding", "learning", "upkeep", "json", "disk")
         spent = [f"{float(row.get(f'{part}_us') or 0):.0f}" for part in parts]
-        cells = [name, row["connections"], row["batch"], f"{float(row['per_second']):,.0f}", *times, *spent]
+        cells = [
+            name,
+            row["connections"],
+            row["batch"],
+            f"{float(row['per_second']):,.0f}",
+            *times,
+            *spent,
+        ]
         made.append(f"| {' | '.join(cells)} |")
     words = (
-        f"The run of {run}: of the complete ones, that in which the bare framework waited least for the disk. "
-        "All runs are in research/results/service_load.csv, those with far lower rates made on a busy machine. "
-        f"Single decisions a second at 8 connections in the others: {others(rows, run)}. {describe()}."
+        f"The run of {run}: of the complete ones, that in which the bare framework waited least "
+        "for the disk. "
+        "All runs are in research/results/service_load.csv, those with far lower rates made on a "
+        "busy machine. "
+        f"Single decisions a second at 8 connections in the others: {others(rows, run)}. "
+        f"{describe()}."
     )
     return "\n".join([*made, "", *shares([row for row in rows if row["run"] == run]), "", words])
 
@@ -326,7 +360,8 @@ def shares(rows: list[dict[str, Any]]) -> list[str]:
     """Of the time from one decision to the next at 8 connections, which share each part takes."""
     parts = ("deciding", "learning", "upkeep", "json", "disk")
     made = [
-        "| at 8 connections | in a request | us from one decision to the next | deciding | learning | upkeep | JSON "
+        "| at 8 connections | in a request | us from one decision to the next | deciding | "
+        "learning | upkeep | JSON "
         "| disk | HTTP and the rest | us of the bare framework |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
@@ -346,7 +381,9 @@ def shares(rows: list[dict[str, Any]]) -> list[str]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=10.0)
-    parser.add_argument("--quick", action="store_true", help="8 connections only, nothing is written")
+    parser.add_argument(
+        "--quick", action="store_true", help="8 connections only, nothing is written"
+    )
     parser.add_argument("--policies", nargs="*", default=POLICIES)
     parser.add_argument(
         "--table", action="store_true", help="write the table of docs/service.md, load nothing"
@@ -377,7 +414,8 @@ def write(rows: list[dict[str, Any]]) -> None:
         writer = csv.DictWriter(handle, names)
         writer.writeheader()
         writer.writerows(
-            {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()} for row in [*before, *made]
+            {k: f"{v:.4g}" if isinstance(v, float) else v for k, v in row.items()}
+            for row in [*before, *made]
         )
     print(f"{OUT} written")
 

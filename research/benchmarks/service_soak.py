@@ -1,15 +1,17 @@
-"""Half an hour of mixed load on fifty agents: errors, memory of the server, and latency, minute by minute.
+"""Half an hour of mixed load on fifty agents: errors, memory of the server, and latency, minute by
+minute.
 
     python -m research.benchmarks.service_soak [--minutes 30] [--agents 50] [--rate 40]
     python -m research.benchmarks.service_soak --table
 
-One agent in five is `tide`, the others `bernoulli-ts`. Visits come at random moments, `--rate` a second in
-all: a decision, and its reward a little later; one in twenty is a batch of 20. Every second somebody looks at
-an agent (state, explain, lift, history, heatmap, waiting). Where the machine stood still (the generator's own
-clock jumped by more than half a second), the time is in `stood_still_s`, and answers that were under way are
-not timed. Latency beside other work says little of the server, so its own share is kept too: `processor_ms`
-that it used for a decision (with its reward, upkeep and looks), and `waited_s`, the seconds in a minute that
-it could have run and had no core. Writes research/results/service_soak.csv; `--table` writes
+One agent in five is `tide`, the others `bernoulli-ts`. Visits come at random moments, `--rate` a
+second in all: a decision, and its reward a little later; one in twenty is a batch of 20. Every
+second somebody looks at an agent (state, explain, lift, history, heatmap, waiting). Where the
+machine stood still (the generator's own clock jumped by more than half a second), the time is in
+`stood_still_s`, and answers that were under way are not timed. Latency beside other work says
+little of the server, so its own share is kept too: `processor_ms` that it used for a decision (with
+its reward, upkeep and looks), and `waited_s`, the seconds in a minute that it could have run and
+had no core. Writes research/results/service_soak.csv; `--table` writes
 docs/figures/service_soak.svg and the table of docs/service.md.
 """
 
@@ -62,7 +64,10 @@ class Soak:
         started = time.perf_counter()
         try:
             status, answer = await connection.ask(data)
-        except (OSError, asyncio.IncompleteReadError):  # closed by the server, which keeps idle ones for 75 s
+        except (
+            OSError,
+            asyncio.IncompleteReadError,
+        ):  # closed by the server, which keeps idle ones for 75 s
             self.reconnected += 1
             connection = await Connection.to(self.service.port)
             status, answer = await connection.ask(data)
@@ -80,7 +85,13 @@ class Soak:
         """All agents, and nothing of that is timed."""
         for n, name in enumerate(self.names):
             policy = "tide" if n % 5 == 0 else "bernoulli-ts"
-            body = {"name": name, "arms": ["a", "b", "c"], "context": FIELDS, "policy": policy, "seed": n}
+            body = {
+                "name": name,
+                "arms": ["a", "b", "c"],
+                "context": FIELDS,
+                "policy": policy,
+                "seed": n,
+            }
             await self.ask("make", "POST", "/v1/agents", body)
         assert not self.errors
         self.took = {}
@@ -94,7 +105,9 @@ class Soak:
             found = await self.ask("batch of 20", "POST", f"{path}/choose/batch", body)
             ids = [one["id"] for one in found["decisions"]] if found else []
         else:
-            found = await self.ask("decision", "POST", f"{path}/choose", {"context": self.context()})
+            found = await self.ask(
+                "decision", "POST", f"{path}/choose", {"context": self.context()}
+            )
             ids = [found["id"]] if found else []
         self.decisions += len(ids)
         await asyncio.sleep(self.rng.expovariate(1 / 2.0))
@@ -128,11 +141,13 @@ class Soak:
     def memory(self) -> float:
         """Megabytes that the server holds."""
         status = Path(f"/proc/{self.service.pid}/status").read_text()
-        return next(int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS"))
+        return next(
+            int(line.split()[1]) / 1024 for line in status.splitlines() if line.startswith("VmRSS")
+        )
 
     def spent(self) -> tuple[float, float]:
-        """Seconds since the last call that the server used, and that its loop could have run but for other
-        work."""
+        """Seconds since the last call that the server used, and that its loop could have run but
+        for other work."""
         stat = Path(f"/proc/{self.service.pid}/stat").read_text().rpartition(")")[2].split()
         used = (int(stat[11]) + int(stat[12])) / os.sysconf("SC_CLK_TCK")
         waited = int(Path(f"/proc/{self.service.pid}/schedstat").read_text().split()[1]) / 1e9
@@ -182,7 +197,10 @@ class Soak:
         row |= {"memory_mb": round(self.memory(), 1), "stood_still_s": round(self.stood_still, 1)}
         row["reconnected"], self.reconnected = self.reconnected, 0
         used, waited = self.spent()
-        row |= {"processor_ms": round(1000 * used / max(1, self.decisions), 3), "waited_s": round(waited, 1)}
+        row |= {
+            "processor_ms": round(1000 * used / max(1, self.decisions), 3),
+            "waited_s": round(waited, 1),
+        }
         self.took, self.decisions, self.errors, self.stood_still = {}, 0, 0, 0.0
         return row
 
@@ -200,17 +218,25 @@ def table() -> str:
 
     with OUT.open() as handle:
         said = handle.readline().lstrip("# ").strip()
-        rows = [{name: float(value) for name, value in row.items()} for row in csv.DictReader(handle)]
+        rows = [
+            {name: float(value) for name, value in row.items()} for row in csv.DictReader(handle)
+        ]
     minutes = [row["minute"] for row in rows]
-    figure, (top, middle, bottom) = plt.subplots(3, 1, figsize=(8, 7), sharex=True, layout="constrained")
+    figure, (top, middle, bottom) = plt.subplots(
+        3, 1, figsize=(8, 7), sharex=True, layout="constrained"
+    )
     for name, label in (("decision_p50_ms", "half of them"), ("decision_p99_ms", "99 of 100")):
         top.plot(minutes, [row[name] for row in rows], label=label)
     top.set(ylabel="a decision, ms", yscale="log", title="Fifty agents, minute by minute")
     for marks in (top.yaxis.set_major_formatter, top.yaxis.set_minor_formatter):
         marks(lambda ms, _: f"{ms:g}")
     top.legend()
-    middle.plot(minutes, [row["processor_ms"] for row in rows], label="processor for a decision, ms")
-    middle.plot(minutes, [row["waited_s"] / 60 for row in rows], label="share of the time without a core")
+    middle.plot(
+        minutes, [row["processor_ms"] for row in rows], label="processor for a decision, ms"
+    )
+    middle.plot(
+        minutes, [row["waited_s"] / 60 for row in rows], label="share of the time without a core"
+    )
     middle.set(ylim=(0, None))
     middle.legend()
     bottom.plot(minutes, [row["memory_mb"] for row in rows])
@@ -224,21 +250,32 @@ def table() -> str:
         ("batch_of_20_p50_ms", "a batch of 20, ms, half of them"),
         ("reward_p50_ms", "a reward, ms, half of them"),
         ("look_p99_ms", "a look, ms, 99 of 100"),
-        ("processor_ms", "processor time of the server for a decision, its reward, upkeep and looks, ms"),
+        (
+            "processor_ms",
+            "processor time of the server for a decision, its reward, upkeep and looks, ms",
+        ),
         ("waited_s", "seconds in a minute in which the server could have run and had no core"),
         ("memory_mb", "server's memory, MB"),
     ):
         places = 2 if name == "processor_ms" else 1
-        parts = [float(np.nanmedian([row[name] for row in some])) for some in (rows[:third], rows[-third:])]
-        made.append(f"| {label} (median of minutes) | {parts[0]:,.{places}f} | {parts[1]:,.{places}f} |")
+        parts = [
+            float(np.nanmedian([row[name] for row in some]))
+            for some in (rows[:third], rows[-third:])
+        ]
+        made.append(
+            f"| {label} (median of minutes) | {parts[0]:,.{places}f} | {parts[1]:,.{places}f} |"
+        )
     total, errors = sum(row["decisions"] for row in rows), sum(row["errors"] for row in rows)
     again = sum(row["reconnected"] for row in rows)
     still = sum(row["stood_still_s"] for row in rows)
     words = (
-        f"{len(rows)} minutes, {total:,.0f} decisions, {errors:.0f} errors; the machine stood still for {still:.0f} s; "
+        f"{len(rows)} minutes, {total:,.0f} decisions, {errors:.0f} errors; the machine stood "
+        f"still for {still:.0f} s; "
         f"{again:.0f} requests found a kept connection closed, and were sent again. {said}."
     )
-    return "\n".join([words, "", *made, "", "![Latency and memory by the minute](figures/service_soak.svg)"])
+    return "\n".join(
+        [words, "", *made, "", "![Latency and memory by the minute](figures/service_soak.svg)"]
+    )
 
 
 def main() -> None:

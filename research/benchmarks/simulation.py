@@ -1,12 +1,12 @@
-"""Thousands of short histories of the service over a simulated loop, disk, clock and process, each of them
-audited.
+"""Thousands of short histories of the service over a simulated loop, disk, clock and process, each
+of them audited.
 
     python -m research.benchmarks.simulation [--histories 20000] [--seed 0] [--replay SEED] [--planted 400]
 
-Writes research/results/simulation.csv: for each ledger and kind of fault, what happened and in how many
-histories callers were told something that is not so. `--planted` counts in how many histories each planted
-fault is found, and writes research/results/simulation_planted.csv. `--replay` plays one history and says
-everything.
+Writes research/results/simulation.csv: for each ledger and kind of fault, what happened and in how
+many histories callers were told something that is not so. `--planted` counts in how many histories
+each planted fault is found, and writes research/results/simulation_planted.csv. `--replay` plays
+one history and says everything.
 """
 
 from __future__ import annotations
@@ -81,7 +81,9 @@ def planted(most: int) -> Iterator[dict[str, object]]:
     """In how many histories each planted fault is found, and in which first."""
     for name, one in PLANTED.items():
         fitting = (
-            seed for seed in itertools.count() if one.shows(plan(seed)) and plan(seed).policy != "tide"
+            seed
+            for seed in itertools.count()
+            if one.shows(plan(seed)) and plan(seed).policy != "tide"
         )
         with one.plant():
             found = [seed for seed in itertools.islice(fitting, most) if play(seed).violations]

@@ -1,10 +1,11 @@
-"""Thousands of damaged snapshots: whatever comes in, only `SnapshotError` comes out and nothing changes.
+"""Thousands of damaged snapshots: whatever comes in, only `SnapshotError` comes out and nothing
+changes.
 
 python -m research.benchmarks.snapshot_damage [--cases N]    write research/results/snapshot_damage.csv
 
-Damage is done to the bytes (as on a disk or a wire), to the dictionary (as by a hand that edits it), and to
-both behind a checksum that was made to fit (as by a program with a fault). Behind a checksum that fits, a
-snapshot may also be restored, but then exactly as it is.
+Damage is done to the bytes (as on a disk or a wire), to the dictionary (as by a hand that edits
+it), and to both behind a checksum that was made to fit (as by a program with a fault). Behind a
+checksum that fits, a snapshot may also be restored, but then exactly as it is.
 """
 
 from __future__ import annotations
@@ -35,7 +36,9 @@ OUT = Path(__file__).parents[1] / "results" / "snapshot_damage.csv"
 COLUMNS = ("policy", "damage", "cases", "refused", "restored_exactly", "faults")
 SEALED = "behind a checksum that fits"
 SHAPE = ProblemShape(3)
-SMALL: dict[str, dict[str, Any]] = {id: {"units": [8, 8, 8], "epochs": 1} for id in ("rnlps", "nlps")}
+SMALL: dict[str, dict[str, Any]] = {
+    id: {"units": [8, 8, 8], "epochs": 1} for id in ("rnlps", "nlps")
+}
 IDS = [id for id in policies.ids() if id not in ("oracle", "fixed")]
 
 Rng = random.Random
@@ -116,7 +119,8 @@ def noise(_: bytes, rng: Rng) -> bytes:
 
 
 BYTES: dict[str, Callable[[bytes, Rng], bytes]] = {
-    f.__name__: f for f in (flip, flip_head, overwrite, erase, truncate, extend, duplicate, cut, swap, noise)
+    f.__name__: f
+    for f in (flip, flip_head, overwrite, erase, truncate, extend, duplicate, cut, swap, noise)
 }
 
 
@@ -128,7 +132,13 @@ def splice(data: bytes, other: bytes, rng: Rng) -> bytes:
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     """Every place in a snapshot."""
-    inner = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    inner = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [path, *(place for key, item in inner for place in places(item, (*path, key)))]
 
 
@@ -232,7 +242,11 @@ def outcome(policy: Guarded, before: bytes, make: Callable[[], Any]) -> str:
     try:
         policy.restore(loaded)
     except SnapshotError:
-        return "refused" if snapshots.dump(policy.snapshot()) == before else "fault: the policy changed"
+        return (
+            "refused"
+            if snapshots.dump(policy.snapshot()) == before
+            else "fault: the policy changed"
+        )
     except BaseException as error:
         return f"fault in restore: {error!r}"
     exact = snapshots.difference(loaded, policy.snapshot()) is None
@@ -282,7 +296,10 @@ def main() -> None:
     rows, faults, started = [], Counter[str](), time.perf_counter()
     for id in IDS:
         policy, rng = played(id), random.Random(id)
-        before, other = snapshots.dump(policy.snapshot()), snapshots.dump(played(id, 60, 1).snapshot())
+        before, other = (
+            snapshots.dump(policy.snapshot()),
+            snapshots.dump(played(id, 60, 1).snapshot()),
+        )
         counts: dict[str, Counter[str]] = {}
         for _ in range(each):
             for kind, make in cases(before, other, rng).items():
@@ -291,7 +308,8 @@ def main() -> None:
                 counts.setdefault(kind, Counter())["fault" if fault else found] += 1
                 faults.update([f"{id}, {kind}: {found}"] if fault else [])
         rows += [
-            [id, kind, each, n["refused"], n["restored exactly"], n["fault"]] for kind, n in counts.items()
+            [id, kind, each, n["refused"], n["restored exactly"], n["fault"]]
+            for kind, n in counts.items()
         ]
         print(f"{id:14} {sum(n['refused'] for n in counts.values())} refused", flush=True)
     for sentence, n in faults.most_common():

@@ -1,10 +1,11 @@
-"""The specialist who knows the structure of a world that changes in stretches: which rounds pay alike. Only
-the values are left to be learnt, so no policy that must find the structure out can be expected to lose less.
+"""The specialist who knows the structure of a world that changes in stretches: which rounds pay
+alike. Only the values are left to be learnt, so no policy that must find the structure out can be
+expected to lose less.
 
-Without contexts every arm has a posterior of its own for each value that its mean ever takes (an arm that did
-not change, or whose regime returned, is recognised); where arms are vectors, there is one for each weight
-vector. Thompson sampling: Beta(1, 1) for rewards of 0 and 1, else N(1/2, 1/3) for levels in [0, 1] and N(0,
-1/dim) for weights, with the noise known.
+Without contexts every arm has a posterior of its own for each value that its mean ever takes (an
+arm that did not change, or whose regime returned, is recognised); where arms are vectors, there is
+one for each weight vector. Thompson sampling: Beta(1, 1) for rewards of 0 and 1, else N(1/2, 1/3)
+for levels in [0, 1] and N(0, 1/dim) for weights, with the noise known.
 """
 
 from __future__ import annotations
@@ -17,10 +18,13 @@ from tidepull.types import Context, Event, FloatArray, IntArray
 
 
 class KnowsStretches:
-    """Arms without contexts; `means` has a row for every round. `noise` is None for rewards of 0 and 1."""
+    """Arms without contexts; `means` has a row for every round. `noise` is None for rewards of 0
+    and 1."""
 
     def __init__(self, means: FloatArray, noise: float | None, seed: int) -> None:
-        self._alike: IntArray = np.array([np.unique(column, return_inverse=True)[1] for column in means.T]).T
+        self._alike: IntArray = np.array(
+            [np.unique(column, return_inverse=True)[1] for column in means.T]
+        ).T
         shape = (means.shape[1], int(self._alike.max()) + 1)
         self._n, self._s = np.zeros(shape), np.zeros(shape)
         self._noise, self._rng, self._t = noise, np.random.default_rng(seed), 0

@@ -1,7 +1,7 @@
 """What the runner costs: overhead of a trivial trial, memory of the driver, scaling with workers.
 
-python -m research.benchmarks.sweeps overhead | memory [--trials 100000] | scaling [--repeats 3] | reading
-[--trials 10000]
+python -m research.benchmarks.sweeps overhead | memory [--trials 100000] | scaling [--repeats 3] |
+reading [--trials 10000]
 """
 
 from __future__ import annotations
@@ -50,7 +50,8 @@ def overhead(trials: int = 2000) -> None:
                 played += result.trial.seconds
         wall, busy = time.perf_counter() - began, time.process_time() - busy
     print(
-        f"{trials:,} trials of 10 rounds on 1 worker: {1e3 * (wall - played) / trials:.2f} ms overhead a trial, ",
+        f"{trials:,} trials of 10 rounds on 1 worker: {1e3 * (wall - played) / trials:.2f} ms "
+        "overhead a trial, ",
         end="",
     )
     print(f"{1e3 * busy / trials:.2f} ms of them the driver's processor time")
@@ -66,7 +67,8 @@ def memory(trials: int) -> None:
         for count, _ in enumerate(sweep(work, store, LocalProcesses(1), progress), 1):
             if count in (1, 1000) or count % (trials // 10) == 0:
                 print(
-                    f"{count:>9,} trials  {resident():6.1f} MB  {time.perf_counter() - began:7.1f} s",
+                    f"{count:>9,} trials  {resident():6.1f} MB  {time.perf_counter() - began:7.1f} "
+                    "s",
                     flush=True,
                 )
         compact(store)
@@ -90,9 +92,15 @@ def scaling(repeats: int, horizon: int = 4096) -> None:
                 ]
             # From one result to another, so that starting the workers does not count.
             rates[workers].append(3600 * (len(ends) - 2) / (ends[-2] - ends[0]))
-            print(f"turn {turn + 1}: {workers} workers, {rates[workers][-1]:,.0f} trials an hour", flush=True)
+            print(
+                f"turn {turn + 1}: {workers} workers, {rates[workers][-1]:,.0f} trials an hour",
+                flush=True,
+            )
     one, two = max(rates[1]), max(rates[2])
-    print(f"best of {repeats}: 1 worker {one:,.0f}, 2 workers {two:,.0f} trials an hour, {two / one:.2f}x")
+    print(
+        f"best of {repeats}: 1 worker {one:,.0f}, 2 workers {two:,.0f} trials an hour, "
+        f"{two / one:.2f}x"
+    )
 
 
 def reading(trials: int) -> None:
@@ -112,7 +120,9 @@ def reading(trials: int) -> None:
 
 def resident() -> float:
     line = next(
-        line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")
+        line
+        for line in Path("/proc/self/status").read_text().splitlines()
+        if line.startswith("VmRSS")
     )
     return int(line.split()[1]) / 1024
 

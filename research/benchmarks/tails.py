@@ -1,9 +1,10 @@
-"""What a round costs, and how long a caller waits at the worst: `choose`, `learn` and slices of `upkeep`.
+"""What a round costs, and how long a caller waits at the worst: `choose`, `learn` and slices of
+`upkeep`.
 
     python -m research.benchmarks.tails [--rounds 20000] [--policies tide] [--out research/results/tails.csv]
 
-Every call is timed in processor time of its thread, so that other work on the machine does not count, but for
-the caches that it takes. Kernels are compiled before.
+Every call is timed in processor time of its thread, so that other work on the machine does not
+count, but for the caches that it takes. Kernels are compiled before.
 """
 
 from __future__ import annotations
@@ -59,7 +60,8 @@ def vectors(t: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, 
 
 
 def labels(t: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, Any]]:
-    """Ten arms of which the one named by twenty numbers pays, two of them exchanged every 64 rounds."""
+    """Ten arms of which the one named by twenty numbers pays, two of them exchanged every 64
+    rounds."""
     label = int(rng.integers(10))
     x = rng.normal(size=20) + 2 * np.eye(10, 20)[label]
     right = (label + 5) % 10 if t // 64 % 2 else label
@@ -74,12 +76,12 @@ def hours(t: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, An
 
 
 def shop(t: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, Any]]:
-    """What an agent with five arms and five fields shows its policy: room for eight arms, fourteen numbers
-    and the time, a decision every minute."""
+    """What an agent with five arms and five fields shows its policy: room for eight arms, fourteen
+    numbers and the time, a decision every minute."""
     x = rng.normal(size=14)
-    return Context(observation=x, time=1.78e9 + 60.0 * t), (rng.random(8) < 0.2 + 0.2 * (x[0] > 0)).astype(
-        float
-    )
+    return Context(observation=x, time=1.78e9 + 60.0 * t), (
+        rng.random(8) < 0.2 + 0.2 * (x[0] > 0)
+    ).astype(float)
 
 
 def many(_: int, rng: np.random.Generator) -> tuple[Context, np.ndarray[Any, Any]]:
@@ -103,7 +105,10 @@ WORLDS: dict[str, tuple[ProblemShape, World]] = {
     "many vectors": (ProblemShape(1000, arm_dim=20), many_vectors),
 }
 CASES = [
-    *((world, "tide") for world in ("arms", "vectors", "labels", "hours", "shop", "many", "many vectors")),
+    *(
+        (world, "tide")
+        for world in ("arms", "vectors", "labels", "hours", "shop", "many", "many vectors")
+    ),
     ("arms", "bernoulli-ts"),
     ("many", "bernoulli-ts"),
     ("many vectors", "lin-ts"),
@@ -141,18 +146,23 @@ def timed(world: str, policy: str, rounds: int) -> dict[str, list[float]]:
 
 
 def table(path: Path) -> str:
-    """A line for every world and policy: what a round costs on average, and the tails of its calls."""
+    """A line for every world and policy: what a round costs on average, and the tails of its
+    calls."""
     with path.open() as file:
         rows = {(row["world"], row["policy"], row["call"]): row for row in csv.DictReader(file)}
     lines = [
-        "| world | policy | rounds | round, mean | `choose` 50%, 99.9% | `learn` 50%, 99.9% | slices 99.9%, most |",
+        "| world | policy | rounds | round, mean | `choose` 50%, 99.9% | `learn` 50%, 99.9% | "
+        "slices 99.9%, most |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for world, policy in dict.fromkeys(key[:2] for key in rows):
         one, choose, learn, piece = (
             rows[world, policy, call] for call in ("round", "choose", "learn", "slice of upkeep")
         )
-        spans = [f"{float(call['p50_ms']):.2f}, {float(call['p99.9_ms']):.2f}" for call in (choose, learn)]
+        spans = [
+            f"{float(call['p50_ms']):.2f}, {float(call['p99.9_ms']):.2f}"
+            for call in (choose, learn)
+        ]
         slices = f"{float(piece['p99.9_ms']):.1f}, {float(piece['max_ms']):.1f}"
         cells = (
             world,
@@ -168,7 +178,9 @@ def table(path: Path) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table", action="store_true", help="print what --out has as a table, run nothing")
+    parser.add_argument(
+        "--table", action="store_true", help="print what --out has as a table, run nothing"
+    )
     parser.add_argument("--rounds", type=int, default=20_000)
     parser.add_argument("--policies", nargs="*", default=list(POLICIES))
     parser.add_argument("--out", type=Path, default=Path("research/results/tails.csv"))
@@ -186,7 +198,9 @@ def main() -> None:
             for call, each in timed(world, policy, given.rounds // SHORTER.get(world, 1)).items():
                 row = [round(float(np.percentile(each, q)), 4) for q in (50, 99, 99.9, 100)]
                 row.append(round(float(np.mean(each)), 4))
-                writer.writerow([world, policy, call, len(each), *row, round(sum(each) / 1e3, 1), describe()])
+                writer.writerow(
+                    [world, policy, call, len(each), *row, round(sum(each) / 1e3, 1), describe()]
+                )
                 file.flush()
                 print(world, policy, call, len(each), row, f"{sum(each) / 1e3:.1f} s", flush=True)
 

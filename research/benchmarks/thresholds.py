@@ -1,9 +1,10 @@
-"""How much `tide` loses in short worlds, over many seeds: the numbers behind tests/golden/test_regret.py.
+"""How much `tide` loses in short worlds, over many seeds: the numbers behind
+tests/golden/test_regret.py.
 
     python -m research.benchmarks.thresholds            writes tests/golden/thresholds.json
 
-A world's threshold for the mean regret of n other seeds is mean + 4 std / sqrt(n): a sound `tide` is beyond
-it once in some ten thousand runs of the suite.
+A world's threshold for the mean regret of n other seeds is mean + 4 std / sqrt(n): a sound `tide`
+is beyond it once in some ten thousand runs of the suite.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def main() -> int:
     """Measure every world and write the file."""
     measured = {}
     for world in WORLDS:
-        of = {policy: [regret(world, policy, seed) for seed in SEEDS] for policy in ("tide", "random")}
+        of = {
+            policy: [regret(world, policy, seed) for seed in SEEDS] for policy in ("tide", "random")
+        }
         measured[world] = {
             "mean": round(float(np.mean(of["tide"])), 3),
             "std": round(float(np.std(of["tide"], ddof=1)), 3),

@@ -1,14 +1,15 @@
-"""Published and drawn change-point worlds, each played many times: `tide` beside GLR-klUCB, world by world.
+"""Published and drawn change-point worlds, each played many times: `tide` beside GLR-klUCB, world
+by world.
 
     python -m research.benchmarks.tide_changes run --out research/results/tide_changes.csv
     python -m research.benchmarks.tide_changes table research/results/tide_changes.csv [--write]
 
-A world is what its means are in every round: the two published ones, and of each kind that is drawn (one arm
-changes at a time, or all at once; 3 to 6 arms, 3 to 9 changes in 5,000 rounds) as many as `--worlds` says.
-Ten trials of a world differ in the noise of rewards and in what policies draw, and the noise is the same for
-all policies; a world's ratio is one of mean regrets. A single trial's ratio says little: now and then
-GLR-klUCB is lucky, and the specialist who is told the change times loses to it, too. One row for each trial;
-what is in the file is not played again.
+A world is what its means are in every round: the two published ones, and of each kind that is drawn
+(one arm changes at a time, or all at once; 3 to 6 arms, 3 to 9 changes in 5,000 rounds) as many as
+`--worlds` says. Ten trials of a world differ in the noise of rewards and in what policies draw, and
+the noise is the same for all policies; a world's ratio is one of mean regrets. A single trial's
+ratio says little: now and then GLR-klUCB is lucky, and the specialist who is told the change times
+loses to it, too. One row for each trial; what is in the file is not played again.
 """
 
 from __future__ import annotations
@@ -28,7 +29,11 @@ from research.benchmarks.specialists import KnowsStretches
 from research.benchmarks.world_trials import LAB, Book, Row, read_rows, same_settings
 from tidepull.experiments.loop import run_trial
 from tidepull.problems.arms import DriftingArms
-from tidepull.problems.change_points import ChangePointsParameters, Stretches, change_points_bernoulli
+from tidepull.problems.change_points import (
+    ChangePointsParameters,
+    Stretches,
+    change_points_bernoulli,
+)
 from tidepull.problems.rewards import BernoulliReward
 from tidepull.random import Streams
 
@@ -44,7 +49,9 @@ def stretches(kind: str, world: int) -> Stretches:
         parameters = ChangePointsParameters(levels=kind)  # type: ignore[arg-type]
     else:
         parameters = ChangePointsParameters(
-            changes=int(rng.integers(3, 10)), n_arms=int(rng.integers(3, 7)), together=kind == "all-arms"
+            changes=int(rng.integers(3, 10)),
+            n_arms=int(rng.integers(3, 7)),
+            together=kind == "all-arms",
         )
     drift = change_points_bernoulli(parameters, Streams(world)).drift
     assert isinstance(drift, Stretches)
@@ -97,9 +104,13 @@ def run(
 def table(rows: Sequence[Row], label: str) -> str:
     """A line for each world: mean regrets over the trials that all have played, and both ratios to
     GLR-klUCB."""
-    found: dict[tuple[str, int], dict[str, dict[int, float]]] = defaultdict(lambda: defaultdict(dict))
+    found: dict[tuple[str, int], dict[str, dict[int, float]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for row in rows:
-        found[row["kind"], int(row["world"])][row["policy"]][int(row["seed"])] = float(row["regret"])
+        found[row["kind"], int(row["world"])][row["policy"]][int(row["seed"])] = float(
+            row["regret"]
+        )
     lines = [
         f"| world | trials | specialist | glr | {label} | specialist / glr | {label} / glr |",
         "|---|---:|---:|---:|---:|---:|---:|",
@@ -110,12 +121,15 @@ def table(rows: Sequence[Row], label: str) -> str:
         common = set.intersection(*(set(played[name]) for name in names))
         if not common:
             continue
-        knows, glr, ours = (float(np.mean([played[name][seed] for seed in common])) for name in names)
+        knows, glr, ours = (
+            float(np.mean([played[name][seed] for seed in common])) for name in names
+        )
         ratios.append(ours / glr)
         told.append(knows / glr)
         name = kind if kind in PUBLISHED else f"{kind} {world}"
         lines.append(
-            f"| {name} | {len(common)} | {knows:.1f} | {glr:.1f} | {ours:.1f} | {told[-1]:.2f} | {ratios[-1]:.2f} |"
+            f"| {name} | {len(common)} | {knows:.1f} | {glr:.1f} | {ours:.1f} | {told[-1]:.2f} | "
+            f"{ratios[-1]:.2f} |"
         )
     lines.append(f"| **mean** | | | | | {np.mean(told):.2f} | {np.mean(ratios):.2f} |")
     lines.append(f"| largest | | | | | {max(told):.2f} | {max(ratios):.2f} |")

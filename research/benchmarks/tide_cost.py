@@ -2,9 +2,9 @@
 
     python research/benchmarks/tide_cost.py --out research/results/tide_cost.csv
 
-Fourier hypotheses, three features for each of 8 arms (24 in all), half of them with a discount; a round is
-one posterior draw and one update of every hypothesis with its likelihood. The last rows are whole rounds of
-`tide` (births, rebuilding and training included) on a random world.
+Fourier hypotheses, three features for each of 8 arms (24 in all), half of them with a discount; a
+round is one posterior draw and one update of every hypothesis with its likelihood. The last rows
+are whole rounds of `tide` (births, rebuilding and training included) on a random world.
 """
 
 from __future__ import annotations
@@ -57,7 +57,9 @@ def main() -> None:
             problem = ("random-world", {"world": 50000, "kind": kind})
             trial = run_trial(problem, "tide", horizon=given.rounds, seed=50000)
             mean = 1e3 * (time.process_time() - started) / given.rounds
-            writer.writerow((f"tide on {kind} (mean)", trial.diagnostics["hypotheses"], round(mean, 4), ""))
+            writer.writerow(
+                (f"tide on {kind} (mean)", trial.diagnostics["hypotheses"], round(mean, 4), "")
+            )
 
 
 if __name__ == "__main__":

@@ -2,10 +2,11 @@
 
     python research/benchmarks/tide_dev.py --worlds 50000:50003 --policies tide --out research/results/tide_dev.csv
 
-One row for each trial; those in the file already are not run again. Regret is divided by that of `random` on
-the same world and seed. `tuned` runs a grid of D-/SW-(Lin)UCB on every world and keeps the best one of each,
-chosen in hindsight; with `--explorations 1,0.3,0.1,0.03` every discount and window with each of these factors
-on the width of its bounds. `rnlps` and `nlps` have the paper's default settings.
+One row for each trial; those in the file already are not run again. Regret is divided by that of
+`random` on the same world and seed. `tuned` runs a grid of D-/SW-(Lin)UCB on every world and keeps
+the best one of each, chosen in hindsight; with `--explorations 1,0.3,0.1,0.03` every discount and
+window with each of these factors on the width of its bounds. `rnlps` and `nlps` have the paper's
+default settings.
 """
 
 from __future__ import annotations
@@ -71,8 +72,8 @@ def trial(
     seed: int | None = None,
     learner: Learner | None = None,
 ) -> dict[str, Any]:
-    """One row of the table. The seed is the world's number unless one is given; `learner` plays under the
-    name of `policy` where that is no id."""
+    """One row of the table. The seed is the world's number unless one is given; `learner` plays
+    under the name of `policy` where that is no id."""
     named = ("random-world", {"world": world, "kind": kind})
     started = time.process_time()
     seed = world if seed is None else seed
@@ -90,7 +91,12 @@ def trial(
 
 
 def rows(
-    world: int, kind: str, names: list[str], settings: dict[str, Any], horizon: int, explorations: list[float]
+    world: int,
+    kind: str,
+    names: list[str],
+    settings: dict[str, Any],
+    horizon: int,
+    explorations: list[float],
 ) -> Iterator[dict[str, Any]]:
     """All rows of one world."""
     baseline = trial(world, kind, "random", {}, horizon)
@@ -141,7 +147,9 @@ def main() -> None:
     parser.add_argument("--policies", default="tide")
     parser.add_argument("--parameters", default="{}", help="JSON, of tide")
     parser.add_argument("--horizon", type=int, default=2048)
-    parser.add_argument("--explorations", default="1", help="factors on the exploration that `tuned` tries")
+    parser.add_argument(
+        "--explorations", default="1", help="factors on the exploration that `tuned` tries"
+    )
     parser.add_argument("--out", type=Path, required=True)
     given = parser.parse_args()
     first, stop = map(int, given.worlds.split(":"))
@@ -163,9 +171,15 @@ def main() -> None:
         for world in range(first, stop):
             for kind in kinds or [DRAWN[world % len(DRAWN)]]:
                 wanted = [
-                    n for n in given.policies.split(",") if not _is_done(world, kind, n, settings, done)
+                    n
+                    for n in given.policies.split(",")
+                    if not _is_done(world, kind, n, settings, done)
                 ]
-                for row in rows(world, kind, wanted, settings, given.horizon, explorations) if wanted else []:
+                for row in (
+                    rows(world, kind, wanted, settings, given.horizon, explorations)
+                    if wanted
+                    else []
+                ):
                     if row["policy"] == "random" and (world, kind, "random", "") in done:
                         continue
                     writer.writerow(row)

@@ -1,25 +1,28 @@
-"""What each family of `tide` is worth: all of them against all but one, on every kind of random world.
+"""What each family of `tide` is worth: all of them against all but one, on every kind of random
+world.
 
-    python -m research.benchmarks.tide_families run --out research/results/tide_families.csv --dry-run
     python -m research.benchmarks.tide_families run --out research/results/tide_families.csv
-    python -m research.benchmarks.tide_families table research/results/tide_families.csv --write
+    --dry-run python -m research.benchmarks.tide_families run --out
+    research/results/tide_families.csv python -m research.benchmarks.tide_families table
+    research/results/tide_families.csv --write
 
-Five worlds of a kind, two seeds each, 1,024 rounds, worlds from 66,000 on. Each trial without a family is
-paired with that of the whole on the same world and seed. A cell is the mean of (regret without it - regret of
-the whole) over random's regret: positive where the family pays. Its standard error is that over worlds, whose
-two trials count as one, and it is bold where it lies beyond two of them. A family that has no hypothesis in a
-world (those of the clock where no time is given, hidden states where there are observations) changes nothing
-but rounding there: that is found out without playing, and the cell is empty.
+Five worlds of a kind, two seeds each, 1,024 rounds, worlds from 66,000 on. Each trial without a
+family is paired with that of the whole on the same world and seed. A cell is the mean of (regret
+without it - regret of the whole) over random's regret: positive where the family pays. Its standard
+error is that over worlds, whose two trials count as one, and it is bold where it lies beyond two of
+them. A family that has no hypothesis in a world (those of the clock where no time is given, hidden
+states where there are observations) changes nothing but rounding there: that is found out without
+playing, and the cell is empty.
 
-The rule, written down before anything was played. A family is *right* on the kinds where it gains at least
-0.01, beyond two standard errors, and wrong on all others in which it takes part; what it costs there is minus
-the mean of their cells. Among forty kinds some cell lies beyond two standard errors by chance, so being right
-somewhere is not enough:
+The rule, written down before anything was played. A family is *right* on the kinds where it gains
+at least 0.01, beyond two standard errors, and wrong on all others in which it takes part; what it
+costs there is minus the mean of their cells. Among forty kinds some cell lies beyond two standard
+errors by chance, so being right somewhere is not enough:
 
-- it *pays* if it is right somewhere, gains on the mean of all its kinds, and costs less than 0.005 where it
-  is wrong;
-- it is *dear* if it is right somewhere and gains on the mean, but costs more elsewhere: its prior is too
-  large;
+- it *pays* if it is right somewhere, gains on the mean of all its kinds, and costs less than 0.005
+  where it is wrong;
+- it is *dear* if it is right somewhere and gains on the mean, but costs more elsewhere: its prior
+  is too large;
 - it *leaves* if it is right nowhere, or does not gain on the mean of all its kinds.
 """
 
@@ -157,7 +160,9 @@ def run(given: argparse.Namespace) -> None:
         return
     for job in todo:
         horizon = horizon_of(job.kind, given.rounds)
-        played = trial(job.world, job.kind, job.policy, parameters_of(job, settings), horizon, seed=job.seed)
+        played = trial(
+            job.world, job.kind, job.policy, parameters_of(job, settings), horizon, seed=job.seed
+        )
         book.add({**played, **job._asdict(), "regret": round(played["regret"], 3)})
 
 
@@ -165,7 +170,9 @@ def gains(rows: Sequence[Row]) -> dict[str, dict[str, Gain]]:
     """By kind and family."""
     random = regret_of_random(rows)
     regrets = {
-        (r["kind"], trial_of(r), r["without"]): float(r["regret"]) for r in rows if r["policy"] == "tide"
+        (r["kind"], trial_of(r), r["without"]): float(r["regret"])
+        for r in rows
+        if r["policy"] == "tide"
     }
     by_world: dict[tuple[str, str], dict[int, list[float]]] = defaultdict(lambda: defaultdict(list))
     for (kind, key, family), regret in regrets.items():
@@ -173,7 +180,9 @@ def gains(rows: Sequence[Row]) -> dict[str, dict[str, Gain]]:
             more = (regret - regrets[kind, key, ""]) / random[kind, key]
             by_world[kind, family][key[0]].append(more)
     found: dict[str, dict[str, Gain]] = defaultdict(dict)
-    for (kind, family), worlds in sorted(by_world.items(), key=lambda item: KINDS.index(item[0][0])):
+    for (kind, family), worlds in sorted(
+        by_world.items(), key=lambda item: KINDS.index(item[0][0])
+    ):
         found[kind][family] = gain_of([float(np.mean(values)) for values in worlds.values()])
     return found
 
@@ -191,14 +200,19 @@ def judged(cells: Sequence[Gain]) -> Verdict:
     right, wrong = ([c.mean for c in cells if c.right is side] for side in (True, False))
     cost = -float(np.mean(wrong)) if wrong else 0.0
     word = "leaves" if not right or mean <= 0 else "pays" if cost < CHEAP else "dear"
-    return Verdict(Gain(mean, error), len(right), float(np.mean(right)) if right else 0.0, cost, word)
+    return Verdict(
+        Gain(mean, error), len(right), float(np.mean(right)) if right else 0.0, cost, word
+    )
 
 
 def table(rows: Sequence[Row]) -> str:
     """Kinds by families, then what the rule says."""
     found = gains(rows)
     families = [name for name in FAMILIES if any(name in cells for cells in found.values())]
-    verdicts = {name: judged([cells[name] for cells in found.values() if name in cells]) for name in families}
+    verdicts = {
+        name: judged([cells[name] for cells in found.values() if name in cells])
+        for name in families
+    }
     lines = [
         [kind, *(_shown(cells[name]) if name in cells else "" for name in families)]
         for kind, cells in found.items()

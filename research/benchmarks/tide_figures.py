@@ -1,9 +1,9 @@
 """Figures of `tide`: weights of the families over the rounds, and the performance profile.
 
 python research/benchmarks/tide_figures.py weights --out docs/figures/tide_weights.png python
-research/benchmarks/tide_figures.py weights --rows --seed 20020 --out docs/figures/tide_weights_rows.png
-python research/benchmarks/tide_figures.py profile research/results/tide_dev.csv --out
-docs/figures/tide_profile.svg
+research/benchmarks/tide_figures.py weights --rows --seed 20020 --out
+docs/figures/tide_weights_rows.png python research/benchmarks/tide_figures.py profile
+research/results/tide_dev.csv --out docs/figures/tide_profile.svg
 """
 
 from __future__ import annotations
@@ -53,7 +53,9 @@ def weights(out: Path, shown: list[tuple[str, Named, int, int]]) -> None:
         policy: Any = build_policy("tide", shape_of(problem), seed=seed)
         play(problem, policy, horizon)
         told = policy.explain(1)
-        axes.stackplot(told.rounds, told.weights.T, colors=[COLOURS[name] for name in told.families])
+        axes.stackplot(
+            told.rounds, told.weights.T, colors=[COLOURS[name] for name in told.families]
+        )
         axes.set_title(f"{title}\n{told.beliefs[0]}", fontsize=8)
         axes.set_xscale("log")
         axes.set_xlabel("round")
@@ -68,8 +70,9 @@ def weights(out: Path, shown: list[tuple[str, Named, int, int]]) -> None:
 
 
 def profile(table: Path, out: Path) -> None:
-    """Share of worlds (y) on which a policy's regret, divided by random's, is at most x. `tuned` is the
-    better of the two conventional policies of each world, each with its best setting in hindsight."""
+    """Share of worlds (y) on which a policy's regret, divided by random's, is at most x. `tuned` is
+    the better of the two conventional policies of each world, each with its best setting in
+    hindsight."""
     values: dict[str, dict[str, float]] = defaultdict(dict)
     with table.open() as file:
         for row in csv.DictReader(file):
@@ -107,12 +110,16 @@ def main() -> None:
     parser.add_argument("table", type=Path, nargs="?")
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--horizon", type=int, default=2048)
-    parser.add_argument("--rows", action="store_true", help="the paper's rows instead of random worlds")
+    parser.add_argument(
+        "--rows", action="store_true", help="the paper's rows instead of random worlds"
+    )
     parser.add_argument("--seed", type=int, default=20030, help="of the rows")
     given = parser.parse_args()
     given.out.parent.mkdir(parents=True, exist_ok=True)
     if given.figure == "weights" and given.rows:
-        weights(given.out, [(name, (name, {}), given.seed, horizon) for name, horizon in ROWS.items()])
+        weights(
+            given.out, [(name, (name, {}), given.seed, horizon) for name, horizon in ROWS.items()]
+        )
     elif given.figure == "weights":
         weights(
             given.out,

@@ -1,11 +1,12 @@
-"""Can `tide` lock an arm out, does it see what contexts decide, and what does a wild reward cost it?
+"""Can `tide` lock an arm out, does it see what contexts decide, and what does a wild reward cost
+it?
 
-    python -m research.benchmarks.tide_lockout run --groups steady --policies "4;5;specialist" --seeds
-    30000:30002 python -m research.benchmarks.tide_lockout table --groups steady
+    python -m research.benchmarks.tide_lockout run --groups steady --policies "4;5;specialist"
+    --seeds 30000:30002 python -m research.benchmarks.tide_lockout table --groups steady
 
-The first resumes: trials that are in the file already are not run again. The second prints the tables of
-research/lab/tide.md: mean regret, in brackets the largest regret of the second half in any trial, and the
-number of trials.
+The first resumes: trials that are in the file already are not run again. The second prints the
+tables of research/lab/tide.md: mean regret, in brackets the largest regret of the second half in
+any trial, and the number of trials.
 """
 
 from __future__ import annotations
@@ -112,7 +113,9 @@ def trial(group: str, name: str, seed: int, policy: str) -> dict[str, Any]:
     problem, parameters, horizon, delay = world
     id, settings = settings_of(policy, world)
     started = time.process_time()
-    result = run_trial((problem, parameters), (id, settings), horizon=horizon, seed=seed, delay=delay)
+    result = run_trial(
+        (problem, parameters), (id, settings), horizon=horizon, seed=seed, delay=delay
+    )
     return {
         "group": group,
         "world": name,
@@ -158,7 +161,9 @@ def table(out: Path, groups: list[str]) -> str:
     """A row for each world, a column for each policy."""
     lines = []
     for group in groups:
-        cells: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(lambda: defaultdict(list))
+        cells: dict[str, dict[str, list[tuple[float, float]]]] = defaultdict(
+            lambda: defaultdict(list)
+        )
         for row in _rows(out):
             if row["group"] == group:
                 value = float(row["regret"]), float(row["second_half"])

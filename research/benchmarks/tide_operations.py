@@ -1,11 +1,13 @@
-"""What `learn` of `tide` has to do in a round, and how far the bank's kernel is from what the machine allows.
+"""What `learn` of `tide` has to do in a round, and how far the bank's kernel is from what the
+machine allows.
 
     python -m research.benchmarks.tide_operations [--rounds 1500]
 
 Counted over the active hypotheses of the bank after so many rounds of the worlds in
-`research/benchmarks/tails.py`: multiplications and additions, and the bytes of the blocks that a reward
-touches. Measured: the kernel, arms in turn, a product as large as BLAS likes it, and a sum over as many bytes
-that lie where blocks do (in an array as large as the whole bank). Prints the table of docs/performance.md.
+`research/benchmarks/tails.py`: multiplications and additions, and the bytes of the blocks that a
+reward touches. Measured: the kernel, arms in turn, a product as large as BLAS likes it, and a sum
+over as many bytes that lie where blocks do (in an array as large as the whole bank). Prints the
+table of docs/performance.md.
 """
 
 from __future__ import annotations

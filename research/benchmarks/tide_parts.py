@@ -1,11 +1,12 @@
-"""Where the microseconds of a decision and its reward go in `tide`, in the layout of an agent with five
-fields.
+"""Where the microseconds of a decision and its reward go in `tide`, in the layout of an agent with
+five fields.
 
     python -m research.benchmarks.tide_parts [--rounds 2500]
 
-Plays the world `shop` of `research/benchmarks/tails.py` as an agent does: shares by 32 draws, then the
-reward. Every part is timed in processor time, the median of the second half of the rounds is told. Timing a
-part costs about half a microsecond, which is in its figure. Prints the table of docs/performance.md.
+Plays the world `shop` of `research/benchmarks/tails.py` as an agent does: shares by 32 draws, then
+the reward. Every part is timed in processor time, the median of the second half of the rounds is
+told. Timing a part costs about half a microsecond, which is in its figure. Prints the table of
+docs/performance.md.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""`tide` on the paper's rows, paired with `rnlps` and the conventional policies, on seeds never used before.
+"""`tide` on the paper's rows, paired with `rnlps` and the conventional policies, on seeds never
+used before.
 
     python research/benchmarks/tide_rows.py --out research/results/tide_rows.csv [--rows ...] [--seeds 20000:20010]
 
-Resumes: trials that are in the file already are not run again. The design of `tide` was frozen before the
-first run.
+Resumes: trials that are in the file already are not run again. The design of `tide` was frozen
+before the first run.
 """
 
 from __future__ import annotations
@@ -21,10 +22,22 @@ from tidepull.experiments.grid import GridPoint, from_problem
 from tidepull.experiments.loop import run_trial
 from tidepull.policies import policies
 
-NONCONTEXTUAL = {"learning_rate": 0.01, "epochs": 16, "train_every": 32, "noise_std": 0.1, "prior_std": 0.5}
-CONTEXTUAL = {"learning_rate": 0.001, "epochs": 64, "train_every": 32, "noise_std": 0.3, "prior_std": 0.5}
-# Discount and window are then set from the world's variation budget, as in suites/paper-criteo.toml;
-# unlike there, S and L are 1.
+NONCONTEXTUAL = {
+    "learning_rate": 0.01,
+    "epochs": 16,
+    "train_every": 32,
+    "noise_std": 0.1,
+    "prior_std": 0.5,
+}
+CONTEXTUAL = {
+    "learning_rate": 0.001,
+    "epochs": 64,
+    "train_every": 32,
+    "noise_std": 0.3,
+    "prior_std": 0.5,
+}
+# Discount and window are then set from the world's variation budget, as in
+# suites/paper-criteo.toml; unlike there, S and L are 1.
 BUDGETED = {"delta": 0.01, "regularisation": 1.0, "noise_std": 0.3873}
 # (problem, horizon, the best conventional policy with its setting from the paper's protocol)
 ROWS: dict[str, tuple[int, list[tuple[str, dict[str, Any]]]]] = {
@@ -47,13 +60,17 @@ FIELDS = (
 )  # fmt: skip
 
 
-def trial(problem: str, horizon: int, seed: int, policy: str, parameters: dict[str, Any]) -> dict[str, Any]:
+def trial(
+    problem: str, horizon: int, seed: int, policy: str, parameters: dict[str, Any]
+) -> dict[str, Any]:
     """One row of the table."""
     if parameters is BUDGETED:
         setting = GridPoint(dict(BUDGETED), "")
         entry = policies.entry(policy)
         parameters = dict(
-            from_problem(entry, setting, (problem, {}), horizon=horizon, seed=seed, budgeted=True).parameters
+            from_problem(
+                entry, setting, (problem, {}), horizon=horizon, seed=seed, budgeted=True
+            ).parameters
         )
     started = time.process_time()
     result = run_trial(problem, (policy, parameters), horizon=horizon, seed=seed)
@@ -107,7 +124,9 @@ def main() -> None:
                 horizon, rivals = ROWS[problem]
                 for policy, parameters in [("tide", json.loads(given.tide)), *rivals]:
                     setting = json.dumps(parameters) if policy == "tide" else ""
-                    if (problem, seed, policy, setting) in done or (only is not None and policy not in only):
+                    if (problem, seed, policy, setting) in done or (
+                        only is not None and policy not in only
+                    ):
                         continue
                     writer.writerow(trial(problem, horizon, seed, policy, parameters))
                     file.flush()

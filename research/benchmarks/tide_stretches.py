@@ -1,14 +1,15 @@
-"""Change points and returning regimes: what the two families gain where they are right and cost where they
-are wrong.
+"""Change points and returning regimes: what the two families gain where they are right and cost
+where they are wrong.
 
     python -m research.benchmarks.tide_stretches run --out research/results/tide_stretches.csv
     python -m research.benchmarks.tide_stretches table research/results/tide_stretches.csv
 
-Worlds from 60,000 to 61,999 and from 63,000 on were development worlds; nothing was decided on those from
-`--first 62000` or 68000 on. One row for each trial; those in the file already are not run again. Five worlds
-of a kind, two seeds each; all kinds of one world come before the next. Beside `tide` without one or both of
-the families: the specialist who is told which rounds pay alike (`specialists.py`), and for rewards of 0 and 1
-under change points GLR-klUCB with per-arm restarts, told the horizon and the number of changes (`glr.py`).
+Worlds from 60,000 to 61,999 and from 63,000 on were development worlds; nothing was decided on
+those from `--first 62000` or 68000 on. One row for each trial; those in the file already are not
+run again. Five worlds of a kind, two seeds each; all kinds of one world come before the next.
+Beside `tide` without one or both of the families: the specialist who is told which rounds pay alike
+(`specialists.py`), and for rewards of 0 and 1 under change points GLR-klUCB with per-arm restarts,
+told the horizon and the number of changes (`glr.py`).
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ WRONG = (
 
 
 def problem_of(kind: str, world: int) -> tuple[Named, int, int]:
-    """The problem, its horizon, and the number of changes that are told (0: not a change-point problem)."""
+    """The problem, its horizon, and the number of changes that are told (0: not a change-point
+    problem)."""
     rng = np.random.default_rng([world, 9])
     if kind == "returning":
         return "returning-regimes", 6000, 0
@@ -59,13 +61,18 @@ def problem_of(kind: str, world: int) -> tuple[Named, int, int]:
         changes, n_arms = int(rng.integers(3, 10)), int(rng.integers(3, 7))
         drawn = {"n_arms": n_arms, "changes": changes, "together": kind == "all-arms"}
         return ("change-points-bernoulli", drawn), 5000, changes
-    return ("random-world", {"world": world, "kind": kind}), 2048 if kind.startswith("arms") else 1024, 0
+    return (
+        ("random-world", {"world": world, "kind": kind}),
+        2048 if kind.startswith("arms") else 1024,
+        0,
+    )
 
 
 def trial(kind: str, world: int, seed: int, policy: str) -> dict[str, Any] | None:
     """One row; None when this policy does not play this kind."""
     named, horizon, changes = problem_of(kind, world)
-    # Problems other than random-world draw their levels from their seed: each trial has a world of its own.
+    # Problems other than random-world draw their levels from their seed: each trial has a world of
+    # its own.
     fixed = None if kind.startswith(("arms-", "labels", "vectors")) else world + seed
     problem = build_problem(named, seed=seed if fixed is None else fixed)
     learner: Any = policy
@@ -113,12 +120,18 @@ def run(out: Path, kinds: list[str], first: int, worlds: int, policies: list[str
 
 
 def table(path: Path, version: str) -> str:
-    """Mean regret by kind and policy over the trials of a version of `tide`; "-" for whoever has not played
-    all."""
-    regrets: dict[str, dict[str, dict[tuple[int, int], float]]] = defaultdict(lambda: defaultdict(dict))
+    """Mean regret by kind and policy over the trials of a version of `tide`; "-" for whoever has
+    not played all."""
+    regrets: dict[str, dict[str, dict[tuple[int, int], float]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for row in read_rows(path):
         regrets[row["kind"]][row["policy"]][trial_of(row)] = float(row["regret"])
-    shown = [name for name in POLICIES if any(_played_all(kind, version, name) for kind in regrets.values())]
+    shown = [
+        name
+        for name in POLICIES
+        if any(_played_all(kind, version, name) for kind in regrets.values())
+    ]
     lines = [
         "| kind | trials | " + " | ".join(shown) + " | over glr: mean, worst |",
         "|---|---:|" + "---:|" * (len(shown) + 1),
@@ -133,7 +146,9 @@ def table(path: Path, version: str) -> str:
                 else "-"
                 for name in shown
             ]
-            told = [played[version][key] / played["glr"][key] for key in common if key in played["glr"]]
+            told = [
+                played[version][key] / played["glr"][key] for key in common if key in played["glr"]
+            ]
             cells.append(f"{np.mean(told):.2f}, {max(told):.2f}" if told else "-")
             lines.append(f"| {kind} | {len(common)} | " + " | ".join(cells) + " |")
     return "\n".join(lines)

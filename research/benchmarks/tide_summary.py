@@ -1,9 +1,10 @@
 """Markdown tables of research/lab/tide.md from the CSV files of the other scripts.
 
-python research/benchmarks/tide_summary.py rows research/results/tide_rows.csv
-python research/benchmarks/tide_summary.py dev research/results/tide_dev.csv
-python research/benchmarks/tide_summary.py walk research/results/tide_dev.csv
-python research/benchmarks/tide_summary.py parts results/tide_rows_ablation.csv research/results/tide_rows.csv
+python research/benchmarks/tide_summary.py rows research/results/tide_rows.csv python
+research/benchmarks/tide_summary.py dev research/results/tide_dev.csv python
+research/benchmarks/tide_summary.py walk research/results/tide_dev.csv python
+research/benchmarks/tide_summary.py parts results/tide_rows_ablation.csv
+research/results/tide_rows.csv
 """
 
 from __future__ import annotations
@@ -38,12 +39,15 @@ def rows(path: Path) -> None:
         for row in csv.DictReader(file):
             table[row["problem"]][row["policy"]][int(row["seed"])] = float(row["regret"])
     print(
-        "| row | paper's best | `tide` | worst trial | trials | rival | rival, same seeds | `tide` better in |"
+        "| row | paper's best | `tide` | worst trial | trials | rival | rival, same seeds | `tide` "
+        "better in |"
     )
     print("|---|---|---|---|---|---|---|---|")
     for problem, policies in table.items():
         ours = policies["tide"]
-        rivals: list[tuple[str, dict[int, float]]] = [pair for pair in policies.items() if pair[0] != "tide"]
+        rivals: list[tuple[str, dict[int, float]]] = [
+            pair for pair in policies.items() if pair[0] != "tide"
+        ]
         for rival, theirs in rivals or [("", {})]:
             both = sorted(set(ours) & set(theirs))
             won = sum(ours[seed] < theirs[seed] for seed in both)
@@ -55,7 +59,8 @@ def rows(path: Path) -> None:
 
 
 def dev(path: Path) -> None:
-    """Regret over that of random by kind and policy; `tide` taken apart stands in columns of its own.
+    """Regret over that of random by kind and policy; `tide` taken apart stands in columns of its
+    own.
 
     `tuned` is the best of the two conventional policies of each world, in hindsight."""
     table: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
@@ -80,14 +85,16 @@ def dev(path: Path) -> None:
 
 
 def walk(path: Path) -> None:
-    """Regret on random walks over that of the best discount, and of the better of discount and window."""
+    """Regret on random walks over that of the best discount, and of the better of discount and
+    window."""
     found: dict[str, dict[str, dict[str, float]]] = defaultdict(lambda: defaultdict(dict))
     with path.open() as file:
         for row in csv.DictReader(file):
             if row["kind"].endswith("-walk"):
                 found[row["kind"]][row["world"]][row["policy"]] = float(row["regret"])
     print(
-        "| kind | worlds | over the best discount | by world | worlds above 1.3 | over discount or window |"
+        "| kind | worlds | over the best discount | by world | worlds above 1.3 | over discount or "
+        "window |"
     )
     print("|---|---|---|---|---|---|")
     for kind, worlds in found.items():
@@ -104,8 +111,8 @@ def walk(path: Path) -> None:
 
 
 def parts(taken_apart: Path, whole: Path) -> None:
-    """`tide` taken apart on the paper's rows: a line for each part, a column for each row, on common
-    seeds."""
+    """`tide` taken apart on the paper's rows: a line for each part, a column for each row, on
+    common seeds."""
     regrets: dict[str, dict[tuple[str, str], float]] = defaultdict(dict)
     for path in (whole, taken_apart):
         with path.open() as file:
@@ -113,7 +120,9 @@ def parts(taken_apart: Path, whole: Path) -> None:
                 if row["policy"] == "tide":
                     regrets[_name(row)][row["problem"], row["seed"]] = float(row["regret"])
     wanted = {key for name, found in regrets.items() if name != "tide" for key in found}
-    problems = [p for p in dict.fromkeys(p for p, _ in regrets["tide"]) if any(p == q for q, _ in wanted)]
+    problems = [
+        p for p in dict.fromkeys(p for p, _ in regrets["tide"]) if any(p == q for q, _ in wanted)
+    ]
     print("| | " + " | ".join(problems) + " |")
     print("|---" * (len(problems) + 1) + "|")
     for name, found in regrets.items():
@@ -131,7 +140,9 @@ def _name(row: dict[str, str]) -> str:
         return row["policy"]
     setting = json.loads(row["parameters"])
     left_out = setting["without"]
-    return "network and stationary only" if len(left_out) > 2 else "without " + " and ".join(left_out)
+    return (
+        "network and stationary only" if len(left_out) > 2 else "without " + " and ".join(left_out)
+    )
 
 
 def _spread(values: list[float]) -> str:

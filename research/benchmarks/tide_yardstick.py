@@ -1,24 +1,27 @@
 """`tide` between who knows the structure of a world and who guesses, on every kind of random world.
 
-    python -m research.benchmarks.tide_yardstick run --out research/results/tide_yardstick.csv --dry-run
     python -m research.benchmarks.tide_yardstick run --out research/results/tide_yardstick.csv
-    python -m research.benchmarks.tide_yardstick table research/results/tide_yardstick.csv --write
+    --dry-run python -m research.benchmarks.tide_yardstick run --out
+    research/results/tide_yardstick.csv python -m research.benchmarks.tide_yardstick table
+    research/results/tide_yardstick.csv --write
 
-Five worlds of a kind, two seeds each, 2,048 rounds (wide contexts: 1,024); no version was made on worlds from
-64,000 on. `--columns` plays some of these alone, `--tide JSON --label NAME` adds another `tide` to the file:
+Five worlds of a kind, two seeds each, 2,048 rounds (wide contexts: 1,024); no version was made on
+worlds from 64,000 on. `--columns` plays some of these alone, `--tide JSON --label NAME` adds
+another `tide` to the file:
 
 - `specialist`: the policy that is told the structure and has only values to learn;
-- `tuned`: the best conventional policy with the best of seven discounts or eight windows, or none; `tuned
-  both`: also with the best of three widths of its bounds (1, 0.1 and 0.03 times the usual one). Arms: D-, SW-
-  and plain UCB, and Thompson sampling where rewards are 0 and 1. Vectors: D-, SW- and plain LinUCB, and
-  LinTS. Observations: all of them;
-- `published`: GLR-klUCB, told the number of changes (`glr.py`), and the discounted Thompson sampling of
-  SMPyBandits (left out where that is not installed) with the best of seven discounts, where rewards are 0 and
-  1 and change at unknown times.
+- `tuned`: the best conventional policy with the best of seven discounts or eight windows, or none;
+  `tuned both`: also with the best of three widths of its bounds (1, 0.1 and 0.03 times the usual
+  one). Arms: D-, SW- and plain UCB, and Thompson sampling where rewards are 0 and 1. Vectors: D-,
+  SW- and plain LinUCB, and LinTS. Observations: all of them;
+- `published`: GLR-klUCB, told the number of changes (`glr.py`), and the discounted Thompson
+  sampling of SMPyBandits (left out where that is not installed) with the best of seven discounts,
+  where rewards are 0 and 1 and change at unknown times.
 
-The best setting is chosen in hindsight for each world, by the mean regret of its two trials. All settings
-play the first seed; the second one only the best quarter of a policy's settings (at least two), of the usual
-width and of all. A width of 0.3 was tried on world 60,000 of twelve kinds, and was the best on none of them.
+The best setting is chosen in hindsight for each world, by the mean regret of its two trials. All
+settings play the first seed; the second one only the best quarter of a policy's settings (at least
+two), of the usual width and of all. A width of 0.3 was tried on world 60,000 of twelve kinds, and
+was the best on none of them.
 """
 
 from __future__ import annotations
@@ -75,7 +78,8 @@ Shares = dict[str, dict[str, dict[Trial, float]]]
 
 
 class Job(NamedTuple):
-    """A policy on a world, with all settings from which the best one stands in each of the columns."""
+    """A policy on a world, with all settings from which the best one stands in each of the
+    columns."""
 
     kind: str
     world: int
@@ -99,7 +103,9 @@ def jobs(kind: str, world: int, tide: Settings, label: str) -> Iterator[Job]:
     if kind in CHANGING:
         yield Job(kind, world, "glr-klucb", [{}], (GLR,))
         if Package("SMPyBandits", "smpybandits").installed:
-            yield Job(kind, world, "smpy-discounted-ts", [{"gamma": g} for g in DISCOUNTS], (FADING,))
+            yield Job(
+                kind, world, "smpy-discounted-ts", [{"gamma": g} for g in DISCOUNTS], (FADING,)
+            )
 
 
 def conventional(kind: str, binary: bool) -> Mapping[str, list[Settings]]:
@@ -115,8 +121,8 @@ def conventional(kind: str, binary: bool) -> Mapping[str, list[Settings]]:
 
 
 def finalists(regrets: Sequence[float], usual: Sequence[bool]) -> list[int]:
-    """Who plays the second seed: the best quarter, at least two, of those of the usual exploration, and of
-    all."""
+    """Who plays the second seed: the best quarter, at least two, of those of the usual exploration,
+    and of all."""
     order = sorted(range(len(regrets)), key=lambda i: regrets[i])
     groups = ([i for i in order if usual[i]], order)
     return sorted({i for group in groups for i in group[: max(2, math.ceil(len(group) / 4))]})
@@ -133,7 +139,10 @@ def play(job: Job, rounds: int) -> Iterator[dict[str, Any]]:
     }
     for column in job.columns:
         allowed = [i for i in range(len(tried)) if column != TUNED or job.usual[i]]
-        best = min((i for i in allowed if i in again), key=lambda i: tried[i]["regret"] + again[i]["regret"])
+        best = min(
+            (i for i in allowed if i in again),
+            key=lambda i: tried[i]["regret"] + again[i]["regret"],
+        )
         for row in (tried[best], again[best]):
             yield {**row, "column": column, "tried": len(allowed)}
 
@@ -145,7 +154,9 @@ def _trial(job: Job, option: Settings, horizon: int, seed: int) -> dict[str, Any
 
 
 def _told_changes(job: Job, horizon: int, seed: int) -> GLRklUCB:
-    problem: Any = build_problem(("random-world", {"world": job.world, "kind": job.kind}), seed=seed)
+    problem: Any = build_problem(
+        ("random-world", {"world": job.world, "kind": job.kind}), seed=seed
+    )
     means = np.array([problem.drift(t) for t in range(horizon)])
     changes = np.any(np.diff(means, axis=0) != 0, axis=1).sum()
     return GLRklUCB(problem.n_arms, horizon, int(changes))
@@ -165,7 +176,11 @@ def wanted(columns: Sequence[str], label: str) -> set[str]:
 def missing(given: argparse.Namespace, rows: Iterable[Row]) -> Iterator[Job]:
     """The jobs of a campaign that are not in the file; one that was interrupted is played again."""
     asked = wanted(given.columns.split(","), given.label)
-    done = {(row["kind"], int(row["world"]), row["column"], row["policy"]) for row in rows if _is_second(row)}
+    done = {
+        (row["kind"], int(row["world"]), row["column"], row["policy"])
+        for row in rows
+        if _is_second(row)
+    }
     for kind, world in places(given):
         for job in jobs(kind, world, given.tide, given.label):
             last = job.columns[-1]
@@ -185,8 +200,12 @@ def estimate(todo: Iterable[Job], rounds: int) -> str:
     for job in todo:
         played = len(job.options) + len(finalists([0.0] * len(job.options), job.usual))
         trials[job.columns[0]] += played
-        seconds[job.columns[0]] += played * seconds_of(job.kind, job.policy, horizon_of(job.kind, rounds))
-    lines = [f"{name}: {trials[name]} trials, about {seconds[name] / 60:.1f} minutes" for name in trials]
+        seconds[job.columns[0]] += played * seconds_of(
+            job.kind, job.policy, horizon_of(job.kind, rounds)
+        )
+    lines = [
+        f"{name}: {trials[name]} trials, about {seconds[name] / 60:.1f} minutes" for name in trials
+    ]
     total = f"all: {sum(trials.values())} trials, about {sum(seconds.values()) / 60:.1f} minutes of one core"
     return "\n".join([*lines, total])
 
@@ -204,10 +223,12 @@ def run(given: argparse.Namespace) -> None:
 
 
 def shares(rows: Iterable[Row]) -> Shares:
-    """Regret over random's. Where several policies play for a column, the best one of each world stands in
-    it."""
+    """Regret over random's. Where several policies play for a column, the best one of each world
+    stands in it."""
     rows = list(rows)
-    played: dict[tuple[str, str, int], dict[str, dict[Trial, float]]] = defaultdict(lambda: defaultdict(dict))
+    played: dict[tuple[str, str, int], dict[str, dict[Trial, float]]] = defaultdict(
+        lambda: defaultdict(dict)
+    )
     for row in rows:
         world = played[row["kind"], row["column"], int(row["world"])]
         world[row["policy"]][trial_of(row)] = float(row["regret"])
@@ -223,7 +244,8 @@ def shares(rows: Iterable[Row]) -> Shares:
 
 
 def means(found: Shares, tide: str) -> dict[str, dict[str, float]]:
-    """Mean share by kind and column over the trials of `tide`; nothing of whoever has not played them all."""
+    """Mean share by kind and column over the trials of `tide`; nothing of whoever has not played
+    them all."""
     made = {}
     for kind, columns in sorted(found.items(), key=lambda item: KINDS.index(item[0])):
         keys = columns.get(tide, {}).keys()
@@ -248,7 +270,8 @@ def ratio(line: Mapping[str, float], tide: str, rival: str) -> float:
 
 
 def table(rows: Iterable[Row], tide: str) -> str:
-    """Mean shares and their ratios by kind, then means over kinds and how many kinds lie above the limits."""
+    """Mean shares and their ratios by kind, then means over kinds and how many kinds lie above the
+    limits."""
     found = shares(rows)
     by_kind = means(found, tide)
     shown = [tide, *(name for name in RIVALS if any(name in line for line in by_kind.values()))]
@@ -258,7 +281,10 @@ def table(rows: Iterable[Row], tide: str) -> str:
     def cells(line: Mapping[str, float]) -> list[str]:
         return [
             *(f"{line[name]:.3f}" if name in line else "" for name in shown),
-            *("" if math.isnan(r) else f"{r:.2f}" for r in (ratio(line, tide, name) for name in over)),
+            *(
+                "" if math.isnan(r) else f"{r:.2f}"
+                for r in (ratio(line, tide, name) for name in over)
+            ),
         ]
 
     lines = [[kind, str(len(found[kind][tide])), *cells(line)] for kind, line in by_kind.items()]
@@ -269,9 +295,13 @@ def table(rows: Iterable[Row], tide: str) -> str:
     ):
         if some:
             lines.append([words, "", *cells(averaged(some))])
-    ratios = {name: {kind: ratio(line, tide, name) for kind, line in by_kind.items()} for name in over}
+    ratios = {
+        name: {kind: ratio(line, tide, name) for kind, line in by_kind.items()} for name in over
+    }
     above = [" / ".join(str(len(_above(ratios[name], limit))) for limit in LIMITS) for name in over]
-    lines.append(["kinds above " + " / above ".join(map(str, LIMITS)), "", *[""] * len(shown), *above])
+    lines.append(
+        ["kinds above " + " / above ".join(map(str, LIMITS)), "", *[""] * len(shown), *above]
+    )
     return "\n".join([markdown(head, lines), "", *_named(ratios)])
 
 
@@ -290,8 +320,12 @@ def _named(ratios: Mapping[str, Mapping[str, float]]) -> Iterator[str]:
 def main() -> None:
     def more(running: argparse.ArgumentParser, showing: argparse.ArgumentParser) -> None:
         running.add_argument("--columns", default=",".join(["tide", *GROUPS]))
-        running.add_argument("--label", default="tide", help="the column of these parameters of tide")
-        showing.add_argument("--of", default="tide", help="the column of tide whose trials are counted")
+        running.add_argument(
+            "--label", default="tide", help="the column of these parameters of tide"
+        )
+        showing.add_argument(
+            "--of", default="tide", help="the column of tide whose trials are counted"
+        )
 
     given = parsed(__doc__, FIRST, ROUNDS, more)
     if given.command == "run":

@@ -1,4 +1,5 @@
-"""The shortest processor time of several calls, taken in turns so that all meet the same disturbances."""
+"""The shortest processor time of several calls, taken in turns so that all meet the same
+disturbances."""
 
 from __future__ import annotations
 
@@ -13,8 +14,8 @@ things."""
 def best_of(calls: Mapping[str, Callable[[], object]], turns: int) -> dict[str, float]:
     """Seconds of processor time of the fastest call of each kind, over so many turns.
 
-    Processor time, not time on the clock: on a busy machine a longer call is interrupted more often, which
-    would make slower rivals look slower than they are.
+    Processor time, not time on the clock: on a busy machine a longer call is interrupted more
+    often, which would make slower rivals look slower than they are.
     """
     best = dict.fromkeys(calls, float("inf"))
     for _ in range(turns):

@@ -1,5 +1,5 @@
-"""How far a reader walks who follows one call of `tide`: files of tidepull visited, and switches between
-them.
+"""How far a reader walks who follows one call of `tide`: files of tidepull visited, and switches
+between them.
 
 python -m research.benchmarks.walk
 """
@@ -17,11 +17,15 @@ import numpy as np
 from tidepull.policies import build_policy
 from tidepull.types import Context, Event, ProblemShape
 
-ORDINARY, HEAVY = 60, 64  # rewards after which nothing is due, and after which training and births are
+ORDINARY, HEAVY = (
+    60,
+    64,
+)  # rewards after which nothing is due, and after which training and births are
 
 
 def walked(call: Callable[[], Any]) -> tuple[int, int]:
-    """Distinct files and switches, over all Python frames of tidepull that the call enters or returns to."""
+    """Distinct files and switches, over all Python frames of tidepull that the call enters or
+    returns to."""
     visited: list[str] = []
 
     def watch(frame: FrameType, event: str, _: Any) -> None:
@@ -51,7 +55,9 @@ def main() -> None:
                 pass
 
         if t in (ORDINARY, HEAVY):
-            print(f"learn, reward {t}: %d files, %d switches" % walked(partial(policy.learn, event)))
+            print(
+                f"learn, reward {t}: %d files, %d switches" % walked(partial(policy.learn, event))
+            )
             print(f"upkeep, reward {t}: %d files, %d switches" % walked(upkeep))
         else:
             policy.learn(event)

@@ -1,5 +1,5 @@
-"""The cheapest client there is, so that a load is the server's and not the generator's: bytes that were made
-before, over kept-alive connections."""
+"""The cheapest client there is, so that a load is the server's and not the generator's: bytes that
+were made before, over kept-alive connections."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ def request(path: str, body: Any, token: str = "") -> bytes:
         "content-type: application/json",
         f"content-length: {len(data)}",
     ]
-    head = "\r\n".join([*lines, *([f"authorization: Bearer {token}"] if token else [])]) + "\r\n\r\n"
+    head = (
+        "\r\n".join([*lines, *([f"authorization: Bearer {token}"] if token else [])]) + "\r\n\r\n"
+    )
     return head.encode() + data
 
 
@@ -45,10 +47,14 @@ class Connection:
 
 
 async def loaded(
-    port: int, connections: int, seconds: float, ask: Callable[[int], bytes], heard: Callable[[bytes], None]
+    port: int,
+    connections: int,
+    seconds: float,
+    ask: Callable[[int], bytes],
+    heard: Callable[[bytes], None],
 ) -> tuple[int, list[float], float]:
-    """Ask as fast as answers come; how many were answered, how long each took, and for how long it went on.
-    `heard` is given every answer."""
+    """Ask as fast as answers come; how many were answered, how long each took, and for how long it
+    went on. `heard` is given every answer."""
     took: list[float] = []
     counter = iter(range(1 << 60))
     opened = [await Connection.to(port) for _ in range(connections)]

@@ -1,9 +1,9 @@
-"""Campaigns on random worlds: which trials there are, the CSV file that keeps them, and shares of random's
-regret.
+"""Campaigns on random worlds: which trials there are, the CSV file that keeps them, and shares of
+random's regret.
 
-A campaign plays world by world, all kinds of a world before the next, two seeds each, and writes every trial
-as soon as it is played, so that one that was interrupted goes on where it was and has whole worlds in its
-file.
+A campaign plays world by world, all kinds of a world before the next, two seeds each, and writes
+every trial as soon as it is played, so that one that was interrupted goes on where it was and has
+whole worlds in its file.
 """
 
 from __future__ import annotations
@@ -46,8 +46,15 @@ _MICROSECONDS: dict[str, dict[str, int]] = {
     "glr-klucb": {"": 170},
     "smpy-discounted-ts": {"": 550},
 }
-"""Processor time of a round by policy and by kind or layout, roughly, as measured on a few worlds in 2026."""
-_LIKE = {"d-ucb": "ucb", "sw-ucb": "ucb", "bernoulli-ts": "ucb", "sw-lin-ucb": "lin-ucb", "lin-ts": "lin-ucb"}
+"""Processor time of a round by policy and by kind or layout, roughly, as measured on a few worlds
+in 2026."""
+_LIKE = {
+    "d-ucb": "ucb",
+    "sw-ucb": "ucb",
+    "bernoulli-ts": "ucb",
+    "sw-lin-ucb": "lin-ucb",
+    "lin-ts": "lin-ucb",
+}
 
 
 class Book:
@@ -90,7 +97,11 @@ def horizon_of(kind: str, rounds: int) -> int:
 
 def regret_of_random(rows: Iterable[Row]) -> dict[tuple[str, Trial], float]:
     """By kind and trial."""
-    return {(row["kind"], trial_of(row)): float(row["regret"]) for row in rows if row["policy"] == "random"}
+    return {
+        (row["kind"], trial_of(row)): float(row["regret"])
+        for row in rows
+        if row["policy"] == "random"
+    }
 
 
 def trial_of(row: Row) -> Trial:
@@ -110,21 +121,28 @@ def same_settings(rows: Iterable[Row], settings: Settings) -> None:
     others = {row["parameters"] for row in rows} - {json.dumps(settings)}
     if others:
         raise SystemExit(
-            f"the file has trials of {others.pop()} under this name: take another one, or another --out"
+            f"the file has trials of {others.pop()} under this name: take another one, or another "
+            "--out"
         )
 
 
 def same_rounds(rows: Iterable[Row], rounds: int) -> None:
     """All trials of a kind must be of one length."""
-    others = {row["horizon"] for row in rows if int(row["horizon"]) != horizon_of(row["kind"], rounds)}
+    others = {
+        row["horizon"] for row in rows if int(row["horizon"]) != horizon_of(row["kind"], rounds)
+    }
     if others:
         raise SystemExit(
-            f"the file has trials of {others.pop()} rounds: take the same --rounds, or another --out"
+            f"the file has trials of {others.pop()} rounds: take the same --rounds, or another "
+            "--out"
         )
 
 
-def opened(given: argparse.Namespace, fields: Sequence[str], is_whole: Callable[[Row], bool]) -> Book:
-    """The file of a campaign; `is_whole` knows the trials of `tide` with the parameters that were given."""
+def opened(
+    given: argparse.Namespace, fields: Sequence[str], is_whole: Callable[[Row], bool]
+) -> Book:
+    """The file of a campaign; `is_whole` knows the trials of `tide` with the parameters that were
+    given."""
     book = Book(given.out, fields)
     same_settings(filter(is_whole, book.rows), given.tide)
     same_rounds(book.rows, given.rounds)
@@ -149,9 +167,13 @@ def markdown(head: Sequence[str], lines: Iterable[Sequence[str]]) -> str:
     return "\n".join("| " + " | ".join(row) + " |" for row in rows)
 
 
-def parsed(about: str | None, first: int, rounds: int, more: Callable[..., None]) -> argparse.Namespace:
+def parsed(
+    about: str | None, first: int, rounds: int, more: Callable[..., None]
+) -> argparse.Namespace:
     """`run` and `table` with what all campaigns can be told; `more` adds options to the two."""
-    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=about, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     running = commands.add_parser("run")
     running.add_argument("--out", type=Path, required=True)
@@ -160,7 +182,9 @@ def parsed(about: str | None, first: int, rounds: int, more: Callable[..., None]
     running.add_argument("--worlds", type=int, default=5)
     running.add_argument("--rounds", type=int, default=rounds)
     running.add_argument("--tide", type=json.loads, default={}, help="parameters of tide, JSON")
-    running.add_argument("--dry-run", action="store_true", help="what is to be played, and about how long")
+    running.add_argument(
+        "--dry-run", action="store_true", help="what is to be played, and about how long"
+    )
     showing = commands.add_parser("table")
     showing.add_argument("file", type=Path)
     showing.add_argument("--write", action="store_true", help="put it into research/lab/tide.md")

@@ -1,8 +1,9 @@
-"""`docs/results.md` with its figures and tables: ours beside the paper's, row by row and claim by claim.
+"""`docs/results.md` with its figures and tables: ours beside the paper's, row by row and claim by
+claim.
 
-`python -m research.paper.results_page [STORE ...]` writes the page from stores or, by default, from the
-trials that `results/` keeps as CSV (`tidepull store archive` writes them). The same command makes
-`docs/results/*.svg` and `docs/results/summary.csv`.
+`python -m research.paper.results_page [STORE ...]` writes the page from stores or, by default, from
+the trials that `results/` keeps as CSV (`tidepull store archive` writes them). The same command
+makes `docs/results/*.svg` and `docs/results/summary.csv`.
 """
 
 from __future__ import annotations
@@ -44,15 +45,17 @@ def write_results(
 ) -> Path:
     """Write the page and everything it shows; `command` is how to make it again.
 
-    `known` is what was kept of trials' rounds (by hash); others are read from their stores. `averages` have a
-    table of their own.
+    `known` is what was kept of trials' rounds (by hash); others are read from their stores.
+    `averages` have a table of their own.
     """
     folder = docs / "results"
     reports = combined(frame.studies)
     searches = searches_of(frame.studies)
     looked_at = [examined(study, points=POINTS, known=known) for study in reports]
     main = [_only_main(one) for one in looked_at]
-    explored = [examined(study, points=POINTS, known=known) for study in explorations(frame.studies)]
+    explored = [
+        examined(study, points=POINTS, known=known) for study in explorations(frame.studies)
+    ]
     _draw(main, searches, folder)
     _draw_exploration(explored, folder)
     shown = [*reports, *(one.study for one in explored)]
@@ -79,7 +82,8 @@ def write_results(
 
 
 def agreement(study: Study) -> str:
-    """An honest sentence: in which columns we agree with the paper, and how we differ in the others."""
+    """An honest sentence: in which columns we agree with the paper, and how we differ in the
+    others."""
     if not full_length(study):
         return "The trials are shorter than the paper's; its figures cannot be compared one to one."
     agree, differ, single = [], [], False
@@ -107,8 +111,10 @@ def agreement(study: Study) -> str:
 def _head(frame: Frame, command: str) -> Iterator[str]:
     yield "# Results"
     yield (
-        "Every figure on this page comes from stored trials by one command. Regret is cumulative pseudo-regret, mean ± "
-        "standard deviation over trials; intervals are 95% (bootstrap; Student's below six trials); differences are "
+        "Every figure on this page comes from stored trials by one command. Regret is cumulative "
+        "pseudo-regret, mean ± "
+        "standard deviation over trials; intervals are 95% (bootstrap; Student's below six "
+        "trials); differences are "
         'paired on common seeds. "s.e." is the difference to the paper in standard errors of both samples.'
     )
     yield f"```\n{command}\n```"
@@ -155,9 +161,15 @@ def _origin(frame: Frame) -> Iterator[str]:
 
 
 def _draw(main: Sequence[Examined], searches: Sequence[Study], folder: Path) -> None:
-    curves = {one.study.title: one.bands("regret") for one in main if one.study.problem in published.REGRET}
+    curves = {
+        one.study.title: one.bands("regret")
+        for one in main
+        if one.study.problem in published.REGRET
+    }
     if len(curves) > 1:
-        figures.band_grid(curves, xlabel="round", ylabel="cumulative regret", paths=[folder / "curves.svg"])
+        figures.band_grid(
+            curves, xlabel="round", ylabel="cumulative regret", paths=[folder / "curves.svg"]
+        )
     for one in main:
         figures.band_figure(
             one.bands("regret"),
@@ -166,7 +178,9 @@ def _draw(main: Sequence[Examined], searches: Sequence[Study], folder: Path) -> 
             ylabel="cumulative regret (lower is better)",
             paths=[folder / _picture(one.study)],
         )
-    charts = {played_words(study).replace(", ", ",\n", 1): sensitivities(study) for study in searches}
+    charts = {
+        played_words(study).replace(", ", ",\n", 1): sensitivities(study) for study in searches
+    }
     if charts:
         figures.sensitivity_grid(charts, paths=[folder / "sensitivity.svg"])
 
@@ -219,8 +233,10 @@ def exploration_section(explored: Sequence[Examined]) -> Iterator[str]:
     if explored:
         yield "## Kinds of exploration"
         yield (
-            "Posterior sampling (`rnlps`), epsilon-greedy and Boltzmann exploration on recurrent features. Without an "
-            "ending: the paper's default network and tidepull's default epsilon and temperature, so that only the rule "
+            "Posterior sampling (`rnlps`), epsilon-greedy and Boltzmann exploration on recurrent "
+            "features. Without an "
+            "ending: the paper's default network and tidepull's default epsilon and temperature, "
+            "so that only the rule "
             "differs. `-best`: each rule with the setting that its own search chose."
         )
     for one in explored:
@@ -233,9 +249,12 @@ def claims_section(claims: Sequence[Claim]) -> Iterator[str]:
     """All verdicts in one table, then each claim with its rule and figures."""
     yield "## The paper's claims, one by one"
     yield (
-        "Every sentence of the paper's Analysis that trials can judge, as a rule. A claim holds when all its figures "
-        "say so, fails when one says clearly otherwise, and is open in between or where trials are missing. "
-        "Differences are paired on common seeds. Conventional policies stand there with the setting that reproduces "
+        "Every sentence of the paper's Analysis that trials can judge, as a rule. A claim holds "
+        "when all its figures "
+        "say so, fails when one says clearly otherwise, and is open in between or where trials are "
+        "missing. "
+        "Differences are paired on common seeds. Conventional policies stand there with the "
+        "setting that reproduces "
         "the paper and, where it is another, with the one that our search chose."
     )
     yield to_markdown(verdicts_table(claims))
@@ -253,10 +272,12 @@ def played_section(frame: Frame) -> Iterator[str]:
     lost = len(gaps.missing) + len(gaps.failed) + len(gaps.damaged)
     yield "### What was played"
     yield (
-        f"{frame.trials:,} trials are behind this page. The suites ask for {lost:,} more, which were not played yet "
+        f"{frame.trials:,} trials are behind this page. The suites ask for {lost:,} more, which "
+        "were not played yet "
         f"({len(gaps.failed):,} failed, {len(gaps.damaged):,} damaged); "
         "`tidepull sweep SUITE --known research/results/trials` plays them. "
-        "Cells and claims that need them are empty, or open and say so. Settings that a search by halving "
+        "Cells and claims that need them are empty, or open and say so. Settings that a search by "
+        "halving "
         "left behind are not among them: they are not played on by design."
     )
     yield to_markdown(not_played(frame))
@@ -273,7 +294,11 @@ def not_played(frame: Frame) -> Table:
     policies = dict.fromkeys((name, searched) for name, _, searched in counts)
     rows = []
     for name, searched in policies:
-        at = {problem: n for (other, problem, of), n in counts.items() if (other, of) == (name, searched)}
+        at = {
+            problem: n
+            for (other, problem, of), n in counts.items()
+            if (other, of) == (name, searched)
+        }
         rows.append(
             (
                 Cell(f"{name}, settings of a search that goes on" if searched else name),
@@ -281,7 +306,9 @@ def not_played(frame: Frame) -> Table:
                 number(sum(at.values()), 0),
             )
         )
-    return Table("not-played", "Not played yet", ("policy", "problems (trials)", "trials"), tuple(rows))
+    return Table(
+        "not-played", "Not played yet", ("policy", "problems (trials)", "trials"), tuple(rows)
+    )
 
 
 def played_words(study: Study) -> str:
@@ -304,8 +331,10 @@ def searches_section(searches: Sequence[Study]) -> Iterator[str]:
     if searches:
         yield "## Sensitivity to hyperparameters"
         yield (
-            "Mean cumulative reward of every setting, from best to worst; searches and reports share no seed. Where "
-            "a grid was searched by halving, what is shown is its first rung, which all settings played."
+            "Mean cumulative reward of every setting, from best to worst; searches and reports "
+            "share no seed. Where "
+            "a grid was searched by halving, what is shown is its first rung, which all settings "
+            "played."
         )
         yield "![Sensitivity](results/sensitivity.svg)"
         for study in searches:
@@ -324,26 +353,34 @@ def halving_section(studies: Sequence[Study]) -> Iterator[str]:
     if table.rows:
         yield "## Searches by halving"
         yield (
-            "All settings of a grid play the first rung, the best of them the next, which is longer or on more seeds. "
+            "All settings of a grid play the first rung, the best of them the next, which is "
+            "longer or on more seeds. "
             "Settings that were left behind were not played on, by design (`tidepull search`, "
-            "[experiments](experiments.md#search-by-halving)). The best setting is chosen on the last rung."
+            "[experiments](experiments.md#search-by-halving)). The best setting is chosen on the "
+            "last rung."
         )
         yield to_markdown(table)
 
 
 def main(arguments: Sequence[str] | None = None) -> Path:
     """Write the page from the command line's arguments."""
-    parser = argparse.ArgumentParser(prog="python -m research.paper.results_page", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m research.paper.results_page", description=__doc__
+    )
     parser.add_argument(
         "sources", nargs="*", type=Path, metavar="STORE", help="stores, or a folder of kept trials"
     )
     parser.add_argument("--docs", type=Path, default=Path("docs"), help="the folder to write into")
     options = parser.parse_args(arguments)
     sources = options.sources or [Path("research/results")]
-    command = f"python -m research.paper.results_page {' '.join(map(str, sources))} --docs {options.docs}"
+    command = (
+        f"python -m research.paper.results_page {' '.join(map(str, sources))} --docs {options.docs}"
+    )
     folder = next((one for one in (sources[0], sources[0] / "trials") if is_archive(one)), None)
     if folder is None:
-        page = write_results(load_frame([Store.open(one) for one in sources]), options.docs, command=command)
+        page = write_results(
+            load_frame([Store.open(one) for one in sources]), options.docs, command=command
+        )
     else:
         averages = read_averages(sources[0] / FILE)
         known = read_curves(folder)

@@ -73,8 +73,14 @@ _HOMES = {
     "state": ("generator_state", "restore_generator"),
     "types": ("Context", "Event", "ProblemShape", "Snapshot", "Structure"),
 }
-"""The public names by their module; they are imported on first use, so that `import tidepull` is quick."""
-_MODULES = {"errors": "errors", "fields": "agent.fields", "integrations": "integrations", "logs": "logs"}
+"""The public names by their module; they are imported on first use, so that `import tidepull` is
+quick."""
+_MODULES = {
+    "errors": "errors",
+    "fields": "agent.fields",
+    "integrations": "integrations",
+    "logs": "logs",
+}
 
 _HOME_OF = {name: module for module, names in _HOMES.items() for name in names}
 __all__ = sorted(["__version__", *_HOME_OF, *_MODULES])

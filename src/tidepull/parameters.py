@@ -4,9 +4,9 @@
     class Windowed(Parameters):
         window: int = parameter(100, "rounds remembered", ge=1)
 
-A wrong name, type or value raises a `ParameterError` that names the parameter and what it allows. Where the
-parameter sets no upper limit, numbers beyond 1e15 are refused, and those nearer to 0 than 1e-100: their squares are
-no numbers any more.
+A wrong name, type or value raises a `ParameterError` that names the parameter and what it allows.
+Where the parameter sets no upper limit, numbers beyond 1e15 are refused, and those nearer to 0 than
+1e-100: their squares are no numbers any more.
 """
 
 from __future__ import annotations
@@ -115,7 +115,9 @@ class Parameters:
             try:
                 value = _coerce(_renamed(f, getattr(self, f.name)), hints[f.name])
             except OverflowError:
-                raise ParameterError(f"{f.name} must be finite, got a number beyond all floats") from None
+                raise ParameterError(
+                    f"{f.name} must be finite, got a number beyond all floats"
+                ) from None
             object.__setattr__(self, f.name, value)
             _check(f, value, hints[f.name])
 
@@ -147,7 +149,9 @@ class Parameters:
                 near = difflib.get_close_matches(name, known, n=1)
                 hint = f" (did you mean '{near[0]}'?)" if near else ""
                 allowed = ", ".join(known) if known else "none"
-                raise ParameterError(f"{whose}there is no parameter '{name}'{hint}; parameters: {allowed}")
+                raise ParameterError(
+                    f"{whose}there is no parameter '{name}'{hint}; parameters: {allowed}"
+                )
         missing = [f.name for f in fields(cls) if _required(f) and f.name not in values]
         if missing:
             raise ParameterError(f"{whose}the parameter '{missing[0]}' must be given")
@@ -218,7 +222,9 @@ def describe(cls: type[Parameters]) -> list[ParameterDoc]:
             kind=_kind(hints[f.name]),
             default="required" if _required(f) else _show(f.default),
             description=str(f.metadata.get("description", "")),
-            range=", ".join(f"{sign} {bound:g}" for sign, bound in f.metadata.get("bounds", {}).items()),
+            range=", ".join(
+                f"{sign} {bound:g}" for sign, bound in f.metadata.get("bounds", {}).items()
+            ),
         )
         for f in fields(cls)
     ]
@@ -230,7 +236,9 @@ def _required(f: Field[Any]) -> bool:
 
 def _renamed(f: Field[Any], value: Any) -> Any:
     earlier = f.metadata.get("stored_as", {})
-    return next((name for name, old in earlier.items() if isinstance(value, str) and old == value), value)
+    return next(
+        (name for name, old in earlier.items() if isinstance(value, str) and old == value), value
+    )
 
 
 def _stored(f: Field[Any], value: Any) -> Any:
@@ -259,21 +267,34 @@ def _kind(hint: Any) -> str:
         elif get_origin(option) is tuple:
             names.append("list of " + _kind(get_args(option)[0]))
         else:
-            names.append({int: "whole number", float: "number", bool: "true or false", str: "text"}[option])
+            names.append(
+                {int: "whole number", float: "number", bool: "true or false", str: "text"}[option]
+            )
     return " or ".join(names)
 
 
 def _coerce(value: Any, hint: Any) -> Any:
-    """Lists become tuples, numpy scalars plain ones, whole numbers floats where a float is wanted."""
+    """Lists become tuples, numpy scalars plain ones, whole numbers floats where a float is
+    wanted."""
     if isinstance(value, np.generic):
         value = value.item()
     if _is_list(value):
         inner = [get_args(option)[0] for option in _options(hint) if get_origin(option) is tuple]
         return tuple(_coerce(item, _inner_for(item, inner)) for item in value)
     wants_int = int in _options(hint)
-    if isinstance(value, int) and not isinstance(value, bool) and float in _options(hint) and not wants_int:
+    if (
+        isinstance(value, int)
+        and not isinstance(value, bool)
+        and float in _options(hint)
+        and not wants_int
+    ):
         return float(value)
-    if isinstance(value, float) and value.is_integer() and wants_int and float not in _options(hint):
+    if (
+        isinstance(value, float)
+        and value.is_integer()
+        and wants_int
+        and float not in _options(hint)
+    ):
         return int(value)
     return value
 
@@ -307,7 +328,11 @@ def _fits(value: Any, option: Any) -> bool:
 
 
 def _numbers(value: Any) -> list[Any]:
-    return [number for item in value for number in _numbers(item)] if isinstance(value, tuple) else [value]
+    return (
+        [number for item in value for number in _numbers(item)]
+        if isinstance(value, tuple)
+        else [value]
+    )
 
 
 def _check(f: Field[Any], value: Any, hint: Any) -> None:
@@ -322,9 +347,12 @@ def _check(f: Field[Any], value: Any, hint: Any) -> None:
             raise ParameterError(f"{f.name} must be finite, got {got}")
         bounds = f.metadata.get("bounds", {})
         for sign, bound in bounds.items():
-            holds = {"≥": number >= bound, ">": number > bound, "≤": number <= bound, "<": number < bound}[
-                sign
-            ]
+            holds = {
+                "≥": number >= bound,
+                ">": number > bound,
+                "≤": number <= bound,
+                "<": number < bound,
+            }[sign]
             if not holds:
                 raise ParameterError(f"{f.name} must be {sign} {bound:g}, got {number:g}")
         if {"≤", "<"} & set(bounds):
@@ -332,4 +360,6 @@ def _check(f: Field[Any], value: Any, hint: Any) -> None:
         if abs(number) > LARGEST:
             raise ParameterError(f"{f.name} must be at most {LARGEST:g} in size, got {number:g}")
         if 0 < abs(number) < SMALLEST:
-            raise ParameterError(f"{f.name} must be at least {SMALLEST:g} in size, or 0, got {number:g}")
+            raise ParameterError(
+                f"{f.name} must be at least {SMALLEST:g} in size, or 0, got {number:g}"
+            )

@@ -1,7 +1,8 @@
 """The seams of tidepull; read this file first.
 
 Anything with these methods takes part: no base class, no registration. A `Problem` knows the truth,
-a `Policy` only ever sees contexts and events, and the loop in `experiments/loop.py` stands between them.
+a `Policy` only ever sees contexts and events, and the loop in `experiments/loop.py` stands between
+them.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Snapshot, Structure
 
 Accept: TypeAlias = Callable[[FloatArray, FloatArray], None]
-"""Is shown features and rewards of the known rounds under a trained network before that is adopted; what it
-raises undoes the training."""
+"""Is shown features and rewards of the known rounds under a trained network before that is adopted;
+what it raises undoes the training."""
 
 
 Pick: TypeAlias = Callable[[FloatArray], int]
@@ -91,7 +92,8 @@ class HasLinearBounds(Protocol):
     """A linear problem that says how long its vectors are."""
 
     def linear_bounds(self, horizon: int) -> tuple[float, float]:
-        """S and L: w is never longer than S over the horizon, and no vector on offer longer than L."""
+        """S and L: w is never longer than S over the horizon, and no vector on offer longer than
+        L."""
 
 
 @runtime_checkable
@@ -111,7 +113,8 @@ class AsksProblem(Protocol):
 
 @runtime_checkable
 class HasStructure(Protocol):
-    """A problem that can tell how its coming round hangs together with others, but for the values."""
+    """A problem that can tell how its coming round hangs together with others, but for the
+    values."""
 
     def structure(self) -> Structure:
         """The structure of the coming round; only the loop asks."""
@@ -122,7 +125,8 @@ class HasRegimes(Protocol):
     """Parameters of a problem that say when its world changes, in every trial alike."""
 
     def changes(self, horizon: int) -> IntArray:
-        """The rounds in which a new regime begins, counted from 0; empty where nothing changes abruptly."""
+        """The rounds in which a new regime begins, counted from 0; empty where nothing changes
+        abruptly."""
 
     def returns_after(self) -> float | None:
         """Rounds after which the world is as it was; None where it never returns."""
@@ -223,10 +227,10 @@ class HasRewardCheck(Protocol):
 class HasUpkeep(Protocol):
     """A policy whose heavy work (training, births, new context maps) is paid in instalments.
 
-    `learn` and `choose` stay cheap; whoever runs the policy calls `upkeep` when there is time. The loop calls
-    it after every event until nothing is pending. A piece of work that has not finished has changed
-    nothing yet, and a `snapshot` sends it back to its start. A policy that has a property `pending` as well is
-    warned about when nobody calls `upkeep`.
+    `learn` and `choose` stay cheap; whoever runs the policy calls `upkeep` when there is time. The
+    loop calls it after every event until nothing is pending. A piece of work that has not finished
+    has changed nothing yet, and a `snapshot` sends it back to its start. A policy that has a
+    property `pending` as well is warned about when nobody calls `upkeep`.
     """
 
     def upkeep(self) -> bool:
@@ -235,7 +239,8 @@ class HasUpkeep(Protocol):
 
 @runtime_checkable
 class HasNotFinite(Protocol):
-    """A policy whose state holds NaN or infinity on purpose; elsewhere in a snapshot they are a sign of damage."""
+    """A policy whose state holds NaN or infinity on purpose; elsewhere in a snapshot they are a
+    sign of damage."""
 
     @property
     def not_finite(self) -> frozenset[str]:
@@ -244,11 +249,13 @@ class HasNotFinite(Protocol):
 
 @runtime_checkable
 class HasPropensities(Protocol):
-    """A policy that can say how often it would choose each arm, so that whoever plays can log exact chances."""
+    """A policy that can say how often it would choose each arm, so that whoever plays can log exact
+    chances."""
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """A round begins. `pick` is shown each arm's share of the choices that so many draws lead to, and says which
-        arm is played; that arm is returned. Drawn from these shares, it is chosen as `choose` would."""
+        """A round begins. `pick` is shown each arm's share of the choices that so many draws lead
+        to, and says which arm is played; that arm is returned. Drawn from these shares, it is
+        chosen as `choose` would."""
 
 
 @runtime_checkable
@@ -270,7 +277,8 @@ class NeedsMeans(Protocol):
 
 @runtime_checkable
 class NeedsStructure(Protocol):
-    """A policy that the loop tells the structure of every round, but no value (only the specialist)."""
+    """A policy that the loop tells the structure of every round, but no value (only the
+    specialist)."""
 
     def choose_told(self, context: Context, structure: Structure) -> int:
         """The arm to play, given which rounds pay alike."""
@@ -288,14 +296,16 @@ class HasDecisions(Protocol):
     """A log of decisions that an agent can learn from."""
 
     def decisions(self) -> Iterator[Mapping[str, Any]]:
-        """One after the other: `arm` (its label), and where they are known `reward`, `at` and `context`."""
+        """One after the other: `arm` (its label), and where they are known `reward`, `at` and
+        `context`."""
 
 
 class Encoder(Protocol):
     """A network that turns history and a candidate arm into features of fixed length.
 
-    `version` changes whenever features of past events would come out differently (after a refit). These methods
-    are enough where every reward comes before the next choice; a `PatientEncoder` also takes late ones.
+    `version` changes whenever features of past events would come out differently (after a refit).
+    These methods are enough where every reward comes before the next choice; a `PatientEncoder`
+    also takes late ones.
     """
 
     @property
@@ -329,8 +339,9 @@ class Encoder(Protocol):
 class PatientEncoder(Encoder, Protocol):
     """An encoder that can wait for rewards, and trains in slices.
 
-    It reads rounds in the order of decisions and counts them from 0. The input of a round holds what had arrived
-    when the round was opened, by its first call of `features`. `append` is `decide` and `pay` at once.
+    It reads rounds in the order of decisions and counts them from 0. The input of a round holds
+    what had arrived when the round was opened, by its first call of `features`. `append` is
+    `decide` and `pay` at once.
     """
 
     @property
@@ -342,19 +353,22 @@ class PatientEncoder(Encoder, Protocol):
         """The oldest round that is remembered; a reward for one before it comes too late."""
 
     def decide(self, context: Context, arm: int) -> FloatArray:
-        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's features."""
+        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's
+        features."""
 
     def pay(self, number: int, reward: float) -> FloatArray:
-        """The reward of a round has come; returns the round's features under the present network."""
+        """The reward of a round has come; returns the round's features under the present
+        network."""
 
     def amend(self, number: int, context: Context, arm: int) -> None:
-        """Another arm was played in a round than the one decided; its features and later ones may change."""
+        """Another arm was played in a round than the one decided; its features and later ones may
+        change."""
 
     def refitting(self, epochs: int, accept: Accept | None = None) -> Generator[None, None, float]:
         """`refit` in slices of bounded cost, on the rewards known when it began.
 
-        The trained network is adopted in the last slice, if `accept` raises nothing; until then, and for ever
-        where training fails or the generator is closed, the last good one stays.
+        The trained network is adopted in the last slice, if `accept` raises nothing; until then,
+        and for ever where training fails or the generator is closed, the last good one stays.
         """
 
     def known_rounds(self) -> IntArray:

@@ -36,8 +36,14 @@ class Streams:
     path: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        if isinstance(self.seed, bool) or not isinstance(self.seed, int | np.integer) or self.seed < 0:
-            raise ParameterError(f"seed must be a whole number that is not negative, got {self.seed!r}")
+        if (
+            isinstance(self.seed, bool)
+            or not isinstance(self.seed, int | np.integer)
+            or self.seed < 0
+        ):
+            raise ParameterError(
+                f"seed must be a whole number that is not negative, got {self.seed!r}"
+            )
 
     def child(self, name: str) -> Streams:
         """Return the subtree of that name.

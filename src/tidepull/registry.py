@@ -2,8 +2,9 @@
 
 Problems are built as `build(parameters, streams)`, policies as `build(parameters, shape, streams)`.
 
-tidepull's own entries are declared by the name of their module, which is imported when an id is asked for. Guests are
-policies of other libraries; their module is imported when an id with its prefix is asked for, or when all guests are.
+tidepull's own entries are declared by the name of their module, which is imported when an id is
+asked for. Guests are policies of other libraries; their module is imported when an id with its
+prefix is asked for, or when all guests are.
 """
 
 from __future__ import annotations
@@ -103,7 +104,8 @@ class Entry(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """An entry whose module is imported when it is asked for; `parameters`, `build` and `data` are names in it."""
+    """An entry whose module is imported when it is asked for; `parameters`, `build` and `data` are
+    names in it."""
 
     id: str
     description: str
@@ -131,7 +133,8 @@ class Declaration:
 
 
 class Registry(Generic[T]):
-    """Entries under unique ids: tidepull's own and the user's, which `ids` and iteration show, and guests."""
+    """Entries under unique ids: tidepull's own and the user's, which `ids` and iteration show, and
+    guests."""
 
     def __init__(self, noun: str, guests: Mapping[str, str] | None = None) -> None:
         self._noun = noun
@@ -187,7 +190,9 @@ class Registry(Generic[T]):
         id, values = (named, {}) if isinstance(named, str) else named
         entry = self.entry(id)
         if not isinstance(values, Mapping) or not all(isinstance(name, str) for name in values):
-            raise ParameterError(f"{id}: parameters must be a dictionary of names and values, got {values!r}")
+            raise ParameterError(
+                f"{id}: parameters must be a dictionary of names and values, got {values!r}"
+            )
         return entry, entry.parse(values)
 
 
@@ -203,7 +208,8 @@ def require_members(value: Any, noun: str, members: tuple[str, ...]) -> None:
     missing = [name for name in members if not hasattr(value, name)]
     if missing:
         raise ProblemError(
-            f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with {', '.join(members)}; "
+            f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with "
+            f"{', '.join(members)}; "
             f"{type(value).__name__} has no {missing[0]}"
         )
 

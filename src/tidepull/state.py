@@ -36,10 +36,10 @@ _ARRAY = "__array__"
 class Stateful:
     """Saves and restores the attributes that `state` names.
 
-    The part `name` of a snapshot is the attribute `_name`, or `name`; `generator` is the position of `_rng`. Arrays
-    keep their shape and dtype, whole numbers are at least -1, and objects with a snapshot of their own are saved by
-    it, one by one in a list. All plain parts are checked before the first of them is restored. A `kind`, where there
-    is one, is saved and compared.
+    The part `name` of a snapshot is the attribute `_name`, or `name`; `generator` is the position
+    of `_rng`. Arrays keep their shape and dtype, whole numbers are at least -1, and objects with a
+    snapshot of their own are saved by it, one by one in a list. All plain parts are checked before
+    the first of them is restored. A `kind`, where there is one, is saved and compared.
 
     >>> class Counter(Stateful):
     ...     state = ("count",)
@@ -56,7 +56,9 @@ class Stateful:
     def snapshot(self) -> Snapshot:
         """Return the parts that `state` names; they share nothing with this object."""
         snapshot: Snapshot = {"kind": self.kind} if self.kind else {}
-        return snapshot | {name: _saved(getattr(self, self._attribute(name))) for name in self.state}
+        return snapshot | {
+            name: _saved(getattr(self, self._attribute(name))) for name in self.state
+        }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot of an object with the same settings.
@@ -117,7 +119,9 @@ def _checked(name: str, current: Any, snapshot: Snapshot) -> Any:
         return read_whole(snapshot, name, -1)
     value = read(snapshot, name)
     if isinstance(current, bool | float) and type(value) is not type(current):
-        raise SnapshotError(f"the snapshot's '{name}' must be a {type(current).__name__}, got {value!r}")
+        raise SnapshotError(
+            f"the snapshot's '{name}' must be a {type(current).__name__}, got {value!r}"
+        )
     return _saved(value)
 
 
@@ -184,7 +188,9 @@ def restore_generator(rng: np.random.Generator, state: Snapshot) -> None:
     try:
         rng.bit_generator.state = state
     except (TypeError, ValueError, KeyError) as error:
-        raise SnapshotError(f"the snapshot's generator state cannot be restored ({error})") from None
+        raise SnapshotError(
+            f"the snapshot's generator state cannot be restored ({error})"
+        ) from None
 
 
 def check_kind(snapshot: Snapshot, kind: str) -> None:
@@ -201,13 +207,17 @@ def read(snapshot: Snapshot, name: str) -> Any:
     return snapshot[name]
 
 
-def read_array(snapshot: Snapshot, name: str, shape: tuple[int | None, ...]) -> np.ndarray[Any, Any]:
+def read_array(
+    snapshot: Snapshot, name: str, shape: tuple[int | None, ...]
+) -> np.ndarray[Any, Any]:
     """A copy of one array of floats; its shape must fit (None: any length)."""
     array = np.array(read(snapshot, name), dtype=np.float64, order="C")
     if len(array.shape) != len(shape) or any(
         want not in (None, got) for want, got in zip(shape, array.shape, strict=True)
     ):
-        raise SnapshotError(f"the snapshot's '{name}' has the shape {array.shape}, expected {shape}")
+        raise SnapshotError(
+            f"the snapshot's '{name}' has the shape {array.shape}, expected {shape}"
+        )
     return array
 
 
@@ -255,21 +265,26 @@ def load(data: bytes) -> Snapshot:
     data = bytes(data)
     if data.startswith(b"PK"):
         raise SnapshotError(
-            "the snapshot is of tidepull 0.1, which this version cannot read; start the policy afresh"
+            "the snapshot is of tidepull 0.1, which this version cannot read; start the policy "
+            "afresh"
         )
     if len(data) < HEAD or not data.startswith(_MAGIC):
         raise SnapshotError(
             "the bytes are no snapshot of tidepull, or the beginning is damaged; use an older one"
         )
     if (found := data[len(_MAGIC)]) != FORMAT:
-        raise SnapshotError(f"the snapshot has the format {found}, this version of tidepull reads {FORMAT}")
+        raise SnapshotError(
+            f"the snapshot has the format {found}, this version of tidepull reads {FORMAT}"
+        )
     content = data[HEAD:]
     if _digest(content) != data[HEAD - _DIGEST : HEAD]:
         raise SnapshotError("the snapshot is damaged: its checksum does not fit; use an older one")
     try:
         return _parse(content)
     except Exception as error:  # a checksum that fits, around something that `dump` never wrote
-        raise SnapshotError(f"the snapshot cannot be read ({type(error).__name__}: {error})") from None
+        raise SnapshotError(
+            f"the snapshot cannot be read ({type(error).__name__}: {error})"
+        ) from None
 
 
 def checksum(snapshot: Snapshot) -> str:
@@ -278,24 +293,33 @@ def checksum(snapshot: Snapshot) -> str:
 
 
 def difference(left: Any, right: Any, name: str = "state") -> str | None:
-    """Where two snapshots differ first in structure, kind, shape or value; None where they do not. NaN equals NaN."""
+    """Where two snapshots differ first in structure, kind, shape or value; None where they do not.
+    NaN equals NaN."""
     if isinstance(left, np.ndarray) or isinstance(right, np.ndarray):
         return None if _same_array(left, right) else name
     if isinstance(left, dict) and isinstance(right, dict):
         if set(left) != set(right):
             return f"{name}.{min(map(str, set(left) ^ set(right)))}"
         parts = [(f"{name}.{key}", left[key], right[key]) for key in left]
-    elif isinstance(left, list | tuple) and isinstance(right, list | tuple) and len(left) == len(right):
+    elif (
+        isinstance(left, list | tuple)
+        and isinstance(right, list | tuple)
+        and len(left) == len(right)
+    ):
         parts = [(f"{name}.{i}", a, b) for i, (a, b) in enumerate(zip(left, right, strict=True))]
     else:
         return None if _same_value(left, right) else name
-    return next((found for key, a, b in parts if (found := difference(a, b, key)) is not None), None)
+    return next(
+        (found for key, a, b in parts if (found := difference(a, b, key)) is not None), None
+    )
 
 
 def first_not_finite(state: Any, allowed: frozenset[str]) -> str | None:
-    """The first part of a state with NaN or infinity in it; `allowed` are dotted names that may have them."""
+    """The first part of a state with NaN or infinity in it; `allowed` are dotted names that may
+    have them."""
     return next(
-        (name for name, value in _numbers(state, "") if name not in allowed and not _finite(value)), None
+        (name for name, value in _numbers(state, "") if name not in allowed and not _finite(value)),
+        None,
     )
 
 

@@ -20,10 +20,12 @@ IntArray: TypeAlias = NDArray[np.integer[Any]]
 BoolArray: TypeAlias = NDArray[np.bool_]
 
 Snapshot: TypeAlias = dict[str, Any]
-"""State of a policy as nested dictionaries of JSON values and numpy arrays; never pickled objects."""
+"""State of a policy as nested dictionaries of JSON values and numpy arrays; never pickled
+objects."""
 
 Diagnostics: TypeAlias = Mapping[str, Any]
-"""What a policy tells about itself after a trial: JSON values only. `beliefs` (see `tide`) is shown in reports."""
+"""What a policy tells about itself after a trial: JSON values only. `beliefs` (see `tide`) is shown
+in reports."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,9 @@ class ProblemShape:
         for name, least in (("n_arms", 1), ("observation_dim", 0), ("arm_dim", 0)):
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-                raise ProblemError(f"{name} must be a whole number of at least {least}, got {value!r}")
+                raise ProblemError(
+                    f"{name} must be a whole number of at least {least}, got {value!r}"
+                )
             object.__setattr__(self, name, int(value))
 
 

@@ -27,7 +27,9 @@ def named(page: Path) -> str:
 def test_links_of_a_page_lead_to_files(page: Path) -> None:
     text = re.sub(r"```.*?```|`[^`\n]*`", "", page.read_text(), flags=re.S)
     links = [link.split("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", text)]
-    wanted = [(page.parent / link).resolve() for link in links if link and not link.startswith("http")]
+    wanted = [
+        (page.parent / link).resolve() for link in links if link and not link.startswith("http")
+    ]
     assert [named(path) for path in wanted if not path.exists() and path not in GENERATED] == []
 
 
@@ -52,7 +54,9 @@ def test_command_within_a_sentence_is_one(line: str) -> None:
 
 
 def test_commands_are_found_in_blocks_and_sentences() -> None:
-    text = "```\n$ tidepull run a  # why\ntidepull sweep DIR [--x]\n```\nor `tidepull list problems`."
+    text = (
+        "```\n$ tidepull run a  # why\ntidepull sweep DIR [--x]\n```\nor `tidepull list problems`."
+    )
     assert shown(text) == ["tidepull run a"]
     assert mentioned(text) == ["tidepull list problems"]
     assert len(COMMANDS) > 70

@@ -20,7 +20,9 @@ WORDS = ("none", "one", "two", "three", "four", "five", "six", "seven", "eight",
          "twenty-one", "twenty-two", "twenty-three", "twenty-four", "twenty-five", "twenty-six", "twenty-seven",
          "twenty-eight", "twenty-nine", "thirty")  # fmt: skip
 BLOCKS = README.split("```")[1::2]
-COMMANDS = [line for block in BLOCKS for line in re.findall(r"(?m)^tidepull .*?(?=\s*(?:#.*)?$)", block)]
+COMMANDS = [
+    line for block in BLOCKS for line in re.findall(r"(?m)^tidepull .*?(?=\s*(?:#.*)?$)", block)
+]
 
 
 def test_readme_counts_the_problems_policies_and_contenders_of_the_demo_rightly() -> None:
@@ -64,5 +66,6 @@ def test_command_without_its_extra_says_so_with_exit_code_two(
         main()
     assert end.value.code == 2
     assert capsys.readouterr().err == (
-        "tidepull: the command line needs the extra 'serve' or 'experiments': pip install 'tidepull[serve]'\n"
+        "tidepull: the command line needs the extra 'serve' or 'experiments': pip install "
+        "'tidepull[serve]'\n"
     )

@@ -1,4 +1,5 @@
-"""Tutorials and how-to pages do what they say: their Python is run from top to bottom, in an empty folder.
+"""Tutorials and how-to pages do what they say: their Python is run from top to bottom, in an empty
+folder.
 
 What they draw is what the manual shows."""
 
@@ -48,13 +49,17 @@ def alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_tutorial_runs_from_top_to_bottom(page: Path, alone: dict[str, Any]) -> None:
     if page.stem in NEEDS:
-        pytest.importorskip(NEEDS[page.stem], reason=f"the extra '{NEEDS[page.stem]}' is not installed")
+        pytest.importorskip(
+            NEEDS[page.stem], reason=f"the extra '{NEEDS[page.stem]}' is not installed"
+        )
     drawn = run(page, alone)
     kept = json.loads(DRAWN.read_text())
     for name, picture in drawn.items():
         assert f"](../figures/tutorials/{name})" in page.read_text(), "the page shows what it draws"
         assert len((KEPT / name).read_bytes()) > 10_000
-        assert _told(picture) == _told(kept[name]), f"python -m manual.pictures {page.stem} draws it anew"
+        assert _told(picture) == _told(kept[name]), (
+            f"python -m manual.pictures {page.stem} draws it anew"
+        )
         assert _ends(picture) == pytest.approx(
             _ends(kept[name]), rel=0.25
         )  # networks differ between processors
@@ -65,7 +70,9 @@ def test_tutorial_runs_from_top_to_bottom(page: Path, alone: dict[str, Any]) -> 
 
 def _told(picture: dict[str, Any]) -> Any:
     """What a picture says, but for the heights of its lines."""
-    charts = [(chart["words"], [line[:2] for line in chart["lines"]]) for chart in picture["charts"]]
+    charts = [
+        (chart["words"], [line[:2] for line in chart["lines"]]) for chart in picture["charts"]
+    ]
     return picture["size"], charts
 
 
@@ -81,7 +88,9 @@ def test_every_kept_picture_is_of_a_tutorial() -> None:
 
 
 @pytest.mark.parametrize("name", MADE_OF)
-def test_notebook_is_its_tutorial_without_outputs_and_runs(name: str, alone: dict[str, Any]) -> None:
+def test_notebook_is_its_tutorial_without_outputs_and_runs(
+    name: str, alone: dict[str, Any]
+) -> None:
     text = (DOCS / "notebooks" / f"{name}.ipynb").read_text()
     page = (DOCS / "tutorials" / f"{name}.md").read_text()
     assert text == notebook(page), "python -m manual.notebooks writes it anew"

@@ -1,4 +1,5 @@
-"""What golden tests share: when bits must be equal, how records are kept and compared, the one look inside `tide`."""
+"""What golden tests share: when bits must be equal, how records are kept and compared, the one look
+inside `tide`."""
 
 from __future__ import annotations
 
@@ -32,8 +33,12 @@ def log_weights(policy: Any) -> FloatArray:
 def arithmetic() -> dict[str, str]:
     """What the last bits of a number hang on."""
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    ours = [pool for pool in pools if "numpy" in pool["filepath"] or "scipy" in pool["filepath"]] or pools
-    blas = sorted(f"{pool['internal_api']} {pool['version']} {pool.get('architecture')}" for pool in ours)
+    ours = [
+        pool for pool in pools if "numpy" in pool["filepath"] or "scipy" in pool["filepath"]
+    ] or pools
+    blas = sorted(
+        f"{pool['internal_api']} {pool['version']} {pool.get('architecture')}" for pool in ours
+    )
     return {
         "machine": platform.machine(),
         "cpu": binding.get_host_cpu_name(),

@@ -1,7 +1,8 @@
-"""`tidepull diagnose --json` on record, for a log of three weeks whose arms follow the hour of the day.
+"""`tidepull diagnose --json` on record, for a log of three weeks whose arms follow the hour of the
+day.
 
-Exact where the arithmetic is equal; elsewhere numbers may differ by a millionth. `python -m tests.golden.test_diagnose`
-records anew.
+Exact where the arithmetic is equal; elsewhere numbers may differ by a millionth. `python -m
+tests.golden.test_diagnose` records anew.
 """
 
 from __future__ import annotations
@@ -21,13 +22,15 @@ from tidepull.cli.app import app
 NAME = "diagnose"
 START = datetime(2026, 3, 2, tzinfo=UTC).timestamp()
 ROWS, BETWEEN, MOST = 2000, 900.0, 1000
-"""Rows of the log, seconds between two of them on average, and events that the command makes of them."""
+"""Rows of the log, seconds between two of them on average, and events that the command makes of
+them."""
 ARMS = ("blue", "green", "red")
 NEARLY = 1e-6
 
 
 def write_log(path: Path) -> None:
-    """Arms drawn with known chances, paid by the hour of the day and a little by age; some rewards are missing."""
+    """Arms drawn with known chances, paid by the hour of the day and a little by age; some rewards
+    are missing."""
     rng = np.random.default_rng(11)
     shares = np.array([0.5, 0.3, 0.2])
     lines = ["time,arm,reward,propensity,age,device"]

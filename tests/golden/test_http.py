@@ -1,7 +1,9 @@
-"""HTTP exchanges on record: what the service answers to a fixed list of requests, one after the other.
+"""HTTP exchanges on record: what the service answers to a fixed list of requests, one after the
+other.
 
-The real application is asked in process. Seeds (from which salts follow) and the agents' clock are fixed, and what
-differs from run to run is replaced by a placeholder (`settled`). `python -m tests.golden.test_http` records anew.
+The real application is asked in process. Seeds (from which salts follow) and the agents' clock are
+fixed, and what differs from run to run is replaced by a placeholder (`settled`). `python -m
+tests.golden.test_http` records anew.
 
 Decisions are exact where the arithmetic is equal; elsewhere only statuses and headers are compared.
 """
@@ -31,7 +33,8 @@ VOLATILE = ("request", "version", "x-request-id")
 
 @dataclass(frozen=True)
 class Ask:
-    """A request. `body` is JSON unless it is bytes; `who`: whose token it has; `after`: seconds since the last one."""
+    """A request. `body` is JSON unless it is bytes; `who`: whose token it has; `after`: seconds
+    since the last one."""
 
     method: str
     path: str
@@ -77,7 +80,10 @@ KEY = {"idempotency-key": "order 17"}
 JSON = {"content-type": "application/json"}
 VISITS = [{"context": {"device": "desktop", "age": 20 + n}, "id": f"visit {n}"} for n in range(48)]
 PAID = [{"id": f"visit {n}", "reward": int(n % 3 == 0)} for n in range(48)]
-ACTIONS = [{"id": "news", "features": [{"kind": "text"}]}, {"id": "sport", "features": [{"kind": "video"}]}]
+ACTIONS = [
+    {"id": "news", "features": [{"kind": "text"}]},
+    {"id": "sport", "features": [{"kind": "video"}]},
+]
 CHESS = {"id": "chess", "features": [{"kind": "game"}]}
 SEEN = [{"hour": "morning"}, {"user": {"age": 31, "vip": True}}]
 A, P = "/v1/agents/shop", "/personalizer/v1.0"
@@ -108,7 +114,11 @@ ASKED: tuple[Ask, ...] = (
     Ask("POST", f"{A}/reward", {"id": "order 17", "reward": 1}),
     Ask("POST", f"{A}/reward", {"id": "order 17", "reward": 0}),
     Ask("POST", f"{A}/reward", {"id": "order 99", "reward": 1}),
-    Ask("POST", f"{A}/rewards", {"rewards": [{"id": "order 17", "reward": 1}, {"id": "1-0", "reward": 1}]}),
+    Ask(
+        "POST",
+        f"{A}/rewards",
+        {"rewards": [{"id": "order 17", "reward": 1}, {"id": "1-0", "reward": 1}]},
+    ),
     Ask("POST", f"{A}/rewards", {"rewards": PAID}),
     # what is refused
     Ask("POST", "/v1/agents/nobody/choose", {"context": PHONE}),
@@ -119,10 +129,21 @@ ASKED: tuple[Ask, ...] = (
     Ask("POST", f"{A}/choose", {"context": PHONE, "at": "yesterday"}),
     Ask("POST", f"{A}/choose", b'{"context": ', JSON),
     Ask("POST", f"{A}/choose", b"", JSON),
-    Ask("POST", f"{A}/choose", b"context=phone", {"content-type": "application/x-www-form-urlencoded"}),
+    Ask(
+        "POST",
+        f"{A}/choose",
+        b"context=phone",
+        {"content-type": "application/x-www-form-urlencoded"},
+    ),
     Ask("POST", f"{A}/choose", b"{}", {**JSON, "content-encoding": "gzip"}),
     Ask("POST", f"{A}/choose", {"context": PHONE}, who="nobody"),
-    Ask("POST", f"{A}/choose", {"context": PHONE}, {"authorization": "Bearer tp_none_none"}, "nobody"),
+    Ask(
+        "POST",
+        f"{A}/choose",
+        {"context": PHONE},
+        {"authorization": "Bearer tp_none_none"},
+        "nobody",
+    ),
     Ask("POST", f"{A}/choose", {"context": PHONE}, who="reader"),
     Ask("GET", A, who="stranger"),
     Ask("GET", "/v1/agents", who="stranger"),
@@ -159,7 +180,9 @@ ASKED: tuple[Ask, ...] = (
     Ask("POST", f"{P}/rank", {"actions": ACTIONS, "contextFeatures": SEEN, "eventId": "first"}),
     Ask("POST", f"{P}/rank", {"actions": ACTIONS, "contextFeatures": SEEN, "eventId": "first"}),
     Ask(
-        "POST", f"{P}/rank", {"actions": [*ACTIONS, CHESS], "excludedActions": ["news"], "eventId": "second"}
+        "POST",
+        f"{P}/rank",
+        {"actions": [*ACTIONS, CHESS], "excludedActions": ["news"], "eventId": "second"},
     ),
     Ask("POST", f"{P}/rank", {"actions": ACTIONS, "eventId": "third", "deferActivation": True}),
     Ask("POST", f"{P}/rank", {"actions": []}),
@@ -222,7 +245,11 @@ class TimedHouse(House):
     def answer(self, asked: Ask) -> httpx.Response:
         self.clock.now += asked.after
         return self.ask(
-            asked.method, asked.path, asked.body, headers=asked.headers, token=self.tokens[asked.who]
+            asked.method,
+            asked.path,
+            asked.body,
+            headers=asked.headers,
+            token=self.tokens[asked.who],
         )
 
 
@@ -239,12 +266,16 @@ def settled(value: Any) -> Any:
 
 
 def body_of(answer: httpx.Response) -> Any:
-    """A body that people can read: JSON, or lines of text; of the OpenAPI document its paths and a hash."""
+    """A body that people can read: JSON, or lines of text; of the OpenAPI document its paths and a
+    hash."""
     if answer.url.path.endswith("openapi.json"):
         document = settled(answer.json())
         paths = {path: sorted(of) for path, of in document["paths"].items()}
         return {"hash": records.digest(json.dumps(document, sort_keys=True)), "paths": paths}
-    if "json" in answer.headers.get("content-type", "") and "jsonl" not in answer.headers["content-type"]:
+    if (
+        "json" in answer.headers.get("content-type", "")
+        and "jsonl" not in answer.headers["content-type"]
+    ):
         return settled(answer.json()) if answer.content else None
     return answer.text.splitlines() or None
 
@@ -284,7 +315,9 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Any:
     return exchanged(tmp_path_factory.mktemp("house"))
 
 
-@pytest.mark.parametrize("n", range(len(ASKED)), ids=lambda n: f"{n} {ASKED[n].method} {ASKED[n].path}")
+@pytest.mark.parametrize(
+    "n", range(len(ASKED)), ids=lambda n: f"{n} {ASKED[n].method} {ASKED[n].path}"
+)
 def test_answer_is_as_recorded(found: Any, n: int) -> None:
     recorded = records.read(NAME)["exchanges"]
     assert len(recorded) == len(ASKED), records.advice(NAME)

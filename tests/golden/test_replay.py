@@ -1,9 +1,11 @@
-"""Agents' ledgers on record: what they hold, what becomes of them when they are opened again, and what agents say then.
+"""Agents' ledgers on record: what they hold, what becomes of them when they are opened again, and
+what agents say then.
 
-Every history is played on a SQLite file with a fixed seed (from which the salt follows), a clock of its own and upkeep
-inline. The file is then opened twice: from its newest snapshot, and without any, so that everything is repeated. Both
-must lead to equal states. The state is recorded as hashes of its arrays without their names, so that names may change.
-`python -m tests.golden.test_replay` records anew.
+Every history is played on a SQLite file with a fixed seed (from which the salt follows), a clock of
+its own and upkeep inline. The file is then opened twice: from its newest snapshot, and without any,
+so that everything is repeated. Both must lead to equal states. The state is recorded as hashes of
+its arrays without their names, so that names may change. `python -m tests.golden.test_replay`
+records anew.
 
 Only the history "clock" gives `at` or lets the clock go back.
 """
@@ -99,7 +101,8 @@ def said(call: Callable[..., Any], *given: Any, **named: Any) -> Any:
 
 
 def shop(agent: Agent, time: Time) -> Iterator[Any]:
-    """A day of a shop: subjects, names, late, double, other, missing and expired rewards, and every change of arms."""
+    """A day of a shop: subjects, names, late, double, other, missing and expired rewards, and every
+    change of arms."""
     made: list[Decision] = []
     changes: dict[int, Callable[[], Any]] = {
         14: lambda: agent.add("pink"),
@@ -150,7 +153,8 @@ def adding(agent: Agent, time: Time) -> Iterator[Any]:
 
 
 def guessed(agent: Agent, time: Time) -> Iterator[Any]:
-    """The kinds of fields are guessed from the first decisions; what does not fit later is refused."""
+    """The kinds of fields are guessed from the first decisions; what does not fit later is
+    refused."""
     for n in range(40):
         time.now = START + BETWEEN * n
         known = visit(n)
@@ -161,7 +165,8 @@ def guessed(agent: Agent, time: Time) -> Iterator[Any]:
 
 
 def clock(agent: Agent, time: Time) -> Iterator[Any]:
-    """Moments that are given, as numbers, texts and otherwise, and a clock that goes back a little and far."""
+    """Moments that are given, as numbers, texts and otherwise, and a clock that goes back a little
+    and far."""
     given: list[Any] = [
         START + 10,
         "2026-07-01T12:00",
@@ -182,7 +187,12 @@ def clock(agent: Agent, time: Time) -> Iterator[Any]:
     yield said(agent.rollback, START + 8 * HOUR)
 
 
-SMALL = {"arms": ["blue", "green"], "context": {"device": ["phone", "desktop"]}, "seed": 3, "control": 0.25}
+SMALL = {
+    "arms": ["blue", "green"],
+    "context": {"device": ["phone", "desktop"]},
+    "seed": 3,
+    "control": 0.25,
+}
 HISTORIES: dict[str, tuple[Callable[[Agent, Time], Iterator[Any]], dict[str, Any]]] = {
     "shop by tide": (shop, {**SHOP, "policy": "tide", "context": FIELDS}),
     "shop by bernoulli-ts": (shop, {**SHOP, "policy": "bernoulli-ts"}),
@@ -199,7 +209,9 @@ HISTORIES: dict[str, tuple[Callable[[Agent, Time], Iterator[Any]], dict[str, Any
 def rows(path: Path) -> list[tuple[Any, ...]]:
     """All records of a ledger, as they are on disk."""
     with sqlite3.connect(path) as connection:
-        found = connection.execute(f"SELECT {', '.join(COLUMNS)} FROM records ORDER BY seq").fetchall()
+        found = connection.execute(
+            f"SELECT {', '.join(COLUMNS)} FROM records ORDER BY seq"
+        ).fetchall()
     connection.close()
     return found
 
@@ -214,7 +226,9 @@ def drop_snapshots(path: Path) -> None:
 def saved(path: Path) -> bytes:
     """The newest snapshot."""
     with sqlite3.connect(path) as connection:
-        (data,) = connection.execute("SELECT data FROM snapshots ORDER BY seq DESC LIMIT 1").fetchone()
+        (data,) = connection.execute(
+            "SELECT data FROM snapshots ORDER BY seq DESC LIMIT 1"
+        ).fetchone()
     connection.close()
     return zlib.decompress(data)
 
@@ -285,7 +299,8 @@ def played(name: str, folder: Path) -> dict[str, Any]:
         "answers": answers,
         "counts": {str(kind): sum(row[0] == kind for row in found) for kind in kinds},
         "records": {
-            str(kind): records.digest(*(repr(row) for row in found if row[0] == kind)) for kind in kinds
+            str(kind): records.digest(*(repr(row) for row in found if row[0] == kind))
+            for kind in kinds
         },
         "order": records.digest(*(repr(row) for row in found)),
         "state": sorted({records.digest(one)[:8] for one in arrays(snapshots.load(state))}),
@@ -295,7 +310,9 @@ def played(name: str, folder: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", HISTORIES)
-def test_ledger_is_as_recorded_and_so_is_the_agent_when_opened_again(name: str, tmp_path: Path) -> None:
+def test_ledger_is_as_recorded_and_so_is_the_agent_when_opened_again(
+    name: str, tmp_path: Path
+) -> None:
     found, expected = played(name, tmp_path), records.read(NAME)["histories"][name]
     if not records.is_exact(NAME):
         found, expected = (

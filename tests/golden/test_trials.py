@@ -1,11 +1,12 @@
-"""Trials on record for every policy and kind of problem: exact where the arithmetic is equal, close elsewhere.
+"""Trials on record for every policy and kind of problem: exact where the arithmetic is equal, close
+elsewhere.
 
-Sums in another order (another processor, another BLAS) change last bits, and a decision that hangs on one then goes
-the other way. On such machines regret must stay near the recorded one instead: within a quarter of what random arms
-lose. `python -m tests.golden.test_trials` records anew.
+Sums in another order (another processor, another BLAS) change last bits, and a decision that hangs
+on one then goes the other way. On such machines regret must stay near the recorded one instead:
+within a quarter of what random arms lose. `python -m tests.golden.test_trials` records anew.
 
-Of every trial there are hashes of arms and rewards. Of `tide` there are also the explanation in words, and hashes of
-the log weights of hypotheses and of the weights of families over the rounds.
+Of every trial there are hashes of arms and rewards. Of `tide` there are also the explanation in
+words, and hashes of the log weights of hypotheses and of the weights of families over the rounds.
 """
 
 from __future__ import annotations
@@ -62,7 +63,11 @@ WORLDS = {
 OBSERVED = Cell("tide", "steady-contexts")
 VECTORS = Cell("tide", "stationary-vector", 3)
 TIDE = (
-    *(Cell("tide", problem, delay, rounds=rounds) for problem, rounds in WORLDS.items() for delay in (0, 5)),
+    *(
+        Cell("tide", problem, delay, rounds=rounds)
+        for problem, rounds in WORLDS.items()
+        for delay in (0, 5)
+    ),
     OBSERVED,
     VECTORS,
     Cell("tide", "flipping-vector", parameters={"dim": 100}),  # wide: more than 64 numbers
@@ -116,7 +121,8 @@ CELLS = (*TIDE, *OTHERS)
 
 
 class Player:
-    """`tide` as the loop meets it: asked in one of two ways, and if wanted replaced by its own copy in a round."""
+    """`tide` as the loop meets it: asked in one of two ways, and if wanted replaced by its own copy
+    in a round."""
 
     def __init__(self, build: Callable[[], Any], way: str, replaced_in: int | None) -> None:
         self.policy = build()
@@ -158,7 +164,9 @@ def outcome(cell: Cell, *, replaced_in: int | None = None) -> dict[str, Any]:
     player = None
     if cell.policy == "tide":
         shape = tidepull.shape_of(tidepull.build_problem(problem, seed=SEED))
-        player = Player(lambda: tidepull.build_policy(cell.policy, shape, seed=SEED), cell.way, replaced_in)
+        player = Player(
+            lambda: tidepull.build_policy(cell.policy, shape, seed=SEED), cell.way, replaced_in
+        )
     trial = tidepull.run_trial(
         problem, player or cell.policy, horizon=cell.rounds, seed=SEED, delay=cell.delay
     )

@@ -1,4 +1,5 @@
-"""One profile for the properties of this folder: few examples, the same in every run, however slow the machine."""
+"""One profile for the properties of this folder: few examples, the same in every run, however slow
+the machine."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Hypotheses and their numbers: there and back, and the kernel locates any composition as plain Python does."""
+"""Hypotheses and their numbers: there and back, and the kernel locates any composition as plain
+Python does."""
 
 from __future__ import annotations
 
@@ -103,7 +104,9 @@ def test_hypothesis_comes_back_from_its_numbers(hypothesis: Hypothesis) -> None:
 
 @QUICK
 @given(hypotheses, rounds, st.integers(0, 99))
-def test_kernel_locates_a_moment_as_the_hypothesis_does(hypothesis: Hypothesis, t: int, seed: int) -> None:
+def test_kernel_locates_a_moment_as_the_hypothesis_does(
+    hypothesis: Hypothesis, t: int, seed: int
+) -> None:
     now = moment(t, seed)
     cell, tau = located(bank_of(hypothesis.spec()), now)
     expected_cell, expected_tau = hypothesis.locate(now, N_ARMS)
@@ -113,7 +116,9 @@ def test_kernel_locates_a_moment_as_the_hypothesis_does(hypothesis: Hypothesis, 
 
 @QUICK
 @given(specs, rounds, st.integers(0, 99))
-def test_kernel_locates_any_composition_as_its_definition_says(spec: Spec, t: int, seed: int) -> None:
+def test_kernel_locates_any_composition_as_its_definition_says(
+    spec: Spec, t: int, seed: int
+) -> None:
     now = moment(t, seed)
     tau: FloatArray = np.ones(1)
     cell, squares = 0, 0
@@ -139,7 +144,9 @@ def test_kernel_locates_any_composition_as_its_definition_says(spec: Spec, t: in
 
 @QUICK
 @given(specs, st.integers(0, 99))
-def test_any_note_that_is_forgotten_silences_a_hypothesis_that_needs_it(spec: Spec, seed: int) -> None:
+def test_any_note_that_is_forgotten_silences_a_hypothesis_that_needs_it(
+    spec: Spec, seed: int
+) -> None:
     now = moment(7, seed)
     bank = bank_of(spec)
     for column in range(len(columns())):
@@ -151,7 +158,9 @@ def test_any_note_that_is_forgotten_silences_a_hypothesis_that_needs_it(spec: Sp
 
 @QUICK
 @given(specs, st.lists(st.tuples(st.integers(0, 2), st.floats(-3, 3)), min_size=1, max_size=8))
-def test_bank_goes_on_from_a_snapshot_to_the_last_bit(spec: Spec, plays: list[tuple[int, float]]) -> None:
+def test_bank_goes_on_from_a_snapshot_to_the_last_bit(
+    spec: Spec, plays: list[tuple[int, float]]
+) -> None:
     one, two = bank_of(spec), bank_of(spec)
     x = np.array([1.0, 0.5])
     for t, (arm, y) in enumerate(plays):

@@ -1,4 +1,5 @@
-"""Posteriors: one observation at a time is all at once, a restored one is the one that was saved."""
+"""Posteriors: one observation at a time is all at once, a restored one is the one that was
+saved."""
 
 from __future__ import annotations
 
@@ -62,12 +63,16 @@ def test_linear_gaussian_is_the_same_one_by_one_and_at_once(
     mu = np.linalg.solve(P, rows.T @ rewards / noise**2)
     for posterior in (one, all_):
         np.testing.assert_allclose(posterior.precision, P, rtol=1e-9, atol=1e-9)
-        np.testing.assert_allclose(posterior.cholesky @ posterior.cholesky.T, P, rtol=1e-7, atol=1e-9)
+        np.testing.assert_allclose(
+            posterior.cholesky @ posterior.cholesky.T, P, rtol=1e-7, atol=1e-9
+        )
         np.testing.assert_allclose(posterior.mean, mu, rtol=1e-6, atol=1e-8)
         for chosen in (X, X[1:2]):
             means, variances = posterior.predict(chosen)
             np.testing.assert_allclose(means, chosen @ mu, rtol=1e-6, atol=1e-8)
-            np.testing.assert_allclose(variances, np.einsum("ij,ji->i", chosen, np.linalg.solve(P, chosen.T)))
+            np.testing.assert_allclose(
+                variances, np.einsum("ij,ji->i", chosen, np.linalg.solve(P, chosen.T))
+            )
 
 
 @QUICK
@@ -88,7 +93,10 @@ def test_linear_gaussian_gives_back_what_it_took_in(seed: int, n: int) -> None:
 @given(seeds, st.integers(1, 20), st.integers(1, 5))
 def test_fresh_factors_change_nothing_but_rounding(seed: int, n: int, every: int) -> None:
     rows, rewards = data(seed, n)
-    often, never = LinearGaussian(DIM, refresh_every=every), LinearGaussian(DIM, refresh_every=10**9)
+    often, never = (
+        LinearGaussian(DIM, refresh_every=every),
+        LinearGaussian(DIM, refresh_every=10**9),
+    )
     for i, (x, y) in enumerate(zip(rows, rewards, strict=True), 1):
         often.update(x, y)
         never.update(x, y)
@@ -104,7 +112,9 @@ def test_factors_are_made_afresh_once_in_512_changes_or_in_as_many_as_there_are_
 
 @QUICK
 @given(seeds, counts, stds)
-def test_normal_inverse_gamma_is_the_same_one_by_one_and_at_once(seed: int, n: int, prior: float) -> None:
+def test_normal_inverse_gamma_is_the_same_one_by_one_and_at_once(
+    seed: int, n: int, prior: float
+) -> None:
     rows, rewards = data(seed, n)
     one, all_ = (NormalInverseGamma(DIM, prior_std=prior) for _ in range(2))
     for x, y in zip(rows, rewards, strict=True):
@@ -181,7 +191,9 @@ def test_stationary_models_count_every_round_alike(seed: int, n: int) -> None:
         mine = [i for i in range(n) if models[i] == model]
         V = 0.7 * np.eye(DIM) + rows[mine].T @ rows[mine]
         means, variances = made.predict(model, X)
-        np.testing.assert_allclose(means, X @ np.linalg.solve(V, rows[mine].T @ rewards[mine]), atol=1e-8)
+        np.testing.assert_allclose(
+            means, X @ np.linalg.solve(V, rows[mine].T @ rewards[mine]), atol=1e-8
+        )
         np.testing.assert_allclose(variances, np.einsum("ij,ji->i", X, np.linalg.solve(V, X.T)))
         assert made.weights[model] == len(mine)
 
@@ -212,7 +224,9 @@ def test_windowed_models_and_tallies_count_the_last_rounds_in_any_order(
 
 @QUICK
 @given(seeds, counts, st.sampled_from([0.5, 0.9, 1.0]))
-def test_discounted_tally_weighs_rounds_by_their_age_in_any_order(seed: int, n: int, g: float) -> None:
+def test_discounted_tally_weighs_rounds_by_their_age_in_any_order(
+    seed: int, n: int, g: float
+) -> None:
     _, rewards, arms, rounds = late(seed, n)
     tally = DiscountedTally(2, g)
     for y, arm, t in zip(rewards, arms, rounds, strict=True):
@@ -238,13 +252,22 @@ def test_beta_counts_successes_and_failures(plays: list[tuple[int, bool]]) -> No
 
 
 KINDS: dict[str, tuple[Callable[[], Any], Callable[[Any, int, FloatArray, float], None]]] = {
-    "linear gaussian": (lambda: LinearGaussian(DIM, refresh_every=4), lambda p, _, x, y: p.update(x, y)),
+    "linear gaussian": (
+        lambda: LinearGaussian(DIM, refresh_every=4),
+        lambda p, _, x, y: p.update(x, y),
+    ),
     "normal-inverse-gamma": (
         lambda: NormalInverseGamma(DIM, prior_std=1.0),
         lambda p, _, x, y: p.update(x, y),
     ),
-    "stationary models": (lambda: StationaryModels(2, DIM, 0.7), lambda p, t, x, y: p.update(t % 2, x, y, t)),
-    "windowed models": (lambda: WindowedModels(2, DIM, 0.7, 5), lambda p, t, x, y: p.update(t % 2, x, y, t)),
+    "stationary models": (
+        lambda: StationaryModels(2, DIM, 0.7),
+        lambda p, t, x, y: p.update(t % 2, x, y, t),
+    ),
+    "windowed models": (
+        lambda: WindowedModels(2, DIM, 0.7, 5),
+        lambda p, t, x, y: p.update(t % 2, x, y, t),
+    ),
     "discounted models": (
         lambda: DiscountedModels(2, DIM, 0.7, 0.9),
         lambda p, t, x, y: p.update(t % 2, x, y, t),
@@ -270,7 +293,11 @@ def told(posterior: Any) -> list[FloatArray]:
     if hasattr(posterior, "weights"):
         return [posterior.weights.copy(), *(a for m in range(2) for a in posterior.predict(m, X))]
     if hasattr(posterior, "predict"):
-        return [posterior.mean.copy(), *posterior.predict(X), posterior.sample(np.random.default_rng(1))]
+        return [
+            posterior.mean.copy(),
+            *posterior.predict(X),
+            posterior.sample(np.random.default_rng(1)),
+        ]
     return [posterior.mean, posterior.sample(np.random.default_rng(1))]
 
 
@@ -318,7 +345,8 @@ def test_posterior_refuses_the_snapshot_of_another_size(kind: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "kind", ["windowed models", "discounted models", "wide models", "windowed tally", "discounted tally"]
+    "kind",
+    ["windowed models", "discounted models", "wide models", "windowed tally", "discounted tally"],
 )
 def test_no_round_is_before_the_first(kind: str) -> None:
     posterior = KINDS[kind][0]()

@@ -28,12 +28,19 @@ def test_seeds_come_back_from_their_text(given_seeds: list[int]) -> None:
     assert parse_seeds(list(given_seeds)) == unique
     spans = text.split()
     edges = [int(edge) for span in spans for edge in (span.split("-")[0], span.split("-")[-1])]
-    assert all(b > a + 1 for a, b in zip(edges[1::2], edges[2::2], strict=False)), "no two spans touch"
+    assert all(b > a + 1 for a, b in zip(edges[1::2], edges[2::2], strict=False)), (
+        "no two spans touch"
+    )
 
 
 @QUICK
 @given(
-    st.one_of(st.text(max_size=12), st.none(), st.integers(), st.lists(st.text(max_size=4) | st.booleans()))
+    st.one_of(
+        st.text(max_size=12),
+        st.none(),
+        st.integers(),
+        st.lists(st.text(max_size=4) | st.booleans()),
+    )
 )
 def test_anything_else_is_a_value_error(value: object) -> None:
     try:
@@ -52,7 +59,10 @@ def test_stream_depends_on_seed_and_path_alone(seed: int, path: list[str], name:
         streams = streams.child(part)
     drawn = streams.generator(name).integers(2**62)
     assert drawn == Streams(seed, tuple(path)).generator(name).integers(2**62)
-    for other in (Streams(seed + 1, tuple(path)).generator(name), streams.child("x").generator(name)):
+    for other in (
+        Streams(seed + 1, tuple(path)).generator(name),
+        streams.child("x").generator(name),
+    ):
         assert drawn != other.integers(2**62)
 
 

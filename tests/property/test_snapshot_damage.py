@@ -1,6 +1,7 @@
 """Random damage to snapshots: only `SnapshotError` comes out, and the policy stays as it was.
 
-The same damage runs over every policy and thousands of cases in `research/benchmarks/snapshot_damage.py`.
+The same damage runs over every policy and thousands of cases in
+`research/benchmarks/snapshot_damage.py`.
 """
 
 from __future__ import annotations
@@ -85,7 +86,9 @@ def test_snapshot_comes_back_from_bytes_as_it_was(state: dict[str, Any]) -> None
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(array=numbers, seed=SEEDS)
-def test_difference_sees_every_altered_bit_of_an_array(array: np.ndarray[Any, Any], seed: int) -> None:
+def test_difference_sees_every_altered_bit_of_an_array(
+    array: np.ndarray[Any, Any], seed: int
+) -> None:
     raw = bytearray(array.tobytes())
     if not raw:
         return

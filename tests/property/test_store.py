@@ -34,7 +34,9 @@ def spec(seed: int) -> TrialSpec:
 
 def trial(of: list[tuple[int, float, float]]) -> Trial:
     arms, rewards, gaps = (np.array(column) for column in zip(*of, strict=True))
-    return Trial(arms=arms, rewards=rewards, regret=np.cumsum(gaps), optimal=rewards + gaps, seconds=0.5)
+    return Trial(
+        arms=arms, rewards=rewards, regret=np.cumsum(gaps), optimal=rewards + gaps, seconds=0.5
+    )
 
 
 @QUICK

@@ -17,7 +17,10 @@ ucbs = st.fixed_dictionaries({"id": st.just("d-ucb")}, optional={
 })  # fmt: skip
 worlds = st.fixed_dictionaries(
     {"id": st.sampled_from(["flipping-gaussian", "stationary-bernoulli"])},
-    optional={"horizon": st.integers(1, 10**6), "delay": st.sampled_from(["3", "geometric:20:0.05"])},
+    optional={
+        "horizon": st.integers(1, 10**6),
+        "delay": st.sampled_from(["3", "geometric:20:0.05"]),
+    },
 )
 
 
@@ -48,7 +51,9 @@ def test_suite_comes_back_from_its_text(
     )
     suite = parse_suite(text, where="here.toml", folder=Path())
     assert (suite.name, suite.description) == (name, description)
-    asked = {(problem, policy, seed) for problem in problems for policy in policies for seed in seeds}
+    asked = {
+        (problem, policy, seed) for problem in problems for policy in policies for seed in seeds
+    }
     assert {(spec.problem_name, spec.name, spec.seed) for spec in suite.specs} == asked
     for spec in suite.specs:
         world, learner = problems[spec.problem_name], policies[spec.name]

@@ -76,14 +76,18 @@ def test_threshold_is_the_best_of_all_cuts(values: list[float]) -> None:
     ]
     least = min(squares)[0]
     middles = [
-        (ordered[:i].mean() + ordered[i:].mean()) / 2 for s, i in squares if s <= least + 1e-6 * (1 + least)
+        (ordered[:i].mean() + ordered[i:].mean()) / 2
+        for s, i in squares
+        if s <= least + 1e-6 * (1 + least)
     ]
     assert min(abs(found - middle) for middle in middles) <= 1e-6 * (1 + abs(found))
 
 
 @QUICK
 @given(st.lists(st.tuples(st.booleans(), st.integers(0, 40)), max_size=80), st.integers(0, 80))
-def test_trail_is_a_dictionary_of_unfinished_rounds(steps: list[tuple[bool, int]], save_at: int) -> None:
+def test_trail_is_a_dictionary_of_unfinished_rounds(
+    steps: list[tuple[bool, int]], save_at: int
+) -> None:
     trail, plain, t = Trail(), {}, 0  # type: tuple[Trail, dict[int, int], int]
     for i, (begins, which) in enumerate(steps):
         if i == save_at:

@@ -57,13 +57,17 @@ def test_streams_refuse_a_seed_that_is_not_a_natural_number(seed: Any) -> None:
         ({"noise": "guess"}, "noise must be"),
     ],
 )
-def test_parameters_name_the_field_when_a_value_is_wrong(values: dict[str, Any], message: str) -> None:
+def test_parameters_name_the_field_when_a_value_is_wrong(
+    values: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ParameterError, match=message):
         Sample.from_mapping(values, owner="x")
 
 
 def test_parameters_take_plain_values_when_they_mean_the_same() -> None:
-    made = Sample.from_mapping({"window": 3.0, "discount": 1, "units": [4, np.int64(5)], "noise": "infer"})
+    made = Sample.from_mapping(
+        {"window": 3.0, "discount": 1, "units": [4, np.int64(5)], "noise": "infer"}
+    )
     assert made == Sample(window=3, discount=1.0, units=(4, 5), noise="infer")
     assert Sample.from_mapping(made.to_mapping()) == made
 

@@ -5,8 +5,8 @@ The rule:
 - every class, function, method and property has a summary of one line that ends with a period;
 - parameters are documented in the order of the signature, each with its type, its default
   (`default: 0.05`, or `optional` where the default is None) and a sentence;
-- a function or method with parameters that returns a value has a section `Returns`, a generator `Yields`. A property,
-  and a method without parameters, may say what it returns in its summary;
+- a function or method with parameters that returns a value has a section `Returns`, a generator
+  `Yields`. A property, and a method without parameters, may say what it returns in its summary;
 - every class and function in `tidepull.__all__` has a section `Examples` with a doctest;
 - an exception needs a summary only;
 - no line is longer than 100 columns.
@@ -44,7 +44,11 @@ def callables_of(owner: Any, path: str) -> Iterator[tuple[str, Any]]:
     if not inspect.isclass(owner) or issubclass(owner, BaseException):
         return
     for name in sorted(set(dir(owner))):
-        home = next(cls for cls in owner.__mro__ if name in vars(cls)) if not name.startswith("_") else object
+        home = (
+            next(cls for cls in owner.__mro__ if name in vars(cls))
+            if not name.startswith("_")
+            else object
+        )
         if not home.__module__.startswith("tidepull"):
             continue
         member = vars(home)[name]
@@ -56,12 +60,18 @@ def callables_of(owner: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def public_callables() -> dict[str, Any]:
     """Every public callable by its path."""
-    owners: dict[str, Any] = {f"tidepull.{name}": getattr(tidepull, name) for name in tidepull.__all__}
-    owners |= {f"tidepull.agent.client.{cls.__name__}": cls for cls in (RemoteAgent, AsyncRemoteAgent)}
+    owners: dict[str, Any] = {
+        f"tidepull.{name}": getattr(tidepull, name) for name in tidepull.__all__
+    }
+    owners |= {
+        f"tidepull.agent.client.{cls.__name__}": cls for cls in (RemoteAgent, AsyncRemoteAgent)
+    }
     for module in (tidepull.fields, tidepull.logs):
         owners |= {f"{module.__name__}.{name}": getattr(module, name) for name in module.__all__}
     owners |= {
-        f"tidepull.errors.{name}": error for name, error in vars(tidepull.errors).items() if _is_error(error)
+        f"tidepull.errors.{name}": error
+        for name, error in vars(tidepull.errors).items()
+        if _is_error(error)
     }
     for name in INTEGRATIONS:
         try:
@@ -94,7 +104,11 @@ class Docstring(validation.Validator):  # type: ignore[name-defined, misc]
 
     @property
     def signature(self) -> dict[str, inspect.Parameter]:
-        if isinstance(self.obj, property) or getattr(self.obj, "_is_protocol", False) or _is_error(self.obj):
+        if (
+            isinstance(self.obj, property)
+            or getattr(self.obj, "_is_protocol", False)
+            or _is_error(self.obj)
+        ):
             return {}
         listed = inspect.signature(self.obj).parameters.values()
         return {_stars(one) + one.name: one for one in listed if one.name not in ("self", "cls")}
@@ -137,12 +151,16 @@ def wrong_defaults(doc: Docstring) -> list[str]:
             if not named and not kind.endswith(", optional"):
                 sentences.append(f"'{name}' is optional, and documented as '{kind}'")
         elif named is None or _literal(named[1]) != parameter.default:
-            sentences.append(f"'{name}' has the default {parameter.default!r}, and is documented as '{kind}'")
+            sentences.append(
+                f"'{name}' has the default {parameter.default!r}, and is documented as '{kind}'"
+            )
     return sentences
 
 
 def _is_literal(value: Any) -> bool:
-    return isinstance(value, bool | int | float | str | tuple) and type(value).__module__ == "builtins"
+    return (
+        isinstance(value, bool | int | float | str | tuple) and type(value).__module__ == "builtins"
+    )
 
 
 def _literal(text: str) -> Any:
@@ -153,7 +171,8 @@ def _literal(text: str) -> Any:
 
 
 def returns_a_value(value: Any) -> bool:
-    """Whether the annotation of a function names anything but None, or a request whose answer is None."""
+    """Whether the annotation of a function names anything but None, or a request whose answer is
+    None."""
     if not inspect.isfunction(value):
         return False
     annotation = inspect.signature(value).return_annotation
@@ -243,7 +262,9 @@ def test_incomplete_docstring_is_noticed(
     assert old in doc
     monkeypatch.setattr(_complete, "__doc__", doc.replace(old, new) if old else doc)
     found = wrong("tests.test_docstrings._complete", _complete)
-    assert found == [] if complaint is None else any(one.startswith(complaint) for one in found), found
+    assert found == [] if complaint is None else any(one.startswith(complaint) for one in found), (
+        found
+    )
 
 
 def test_names_in_all_need_an_example() -> None:

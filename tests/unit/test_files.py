@@ -33,12 +33,16 @@ def test_a_real_write_limit_is_one_sentence(tmp_path: Path) -> None:
         f"write_whole(Path({str(tmp_path)!r}) / 'x', b'x' * 5000)\n"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment
+    )
     assert "the file would exceed the size limit" in done.stderr.splitlines()[-1]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_an_interrupted_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_write_leaves_the_old_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "x"
     write_whole(path, b"old")
 
@@ -70,6 +74,9 @@ def test_a_handle_replaces_the_file_only_once_its_content_is_whole(tmp_path: Pat
 
 
 def test_what_the_disk_refuses_is_one_sentence_wherever_it_happens(tmp_path: Path) -> None:
-    with pytest.raises(StoreError, match=r"cannot write .*x: the disk is full"), replacing(tmp_path / "x"):
+    with (
+        pytest.raises(StoreError, match=r"cannot write .*x: the disk is full"),
+        replacing(tmp_path / "x"),
+    ):
         raise OSError(28, "No space left on device")
     assert list(tmp_path.iterdir()) == []

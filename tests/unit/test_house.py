@@ -1,6 +1,7 @@
 """Rules of the source tree: one class name for one idea, and files of a readable size.
 
-Each table lists what does not follow a rule yet. A table may lose entries; a new entry needs a reason.
+Each table lists what does not follow a rule yet. A table may lose entries; a new entry needs a
+reason.
 """
 
 from __future__ import annotations
@@ -20,8 +21,12 @@ EXEMPT = ("tide/",)
 OTHER_SIZES: dict[str, str] = {
     "__main__.py": "the entry point of python -m tidepull",
     "agent/agent.py": "the public face of an agent: half of its lines document its methods",
-    "agent/commands.py": "every step that changes an agent, each a method on the same five attributes",
+    "agent/client.py": "two clients with the same documented methods, one of them asynchronous",
+    "agent/commands.py": "every step that changes an agent, each a method on the same five "
+    "attributes",
     "agent/fields.py": "seven kinds of fields, half of the lines document their parameters",
+    "agent/ledger/sqlite.py": "one ledger: its statements, its connections and its faults",
+    "agent/requests.py": "every request of the clients, with its documentation",
 }
 """Files with too few or too many lines, each with the reason."""
 

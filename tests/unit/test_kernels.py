@@ -1,4 +1,5 @@
-"""Compiled kernels are kept on disk, known by all their sources, and work where nothing can be written."""
+"""Compiled kernels are kept on disk, known by all their sources, and work where nothing can be
+written."""
 
 from __future__ import annotations
 
@@ -39,7 +40,9 @@ print(kernels.add_row._cache.cache_path)
 def play(writable: str | None, **environment: str) -> str:
     """The place of the kernels in a process that can write below one directory only."""
     given = {
-        name: value for name, value in os.environ.items() if name not in ("NUMBA_CACHE_DIR", "TIDEPULL_CACHE")
+        name: value
+        for name, value in os.environ.items()
+        if name not in ("NUMBA_CACHE_DIR", "TIDEPULL_CACHE")
     }
     code = PLAY.format(writable=writable)
     done = subprocess.run(

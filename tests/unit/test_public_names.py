@@ -1,4 +1,5 @@
-"""`tidepull.__all__` is the stable surface: it exists, it is documented, and what users are shown needs no more."""
+"""`tidepull.__all__` is the stable surface: it exists, it is documented, and what users are shown
+needs no more."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ import pytest
 import tidepull
 
 ROOT = Path(__file__).parents[2]
-REFERENCE = "\n".join(page.read_text() for page in sorted((ROOT / "docs" / "reference").glob("*.md")))
+REFERENCE = "\n".join(
+    page.read_text() for page in sorted((ROOT / "docs" / "reference").glob("*.md"))
+)
 NAMES = sorted(set(tidepull.__all__) - {"__version__"})
 INTEGRATIONS = ("gymnasium", "river", "mabwiser")
 OF_CLIENTS = {
@@ -55,7 +58,12 @@ def test_types_are_declared_for_every_public_name() -> None:
     """What is imported for type checkers is what is found at run time."""
     tree = ast.parse(Path(inspect.getfile(tidepull)).read_text())
     block = next(node for node in tree.body if isinstance(node, ast.If))
-    declared = {alias.name for node in block.body if isinstance(node, ast.ImportFrom) for alias in node.names}
+    declared = {
+        alias.name
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
     assert declared == set(NAMES)
 
 
@@ -73,7 +81,9 @@ def test_unknown_name_is_refused_as_python_does() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_public_name_has_its_place_in_the_reference(name: str) -> None:
     home = tidepull._MODULES.get(name) or f"{tidepull._HOME_OF[name]}.{name}"
-    assert re.search(rf"(?m)^::: tidepull\.{re.escape(home)}$", REFERENCE), f"no '::: tidepull.{home}'"
+    assert re.search(rf"(?m)^::: tidepull\.{re.escape(home)}$", REFERENCE), (
+        f"no '::: tidepull.{home}'"
+    )
 
 
 @pytest.mark.parametrize("path", sorted(OF_CLIENTS))
@@ -103,7 +113,9 @@ def test_what_the_reference_describes_is_public_and_exists(path: str) -> None:
 def test_what_users_are_shown_needs_public_names_alone(path: Path) -> None:
     text = path.read_text()
     blocks = re.findall(r"```python\n(.*?)```", text, re.S) if path.suffix == ".md" else [text]
-    private = [name for block in blocks for name in _asked_of_tidepull(block) if not _is_public(name)]
+    private = [
+        name for block in blocks for name in _asked_of_tidepull(block) if not _is_public(name)
+    ]
     assert not private
 
 
@@ -111,7 +123,9 @@ def _asked_of_tidepull(code: str) -> Iterator[str]:
     """Dotted names of what a piece of code takes from tidepull."""
     for node in ast.walk(ast.parse(code)):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names if alias.name.split(".")[0] == "tidepull")
+            yield from (
+                alias.name for alias in node.names if alias.name.split(".")[0] == "tidepull"
+            )
         elif isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "tidepull":
             yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif (
@@ -136,12 +150,16 @@ def _is_public(dotted: str) -> bool:
 
 def public_in(module: ModuleType) -> set[str]:
     """The names of a public module: its `__all__`, or in `errors` all of them."""
-    return set(getattr(module, "__all__", None) or (name for name in vars(module) if name.endswith("Error")))
+    return set(
+        getattr(module, "__all__", None)
+        or (name for name in vars(module) if name.endswith("Error"))
+    )
 
 
 def test_private_names_are_told_from_public_ones() -> None:
     code = (
-        "import tidepull.experiments\nfrom tidepull import logs, random\nfrom tidepull.logs import read\n"
+        "import tidepull.experiments\nfrom tidepull import logs, random\nfrom tidepull.logs import "
+        "read\n"
         "tidepull.Agent"
     )
     assert {name: _is_public(name) for name in _asked_of_tidepull(code)} == {

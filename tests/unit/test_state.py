@@ -1,4 +1,5 @@
-"""`Stateful` saves what it is told to, shares nothing, and refuses in one sentence what does not fit."""
+"""`Stateful` saves what it is told to, shares nothing, and refuses in one sentence what does not
+fit."""
 
 from __future__ import annotations
 
@@ -70,8 +71,14 @@ def test_snapshot_shares_nothing_with_the_object() -> None:
         ({"due": 1}, "'due' must be a bool, got 1"),
         ({"rate": "fast"}, "'rate' must be a float, got 'fast'"),
         ({"generator": {}}, "generator state cannot be restored"),
-        ({"part": {"sums": np.zeros(3), "latest": 0}}, r"'sums' has the shape \(3,\), expected \(2,\)"),
-        ({"part": {"sums": np.zeros(2), "latest": -2}}, "'latest' must be a whole number of at least -1"),
+        (
+            {"part": {"sums": np.zeros(3), "latest": 0}},
+            r"'sums' has the shape \(3,\), expected \(2,\)",
+        ),
+        (
+            {"part": {"sums": np.zeros(2), "latest": -2}},
+            "'latest' must be a whole number of at least -1",
+        ),
         ({"part": {"latest": 0}}, "has no 'sums'"),
     ],
 )

@@ -25,7 +25,8 @@ def tree(tmp_path: Path) -> Path:
 
 def test_touched_finds_mirrors_importers_and_the_tests_themselves(tree: Path) -> None:
     found = touched(
-        [Path("src/tidepull/experiments/loop.py"), Path("tests/unit/experiments/test_else.py")], tree
+        [Path("src/tidepull/experiments/loop.py"), Path("tests/unit/experiments/test_else.py")],
+        tree,
     )
     names = ["test_else", "test_loop", "test_other", "test_store"]
     assert found == [Path("tests/unit/experiments") / f"{name}.py" for name in names]

@@ -34,5 +34,7 @@ print("compiled" if listener.seen else "found all")
 
 def test_other_process_finds_all_kernels_after_warm_up() -> None:
     tidepull.warm_up()
-    told = subprocess.run([sys.executable, "-c", _SECOND], capture_output=True, text=True, check=True)
+    told = subprocess.run(
+        [sys.executable, "-c", _SECOND], capture_output=True, text=True, check=True
+    )
     assert told.stdout.strip() == "found all"

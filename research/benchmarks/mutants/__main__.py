@@ -1,5 +1,5 @@
-"""`make mutants`: a seeded sample of mutants, judged by quick tests, into research/results/mutants.csv and
-research/lab/mutants.md.
+"""`make mutants`: a seeded sample of mutants, judged by quick tests, into
+research/results/mutants.csv and research/lab/mutants.md.
 
     python -m research.benchmarks.mutants [--size N] [--only TEXT] [--retry-survivors]
 
@@ -36,7 +36,11 @@ def main() -> int:
     of = {SRC + module: target for target in TARGETS for module in target.modules}
     chosen = sample(list(of), ROOT, asked.size, SEED)
     known = _read()
-    todo = [m for m in chosen if _is_due(m, known, asked) and any(text in m.module for text in asked.only)]
+    todo = [
+        m
+        for m in chosen
+        if _is_due(m, known, asked) and any(text in m.module for text in asked.only)
+    ]
     with tempfile.TemporaryDirectory(prefix="mutants-") as folder:
         judge = Judge(ROOT, Path(folder)) if todo else None
         for target in TARGETS:
@@ -54,13 +58,16 @@ def _is_due(mutant: Mutant, known: Rows, asked: argparse.Namespace) -> bool:
     row = known.get(mutant.place)
     if row is None:
         return True
-    return asked.retry_survivors and row["outcome"] == "survived" and mutant.place not in reasons(ROOT)
+    return (
+        asked.retry_survivors and row["outcome"] == "survived" and mutant.place not in reasons(ROOT)
+    )
 
 
 def _judge_all(judge: Judge, target: Target, mine: list[Mutant]) -> None:
     clean = judge.clean(target)
     print(
-        f"{target.modules[0]} ...: {len(mine)} mutants; {clean.seconds:.1f} s for the tests alone", flush=True
+        f"{target.modules[0]} ...: {len(mine)} mutants; {clean.seconds:.1f} s for the tests alone",
+        flush=True,
     )
     if clean.outcome != "survived":
         sys.exit(f"the tests of {target.modules[0]} fail without any mutant: {clean.test}")
@@ -81,7 +88,9 @@ def _keep(chosen: list[Mutant]) -> Rows:
     """The verdicts on the sample, with the lines at which its mutants stand now."""
     with _locked():
         known = _read()
-        kept = {m.place: {**known[m.place], "line": str(m.line)} for m in chosen if m.place in known}
+        kept = {
+            m.place: {**known[m.place], "line": str(m.line)} for m in chosen if m.place in known
+        }
         _write(kept)
     return kept
 
@@ -116,7 +125,9 @@ def _write(rows: Rows) -> None:
 
 
 def _arguments() -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m research.benchmarks.mutants", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m research.benchmarks.mutants", description=__doc__
+    )
     parser.add_argument("--size", type=int, default=SIZE, help="how many mutants")
     parser.add_argument(
         "--only", nargs="*", default=[""], help="judge mutants of modules with this in their path"

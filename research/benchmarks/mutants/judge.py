@@ -1,8 +1,8 @@
-"""Judge one mutant after another: a copy of the repository is changed, and the module's quick tests run on
-it.
+"""Judge one mutant after another: a copy of the repository is changed, and the module's quick tests
+run on it.
 
-Every judgement is a fork of one process that has the large libraries loaded already. Limits are in seconds of
-CPU, so that a busy machine kills no mutant by itself.
+Every judgement is a fork of one process that has the large libraries loaded already. Limits are in
+seconds of CPU, so that a busy machine kills no mutant by itself.
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ _MEMORY = 8 << 30
 
 
 class Verdict(NamedTuple):
-    """`killed` by a test that failed, `timeout`, or `survived`; seconds of CPU; the test that failed."""
+    """`killed` by a test that failed, `timeout`, or `survived`; seconds of CPU; the test that
+    failed."""
 
     outcome: str
     seconds: float
@@ -45,7 +46,9 @@ class Judge:
             source, target = root / name, work / name
             if source.is_dir():
                 # With numba's compiled kernels, which are valid as long as files keep their times.
-                shutil.copytree(source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.pyc"))
+                shutil.copytree(
+                    source, target, dirs_exist_ok=True, ignore=shutil.ignore_patterns("*.pyc")
+                )
             else:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 shutil.copy2(source, target)
@@ -91,7 +94,9 @@ class Judge:
         status = _wait(pid, 40 * limit)
         seconds = _cpu() - before
         if os.WIFSIGNALED(status):
-            outcome = "timeout" if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL) else "killed"
+            outcome = (
+                "timeout" if os.WTERMSIG(status) in (signal.SIGXCPU, signal.SIGKILL) else "killed"
+            )
             return Verdict(outcome, seconds, "")
         code = os.WEXITSTATUS(status)
         return Verdict(
@@ -110,7 +115,11 @@ def _run(target: Target, work: Path, log: Path, limit: int) -> None:
         os.dup2(output, 1)
         os.dup2(output, 2)
         os.chdir(work)
-        sys.path[:] = [str(work / "src"), str(work), *(p for p in sys.path if "tidepull" not in p and p)]
+        sys.path[:] = [
+            str(work / "src"),
+            str(work),
+            *(p for p in sys.path if "tidepull" not in p and p),
+        ]
         if not target.jit:
             import numba
 
@@ -121,7 +130,16 @@ def _run(target: Target, work: Path, log: Path, limit: int) -> None:
         present = [test for test in target.tests if (work / test.split("::")[0]).exists()]
         assert present, "no such tests"
         unwanted = " or ".join(target.without)
-        options = ["-x", "-q", "--tb=line", "-p", "no:cacheprovider", "-p", "no:xdist", "--no-header"]
+        options = [
+            "-x",
+            "-q",
+            "--tb=line",
+            "-p",
+            "no:cacheprovider",
+            "-p",
+            "no:xdist",
+            "--no-header",
+        ]
         options += ["-W", "ignore::RuntimeWarning"] if not target.jit else []
         options += ["-k", f"not ({unwanted})"] if unwanted else []
         code = int(pytest.main([*options, *present]))

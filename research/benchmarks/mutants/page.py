@@ -23,7 +23,8 @@ def write_page(rows: list[dict[str, str]], root: Path) -> float:
     survivors = [row for row in rows if row["outcome"] == "survived"]
     score = 1 - len(survivors) / max(len(rows), 1)
     lines.append(
-        f"| **all** | **{len(rows)}** | **{len(rows) - len(survivors)} ({score:.1%})** | **{len(survivors)}** |"
+        f"| **all** | **{len(rows)}** | **{len(rows) - len(survivors)} ({score:.1%})** | "
+        f"**{len(survivors)}** |"
     )
     print("\n".join(lines))
     lines += ["", "Survivors:", "", "| place | before | after | why |", "|---|---|---|---|"]

@@ -1,7 +1,8 @@
 """Which modules are mutated, and which quick tests judge a mutant of each.
 
-Numba's cache notices changes in the file of a kernel only, and compiling costs more than all tests together:
-mutants of compiled modules are judged by the same functions as plain Python (`jit=False`).
+Numba's cache notices changes in the file of a kernel only, and compiling costs more than all tests
+together: mutants of compiled modules are judged by the same functions as plain Python
+(`jit=False`).
 """
 
 from __future__ import annotations
@@ -136,7 +137,13 @@ TARGETS = (
         ("tests/unit/reporting/test_normalise.py", "tests/unit/reporting/test_frame.py"),
     ),
     Target(
-        ("policies/guard.py", "policies/checks.py", "policies/checks.py", "policies/seal.py", "snapshots.py"),
+        (
+            "policies/guard.py",
+            "policies/checks.py",
+            "policies/checks.py",
+            "policies/seal.py",
+            "snapshots.py",
+        ),
         (
             "tests/unit/policies/test_guard.py",
             "tests/unit/policies/test_checks.py",

@@ -1,5 +1,5 @@
-"""A seeded sample of all mutants that cosmic-ray can make of a module, without those that only change
-words."""
+"""A seeded sample of all mutants that cosmic-ray can make of a module, without those that only
+change words."""
 
 from __future__ import annotations
 
@@ -41,7 +41,11 @@ _COMPARISONS = {
 }
 OPERATORS = (
     *(f"ReplaceBinaryOperator_{old}_{new}" for old, many in _BINARY.items() for new in many),
-    *(f"ReplaceComparisonOperator_{old}_{new}" for old, many in _COMPARISONS.items() for new in many),
+    *(
+        f"ReplaceComparisonOperator_{old}_{new}"
+        for old, many in _COMPARISONS.items()
+        for new in many
+    ),
     "ReplaceUnaryOperator_Delete_USub",
     "ReplaceUnaryOperator_Delete_Not",
     "ReplaceUnaryOperator_Delete_Invert",
@@ -55,14 +59,14 @@ OPERATORS = (
     "NumberReplacer",
     "ZeroIterationForLoop",
 )
-"""Faults that a person could make. Of `RemoveDecorator` those of interest die at once, and the others do
-nothing."""
+"""Faults that a person could make. Of `RemoveDecorator` those of interest die at once, and the
+others do nothing."""
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change of one module. `place` stays the same while the line it is about does, whatever else is
-    edited."""
+    """One change of one module. `place` stays the same while the line it is about does, whatever
+    else is edited."""
 
     module: str
     operator: str
@@ -100,10 +104,13 @@ def mutants_of(module: str, root: Path) -> Iterator[Mutant]:
 
 
 def sample(modules: list[str], root: Path, size: int, seed: int) -> list[Mutant]:
-    """Every mutant is as likely as every other, and stays in the sample while its line stays as it is."""
+    """Every mutant is as likely as every other, and stays in the sample while its line stays as it
+    is."""
     everything = [mutant for module in modules for mutant in mutants_of(module, root)]
     everything.sort(key=lambda m: sha256(f"{seed} {m.place}".encode()).digest())
-    return list(islice((m for m in everything if _is_python((root / m.module).read_text(), m)), size))
+    return list(
+        islice((m for m in everything if _is_python((root / m.module).read_text(), m)), size)
+    )
 
 
 def _is_python(source: str, mutant: Mutant) -> bool:

@@ -10,8 +10,11 @@ from tidepull.errors import InputError, MissingExtraError
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
 
 
-def connected(address: str, what: str, environment: dict[str, Any] | None = None, **given: Any) -> Any:
-    """Ray, connected to the cluster at an address; `what` is to be done there, in the environment."""
+def connected(
+    address: str, what: str, environment: dict[str, Any] | None = None, **given: Any
+) -> Any:
+    """Ray, connected to the cluster at an address; `what` is to be done there, in the
+    environment."""
     try:
         import ray
     except ImportError:
@@ -41,4 +44,6 @@ def _knock(address: str) -> None:
 
 
 def _no_answer(address: str, reason: str) -> InputError:
-    return InputError(f"no Ray cluster answers at '{address}' ({reason}); start one: ray start --head")
+    return InputError(
+        f"no Ray cluster answers at '{address}' ({reason}); start one: ray start --head"
+    )

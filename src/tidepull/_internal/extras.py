@@ -1,4 +1,5 @@
-"""Packages that tidepull can do without: is one here, in which version, and which extra installs it."""
+"""Packages that tidepull can do without: is one here, in which version, and which extra installs
+it."""
 
 from __future__ import annotations
 

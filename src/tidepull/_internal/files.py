@@ -38,9 +38,11 @@ def sync(path: Path) -> None:
 
 
 def drop_cache(path: Path) -> None:
-    """Let the next reading of a file come from the disk, where the system can do so; no file is as good.
+    """Let the next reading of a file come from the disk, where the system can do so; no file is as
+    good.
 
-    After a failed sync the system may keep pages that are not on disk, and may drop them at any later moment.
+    After a failed sync the system may keep pages that are not on disk, and may drop them at any
+    later moment.
     """
     with suppress(FileNotFoundError):
         handle = os.open(path, os.O_RDONLY)
@@ -59,7 +61,8 @@ def write_whole(path: Path, data: bytes) -> None:
 
 @contextmanager
 def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A handle whose content, synced, becomes `path` at the end; after an error `path` is as it was before."""
+    """A handle whose content, synced, becomes `path` at the end; after an error `path` is as it was
+    before."""
     temporary = temporary_name(path)
     with explained("write", path):
         try:
@@ -89,13 +92,16 @@ def temporary_name(path: Path) -> Path:
 
 
 def abandoned(directory: Path) -> list[Path]:
-    """Temporary files whose writer is dead: gone from this machine, or silent for an hour on another."""
+    """Temporary files whose writer is dead: gone from this machine, or silent for an hour on
+    another."""
     with explained("read", directory):
         return [path for path in directory.rglob(f"*{TEMPORARY}") if _is_abandoned(path)]
 
 
 def _is_abandoned(path: Path) -> bool:
-    host, _, pid = path.name.rsplit(".", 3)[1].partition("@") if path.name.count(".") > 2 else ("", "", "")
+    host, _, pid = (
+        path.name.rsplit(".", 3)[1].partition("@") if path.name.count(".") > 2 else ("", "", "")
+    )
     try:
         if host == _host() and pid.isdigit():
             os.kill(int(pid), 0)

@@ -1,12 +1,15 @@
-"""Compiled kernels: one decorator for all of them, and a cache on disk that notices every change of their sources.
+"""Compiled kernels: one decorator for all of them, and a cache on disk that notices every change of
+their sources.
 
-Numba's own cache looks at the file of a kernel alone, so a kernel that was inlined from another file stays as it was.
-Here the stamp of a kernel is a digest of the names and contents of its file and of all files of this package that it
-imports, and theirs. Kernels are kept in the first of these places that can be written:
+Numba's own cache looks at the file of a kernel alone, so a kernel that was inlined from another
+file stays as it was. Here the stamp of a kernel is a digest of the names and contents of its file
+and of all files of this package that it imports, and theirs. Kernels are kept in the first of these
+places that can be written:
 
     TIDEPULL_CACHE, NUMBA_CACHE_DIR, __pycache__ beside the source, the user's cache directory
 
-Where there is none, kernels are compiled in every process. Functions of other packages are not affected.
+Where there is none, kernels are compiled in every process. Functions of other packages are not
+affected.
 """
 
 from __future__ import annotations
@@ -30,7 +33,8 @@ _ROOT = Path(__file__).parents[1]
 
 
 def kernel(**options: Any) -> Callable[[F], F]:
-    """Return a decorator that compiles a function with numba (`options` are those of `njit`) and keeps it on disk.
+    """Return a decorator that compiles a function with numba (`options` are those of `njit`) and
+    keeps it on disk.
 
     >>> @kernel(nogil=True)
     ... def twice(x: float) -> float:
@@ -41,7 +45,9 @@ def kernel(**options: Any) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         compiled = numba.njit(**options)(function)
-        if hasattr(compiled, "enable_caching"):  # numba can be switched off: then it is the function itself
+        if hasattr(
+            compiled, "enable_caching"
+        ):  # numba can be switched off: then it is the function itself
             with suppress(RuntimeError, OSError):  # nowhere to write
                 compiled._cache = _KernelCache(function)
         return compiled  # type: ignore[no-any-return]
@@ -50,7 +56,8 @@ def kernel(**options: Any) -> Callable[[F], F]:
 
 
 def source_digest(path: Path, root: Path = _ROOT) -> str:
-    """Return a digest of a source file and of all files below `root` that it imports, directly or not."""
+    """Return a digest of a source file and of all files below `root` that it imports, directly or
+    not."""
     digest, waiting, seen = blake2b(digest_size=16), [path.resolve()], set()
     while waiting:
         if (file := waiting.pop()) not in seen:
@@ -71,10 +78,16 @@ def _imported(file: Path, root: Path) -> list[Path]:
     """The files of the package that a file imports by `from` (the only way in this package)."""
     files = []
     for node in ast.walk(ast.parse(_content(file))):
-        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == _PACKAGE:
+        if (
+            isinstance(node, ast.ImportFrom)
+            and node.module
+            and node.module.split(".")[0] == _PACKAGE
+        ):
             module = root.joinpath(*node.module.split(".")[1:])
             names = [module / alias.name for alias in node.names]
-            files += [p.with_suffix(".py") for p in (module, *names) if p.with_suffix(".py").is_file()]
+            files += [
+                p.with_suffix(".py") for p in (module, *names) if p.with_suffix(".py").is_file()
+            ]
     return files
 
 
@@ -86,7 +99,12 @@ def _places(source: Path) -> Iterator[Path]:
             yield Path(named) / inside
     yield source.parent / "__pycache__"
     with suppress(RuntimeError):  # a user without a home
-        yield Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / _PACKAGE / "kernels" / inside
+        yield (
+            Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+            / _PACKAGE
+            / "kernels"
+            / inside
+        )
 
 
 class _KernelLocator(caching._CacheLocator):  # type: ignore[misc]
@@ -120,7 +138,8 @@ class _KernelFiles(caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
-    """Numba's cache of a function, with our locator; a disk that cannot be written any more is no error."""
+    """Numba's cache of a function, with our locator; a disk that cannot be written any more is no
+    error."""
 
     _impl_class = _KernelFiles
 

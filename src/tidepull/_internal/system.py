@@ -1,7 +1,7 @@
 """What the machine has: one BLAS thread for each worker, and the memory that is free.
 
-Several workers with a BLAS thread per core each run many times slower than one. Memory is checked before large arrays
-are made, since a system may promise memory that it has not got.
+Several workers with a BLAS thread per core each run many times slower than one. Memory is checked
+before large arrays are made, since a system may promise memory that it has not got.
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ def require_memory(n_bytes: int, what: str) -> None:
     """Refuse what would not fit into the memory that is free now, in one sentence."""
     free = free_memory()
     if n_bytes > free:
-        raise ParameterError(f"{what} would need {_size(n_bytes)} of memory; {_size(free)} are free here")
+        raise ParameterError(
+            f"{what} would need {_size(n_bytes)} of memory; {_size(free)} are free here"
+        )
 
 
 def free_memory() -> int:

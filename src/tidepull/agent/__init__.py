@@ -1,1 +1,2 @@
-"""An agent for your own decisions: named arms, contexts as dictionaries, late rewards, a ledger that loses nothing."""
+"""An agent for your own decisions: named arms, contexts as dictionaries, late rewards, a ledger
+that loses nothing."""

@@ -1,7 +1,7 @@
 """The agent: choose an arm, say later what it was worth, and lose nothing in between.
 
-A call takes its step under one lock (`commands.py`) and returns when the record of it is safe. A step that fails leaves
-the state dirty: the next call reads it from the ledger again.
+A call takes its step under one lock (`commands.py`) and returns when the record of it is safe. A
+step that fails leaves the state dirty: the next call reads it from the ledger again.
 """
 
 from __future__ import annotations
@@ -25,7 +25,14 @@ from tidepull.agent.background import Background
 from tidepull.agent.clock import Clock, SteadyTime
 from tidepull.agent.commands import Caller, CommandHandler, Request, Stamp
 from tidepull.agent.decisions import OURS, Decision, DecisionId, PendingDecision, id_of
-from tidepull.agent.insight import AgentReport, AgentStatus, Insight, LedgerCheck, check_ledger, status_of
+from tidepull.agent.insight import (
+    AgentReport,
+    AgentStatus,
+    Insight,
+    LedgerCheck,
+    check_ledger,
+    status_of,
+)
 from tidepull.agent.ledger import ledger_at
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
@@ -154,8 +161,14 @@ class Agent:
         now: Callable[[], float] | None = None,
     ) -> None:
         if training not in ("background", "inline", "manual"):
-            raise ParameterError(f"training must be 'background', 'inline' or 'manual', got {training!r}")
-        if isinstance(snapshot_every, bool) or not isinstance(snapshot_every, int) or snapshot_every < 1:
+            raise ParameterError(
+                f"training must be 'background', 'inline' or 'manual', got {training!r}"
+            )
+        if (
+            isinstance(snapshot_every, bool)
+            or not isinstance(snapshot_every, int)
+            or snapshot_every < 1
+        ):
             raise ParameterError(
                 f"snapshot_every must be a whole number of at least 1, got {snapshot_every!r}"
             )
@@ -175,7 +188,9 @@ class Agent:
         try:
             settings, salt = load_settings(ledger, given, self._where, read_only=read_only)
             clock = Clock(settings.timezone, SteadyTime(ledger.now) if now is None else now)
-            self._commands = CommandHandler(ledger, settings, salt, clock, self._where, read_only=read_only)
+            self._commands = CommandHandler(
+                ledger, settings, salt, clock, self._where, read_only=read_only
+            )
         except BaseException:
             ledger.close()
             raise
@@ -254,7 +269,9 @@ class Agent:
         self._afterwards()
         return decision
 
-    def _decide(self, context: Any, arms: Any, subject: Any, at: Any, id: Any) -> tuple[Decision, int]:
+    def _decide(
+        self, context: Any, arms: Any, subject: Any, at: Any, id: Any
+    ) -> tuple[Decision, int]:
         id = id_of(id)
         with self._lock:
             self._ready()
@@ -474,7 +491,9 @@ class Agent:
         """Labels of the arms that can be chosen."""
         return self._commands.state.arms.labels
 
-    def add(self, label: str, features: Any = None, *, at: float | datetime | str | None = None) -> None:
+    def add(
+        self, label: str, features: Any = None, *, at: float | datetime | str | None = None
+    ) -> None:
         """Add an arm, or a retired one again.
 
         If the capacity is exceeded, the policy is rebuilt from the ledger with twice the capacity.
@@ -581,7 +600,9 @@ class Agent:
         ArmError
             If there is no such arm, or its features are not a free-form object.
         """
-        self._change({"op": "describe", "label": label, "features": features_of(label, features)}, at)
+        self._change(
+            {"op": "describe", "label": label, "features": features_of(label, features)}, at
+        )
 
     def _change(self, change: dict[str, Any], at: Any) -> None:
         with self._lock:
@@ -696,7 +717,9 @@ class Agent:
     def check(self) -> LedgerCheck:
         """Read the whole ledger and compare a replay from its start with what is recorded."""
         commands = self._commands
-        return self._look(lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased()))
+        return self._look(
+            lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased())
+        )
 
     def _look(self, question: Callable[[Insight], T]) -> T:
         with self._lock:
@@ -790,7 +813,9 @@ class Agent:
                 self._ready()
                 commands, value = self._commands, _finite_reward(row["reward"])
                 inputs, now = commands.check_inputs(row.get("context"), None, None, row.get("at"))
-                inputs = replace(inputs, played=commands.state.arms.place(row["arm"]), imported=True)
+                inputs = replace(
+                    inputs, played=commands.state.arms.place(row["arm"]), imported=True
+                )
                 pending = commands.decide(inputs, now, None)
                 steps.append(commands.pay(pending, value, Stamp(inputs.at, now)).seq)
             count += 1
@@ -803,7 +828,8 @@ class Agent:
         return count
 
     def _commit_all(self, steps: list[int]) -> None:
-        """The last one first: one commit does for all of them, and each is waited for by its own number."""
+        """The last one first: one commit does for all of them, and each is waited for by its own
+        number."""
         while steps:
             self.commit(steps.pop())
 
@@ -867,7 +893,11 @@ class Agent:
             if not len(old):
                 return 0
             upto = int(old[-1])
-            chosen = (row for row, seq in zip(self.rows_aside(insight), log.seq, strict=True) if seq <= upto)
+            chosen = (
+                row
+                for row, seq in zip(self.rows_aside(insight), log.seq, strict=True)
+                if seq <= upto
+            )
             table.write(Path(path), chosen)
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
@@ -960,7 +990,7 @@ class Agent:
             self.save()
 
     def close(self) -> None:
-        """Close the ledger, so that other processes can open it; all records are durable already."""
+        """Close the ledger, so that other processes can open it; all records are durable."""
         if self._closed or self._owner != os.getpid():
             return
         self._background.close()
@@ -990,7 +1020,9 @@ class Agent:
         record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
         id, label = commands.decisions.id(record.seq), commands.state.arms.label(arm)
-        return Decision(id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at)
+        return Decision(
+            id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at
+        )
 
     @property
     def where(self) -> str:
@@ -1011,5 +1043,7 @@ def _finite_reward(reward: Any) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if not abs(value) <= _LARGEST:
-        raise RewardError(f"reward must be a finite number of at most {_LARGEST:g} in size, got {reward!r}")
+        raise RewardError(
+            f"reward must be a finite number of at most {_LARGEST:g} in size, got {reward!r}"
+        )
     return value

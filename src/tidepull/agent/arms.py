@@ -1,7 +1,8 @@
-"""The arms by name: which there are, which are retired, what is known of each, and their places in a policy.
+"""The arms by name: which there are, which are retired, what is known of each, and their places in
+a policy.
 
-A policy has room for more arms than there are. An arm keeps its place for ever; when all places are taken the room is
-doubled, and the policy is built anew from the ledger.
+A policy has room for more arms than there are. An arm keeps its place for ever; when all places are
+taken the room is doubled, and the policy is built anew from the ledger.
 """
 
 from __future__ import annotations
@@ -15,7 +16,14 @@ import numpy as np
 
 from tidepull.agent.clock import Clock
 from tidepull.agent.fields import Category, FieldState, Number
-from tidepull.agent.schema import FreeFormFeatures, Schema, clean_features, guess, is_free, plain_context
+from tidepull.agent.schema import (
+    FreeFormFeatures,
+    Schema,
+    clean_features,
+    guess,
+    is_free,
+    plain_context,
+)
 from tidepull.errors import ArmError, ContextError, ParameterError
 from tidepull.types import BoolArray, FloatArray
 
@@ -62,7 +70,9 @@ class Arms:
         self._described = described
         if described is None and self._arms and is_free(self._arms[0].features):
             first = self._arms[: self._founders]
-            self._described = FreeFormFeatures.founded([(arm.label, arm.features or {}) for arm in first])
+            self._described = FreeFormFeatures.founded(
+                [(arm.label, arm.features or {}) for arm in first]
+            )
         elif described is None:
             self._describe()
 
@@ -111,7 +121,8 @@ class Arms:
         return mask
 
     def apply(self, change: Mapping[str, Any]) -> Arms:
-        """These arms after one was added, retired or renamed, as a ledger has it; an `ArmError` if that cannot be."""
+        """These arms after one was added, retired or renamed, as a ledger has it; an `ArmError` if
+        that cannot be."""
         op, label = change["op"], change["label"]
         arms, described = list(self._arms), self._described
         if op == "describe":
@@ -128,7 +139,8 @@ class Arms:
                     raise ArmError(f"there is already an arm '{label}'")
                 if features is not None and features != arms[place].features and described is None:
                     raise ArmError(
-                        f"the arm '{label}' had other features; add it without, or under another label"
+                        f"the arm '{label}' had other features; add it without, or under another "
+                        "label"
                     )
                 arms[place] = replace(arms[place], retired=False)
                 if described is not None and features is not None:
@@ -162,8 +174,9 @@ class Arms:
         return self._described is not None
 
     def rows(self, x: FloatArray, among: BoolArray | None = None) -> FloatArray | None:
-        """What a policy sees of each place in a context x: which it is, and its features times (1, x); None without
-        features. Those of arms that are described freely are 0 for places that are not `among` the given ones."""
+        """What a policy sees of each place in a context x: which it is, and its features times (1,
+        x); None without features. Those of arms that are described freely are 0 for places that are
+        not `among` the given ones."""
         if self._described is not None:
             return self._described.rows(x, self.room, among)
         if self._features is None:
@@ -188,7 +201,9 @@ class Arms:
     def restored(cls, plain: Mapping[str, Any]) -> Arms:
         """From JSON."""
         described = FreeFormFeatures.restored(plain["described"]) if "described" in plain else None
-        return cls([Arm(*arm) for arm in plain["arms"]], plain["room"], plain["founders"], described)
+        return cls(
+            [Arm(*arm) for arm in plain["arms"]], plain["room"], plain["founders"], described
+        )
 
     def _require_fitting(self, label: str, features: Any) -> None:
         has = self._features is not None or self._described is not None
@@ -197,12 +212,15 @@ class Arms:
             raise ArmError(f"arm '{label}': the first arm {wanted}")
         if self._described is not None and not is_free(features):
             raise ArmError(
-                f"arm '{label}': the first arms are described by a free-form object, so must this one be"
+                f"arm '{label}': the first arms are described by a free-form object, so must this "
+                "one be"
             )
         if features is None or self._schema is None:
             return
         if new := self._schema.unknown(features):
-            raise ArmError(f"arm '{label}' has the feature '{new[0]}', which the first arms have not")
+            raise ArmError(
+                f"arm '{label}' has the feature '{new[0]}', which the first arms have not"
+            )
         try:
             self._schema.clean(features)
         except ContextError as error:
@@ -239,7 +257,8 @@ def _copied(state: FieldState) -> FieldState:
 
 
 def arms_of(given: Any) -> list[Arm]:
-    """Arms from what a user may write: labels, or a dictionary of labels and features (numbers or dictionaries)."""
+    """Arms from what a user may write: labels, or a dictionary of labels and features (numbers or
+    dictionaries)."""
     if isinstance(given, Mapping):
         pairs = [(label, features_of(label, features)) for label, features in given.items()]
     elif isinstance(given, str) or not isinstance(given, Iterable):
@@ -258,13 +277,15 @@ def arms_of(given: Any) -> list[Arm]:
             raise ParameterError(f"arms: there are two arms '{arm.label}'")
         if (arm.features is None) != (arms[0].features is None):
             raise ParameterError(
-                f"arms: '{arm.label}' and '{arms[0].label}' must both have features, or none of them"
+                f"arms: '{arm.label}' and '{arms[0].label}' must both have features, or none of "
+                "them"
             )
     return arms
 
 
 def features_of(label: Any, given: Any) -> Mapping[str, Any] | None:
-    """Features of an arm as a dictionary of JSON values; a list of numbers gets names by position."""
+    """Features of an arm as a dictionary of JSON values; a list of numbers gets names by
+    position."""
     if given is None:
         return None
     if is_free(given):

@@ -1,4 +1,5 @@
-"""One thread in the background that does an agent's heavy work, a slice at a time, and takes its snapshots."""
+"""One thread in the background that does an agent's heavy work, a slice at a time, and takes its
+snapshots."""
 
 from __future__ import annotations
 
@@ -21,8 +22,8 @@ class HasWork(Protocol):
 
 
 class Background:
-    """HasWork for its owner until that is closed or gone. Between two pieces it rests as long as the last one took, so
-    that calls never wait for more than one."""
+    """HasWork for its owner until that is closed or gone. Between two pieces it rests as long as
+    the last one took, so that calls never wait for more than one."""
 
     def __init__(self, owner: HasWork) -> None:
         self._owner = weakref.ref(owner)

@@ -1,7 +1,7 @@
 """Clients of `tidepull serve`, waiting (`Client`) and asynchronous (`AsyncClient`); extra `serve`.
 
-Connections are kept and shared. What fails on the way is tried again, and counts once all the same: every decision
-has an id, every reward a key.
+Connections are kept and shared. What fails on the way is tried again, and counts once all the same:
+every decision has an id, every reward a key.
 """
 
 from __future__ import annotations
@@ -30,9 +30,16 @@ class _Settings:
     """The settings that both clients share."""
 
     def __init__(
-        self, url: str | Sequence[str], token: str | None, timeout: float, retries: int, transport: Any
+        self,
+        url: str | Sequence[str],
+        token: str | None,
+        timeout: float,
+        retries: int,
+        transport: Any,
     ) -> None:
-        headers = {"user-agent": "tidepull"} | ({} if token is None else {"authorization": f"Bearer {token}"})
+        headers = {"user-agent": "tidepull"} | (
+            {} if token is None else {"authorization": f"Bearer {token}"}
+        )
         self.retries = retries
         self.addresses = _Addresses(url)
         self.http: dict[str, Any] = {"headers": headers, "timeout": timeout}
@@ -55,7 +62,8 @@ class _Addresses:
         return self._urls[self._now] + path
 
     def next(self, attempt: int, after: str | None) -> float:
-        """Go on with the next one; how long to wait before. One that was not tried yet is asked at once."""
+        """Go on with the next one; how long to wait before. One that was not tried yet is asked at
+        once."""
         self._now = (self._now + 1) % len(self._urls)
         return 0.0 if attempt + 1 < len(self._urls) else pause(attempt + 1 - len(self._urls), after)
 
@@ -168,7 +176,10 @@ class Client:
         for attempt in range(self._retries + 1):
             try:
                 answer = self._http.request(
-                    request.method, self._addresses.of(request.path), json=request.body, params=request.query
+                    request.method,
+                    self._addresses.of(request.path),
+                    json=request.body,
+                    params=request.query,
                 )
             except httpx.TransportError as error:
                 if attempt == self._retries or not request.may_repeat(None, sent=_sent(error)):
@@ -178,7 +189,9 @@ class Client:
             if attempt < self._retries and request.may_repeat(answer.status_code, sent=True):
                 time.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
                 continue
-            return request.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+            return request.answer(
+                answer.status_code, answer.content, answer.headers.get("content-type", "")
+            )
         raise AssertionError
 
     def close(self) -> None:
@@ -331,7 +344,9 @@ class AsyncClient:
         AsyncRemoteAgent
             The agent.
         """
-        return AsyncRemoteAgent(self, await self.send(requests.create(requests.agent_body(name, settings))))
+        return AsyncRemoteAgent(
+            self, await self.send(requests.create(requests.agent_body(name, settings)))
+        )
 
     async def send(self, request: HttpRequest[T]) -> T:
         """Send a request, and repeat it where that is safe.
@@ -354,7 +369,10 @@ class AsyncClient:
         for attempt in range(self._retries + 1):
             try:
                 answer = await self._http.request(
-                    request.method, self._addresses.of(request.path), json=request.body, params=request.query
+                    request.method,
+                    self._addresses.of(request.path),
+                    json=request.body,
+                    params=request.query,
                 )
             except httpx.TransportError as error:
                 if attempt == self._retries or not request.may_repeat(None, sent=_sent(error)):
@@ -362,9 +380,13 @@ class AsyncClient:
                 await asyncio.sleep(self._addresses.next(attempt, None))
                 continue
             if attempt < self._retries and request.may_repeat(answer.status_code, sent=True):
-                await asyncio.sleep(self._addresses.next(attempt, answer.headers.get("retry-after")))
+                await asyncio.sleep(
+                    self._addresses.next(attempt, answer.headers.get("retry-after"))
+                )
                 continue
-            return request.answer(answer.status_code, answer.content, answer.headers.get("content-type", ""))
+            return request.answer(
+                answer.status_code, answer.content, answer.headers.get("content-type", "")
+            )
         raise AssertionError
 
     async def close(self) -> None:
@@ -375,7 +397,10 @@ class AsyncClient:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> None:
         await self.close()
 

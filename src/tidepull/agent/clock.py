@@ -1,4 +1,5 @@
-"""When a decision is made: seconds since 1970, the user's time zone, and what a calendar says of a moment."""
+"""When a decision is made: seconds since 1970, the user's time zone, and what a calendar says of a
+moment."""
 
 from __future__ import annotations
 
@@ -32,8 +33,8 @@ _FIRST_MONDAY = 4 * _DAY  # 5 January 1970
 
 
 class Jump(NamedTuple):
-    """A clock that jumped by so many seconds: `held` and not believed yet, `believed`, or `found` at a restart, when
-    nobody knows how long the pause was."""
+    """A clock that jumped by so many seconds: `held` and not believed yet, `believed`, or `found`
+    at a restart, when nobody knows how long the pause was."""
 
     seconds: float
     state: Literal["held", "believed", "found"] = "believed"
@@ -63,12 +64,14 @@ _BOOT_CLOCK: int | None = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 def elapsed() -> float:
-    """Seconds of a clock that cannot jump; one that counts while the machine sleeps, where there is one."""
+    """Seconds of a clock that cannot jump; one that counts while the machine sleeps, where there is
+    one."""
     return time.monotonic() if _BOOT_CLOCK is None else time.clock_gettime(_BOOT_CLOCK)
 
 
 class SteadyTime:
-    """A wall clock without its jumps: small differences are followed, a jump is held until it has lasted.
+    """A wall clock without its jumps: small differences are followed, a jump is held until it has
+    lasted.
 
     >>> wall, passed = [1000.0], [0.0]
     >>> now = SteadyTime(lambda: wall[0], lambda: passed[0])
@@ -77,7 +80,9 @@ class SteadyTime:
     (1005.0, ['the clock went ahead by 997995 seconds, and is held'])
     """
 
-    def __init__(self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = elapsed) -> None:
+    def __init__(
+        self, wall: Callable[[], float] = time.time, steady: Callable[[], float] = elapsed
+    ) -> None:
         self._wall, self._steady = wall, steady
         self._offset = wall() - steady()
         self._since: float | None = None  # when the jump that is held was seen
@@ -119,7 +124,8 @@ class Clock:
             self._zone = ZoneInfo(timezone)
         except (KeyError, ValueError, OSError, TypeError):
             raise ParameterError(
-                f"timezone: there is no time zone {timezone!r}; give a name such as 'Europe/Berlin' or 'UTC'"
+                f"timezone: there is no time zone {timezone!r}; give a name such as "
+                "'Europe/Berlin' or 'UTC'"
             ) from None
         self.timezone = timezone
         self._now = now
@@ -137,7 +143,8 @@ class Clock:
                 at = datetime.fromisoformat(at)
             except ValueError:
                 raise InputError(
-                    f"at must be seconds since 1970, a datetime or ISO text such as '2026-07-01T12:00', got {at!r}"
+                    "at must be seconds since 1970, a datetime or ISO text such as "
+                    f"'2026-07-01T12:00', got {at!r}"
                 ) from None
         if isinstance(at, Decimal | np.number):
             at = float(at)
@@ -150,8 +157,8 @@ class Clock:
         return float(at)
 
     def stamp(self, latest: float) -> tuple[float, float, list[Jump]]:
-        """The moment that a record of now gets, given that of the latest one, which may have been told and not read
-        from this clock; the present moment; and jumps that are worth a note.
+        """The moment that a record of now gets, given that of the latest one, which may have been
+        told and not read from this clock; the present moment; and jumps that are worth a note.
 
         >>> Clock(now=lambda: 100.0).stamp(130.0)
         (130.0, 100.0, [])
@@ -168,17 +175,19 @@ class Clock:
         return (latest if 0.0 < behind <= HELD else now), now, jumps
 
     def read_near(self, at: Any, within: float | None) -> float:
-        """A moment that a caller gives for something that happens now: a few minutes ahead at most, and no further
-        back than rewards are waited for (None: any time)."""
+        """A moment that a caller gives for something that happens now: a few minutes ahead at most,
+        and no further back than rewards are waited for (None: any time)."""
         moment, now = self.read(at), self.now()
         if moment > now + HELD:
             raise InputError(
-                f"at is {moment - now:,.0f} seconds ahead of the service's clock, and may be {HELD:g}: leave it out, "
+                f"at is {moment - now:,.0f} seconds ahead of the service's clock, and may be "
+                f"{HELD:g}: leave it out, "
                 "or use a token with the scope admin"
             )
         if within is not None and moment < now - within:
             raise InputError(
-                f"at is {now - moment:,.0f} seconds ago, and rewards are waited for {within:g} seconds: leave it out, "
+                f"at is {now - moment:,.0f} seconds ago, and rewards are waited for {within:g} "
+                "seconds: leave it out, "
                 "or use a token with the scope admin"
             )
         return moment
@@ -188,7 +197,8 @@ class Clock:
         return datetime.fromtimestamp(at, self._zone)
 
     def local(self, at: float) -> float:
-        """What a clock on the wall shows, in seconds: days begin at midnight here, summer or winter."""
+        """What a clock on the wall shows, in seconds: days begin at midnight here, summer or
+        winter."""
         if self._utc:
             return at
         offset = self.datetime(at).utcoffset()

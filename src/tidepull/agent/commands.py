@@ -1,7 +1,7 @@
 """The command handler of an agent: every step that changes its state and its ledger, one at a time.
 
-Each step changes the state and appends a record to the ledger (event sourcing). A step that fails halfway leaves the
-state dirty: it is read from the ledger again.
+Each step changes the state and appends a record to the ledger (event sourcing). A step that fails
+halfway leaves the state dirty: it is read from the ledger again.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from tidepull.types import Snapshot
 
 
 class Caller(Enum):
-    """Who says when something happens. Rewards that are waited for are lost if time passes too quickly, so what a
-    caller's `at` can do depends on who it is."""
+    """Who says when something happens. Rewards that are waited for are lost if time passes too
+    quickly, so what a caller's `at` can do depends on who it is."""
 
     PROCESS = "process"  # the program that has the agent: its `at` is the time, also for what waits
     ADMIN = "admin"  # of a service: any `at`, but what waits is judged by the clock
@@ -41,7 +41,8 @@ class Caller(Enum):
 
 
 class Stamp(NamedTuple):
-    """The moment that a record gets, and the one by which it is judged whether a decision still waits."""
+    """The moment that a record gets, and the one by which it is judged whether a decision still
+    waits."""
 
     at: float
     now: float
@@ -49,8 +50,8 @@ class Stamp(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The arguments of `Agent.choose`, for `CommandHandler.decide_all`. A `deferred` decision counts for nothing until
-    it is activated."""
+    """The arguments of `Agent.choose`, for `CommandHandler.decide_all`. A `deferred` decision
+    counts for nothing until it is activated."""
 
     context: Mapping[str, Any] | None = None
     arms: Sequence[str] | None = None
@@ -62,8 +63,8 @@ class Request:
 
 
 SETTLED_AT_ONCE = 1
-"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog does not grow; the rest is
-settled in the background."""
+"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog does
+not grow; the rest is settled in the background."""
 
 LOOKED_AT = 8
 """Decisions that were paid in time and are passed over, for each one that may be settled."""
@@ -99,13 +100,21 @@ class CommandHandler:
         """Read the state from the ledger."""
         self._latest = 0  # all that is read from the ledger is safe
         self._read = self.ledger.safe  # up to which number records were read, and not made since
-        self.state: AgentState = load_state(self.settings, self._salt, self.clock, self.ledger, self.erased())
+        self.state: AgentState = load_state(
+            self.settings, self._salt, self.clock, self.ledger, self.erased()
+        )
         self.decisions = Decisions(self.ledger, self._salt)
         self._overdue: deque[Record] = deque()  # the next decisions to settle, oldest first
         self._next_due = -math.inf
-        self._settling: float | None = None  # by this moment more is overdue than calls have settled
-        self._arms_changed = max((record.seq for record in self.ledger.of_kind(Kind.ARMS)), default=0)
-        notes = ((record.seq, Jump.unpack(record.body)) for record in self.ledger.of_kind(Kind.NOTE))
+        self._settling: float | None = (
+            None  # by this moment more is overdue than calls have settled
+        )
+        self._arms_changed = max(
+            (record.seq for record in self.ledger.of_kind(Kind.ARMS)), default=0
+        )
+        notes = (
+            (record.seq, Jump.unpack(record.body)) for record in self.ledger.of_kind(Kind.NOTE)
+        )
         self._jumps = [(seq, jump.seconds) for seq, jump in notes if jump.state == "believed"]
         saved = self.ledger.snapshots()
         self.saved = saved[0] if saved else 0
@@ -113,7 +122,8 @@ class CommandHandler:
 
     @property
     def dirty(self) -> bool:
-        """Whether a step or a commit failed, so that the state must be read from the ledger again."""
+        """Whether a step or a commit failed, so that the state must be read from the ledger
+        again."""
         return self._broken or self.ledger.failed
 
     def ensure_recovered(self) -> None:
@@ -129,7 +139,8 @@ class CommandHandler:
     def erased(self) -> list[tuple[int, int]]:
         """Spans of records that rollbacks took back."""
         return [
-            (int(json.loads(record.body)["to"]), record.seq) for record in self.ledger.of_kind(Kind.ROLLBACK)
+            (int(json.loads(record.body)["to"]), record.seq)
+            for record in self.ledger.of_kind(Kind.ROLLBACK)
         ]
 
     def fresh_state(self) -> AgentState:
@@ -137,14 +148,17 @@ class CommandHandler:
         return AgentState(self.settings, self._salt, self.clock)
 
     def flush(self, seq: int | None = None) -> None:
-        """Return when a record is safe. None means all records since the state was read from the ledger; the caller
-        must have kept the agent's lock since `ensure_recovered`, or another thread may have read it again."""
+        """Return when a record is safe. None means all records since the state was read from the
+        ledger; the caller must have kept the agent's lock since `ensure_recovered`, or another
+        thread may have read it again."""
         self.ledger.flush(self._latest if seq is None else seq)
 
     def number_to_wait_for(self, seq: int) -> int:
-        """Return the number that a caller who sees record `seq` waits for: 0 if it was read from the ledger.
+        """Return the number that a caller who sees record `seq` waits for: 0 if it was read from
+        the ledger.
 
-        Its commit may have failed after all of it was written. The caller of that commit is refused, a retry is not.
+        Its commit may have failed after all of it was written. The caller of that commit is
+        refused, a retry is not.
         """
         return 0 if seq <= self._read else seq
 
@@ -157,8 +171,8 @@ class CommandHandler:
     def check_inputs(
         self, context: Any, arms: Any, subject: Any, at: Any, caller: Caller = Caller.PROCESS
     ) -> tuple[DecisionInputs, float]:
-        """A decision to make, everything checked, and by which moment it is judged what still waits; nothing has
-        changed yet."""
+        """A decision to make, everything checked, and by which moment it is judged what still
+        waits; nothing has changed yet."""
         learning = self.state.learning
         schema = learning.coming_schema()
         if schema is not None:
@@ -182,25 +196,40 @@ class CommandHandler:
             choice = self.state.decide(inputs)
             text = _AS_JSON(inputs.cleaned).encode()
             record = self._append(
-                Kind.DECISION, inputs.at, body=choice.pack(), context=text, subject=inputs.subject, name=name
+                Kind.DECISION,
+                inputs.at,
+                body=choice.pack(),
+                context=text,
+                subject=inputs.subject,
+                name=name,
             )
             if self.settings.reward_within is not None:
                 self._next_due = min(self._next_due, inputs.at + self.settings.reward_within)
             return self.decisions.remember(PendingDecision(record, record.seq))
 
     def decide_all(self, requests: Sequence[Request]) -> list[PendingDecision]:
-        """Make decisions, all of them or none; the same id again, with the same request, is the same decision again."""
+        """Make decisions, all of them or none; the same id again, with the same request, is the
+        same decision again."""
         by_id: dict[str, Request] = {}
         prepared: list[PendingDecision | tuple[DecisionInputs, float]] = []
         for n, request in enumerate(requests):
             try:
                 if request.id is not None and by_id.setdefault(request.id, request) != request:
-                    raise ConflictError(f"id {request.id!r} is in this batch twice, with different requests")
+                    raise ConflictError(
+                        f"id {request.id!r} is in this batch twice, with different requests"
+                    )
                 prepared.append(self._prepare(request))
             except InputError as error:
-                raise type(error)(f"decisions[{n}]: {error}") if len(requests) > 1 else error from None
-        self._require_fitting([one[0].cleaned for one in prepared if not isinstance(one, PendingDecision)])
-        return [self._decide_prepared(request, one) for request, one in zip(requests, prepared, strict=True)]
+                raise (
+                    type(error)(f"decisions[{n}]: {error}") if len(requests) > 1 else error
+                ) from None
+        self._require_fitting(
+            [one[0].cleaned for one in prepared if not isinstance(one, PendingDecision)]
+        )
+        return [
+            self._decide_prepared(request, one)
+            for request, one in zip(requests, prepared, strict=True)
+        ]
 
     def _prepare(self, request: Request) -> PendingDecision | tuple[DecisionInputs, float]:
         """A decision that was made already, or one to make."""
@@ -235,7 +264,9 @@ class CommandHandler:
         available = np.zeros(arms.room, bool)
         available[: len(choice.available)] = choice.available
         chances = self.state.chances(choice.group, shares, available)
-        return {arms.label(place): float(chances[place]) for place in np.flatnonzero(available).tolist()}
+        return {
+            arms.label(place): float(chances[place]) for place in np.flatnonzero(available).tolist()
+        }
 
     def _require_fitting(self, contexts: Sequence[Mapping[str, Any]]) -> None:
         """While the schema is guessed, contexts of one batch must also fit each other."""
@@ -247,7 +278,9 @@ class CommandHandler:
         """An id stands for one request; what the ledger does not know any more is not compared."""
         record = pending.record
         other = []
-        if record.context is not None and not self._same_context(request.context, json.loads(record.context)):
+        if record.context is not None and not self._same_context(
+            request.context, json.loads(record.context)
+        ):
             other.append("context")
         if record.subject != (None if request.subject is None else self.hash(request.subject)):
             other.append("subject")
@@ -303,7 +336,9 @@ class CommandHandler:
             self.state.learning.require_reward(worth)
         return self.pay(pending, value, stamp, key), True
 
-    def pay(self, pending: PendingDecision, value: float, stamp: Stamp, key: str | None = None) -> Record:
+    def pay(
+        self, pending: PendingDecision, value: float, stamp: Stamp, key: str | None = None
+    ) -> Record:
         """A reward that is new and in time."""
         with self._step():
             self._settle_overdue(stamp.now)
@@ -324,7 +359,8 @@ class CommandHandler:
     def _hold_reward(
         self, id: str, pending: PendingDecision, value: float, moment: float
     ) -> tuple[Record, bool]:
-        """A reward waits until its decision is activated; where one may not change, the first one counts."""
+        """A reward waits until its decision is activated; where one may not change, the first one
+        counts."""
         if pending.held and self.settings.on_duplicate == "refuse":
             return pending.held[0], False
         self._require_in_time(id, pending, moment)
@@ -334,7 +370,8 @@ class CommandHandler:
         return record, True
 
     def activate(self, id: str, pending: PendingDecision) -> bool:
-        """A deferred decision counts from now on, with the rewards that have come; False if it does already."""
+        """A deferred decision counts from now on, with the rewards that have come; False if it does
+        already."""
         if not pending.deferred:
             return False
         stamp = self._stamp(None)
@@ -349,7 +386,8 @@ class CommandHandler:
     def _find_duplicate(
         self, id: str, pending: PendingDecision, value: float, key: str | None
     ) -> Record | None:
-        """The record that says the same already; another reward is an error, unless it may be added or replace."""
+        """The record that says the same already; another reward is an error, unless it may be added
+        or replace."""
         on_duplicate = self.settings.on_duplicate
         if key is not None:
             return next((record for record in pending.paid if record.name == key), None)
@@ -361,24 +399,32 @@ class CommandHandler:
         if on_duplicate == "replace":
             return None
         raise OtherRewardError(
-            f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} is another; "
+            f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} "
+            "is another; "
             "make the agent with on_duplicate='add' or 'replace' if rewards may change"
         )
 
     def _require_in_time(self, id: str, pending: PendingDecision, moment: float) -> None:
         within = self.settings.reward_within
         if pending.over or (within is not None and moment > self._due(pending.record)):
-            raise ExpiredError(f"decision {id} has expired: its reward had to come within {within:g} seconds")
+            raise ExpiredError(
+                f"decision {id} has expired: its reward had to come within {within:g} seconds"
+            )
 
     def _due(self, record: Record) -> float:
-        """When the time for a decision's reward is over. A clock that jumped since has moved that moment as well."""
+        """When the time for a decision's reward is over. A clock that jumped since has moved that
+        moment as well."""
         assert self.settings.reward_within is not None
         jumped = sum(seconds for seq, seconds in self._jumps if seq > record.seq)
         return record.at + jumped + self.settings.reward_within
 
     def _settle_overdue(self, now: float, most: int = SETTLED_AT_ONCE) -> None:
         """Decisions whose time is over: their default reward, or what came in the meantime."""
-        if self.settings.reward_within is None or not self.settings.counts_missing or now < self._next_due:
+        if (
+            self.settings.reward_within is None
+            or not self.settings.counts_missing
+            or now < self._next_due
+        ):
             return
         self._settling = None
         settled = looked = 0
@@ -414,7 +460,9 @@ class CommandHandler:
         seq = pending.record.seq
         waits = not pending.over and (self.settings.learns_when_due or not pending.paid)
         if waits:
-            final = self._worth([unpack_reward(record.body) for record in pending.paid], pending.deferred)
+            final = self._worth(
+                [unpack_reward(record.body) for record in pending.paid], pending.deferred
+            )
             if final is not None:
                 try:
                     self.state.learn(seq, pending.choice, pending.record.at, final)
@@ -452,7 +500,9 @@ class CommandHandler:
         erased = self.erased()
         usable = [s for s in self.ledger.snapshots() if s <= after and not _within(s, erased)]
         if not usable and self.ledger.read("whole") == "no":
-            raise InputError("rollback: what was known then cannot be rebuilt; its records were archived")
+            raise InputError(
+                "rollback: what was known then cannot be rebuilt; its records were archived"
+            )
         with self._step():
             self._append(Kind.ROLLBACK, self._moment(None), body=json.dumps({"to": after}).encode())
             self.flush()
@@ -466,7 +516,9 @@ class CommandHandler:
         try:
             moment = self.clock.read(to)
         except InputError as error:
-            raise InputError(f"rollback: to is no decision of this agent and no moment ({error})") from None
+            raise InputError(
+                f"rollback: to is no decision of this agent and no moment ({error})"
+            ) from None
         return max((record.seq for record in self.ledger.tail(0) if record.at <= moment), default=0)
 
     # ---- work
@@ -477,7 +529,8 @@ class CommandHandler:
             self.state.slice()
 
     def take(self) -> tuple[Record, Callable[[], bytes]]:
-        """The record of having taken a snapshot, and the call that makes bytes of it: others may decide meanwhile."""
+        """The record of having taken a snapshot, and the call that makes bytes of it: others may
+        decide meanwhile."""
         with self._step():
             moment = self._moment(None)  # a note of the clock belongs to the state that is taken
             taken = self.state.take()
@@ -553,7 +606,12 @@ class CommandHandler:
         return record
 
     def _append_about(
-        self, pending: PendingDecision, kind: Kind, at: float, body: bytes = b"", name: str | None = None
+        self,
+        pending: PendingDecision,
+        kind: Kind,
+        at: float,
+        body: bytes = b"",
+        name: str | None = None,
     ) -> Record:
         record = self._append(kind, at, ref=pending.record.seq, body=body, name=name)
         pending.latest = record.seq
@@ -561,13 +619,15 @@ class CommandHandler:
 
     def _step(self) -> _Step:
         if self.read_only:
-            raise LedgerError(f"{self._where} was opened with read_only=True: nothing can be changed")
+            raise LedgerError(
+                f"{self._where} was opened with read_only=True: nothing can be changed"
+            )
         return self._around
 
 
 class _Step:
-    """Around everything that changes the state: what goes wrong inside makes the state dirty, unless it was the
-    caller's mistake, which changes nothing."""
+    """Around everything that changes the state: what goes wrong inside makes the state dirty,
+    unless it was the caller's mistake, which changes nothing."""
 
     def __init__(self, commands: CommandHandler) -> None:
         self._commands = commands

@@ -100,13 +100,15 @@ OURS = "\x1f"
 """Names that begin so are of the agent's own making, and no decision's."""
 
 REMEMBERED = 2048
-"""Decisions that are kept in memory while their reward may come; also all that may not be on disk yet."""
+"""Decisions that are kept in memory while their reward may come; also all that may not be on disk
+yet."""
 
 
 @dataclass(slots=True)
 class PendingDecision:
-    """A decision and what has come for it so far; `over`: nothing can come any more. `deferred`: nothing counts until
-    it is activated; rewards are `held`. `latest` is the number of the last record about it."""
+    """A decision and what has come for it so far; `over`: nothing can come any more. `deferred`:
+    nothing counts until it is activated; rewards are `held`. `latest` is the number of the last
+    record about it."""
 
     record: Record
     latest: int
@@ -122,7 +124,8 @@ class PendingDecision:
 
 
 class Decisions:
-    """An id is the number of the record and a check that only this agent's salt gives; or the caller's own name."""
+    """An id is the number of the record and a check that only this agent's salt gives; or the
+    caller's own name."""
 
     def __init__(self, ledger: Ledger, salt: bytes) -> None:
         self._ledger = ledger
@@ -142,10 +145,13 @@ class Decisions:
         return int(number) if mine else None
 
     def find(self, id: Any) -> PendingDecision:
-        """The decision of an id; an error that names it where there is none, or where it was archived."""
+        """The decision of an id; an error that names it where there is none, or where it was
+        archived."""
         id = id_of(id)
         if not isinstance(id, str):
-            raise DecisionError(f"a decision id is text, a whole number, a UUID or a decision, got {id!r}")
+            raise DecisionError(
+                f"a decision id is text, a whole number, a UUID or a decision, got {id!r}"
+            )
         number = self.number(id)
         pending = self.named(id) if number is None else self._load(number)
         if pending is None:
@@ -183,7 +189,8 @@ class Decisions:
         )
 
     def remember(self, pending: PendingDecision) -> PendingDecision:
-        """Keep a decision in memory; those that are done leave, and if there are too many the oldest."""
+        """Keep a decision in memory; those that are done leave, and if there are too many the
+        oldest."""
         record = pending.record
         if record.name is None:  # only what has a name can be asked for again
             pending.record = Record(*record[:5], seq=record.seq)

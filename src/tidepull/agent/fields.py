@@ -1,7 +1,9 @@
-"""The kinds of fields that a context may have: what each accepts, how many numbers it becomes, and which.
+"""The kinds of fields that a context may have: what each accepts, how many numbers it becomes, and
+which.
 
-A field keeps what it has seen in a small list of JSON values (`fresh`), so that numbers are standardised as they come
-and unseen values find a place; its width never changes. What is missing becomes zeros.
+A field keeps what it has seen in a small list of JSON values (`fresh`), so that numbers are
+standardised as they come and unseen values find a place; its width never changes. What is missing
+becomes zeros.
 """
 
 from __future__ import annotations
@@ -214,7 +216,8 @@ class Category(Field):
             raise ParameterError(f"context: a category has a value twice: {', '.join(self.values)}")
         if self.private and self.values:
             raise ParameterError(
-                "context: a private category cannot list its values; give tidepull.fields.Category(private=True)"
+                "context: a private category cannot list its values; give "
+                "tidepull.fields.Category(private=True)"
             )
         object.__setattr__(self, "unseen", buckets(self.unseen, 0 if self.values else 8))
 
@@ -363,7 +366,11 @@ class Cyclic(Field):
     period: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.period, bool) or not isinstance(self.period, int | float) or not self.period > 0:
+        if (
+            isinstance(self.period, bool)
+            or not isinstance(self.period, int | float)
+            or not self.period > 0
+        ):
             raise ParameterError(
                 f"context: the period of a cyclic field must be positive, got {self.period!r}"
             )
@@ -464,7 +471,9 @@ class Timestamp(Field):
         try:
             return clock.read(value)
         except Exception:
-            raise FieldError(f"must be a datetime, seconds since 1970 or ISO text, got {value!r}") from None
+            raise FieldError(
+                f"must be a datetime, seconds since 1970 or ISO text, got {value!r}"
+            ) from None
 
     def encode(self, value: float, at: float, state: FieldState, clock: Clock) -> list[float]:
         """Encode a moment as its age, its time of day and its weekday.
@@ -606,8 +615,17 @@ def field_of(given: Any, name: str) -> Field:
         try:
             return KINDS[given["kind"]](**values)
         except (TypeError, FieldError) as error:
-            raise ParameterError(f"context: field '{name}' cannot be made of {given!r} ({error})") from None
-    by_type = {float: Number, int: Number, str: Category, bool: Boolean, datetime: Timestamp, date: Timestamp}
+            raise ParameterError(
+                f"context: field '{name}' cannot be made of {given!r} ({error})"
+            ) from None
+    by_type = {
+        float: Number,
+        int: Number,
+        str: Category,
+        bool: Boolean,
+        datetime: Timestamp,
+        date: Timestamp,
+    }
     if isinstance(given, type) and given in by_type:
         made: Field = by_type[given]()
         return made
@@ -637,7 +655,9 @@ def is_missing(value: Any) -> bool:
 
 def finite_number(value: Any) -> float | None:
     """A float of a sensible size, None for NaN."""
-    if isinstance(value, bool | np.bool_) or not isinstance(value, int | float | Decimal | np.number):
+    if isinstance(value, bool | np.bool_) or not isinstance(
+        value, int | float | Decimal | np.number
+    ):
         raise FieldError(f"must be a number, got {value!r}")
     try:
         number = float(value)
@@ -659,7 +679,9 @@ def text_of(value: Any) -> str:
             raise FieldError(f"must be text, got {value!r}")
     text = str(value)
     if len(text) > _LONGEST_TEXT:
-        raise FieldError(f"is a text of {len(text):,} characters; at most {_LONGEST_TEXT:,} are taken")
+        raise FieldError(
+            f"is a text of {len(text):,} characters; at most {_LONGEST_TEXT:,} are taken"
+        )
     return text
 
 
@@ -668,12 +690,15 @@ def buckets(unseen: int | None, usual: int) -> int:
     if unseen is None:
         return usual
     if isinstance(unseen, bool) or not isinstance(unseen, int) or not 0 <= unseen <= 256:
-        raise ParameterError(f"context: unseen must be a whole number from 0 to 256, got {unseen!r}")
+        raise ParameterError(
+            f"context: unseen must be a whole number from 0 to 256, got {unseen!r}"
+        )
     return unseen
 
 
 def column_of(value: str, known: tuple[str, ...], unseen: int, state: FieldState) -> int | None:
-    """The column of a text: its own, a free one which it keeps, or the one that its hash says; None: nowhere."""
+    """The column of a text: its own, a free one which it keeps, or the one that its hash says;
+    None: nowhere."""
     if value in known:
         return known.index(value)
     taken: list[str] = state[0]
@@ -685,7 +710,10 @@ def column_of(value: str, known: tuple[str, ...], unseen: int, state: FieldState
     state[1] += 1
     if not unseen:
         return None
-    return len(known) + int.from_bytes(blake2b(value.encode(), digest_size=8).digest(), "little") % unseen
+    return (
+        len(known)
+        + int.from_bytes(blake2b(value.encode(), digest_size=8).digest(), "little") % unseen
+    )
 
 
 def standardised(value: float, state: FieldState) -> float:

@@ -1,4 +1,5 @@
-"""What can be asked of an agent: its status, its report in plain words, alarms, and whether its ledger is sound."""
+"""What can be asked of an agent: its status, its report in plain words, alarms, and whether its
+ledger is sound."""
 
 from __future__ import annotations
 
@@ -27,8 +28,9 @@ from tidepull.types import FloatArray
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
-    """`arms` are labels and whether each is retired; `latest` is when the last decision was made (seconds since 1970,
-    None: there is none); `records` numbers the last line of the ledger, `saved` the one of the newest snapshot."""
+    """`arms` are labels and whether each is retired; `latest` is when the last decision was made
+    (seconds since 1970, None: there is none); `records` numbers the last line of the ledger,
+    `saved` the one of the newest snapshot."""
 
     arms: list[tuple[str, bool]]
     context: dict[str, Any] | None
@@ -62,7 +64,8 @@ def status_of(commands: CommandHandler) -> AgentStatus:
 
 @dataclass(frozen=True, slots=True)
 class LedgerCheck:
-    """What was found in a ledger. `differences` are decisions that come out otherwise when repeated."""
+    """What was found in a ledger. `differences` are decisions that come out otherwise when
+    repeated."""
 
     records: int
     decisions: int
@@ -76,10 +79,18 @@ class LedgerCheck:
     @property
     def sound(self) -> bool:
         """Whether nothing is wrong."""
-        return not (self.doubled or self.orphans or self.differences or self.damaged_snapshots or self.faults)
+        return not (
+            self.doubled
+            or self.orphans
+            or self.differences
+            or self.damaged_snapshots
+            or self.faults
+        )
 
     def __str__(self) -> str:
-        lines = [f"{self.records:,} records: {self.decisions:,} decisions, {self.rewards:,} rewards."]
+        lines = [
+            f"{self.records:,} records: {self.decisions:,} decisions, {self.rewards:,} rewards."
+        ]
         if self.differences is None:
             lines.append("It was not repeated: early records or contexts are not there any more.")
         elif not self.differences:
@@ -88,7 +99,9 @@ class LedgerCheck:
             lines.append(f"{self.differences:,} decisions come out otherwise when repeated.")
         lines += [f"{self.doubled:,} decisions have two rewards."] if self.doubled else []
         lines += [f"{self.orphans:,} rewards belong to no decision."] if self.orphans else []
-        lines += [f"{self.damaged_snapshots:,} snapshots are damaged."] if self.damaged_snapshots else []
+        lines += (
+            [f"{self.damaged_snapshots:,} snapshots are damaged."] if self.damaged_snapshots else []
+        )
         return "\n".join([*lines, *self.faults])
 
 
@@ -141,8 +154,9 @@ def _count_damaged(ledger: Ledger) -> int:
 
 @dataclass(frozen=True, slots=True)
 class AgentReport:
-    """`chances` are each arm's chance to be best now (how often the policy's draws found it best of late), `when` the
-    hours at which each is best, `beliefs` what the policy holds true about time, `changes` what changed when."""
+    """`chances` are each arm's chance to be best now (how often the policy's draws found it best of
+    late), `when` the hours at which each is best, `beliefs` what the policy holds true about time,
+    `changes` what changed when."""
 
     status: str
     chances: dict[str, float]
@@ -157,32 +171,41 @@ class AgentReport:
         lines = [self.status]
         if self.chances:
             ranked = sorted(self.chances.items(), key=lambda item: -item[1])
-            lines.append("Chance to be best now: " + ", ".join(f"{arm} {p:.0%}" for arm, p in ranked) + ".")
+            lines.append(
+                "Chance to be best now: " + ", ".join(f"{arm} {p:.0%}" for arm, p in ranked) + "."
+            )
         lines += self.when
         lines += [self.next] if self.next else []
         lines += [f"It believes: {'; '.join(self.beliefs)}."] if self.beliefs else []
         lines += [str(self.lift)]
         lines += [f"Warning: {alarm}" for alarm in self.alarms]
-        lines += ["What changed:", *(f"  {change}" for change in self.changes)] if self.changes else []
+        lines += (
+            ["What changed:", *(f"  {change}" for change in self.changes)] if self.changes else []
+        )
         return "\n".join(lines)
 
 
 def beliefs_of(
     policy: Any, labels: dict[int, str], calendar: bool, least: float = 0.05
 ) -> list[tuple[str, float]]:
-    """What a policy that explains itself believes, and how much: ("repeats every day", 0.97); `calendar`: its contexts
-    have hour and weekday in them."""
+    """What a policy that explains itself believes, and how much: ("repeats every day", 0.97);
+    `calendar`: its contexts have hour and weekday in them."""
     explain = getattr(policy, "explain", None)
     if explain is None:
         return []
-    found = [(_with_labels(belief.words, labels, calendar), belief.weight) for belief in explain().beliefs]
+    found = [
+        (_with_labels(belief.words, labels, calendar), belief.weight)
+        for belief in explain().beliefs
+    ]
     return [(words, weight) for words, weight in found if weight >= least][:3]
 
 
 def _with_labels(words: str, labels: dict[int, str], calendar: bool) -> str:
     """Arms by their labels instead of numbers; a context that has the calendar in it named so."""
     if calendar:
-        words = words.replace("the context decides", "but for what hour, weekday and context decide")
+        words = words.replace(
+            "the context decides", "but for what hour, weekday and context decide"
+        )
     return re.sub(r"\barm (\d+)", lambda found: labels.get(int(found[1]), found[0]), words)
 
 
@@ -207,7 +230,8 @@ def alarms(log: DecisionLog, labels: dict[int, str], now: float) -> list[str]:
 
 
 def _silence(log: DecisionLog, now: float) -> list[str]:
-    """No reward since: how likely is that, given how many decisions got one before, and how fast?"""
+    """No reward since: how likely is that, given how many decisions got one before, and how
+    fast?"""
     paid = ~np.isnan(log.reward)
     if paid.sum() < 20:
         return []
@@ -222,7 +246,8 @@ def _silence(log: DecisionLog, now: float) -> list[str]:
     if silent < 10 or (1 - min(rate, 0.9)) ** silent >= UNLIKELY:
         return []
     return [
-        f"Rewards have stopped coming: none for the last {silent:,} decisions that should have one by now, "
+        f"Rewards have stopped coming: none for the last {silent:,} decisions that should have one "
+        "by now, "
         f"while {rate:.0%} had one before."
     ]
 
@@ -233,7 +258,8 @@ def _starved(log: DecisionLog, labels: dict[int, str]) -> list[str]:
         return []
     counts = {place: int((recent.arm == place).sum()) for place in labels}
     return [
-        f"Arm '{labels[place]}' got {count} of the last {RECENT:,} decisions of the policy: what is known of it is "
+        f"Arm '{labels[place]}' got {count} of the last {RECENT:,} decisions of the policy: what "
+        "is known of it is "
         "old. Retire it, or give it a least share."
         for place, count in counts.items()
         if count < STARVED * RECENT
@@ -246,8 +272,15 @@ def drift(learning: Learning) -> list[str]:
     for name, field in (learning.schema.fields if learning.schema is not None else {}).items():
         seen = learning.seen[name]
         if isinstance(field, Number | Timestamp) and seen[3] > OUTSIDE:
-            said.append(f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of late decisions.")
-        elif isinstance(field, Category | Tags) and field.values and not field.unseen and seen[1] >= 20:
+            said.append(
+                f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of late decisions."
+            )
+        elif (
+            isinstance(field, Category | Tags)
+            and field.values
+            and not field.unseen
+            and seen[1] >= 20
+        ):
             said.append(f"Field '{name}' had values {seen[1]:,} times that its list does not have.")
     return said
 
@@ -265,8 +298,8 @@ class PolicySummary:
 
 
 class Insight:
-    """A view of an agent at one moment. Only `told` looks at what changes while the agent works: call it while nobody
-    takes a step. Everything else reads what is safe in the ledger."""
+    """A view of an agent at one moment. Only `told` looks at what changes while the agent works:
+    call it while nobody takes a step. Everything else reads what is safe in the ledger."""
 
     def __init__(self, state: AgentState, ledger: Ledger, reader: LogReader | None = None) -> None:
         self.state = state
@@ -282,7 +315,9 @@ class Insight:
     def summarise_policy(self) -> PolicySummary:
         """What the policy believes, and which fields drift."""
         if self._summary is None:
-            policy = None if self.state.learning.policy is None else self.state.learning.policy.inner
+            policy = (
+                None if self.state.learning.policy is None else self.state.learning.policy.inner
+            )
             beliefs = beliefs_of(policy, self.labels, self.state.settings.time_features)
             self._summary = PolicySummary(beliefs, drift(self.state.learning))
         return self._summary
@@ -319,7 +354,9 @@ class Insight:
     def chances(self) -> dict[str, float]:
         """Each arm's chance to be best now, after the log was read."""
         now = self._reader.late.now(self.room)
-        return {} if now is None else {label: float(now[place]) for place, label in self.open.items()}
+        return (
+            {} if now is None else {label: float(now[place]) for place, label in self.open.items()}
+        )
 
     def week(self) -> FloatArray:
         """Each arm's mean share in every hour of every weekday, after the log was read."""
@@ -331,7 +368,9 @@ class Insight:
         frozen = " It is frozen: it decides and does not learn." if self._frozen else ""
         warmup = " It is still guessing what contexts look like." if self._in_warmup else ""
         worth = (
-            f"{paid:,} with a reward ({np.nanmean(log.reward):.3g} on average)" if paid else "no reward yet"
+            f"{paid:,} with a reward ({np.nanmean(log.reward):.3g} on average)"
+            if paid
+            else "no reward yet"
         )
         decisions = f"{len(log):,} decision{'s' * (len(log) != 1)} since {first:%d %B %Y}"
         return f"{decisions}, {worth}.{frozen}{warmup}"
@@ -356,16 +395,23 @@ class Insight:
         return [(record.at, _describe_change(record)) for record in records[-most:]]
 
     def _changes(self, most: int = 10) -> list[str]:
-        return [f"{self.clock.datetime(at):%d %B %Y %H:%M}: {words}" for at, words in self.changes(most)]
+        return [
+            f"{self.clock.datetime(at):%d %B %Y %H:%M}: {words}" for at, words in self.changes(most)
+        ]
 
 
 def _describe_change(record: Any) -> str:
     if record.kind is Kind.ARMS:
         change = json.loads(record.body)
-        done = {"add": "added", "retire": "retired", "rename": "renamed", "describe": "described anew"}[
-            change["op"]
-        ]
-        return f"arm '{change['label']}' {done}" + (f" to '{change['to']}'" if "to" in change else "")
+        done = {
+            "add": "added",
+            "retire": "retired",
+            "rename": "renamed",
+            "describe": "described anew",
+        }[change["op"]]
+        return f"arm '{change['label']}' {done}" + (
+            f" to '{change['to']}'" if "to" in change else ""
+        )
     if record.kind is Kind.NOTE:
         return str(Jump.unpack(record.body))
     return {Kind.FREEZE: "frozen", Kind.UNFREEZE: "unfrozen"}.get(record.kind, "rolled back")

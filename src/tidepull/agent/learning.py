@@ -1,6 +1,8 @@
-"""What an agent has learnt: the policy, what its fields have seen, and the first decisions while a schema is guessed.
+"""What an agent has learnt: the policy, what its fields have seen, and the first decisions while a
+schema is guessed.
 
-It is the part that a rollback takes back, and that is built anew when more arms come than there is room for.
+It is the part that a rollback takes back, and that is built anew when more arms come than there is
+room for.
 """
 
 from __future__ import annotations
@@ -38,10 +40,14 @@ class Learning:
         self.schema: Schema | None = None
         self.seen: dict[str, FieldState] = {}
         self.policy: Guarded | None = None
-        self.early: list[dict[str, Any]] = []  # the first decisions, made while the schema is guessed
+        self.early: list[
+            dict[str, Any]
+        ] = []  # the first decisions, made while the schema is guessed
         self._settled = settings.context is not None
         self.first_round = 0  # the round, as ledgers count, that is the policy's round 0
-        self._unsure = False  # whether upkeep may have something to do, for policies that do not say
+        self._unsure = (
+            False  # whether upkeep may have something to do, for policies that do not say
+        )
         if settings.context is not None:
             self._begin(Schema(settings.context, clock))
 
@@ -63,13 +69,15 @@ class Learning:
         if self.schema is None:
             return np.empty(0)
         row = self.schema.encode(cleaned, at, self.seen)
-        return to_single_precision(row + self._clock.calendar(at) if self._settings.time_features else row)
+        return to_single_precision(
+            row + self._clock.calendar(at) if self._settings.time_features else row
+        )
 
     def decide(
         self, cleaned: Mapping[str, Any], at: float, available: BoolArray, draws: int, pick: Pick
     ) -> tuple[int, int, FloatArray]:
-        """A decision in a context: the arm that `pick` chose, the policy's round (while a schema is guessed: how many
-        decisions there were before), and what the policy saw."""
+        """A decision in a context: the arm that `pick` chose, the policy's round (while a schema is
+        guessed: how many decisions there were before), and what the policy saw."""
         if not self._settled and not self.in_warmup:
             self._guess()
             self.settle()
@@ -118,8 +126,13 @@ class Learning:
         self._unsure = True
 
     def require_reward(self, reward: float | None) -> None:
-        """A `RewardError` where the policy does not take such a reward, as far as it says so before it learns."""
-        if reward is not None and self.policy is not None and isinstance(self.policy.inner, HasRewardCheck):
+        """A `RewardError` where the policy does not take such a reward, as far as it says so before
+        it learns."""
+        if (
+            reward is not None
+            and self.policy is not None
+            and isinstance(self.policy.inner, HasRewardCheck)
+        ):
             self.policy.inner.require_reward(reward)
 
     def _mask(self, choice: Choice) -> BoolArray:
@@ -163,7 +176,8 @@ class Learning:
         return Context(x if len(x) else None, None, available, time)
 
     def coming_schema(self) -> Schema | None:
-        """What the next context must fit; None where it is one of those from which the schema is guessed."""
+        """What the next context must fit; None where it is one of those from which the schema is
+        guessed."""
         if self.schema is not None or self.in_warmup:
             return self.schema
         return Schema(guess([early["context"] for early in self.early]), self._clock, guessed=True)
@@ -202,7 +216,8 @@ class Learning:
         )
 
     def grow(self, arms: Arms) -> Learning:
-        """A fresh policy with more room, which knows the schema and what fields have seen, and nothing else."""
+        """A fresh policy with more room, which knows the schema and what fields have seen, and
+        nothing else."""
         fresh = Learning(self._settings, self._clock, arms)
         fresh.schema, fresh.seen = self.schema, self.seen
         if self.schema is None:
@@ -213,8 +228,8 @@ class Learning:
         return fresh
 
     def take(self) -> Callable[[], Snapshot]:
-        """The whole state as it is now, made ready for saving by the call that is returned; work under way starts
-        anew, here too."""
+        """The whole state as it is now, made ready for saving by the call that is returned; work
+        under way starts anew, here too."""
         schema = None if self.schema is None else self.schema.plain()
         policy = None if self.policy is None else self.policy.take()
         taken = {

@@ -1,11 +1,12 @@
-"""What the policy gained over the control group, with an interval that traffic which moves with time cannot fake.
+"""What the policy gained over the control group, with an interval that traffic which moves with
+time cannot fake.
 
-Time is cut into blocks with enough decisions of both groups. The gain is the mean over blocks of the difference between
-the groups, every block weighing as many decisions as it has; so a group that had more of the good hours gains nothing
-by it. Decisions of one subject are taken as one draw:
+Time is cut into blocks with enough decisions of both groups. The gain is the mean over blocks of
+the difference between the groups, every block weighing as many decisions as it has; so a group that
+had more of the good hours gains nothing by it. Decisions of one subject are taken as one draw:
 
-    gain = sum_b w_b (mean policy_b - mean control_b) = sum_i a_i r_i
-    variance = sum over subjects of (sum_i a_i e_i)^2,    e_i = (r_i - mean of its cell) sqrt(n / (n - 1))
+    gain = sum_b w_b (mean policy_b - mean control_b) = sum_i a_i r_i variance = sum over subjects
+    of (sum_i a_i e_i)^2,    e_i = (r_i - mean of its cell) sqrt(n / (n - 1))
 """
 
 from __future__ import annotations
@@ -21,12 +22,14 @@ from tidepull.agent.records import DecisionGroup
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 IN_A_BLOCK = 10
-"""Decisions of each group that a block must have, or as many times more as a subject has of them."""
+"""Decisions of each group that a block must have, or as many times more as a subject has of
+them."""
 
 
 @dataclass(frozen=True, slots=True)
 class Lift:
-    """Gain in reward for each decision, and relative to the control's; NaN where it cannot be told yet."""
+    """Gain in reward for each decision, and relative to the control's; NaN where it cannot be told
+    yet."""
 
     gain: float
     low: float
@@ -49,7 +52,8 @@ class Lift:
     def __str__(self) -> str:
         if not self.known:
             return (
-                f"Nothing can be said yet about the gain over the control ({self.n_policy} and {self.n_control} "
+                f"Nothing can be said yet about the gain over the control ({self.n_policy} and "
+                f"{self.n_control} "
                 "decisions with rewards)."
             )
         percent = f"{self.level:.0%} interval"
@@ -69,7 +73,8 @@ class Lift:
 def lift_of(log: DecisionLog, level: float = 0.95) -> Lift:
     """The gain of the policy's decisions over the control's, of all that have a reward."""
     log = log.where(
-        ~np.isnan(log.reward) & ((log.group == DecisionGroup.POLICY) | (log.group == DecisionGroup.CONTROL))
+        ~np.isnan(log.reward)
+        & ((log.group == DecisionGroup.POLICY) | (log.group == DecisionGroup.CONTROL))
     )
     log = log.where(np.argsort(log.at, kind="stable"))
     control: BoolArray = log.group == DecisionGroup.CONTROL
@@ -81,8 +86,12 @@ def lift_of(log: DecisionLog, level: float = 0.95) -> Lift:
     block = _blocks(control, IN_A_BLOCK * -(-n_control // clusters))
     means, errors = _cells(log.reward, block, control)
     weights = np.bincount(block) / len(block)
-    sizes = np.array([np.bincount(block, weights=side.astype(float)) for side in (~control, control)])
-    a: FloatArray = np.where(control, -1.0, 1.0) * weights[block] / sizes[control.astype(int), block]
+    sizes = np.array(
+        [np.bincount(block, weights=side.astype(float)) for side in (~control, control)]
+    )
+    a: FloatArray = (
+        np.where(control, -1.0, 1.0) * weights[block] / sizes[control.astype(int), block]
+    )
     variances = [_variance((a * errors)[side], log.subject[side]) for side in (~control, control)]
     policy, rest = (float(weights @ side) for side in means)
     freedom = max(1, min(n_control - len(weights), clusters - 1))
@@ -96,8 +105,8 @@ def lift_of(log: DecisionLog, level: float = 0.95) -> Lift:
 
 
 def _blocks(control: BoolArray, least: int) -> IntArray:
-    """The block of each decision, in time: a block ends as soon as it has `least` decisions of both groups, and what
-    is left over at the end belongs to the last one."""
+    """The block of each decision, in time: a block ends as soon as it has `least` decisions of both
+    groups, and what is left over at the end belongs to the last one."""
     ends: list[int] = []
     sides = [np.flatnonzero(~control), np.flatnonzero(control)]
     used = [0, 0]
@@ -109,7 +118,9 @@ def _blocks(control: BoolArray, least: int) -> IntArray:
     return block
 
 
-def _cells(reward: FloatArray, block: IntArray, control: BoolArray) -> tuple[list[FloatArray], FloatArray]:
+def _cells(
+    reward: FloatArray, block: IntArray, control: BoolArray
+) -> tuple[list[FloatArray], FloatArray]:
     """Mean reward of both groups in every block, and each reward's distance from it."""
     errors: FloatArray = np.zeros(len(reward))
     means: list[FloatArray] = []
@@ -132,8 +143,8 @@ def _relative(
 ) -> tuple[float, float, float]:
     """policy / control - 1 and its interval; NaN where the control may be worth nothing.
 
-    Fieller's: all x for which policy - (1 + x) control is not told from 0, so that it has 0 inside as often as the
-    interval of the gain.
+    Fieller's: all x for which policy - (1 + x) control is not told from 0, so that it has 0 inside
+    as often as the interval of the gain.
     """
     square = control**2 - wide**2 * variances[1]
     if control <= 0 or square <= 0:

@@ -24,7 +24,8 @@ DAYS = ("weekdays", "weekends")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BestHours:
-    """Each arm's mean share in every hour of weekdays and weekends (2 x 24 x arms); NaN where nothing was decided."""
+    """Each arm's mean share in every hour of weekdays and weekends (2 x 24 x arms); NaN where
+    nothing was decided."""
 
     shares: FloatArray
 
@@ -36,10 +37,13 @@ class BestHours:
 
 
 def spans(best: FloatArray) -> list[tuple[int, str]]:
-    """Every arm that is best at some hour, most hours first, and when: "from 18:00 to 23:00 on weekdays".
+    """Every arm that is best at some hour, most hours first, and when: "from 18:00 to 23:00 on
+    weekdays".
 
-    >>> spans(np.array([[0] * 18 + [1] * 6, [0] * 24]))
-    [(0, 'from 0:00 to 18:00 on weekdays, all day on weekends'), (1, 'from 18:00 to 24:00 on weekdays')]
+    >>> for arm, hours in spans(np.array([[0] * 18 + [1] * 6, [0] * 24])):
+    ...     print(arm, hours)
+    0 from 0:00 to 18:00 on weekdays, all day on weekends
+    1 from 18:00 to 24:00 on weekdays
     """
     arms = [int(arm) for arm in np.unique(best) if arm >= 0]
     arms.sort(key=lambda arm: -int((best == arm).sum()))
@@ -72,7 +76,8 @@ def _ranges(hours: FloatArray) -> str:
 
 
 def next_change(best: FloatArray, now: datetime) -> tuple[datetime, int, int] | None:
-    """When another arm becomes the best, within a week: the hour, the arm until then, and the one after."""
+    """When another arm becomes the best, within a week: the hour, the arm until then, and the one
+    after."""
     moment = now.replace(minute=0, second=0, microsecond=0)
     present = int(best[int(moment.weekday() >= 5), moment.hour])
     for _ in range(7 * 24):
@@ -93,8 +98,8 @@ _THURSDAY = 3  # 1 January 1970
 
 
 class RecentShares:
-    """Sums of shares for every hour of the last four weeks (a day begins at midnight where the user is), and the shares
-    of the latest decisions."""
+    """Sums of shares for every hour of the last four weeks (a day begins at midnight where the user
+    is), and the shares of the latest decisions."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -128,7 +133,8 @@ class RecentShares:
         return mean / (65535 * len(self._latest))
 
     def week(self, room: int) -> FloatArray:
-        """Each arm's mean share in every hour of every weekday (7 x 24 x arms, from Monday); NaN: there is none."""
+        """Each arm's mean share in every hour of every weekday (7 x 24 x arms, from Monday); NaN:
+        there is none."""
         return self._means(7, room, lambda weekday: weekday)
 
     def hours(self, room: int) -> BestHours:
@@ -148,8 +154,9 @@ class RecentShares:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DecisionLog:
-    """Columns of equal length, in the order of decisions. `reward` and `paid_at` are NaN where none has come; `subject`
-    numbers the subjects, and decisions without one have numbers of their own."""
+    """Columns of equal length, in the order of decisions. `reward` and `paid_at` are NaN where none
+    has come; `subject` numbers the subjects, and decisions without one have numbers of their
+    own."""
 
     seq: IntArray
     at: FloatArray
@@ -195,7 +202,9 @@ class LogReader:
                 self._rolled_back(record, ledger)
             elif record.ref is not None and record.body and record.kind in (Kind.REWARD, Kind.DUE):
                 self._paid(record, record.ref)
-        columns: dict[str, Any] = {name: np.array(column, np.int64) for name, column in self._whole.items()}
+        columns: dict[str, Any] = {
+            name: np.array(column, np.int64) for name, column in self._whole.items()
+        }
         return DecisionLog(
             **columns, **{name: np.array(column, float) for name, column in self._real.items()}
         )
@@ -208,7 +217,9 @@ class LogReader:
         whole["group"].append(group)
         known = record.subject
         whole["subject"].append(
-            -len(whole["seq"]) if known is None else self._subjects.setdefault(known, len(self._subjects))
+            -len(whole["seq"])
+            if known is None
+            else self._subjects.setdefault(known, len(self._subjects))
         )
         real["at"].append(record.at)
         real["propensity"].append(chance)

@@ -1,6 +1,8 @@
-"""Personalizer's ideas in an agent's words: actions are arms, free-form features one hashed field of the context.
+"""Personalizer's ideas in an agent's words: actions are arms, free-form features one hashed field
+of the context.
 
-The same for calls (`service/personalizer.py`) and for logs, so that what was logged teaches what is called.
+The same for calls (`service/personalizer.py`) and for logs, so that what was logged teaches what is
+called.
 """
 
 from __future__ import annotations
@@ -27,14 +29,18 @@ SHARED = "FromUrl."
 
 
 POLICY = "lin-ts", {"noise_std": 0.3, "regularisation": 1.0}
-"""Who learns from features of actions: one model for all, so that a new action is known by what it is like."""
+"""Who learns from features of actions: one model for all, so that a new action is known by what it
+is like."""
 
 ROOM = 64
 """Actions for which there is room from the start."""
 
 
-def settings(actions: Mapping[str, Mapping[str, Any]] | Iterable[str], **chosen: Any) -> dict[str, Any]:
-    """What an agent behind this interface is made of: actions with their features, or their ids alone."""
+def settings(
+    actions: Mapping[str, Mapping[str, Any]] | Iterable[str], **chosen: Any
+) -> dict[str, Any]:
+    """What an agent behind this interface is made of: actions with their features, or their ids
+    alone."""
     made: dict[str, Any] = {"context": {FIELD: Hashed()}, **DEFAULTS}
     if isinstance(actions, Mapping):
         arms = {action: {FREE: features} for action, features in actions.items()}

@@ -1,6 +1,8 @@
-"""What an agent's ledger is made of: records in one order, from which everything that the agent knows follows.
+"""What an agent's ledger is made of: records in one order, from which everything that the agent
+knows follows.
 
-A record says what happened, when, and how many slices of upkeep had been done since the record before it.
+A record says what happened, when, and how many slices of upkeep had been done since the record
+before it.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ class DecisionGroup(IntEnum):
 
 
 class Record(NamedTuple):
-    """One line of a ledger. `ref` is the decision that it is about, `context` JSON, `subject` a salted hash, `name` the
-    caller's own id of a decision."""
+    """One line of a ledger. `ref` is the decision that it is about, `context` JSON, `subject` a
+    salted hash, `name` the caller's own id of a decision."""
 
     kind: Kind
     at: float
@@ -75,8 +77,9 @@ _HEAD = struct.Struct("<HBdqHH")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
-    """What is kept of a decision: the arm, who chose it and with which chance, the policy's round (-1: none), how often
-    each arm came out best in the policy's draws, what the policy saw, and which arms could be chosen."""
+    """What is kept of a decision: the arm, who chose it and with which chance, the policy's round
+    (-1: none), how often each arm came out best in the policy's draws, what the policy saw, and
+    which arms could be chosen."""
 
     arm: int
     group: DecisionGroup
@@ -108,7 +111,9 @@ class Choice:
         """How often each arm came out best, from bytes."""
         try:
             *_, n_arms, n_counts = _HEAD.unpack_from(data)
-            return np.frombuffer(data, "<u2", n_counts, _HEAD.size + (n_arms + 7) // 8).astype(np.int64)
+            return np.frombuffer(data, "<u2", n_counts, _HEAD.size + (n_arms + 7) // 8).astype(
+                np.int64
+            )
         except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 

@@ -1,4 +1,5 @@
-"""What a client asks a service, without saying how it is sent: one place for paths, bodies, answers and retries."""
+"""What a client asks a service, without saying how it is sent: one place for paths, bodies, answers
+and retries."""
 
 from __future__ import annotations
 
@@ -34,7 +35,8 @@ TimeLike = float | datetime | str
 
 @dataclass(frozen=True, slots=True)
 class TextAnswer:
-    """What an agent says of itself: `str()` of it is plain words, `data` is all that was answered."""
+    """What an agent says of itself: `str()` of it is plain words, `data` is all that was
+    answered."""
 
     data: dict[str, Any]
 
@@ -67,10 +69,13 @@ class HttpRequest(Generic[T]):
         """What the answer means; a `ServiceError` if it is a refusal."""
         if status >= 400:
             raise service_error(status, content)
-        return self.read(json.loads(content) if kind.partition(";")[0] == "application/json" else content)
+        return self.read(
+            json.loads(content) if kind.partition(";")[0] == "application/json" else content
+        )
 
     def may_repeat(self, status: int | None, *, sent: bool) -> bool:
-        """Whether to try again after a status (None: there was no answer; `sent`: the request may have arrived)."""
+        """Whether to try again after a status (None: there was no answer; `sent`: the request may
+        have arrived)."""
         if status is None:
             return self.repeatable or not sent
         return status in AGAIN or (status in UNSURE and self.repeatable)
@@ -86,7 +91,8 @@ def service_error(status: int, content: bytes) -> ServiceError:
 
 
 def pause(attempt: int, after: str | None) -> float:
-    """Seconds to wait before the next attempt: what the service said, or longer each time, never all at once."""
+    """Seconds to wait before the next attempt: what the service said, or longer each time, never
+    all at once."""
     if after is not None and after.isdigit():
         return min(LONGEST_WAIT, float(after))
     return min(2.0, 0.05 * 2.0**attempt) * (0.5 + random.random() / 2)
@@ -125,7 +131,9 @@ def choice_body(
 ) -> dict[str, Any]:
     """The body of a decision; it has an id in any case, so that it can be repeated."""
     return without_none(
-        context=None if context is None else {name: plain_value(value) for name, value in context.items()},
+        context=None
+        if context is None
+        else {name: plain_value(value) for name, value in context.items()},
         arms=None if arms is None else list(arms),
         subject=id_of(subject),
         at=moment(at),
@@ -136,8 +144,11 @@ def choice_body(
 def reward_body(
     id: DecisionId, reward: float | Decimal, at: TimeLike | None, key: str | None
 ) -> dict[str, Any]:
-    """The body of a reward; it has a key in any case, so that it counts once where rewards add up."""
-    return without_none(id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex)
+    """The body of a reward; it has a key in any case, so that it counts once where rewards add
+    up."""
+    return without_none(
+        id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex
+    )
 
 
 _KINDS: dict[Any, str] = {
@@ -231,7 +242,12 @@ class AgentRequests:
         return self._post("choose/batch", read, {"decisions": bodies})
 
     def reward(
-        self, id: DecisionId, reward: float | Decimal, *, at: TimeLike | None = None, key: str | None = None
+        self,
+        id: DecisionId,
+        reward: float | Decimal,
+        *,
+        at: TimeLike | None = None,
+        key: str | None = None,
     ) -> HttpRequest[bool]:
         """Report the reward of a decision.
 
@@ -251,7 +267,9 @@ class AgentRequests:
         bool
             True if the reward is new, False if it is a duplicate.
         """
-        return self._post("reward", lambda answer: not answer["duplicate"], reward_body(id, reward, at, key))
+        return self._post(
+            "reward", lambda answer: not answer["duplicate"], reward_body(id, reward, at, key)
+        )
 
     def rewards(self, rewards: Mapping[str, float]) -> HttpRequest[list[RewardResult]]:
         """Report several rewards; each is accepted or refused on its own.
@@ -433,7 +451,9 @@ class AgentRequests:
 
 def create(body: dict[str, Any]) -> HttpRequest[str]:
     """An agent is made; its name."""
-    return HttpRequest("POST", "/v1/agents", lambda state: str(state["name"]), body, repeatable=False)
+    return HttpRequest(
+        "POST", "/v1/agents", lambda state: str(state["name"]), body, repeatable=False
+    )
 
 
 def agents() -> HttpRequest[list[str]]:

@@ -1,4 +1,5 @@
-"""Contexts and features of arms as vectors: a schema, how it is guessed, and hashed free-form features."""
+"""Contexts and features of arms as vectors: a schema, how it is guessed, and hashed free-form
+features."""
 
 from __future__ import annotations
 
@@ -48,12 +49,17 @@ class Schema:
     """
 
     def __init__(self, given: Mapping[str, Any], clock: Clock, *, guessed: bool = False) -> None:
-        if not isinstance(given, Mapping) or not all(isinstance(name, str) and name for name in given):
+        if not isinstance(given, Mapping) or not all(
+            isinstance(name, str) and name for name in given
+        ):
             raise ParameterError(
-                f"context must be a dictionary of field names and kinds, such as {{'age': float}}, got {given!r}"
+                f"context must be a dictionary of field names and kinds, such as {{'age': float}}, "
+                f"got {given!r}"
             )
         if len(given) > MOST_FIELDS:
-            raise ParameterError(f"context has {len(given)} fields; at most {MOST_FIELDS} are taken")
+            raise ParameterError(
+                f"context has {len(given)} fields; at most {MOST_FIELDS} are taken"
+            )
         self.fields: dict[str, Field] = {name: field_of(kind, name) for name, kind in given.items()}
         self.guessed = guessed
         self.clock = clock
@@ -65,7 +71,8 @@ class Schema:
                 self._zeros[name] = [0.0, 1.0]
 
     def clean(self, context: Any) -> dict[str, Any]:
-        """The context as JSON values without what is missing; a `ContextError` names the field that does not fit."""
+        """The context as JSON values without what is missing; a `ContextError` names the field that
+        does not fit."""
         if context is None:
             return {}
         if not isinstance(context, Mapping):
@@ -95,12 +102,18 @@ class Schema:
         """What has been seen before anything came."""
         return {name: field.fresh() for name, field in self.fields.items()}
 
-    def encode(self, cleaned: Mapping[str, Any], at: float, seen: dict[str, FieldState]) -> list[float]:
+    def encode(
+        self, cleaned: Mapping[str, Any], at: float, seen: dict[str, FieldState]
+    ) -> list[float]:
         """`width` numbers; `seen` moves on."""
         row: list[float] = []
         for name, field in self.fields.items():
             value = cleaned.get(name)
-            row += self._zeros[name] if value is None else field.encode(value, at, seen[name], self.clock)
+            row += (
+                self._zeros[name]
+                if value is None
+                else field.encode(value, at, seen[name], self.clock)
+            )
         return row
 
     def plain(self) -> dict[str, Any]:
@@ -109,7 +122,9 @@ class Schema:
 
     def _unknown(self, name: Any) -> str:
         near = difflib.get_close_matches(str(name), self.fields, n=1)
-        hint = f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(self.fields) or 'none'}"
+        hint = (
+            f"did you mean '{near[0]}'?" if near else f"fields: {', '.join(self.fields) or 'none'}"
+        )
         return f"context: there is no field '{name}'; {hint}"
 
 
@@ -128,7 +143,9 @@ def plain_context(context: Any) -> dict[str, Any]:
         return {}
     if not isinstance(context, Mapping):
         raise ContextError(f"context must be a dictionary, got a {type(context).__name__}")
-    return {_name(name): _plain(name, value) for name, value in context.items() if not is_missing(value)}
+    return {
+        _name(name): _plain(name, value) for name, value in context.items() if not is_missing(value)
+    }
 
 
 def guess(contexts: Sequence[Mapping[str, Any]]) -> dict[str, Field]:
@@ -185,7 +202,8 @@ def _plain(name: str, value: Any) -> Any:
     except ValueError as error:
         raise ContextError(f"context: field '{name}' {error}") from None
     raise ContextError(
-        f"context: field '{name}' must be a number, text, boolean, datetime or list of texts, got {value!r}"
+        f"context: field '{name}' must be a number, text, boolean, datetime or list of texts, got "
+        f"{value!r}"
     )
 
 
@@ -220,7 +238,8 @@ class Hashed(Field):
         return self.columns
 
     def fresh(self) -> FieldState:
-        """The features that have a column of their own, how many came that have none, and what columns have seen."""
+        """The features that have a column of their own, how many came that have none, and what
+        columns have seen."""
         return [[], 0, [Number().fresh() for _ in range(self.columns)]]
 
     def clean(self, value: Any, clock: Clock) -> dict[str, float | bool]:
@@ -235,7 +254,8 @@ class Hashed(Field):
     def encode(
         self, value: dict[str, float | bool], at: float, state: FieldState, clock: Clock
     ) -> list[float]:
-        """1 in the column of what is there, numbers as distances from their column's mean in spreads."""
+        """1 in the column of what is there, numbers as distances from their column's mean in
+        spreads."""
         row = [0.0] * self.columns
         for name, number in value.items():
             column = column_of(name, (), self.columns, state)
@@ -262,7 +282,9 @@ def _features(value: Any, name: str, level: int) -> Iterator[tuple[str, float | 
         yield (name if value and "=" in name else f"{name}={'yes' if value else 'no'}"), True
     elif isinstance(value, str):
         if len(value) > LONGEST:
-            raise FieldError(f"has a text of {len(value):,} characters; at most {LONGEST:,} are taken")
+            raise FieldError(
+                f"has a text of {len(value):,} characters; at most {LONGEST:,} are taken"
+            )
         yield f"{name}={value}", True
     elif value is not None:
         number = finite_number(value)
@@ -283,7 +305,11 @@ COLUMNS, NAMES = 16, 16
 
 def is_free(features: Any) -> bool:
     """Whether an arm is described by a free-form object."""
-    return isinstance(features, Mapping) and list(features) == [FREE] and isinstance(features[FREE], Mapping)
+    return (
+        isinstance(features, Mapping)
+        and list(features) == [FREE]
+        and isinstance(features[FREE], Mapping)
+    )
 
 
 def clean_features(label: Any, features: Mapping[str, Any]) -> dict[str, Any]:
@@ -319,13 +345,15 @@ class FreeFormFeatures:
         state = copy.deepcopy(self._state)
         like = self._field.encode(clean_features(label, features)[FREE], 0.0, state, Clock())
         which = [0.0] * NAMES
-        which[int.from_bytes(blake2b(label.encode(), digest_size=8).digest(), "little") % NAMES] = 1.0
+        which[int.from_bytes(blake2b(label.encode(), digest_size=8).digest(), "little") % NAMES] = (
+            1.0
+        )
         row = np.asarray([*which, *like], np.float32).astype(float).tolist()
         return FreeFormFeatures(state, {**self._rows, place: row})
 
     def rows(self, x: FloatArray, room: int, among: BoolArray | None) -> FloatArray:
-        """What a policy sees in a context x of each place that is asked for: which it is, and what it is like times
-        (1, x)."""
+        """What a policy sees in a context x of each place that is asked for: which it is, and what
+        it is like times (1, x)."""
         seen = np.concatenate([[1.0], x])
         rows = np.zeros((room, self.width(len(x))))
         for place, row in self._rows.items():
@@ -346,4 +374,6 @@ class FreeFormFeatures:
     @classmethod
     def restored(cls, plain: Mapping[str, Any]) -> FreeFormFeatures:
         """From JSON."""
-        return cls(copy.deepcopy(plain["state"]), {int(place): list(row) for place, row in plain["rows"]})
+        return cls(
+            copy.deepcopy(plain["state"]), {int(place): list(row) for place, row in plain["rows"]}
+        )

@@ -37,7 +37,8 @@ _OLD_NAMES = {
 
 
 def _policies() -> Registry[Any]:
-    """The registered policies, imported when the first one is asked for: they are half of the library."""
+    """The registered policies, imported when the first one is asked for: they are half of the
+    library."""
     from tidepull.policies import policies
 
     return policies
@@ -69,7 +70,8 @@ class AgentSettings:
         entry, _ = _policies().resolve((self.policy, self.parameters))
         if entry.guest is not None:
             raise ParameterError(
-                f"policy: {self.policy} has no snapshots, because its state lies inside {entry.guest.name}, so an "
+                f"policy: {self.policy} has no snapshots, because its state lies inside "
+                f"{entry.guest.name}, so an "
                 "agent could not restore it; choose one of tidepull's own (tidepull list policies)"
             )
         if self.policy == "oracle":
@@ -86,7 +88,9 @@ class AgentSettings:
                     f"{name} must be a positive number of seconds or a timedelta, got {value!r}"
                 )
         if self.default_reward is not None and self.reward_within is None:
-            raise ParameterError("default_reward needs reward_within: after which time does it count?")
+            raise ParameterError(
+                "default_reward needs reward_within: after which time does it count?"
+            )
         if self.on_duplicate not in ("refuse", "add", "replace"):
             raise ParameterError(
                 f"on_duplicate must be 'refuse', 'add' or 'replace', got {self.on_duplicate!r}"
@@ -116,7 +120,8 @@ class AgentSettings:
 
     @classmethod
     def read(cls, text: str, *, earlier: bool = False) -> AgentSettings:
-        """Settings from JSON, also under their old names; `earlier`: of a release that left no note of itself."""
+        """Settings from JSON, also under their old names; `earlier`: of a release that left no note
+        of itself."""
         values = {_OLD_NAMES.get(name, name): value for name, value in json.loads(text).items()}
         if earlier:
             parameters = _policies().entry(values["policy"]).parameters
@@ -133,7 +138,8 @@ class AgentSettings:
                 raise ParameterError(f"share_bounds: there is no arm '{label}'")
             if not isinstance(pair, list) or len(pair) != 2 or not 0 <= pair[0] <= pair[1] <= 1:
                 raise ParameterError(
-                    f"share_bounds: '{label}' must have a pair (least, most) between 0 and 1, got {pair!r}"
+                    f"share_bounds: '{label}' must have a pair (least, most) between 0 and 1, got "
+                    f"{pair!r}"
                 )
         for label in labels:
             low, high = self.share_bounds.get(label, (0.0, 1.0))
@@ -150,7 +156,9 @@ def shares_of(given: Mapping[str, Any] | None) -> dict[str, list[float]]:
     pairs = {}
     for label, pair in (given or {}).items():
         numbers = list(pair) if isinstance(pair, list | tuple) else pair
-        whole = isinstance(numbers, list) and all(isinstance(number, int | float) for number in numbers)
+        whole = isinstance(numbers, list) and all(
+            isinstance(number, int | float) for number in numbers
+        )
         pairs[label] = [float(number) for number in numbers] if whole else numbers
     return pairs
 
@@ -170,7 +178,8 @@ def _whole(name: str, value: Any, least: int, most: int) -> None:
 def load_settings(
     ledger: Ledger, given: Mapping[str, Any], where: str, *, read_only: bool = False
 ) -> tuple[AgentSettings, bytes]:
-    """The settings and the salt of a ledger: written if it is new, else compared with what is given (None: not)."""
+    """The settings and the salt of a ledger: written if it is new, else compared with what is given
+    (None: not)."""
     written_by = ledger.read(RELEASE_KEY)
     if written_by is not None and is_newer(written_by):
         raise newer_store(where, written_by)
@@ -201,8 +210,11 @@ def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
     chosen.setdefault("context", None)
     chosen.setdefault("policy", "tide")
     if "time_features" not in chosen:
-        # The one switch for policies that read `Context.time` well enough to do without the calendar's features.
-        chosen["time_features"] = not getattr(_policies().entry(chosen["policy"]).build, "reads_time", False)
+        # The one switch for policies that read `Context.time` well enough to do without the
+        # calendar's features.
+        chosen["time_features"] = not getattr(
+            _policies().entry(chosen["policy"]).build, "reads_time", False
+        )
     return AgentSettings(**chosen)
 
 
@@ -225,7 +237,9 @@ def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
     for name in ("reward_within", "retention"):
         if name in plain:
             plain[name] = seconds(plain[name])
-    return {name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()}
+    return {
+        name: list(value) if isinstance(value, tuple) else value for name, value in plain.items()
+    }
 
 
 def _policy(named: Named) -> dict[str, Any]:
@@ -244,7 +258,9 @@ def seconds(given: Any) -> Any:
 
 def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
     """Given a seed, everything follows from it; else it is nobody's guess."""
-    return blake2b(str(seed).encode(), digest_size=16).digest() if "seed" in given else os.urandom(16)
+    return (
+        blake2b(str(seed).encode(), digest_size=16).digest() if "seed" in given else os.urandom(16)
+    )
 
 
 def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str) -> None:

@@ -1,4 +1,5 @@
-"""All that an agent knows, as a deterministic machine: the same records lead to the same state, bit for bit.
+"""All that an agent knows, as a deterministic machine: the same records lead to the same state, bit
+for bit.
 
 The agent makes a record of every step; after a restart the records make the steps.
 """
@@ -32,7 +33,9 @@ def unit(salt: bytes, *parts: object) -> float:
     (True, True)
     """
     text = "\x1f".join(map(str, parts)).encode()
-    return (int.from_bytes(blake2b(text, key=salt, digest_size=8).digest(), "little") >> 11) * 2.0**-53
+    return (
+        int.from_bytes(blake2b(text, key=salt, digest_size=8).digest(), "little") >> 11
+    ) * 2.0**-53
 
 
 def draw_arm(chances: FloatArray, u: float) -> int:
@@ -49,8 +52,9 @@ def draw_arm(chances: FloatArray, u: float) -> int:
 def bound_chances(
     shares: FloatArray, available: BoolArray, floor: float, least: FloatArray, most: FloatArray
 ) -> FloatArray:
-    """Chances near the shares: a part `floor` spread evenly over the available arms, none of which falls below its
-    least or rises above its most. Where bounds of the available arms cannot all be kept, they give way evenly.
+    """Chances near the shares: a part `floor` spread evenly over the available arms, none of which
+    falls below its least or rises above its most. Where bounds of the available arms cannot all be
+    kept, they give way evenly.
 
     >>> bound_chances(np.array([1.0, 0.0]), np.array([True, True]), 0.1, np.zeros(2), np.ones(2))
     array([0.95, 0.05])
@@ -97,12 +101,15 @@ class DecisionInputs:
     at: float
     available: BoolArray
     subject: bytes | None = None
-    played: int | None = None  # the arm that is played whatever the policy says: a ledger or a log has it
+    played: int | None = (
+        None  # the arm that is played whatever the policy says: a ledger or a log has it
+    )
     imported: bool = False
 
 
 class AgentState:
-    """The state of an agent. `erased` are spans of records (after, upto] that a rollback took back."""
+    """The state of an agent. `erased` are spans of records (after, upto] that a rollback took
+    back."""
 
     def __init__(self, settings: AgentSettings, salt: bytes, clock: Clock) -> None:
         self.settings = settings
@@ -148,7 +155,11 @@ class AgentState:
             return DecisionGroup.IMPORTED
         if self.settings.control == 0.0:
             return DecisionGroup.POLICY
-        of = ("decision", self.decisions) if inputs.subject is None else ("subject", inputs.subject.hex())
+        of = (
+            ("decision", self.decisions)
+            if inputs.subject is None
+            else ("subject", inputs.subject.hex())
+        )
         return (
             DecisionGroup.CONTROL
             if unit(self._salt, "group", *of) < self.settings.control
@@ -156,11 +167,14 @@ class AgentState:
         )
 
     def chances(self, group: DecisionGroup, shares: FloatArray, available: BoolArray) -> FloatArray:
-        """What each arm's chance is, given who chooses and how often each came out best in the policy's draws."""
+        """What each arm's chance is, given who chooses and how often each came out best in the
+        policy's draws."""
         if group is not DecisionGroup.CONTROL:
             if self._unbounded:
                 return shares
-            return bound_chances(shares, available, self.settings.min_share, self._least, self._most)
+            return bound_chances(
+                shares, available, self.settings.min_share, self._least, self._most
+            )
         even: FloatArray = available / available.sum()
         if self.settings.control_arm is None:
             return even
@@ -168,7 +182,8 @@ class AgentState:
         return np.eye(len(available))[place] if available[place] else even
 
     def learn(self, seq: int, choice: Choice, decided_at: float, reward: float) -> bool:
-        """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was taken back."""
+        """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was
+        taken back."""
         learns = not self.frozen and not self._is_erased(seq)
         if learns:
             self.learning.learn(choice, decided_at, reward)
@@ -180,9 +195,11 @@ class AgentState:
         self.slices += 1
         return self.learning.slice()
 
-    def change_arms(self, change: Mapping[str, Any], ledger: Ledger, upto: int, slices: int) -> None:
-        """Arms come and go; where there is no room, the policy is built anew from the ledger up to a record.
-        `slices` of upkeep were done since it."""
+    def change_arms(
+        self, change: Mapping[str, Any], ledger: Ledger, upto: int, slices: int
+    ) -> None:
+        """Arms come and go; where there is no room, the policy is built anew from the ledger up to
+        a record. `slices` of upkeep were done since it."""
         arms = self.arms.apply(change)
         if arms.room == self.arms.room:
             self.learning.with_arms(arms)
@@ -194,8 +211,9 @@ class AgentState:
         self._bounds()
 
     def _grow(self, arms: Arms, ledger: Ledger, upto: int) -> Learning:
-        """The policy as it would be had it had that room from the start: it lives through the ledger again. Its slices
-        may be smaller than they were, so where upkeep was done, all that is pending is done."""
+        """The policy as it would be had it had that room from the start: it lives through the
+        ledger again. Its slices may be smaller than they were, so where upkeep was done, all that
+        is pending is done."""
         grown = self.learning.grow(arms)
         if grown.policy is None:
             return grown
@@ -213,7 +231,9 @@ class AgentState:
                     grown.settle()
                     grown.first_round, first = choice.round - grown.policy.rounds, False
                 while grown.policy.rounds + grown.first_round <= choice.round:
-                    grown.repeat(choice, record.at)  # more than once where decisions before it were removed
+                    grown.repeat(
+                        choice, record.at
+                    )  # more than once where decisions before it were removed
             elif record.kind is Kind.SNAPSHOT:
                 grown.take()
             elif record.kind in (Kind.FREEZE, Kind.UNFREEZE):
@@ -221,7 +241,9 @@ class AgentState:
             elif record.kind in (Kind.REWARD, Kind.DUE) and not frozen and self._teaches(record):
                 decision = ledger.decision(record.ref or 0)
                 if decision is not None and not self._is_erased(decision.seq):
-                    grown.learn(Choice.unpack(decision.body), decision.at, unpack_reward(record.body))
+                    grown.learn(
+                        Choice.unpack(decision.body), decision.at, unpack_reward(record.body)
+                    )
         return grown
 
     def _is_erased(self, seq: int) -> bool:
@@ -273,7 +295,8 @@ class AgentState:
         choice = Choice.unpack(record.body)
         if record.context is None:
             raise LedgerError(
-                f"decision {record.seq} cannot be repeated: its context was dropped; a newer snapshot is needed"
+                f"decision {record.seq} cannot be repeated: its context was dropped; a newer "
+                "snapshot is needed"
             )
         imported = choice.group is DecisionGroup.IMPORTED
         available = np.zeros(self.arms.room, bool)
@@ -286,7 +309,8 @@ class AgentState:
             self.differences += 1
             if self.differences == 1:
                 _LOG.warning(
-                    "decision %d came out otherwise when it was repeated (another machine or version?); "
+                    "decision %d came out otherwise when it was repeated (another machine or "
+                    "version?); "
                     "what the ledger says counts (said once)",
                     record.seq,
                 )
@@ -294,9 +318,13 @@ class AgentState:
     def _learn_again(self, record: Record, ledger: Ledger) -> None:
         decision = ledger.decision(record.ref or 0)
         if decision is None:
-            raise LedgerError(f"record {record.seq} belongs to decision {record.ref}, which is not there")
+            raise LedgerError(
+                f"record {record.seq} belongs to decision {record.ref}, which is not there"
+            )
         if self._teaches(record):
-            self.learn(decision.seq, Choice.unpack(decision.body), decision.at, unpack_reward(record.body))
+            self.learn(
+                decision.seq, Choice.unpack(decision.body), decision.at, unpack_reward(record.body)
+            )
         self._passed(record)
 
     def _passed(self, record: Record) -> None:
@@ -307,14 +335,16 @@ class AgentState:
         self._least, self._most = np.zeros(self.arms.room), np.ones(self.arms.room)
         founders: Sequence[Any] = self.settings.arms
         for place, arm in enumerate(founders):
-            self._least[place], self._most[place] = self.settings.share_bounds.get(arm[0], (0.0, 1.0))
+            self._least[place], self._most[place] = self.settings.share_bounds.get(
+                arm[0], (0.0, 1.0)
+            )
         self._unbounded = self.settings.min_share == 0.0 and not self.settings.share_bounds
         wanted = self.settings.control_arm
         self._control_place = 0 if wanted is None else [arm[0] for arm in founders].index(wanted)
 
     def take(self) -> Callable[[], Snapshot]:
-        """The whole state as it is now, made ready for saving by the call that is returned; work under way starts
-        anew, here too."""
+        """The whole state as it is now, made ready for saving by the call that is returned; work
+        under way starts anew, here too."""
         learning = self.learning.take()
         taken = {
             "format": FORMAT,
@@ -331,7 +361,9 @@ class AgentState:
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         if snapshot.get("format") != FORMAT:
-            raise SnapshotError(f"the agent's snapshot has the format {snapshot.get('format')}, not {FORMAT}")
+            raise SnapshotError(
+                f"the agent's snapshot has the format {snapshot.get('format')}, not {FORMAT}"
+            )
         self.arms = Arms.restored(snapshot["arms"])
         self.learning = Learning(self.settings, self.clock, self.arms)
         self.learning.restore(snapshot["learning"])
@@ -343,9 +375,14 @@ class AgentState:
 
 
 def load_state(
-    settings: AgentSettings, salt: bytes, clock: Clock, ledger: Ledger, erased: Sequence[tuple[int, int]]
+    settings: AgentSettings,
+    salt: bytes,
+    clock: Clock,
+    ledger: Ledger,
+    erased: Sequence[tuple[int, int]],
 ) -> AgentState:
-    """The state after all records of a ledger: the newest sound snapshot, and what came after it once more."""
+    """The state after all records of a ledger: the newest sound snapshot, and what came after it
+    once more."""
     for seq in ledger.snapshots():
         if any(after < seq <= upto for after, upto in erased):
             continue
@@ -354,16 +391,22 @@ def load_state(
             state.restore(snapshots.load(ledger.snapshot(seq)))
         except (SnapshotError, LedgerError, KeyError, TypeError, ValueError) as error:
             _LOG.warning(
-                "the snapshot at record %d cannot be used (%s); the one before it is tried", seq, error
+                "the snapshot at record %d cannot be used (%s); the one before it is tried",
+                seq,
+                error,
             )
             continue
         return _replay(state, ledger, seq, erased)
     if ledger.read("whole") == "no":
-        raise LedgerError("no snapshot can be used, and early records are not there any more: restore a copy")
+        raise LedgerError(
+            "no snapshot can be used, and early records are not there any more: restore a copy"
+        )
     return _replay(AgentState(settings, salt, clock), ledger, 0, erased)
 
 
-def _replay(state: AgentState, ledger: Ledger, after: int, erased: Sequence[tuple[int, int]]) -> AgentState:
+def _replay(
+    state: AgentState, ledger: Ledger, after: int, erased: Sequence[tuple[int, int]]
+) -> AgentState:
     state.erased = list(erased)
     for record in ledger.tail(after):
         state.apply(record, ledger)

@@ -1,4 +1,5 @@
-"""The log of an agent as a table, a file, and back: Parquet, JSON lines and CSV, with the chances of every choice."""
+"""The log of an agent as a table, a file, and back: Parquet, JSON lines and CSV, with the chances
+of every choice."""
 
 from __future__ import annotations
 
@@ -31,14 +32,21 @@ ENDINGS = (".parquet", ".jsonl", ".csv")
 
 
 def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]]:
-    """One dictionary for each decision; `name` makes an id of a number. `chances` has every available arm's share of
-    the policy's draws, `propensity` the exact chance of the arm that was played, given its group."""
+    """One dictionary for each decision; `name` makes an id of a number. `chances` has every
+    available arm's share of the policy's draws, `propensity` the exact chance of the arm that was
+    played, given its group."""
     log = insight.log()
     worth = dict(
-        zip(log.seq.tolist(), zip(log.reward.tolist(), log.paid_at.tolist(), strict=True), strict=True)
+        zip(
+            log.seq.tolist(),
+            zip(log.reward.tolist(), log.paid_at.tolist(), strict=True),
+            strict=True,
+        )
     )
     labels = insight.labels
-    for record in ledger.tail(0, int(log.seq[-1]) if len(log) else 0):  # others may have come meanwhile
+    for record in ledger.tail(
+        0, int(log.seq[-1]) if len(log) else 0
+    ):  # others may have come meanwhile
         if record.kind is not Kind.DECISION:
             continue
         choice = Choice.unpack(record.body)
@@ -51,17 +59,23 @@ def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]
             "group": DecisionGroup(choice.group).name.lower(),
             "propensity": choice.propensity,
             "reward": None if reward != reward else reward,
-            "rewarded_at": None if paid_at != paid_at else insight.clock.datetime(paid_at).isoformat(),
+            "rewarded_at": None
+            if paid_at != paid_at
+            else insight.clock.datetime(paid_at).isoformat(),
             "context": None if record.context is None else json.loads(record.context),
             "available": [labels[place] for place in open_arms],
-            "chances": {labels[place]: round(int(choice.counts[place]) / 65535, 5) for place in open_arms},
+            "chances": {
+                labels[place]: round(int(choice.counts[place]) / 65535, 5) for place in open_arms
+            },
         }
 
 
 def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
     """Write a table whole, in the format of the file's ending; how many rows."""
     if path.suffix not in ENDINGS:
-        raise InputError(f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}")
+        raise InputError(
+            f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}"
+        )
     if path.suffix == ".parquet":
         return _write_parquet(path, list(table))
     count = 0
@@ -69,7 +83,9 @@ def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
         if path.suffix == ".csv":
             handle.write((",".join(COLUMNS) + "\n").encode())
         for row in table:
-            handle.write((_csv_line(row) if path.suffix == ".csv" else json.dumps(row) + "\n").encode())
+            handle.write(
+                (_csv_line(row) if path.suffix == ".csv" else json.dumps(row) + "\n").encode()
+            )
             count += 1
     return count
 
@@ -77,7 +93,9 @@ def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
 def read(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a file that `write` made, or of one with at least context, arm and reward."""
     if path.suffix not in ENDINGS:
-        raise InputError(f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}")
+        raise InputError(
+            f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}"
+        )
     if not path.is_file():
         raise DataError(f"there is no file {path}")
     if path.suffix == ".parquet":
@@ -123,7 +141,9 @@ def _pandas(pandas: Any, columns: dict[str, list[Any]]) -> Any:
 def _polars(polars: Any, columns: dict[str, list[Any]]) -> Any:
     """What is missing at first and a number later is a number: all rows say what a column is."""
     moments: dict[str, Any] = {
-        name: polars.Series(name, columns[name], dtype=polars.String).str.to_datetime(time_zone="UTC")
+        name: polars.Series(name, columns[name], dtype=polars.String).str.to_datetime(
+            time_zone="UTC"
+        )
         for name in _MOMENTS
         if name in columns
     }
@@ -159,12 +179,16 @@ def _write_parquet(path: Path, table: list[dict[str, Any]]) -> int:
     import pyarrow
 
     columns = {
-        name: [json.dumps(row[name]) if isinstance(row[name], dict | list) else row[name] for row in table]
+        name: [
+            json.dumps(row[name]) if isinstance(row[name], dict | list) else row[name]
+            for row in table
+        ]
         for name in COLUMNS
     }
     kinds = {"propensity": pyarrow.float64(), "reward": pyarrow.float64()}
     arrays = {
-        name: pyarrow.array(values, kinds.get(name, pyarrow.string())) for name, values in columns.items()
+        name: pyarrow.array(values, kinds.get(name, pyarrow.string()))
+        for name, values in columns.items()
     }
     with replacing(path) as handle:
         parquet.write_table(pyarrow.table(arrays), handle, compression="zstd")

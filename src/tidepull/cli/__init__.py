@@ -12,7 +12,8 @@ def main() -> None:
         import typer  # noqa: F401
     except ModuleNotFoundError:
         sys.stderr.write(
-            "tidepull: the command line needs the extra 'serve' or 'experiments': pip install 'tidepull[serve]'\n"
+            "tidepull: the command line needs the extra 'serve' or 'experiments': pip install "
+            "'tidepull[serve]'\n"
         )
         sys.exit(2)
     from tidepull.cli.app import run_app

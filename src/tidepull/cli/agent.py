@@ -16,7 +16,9 @@ if TYPE_CHECKING:
     from tidepull.agent.agent import Agent
 
 agent_app = typer.Typer(
-    help="Look at an agent: what it believes, gained and did.", no_args_is_help=True, add_completion=False
+    help="Look at an agent: what it believes, gained and did.",
+    no_args_is_help=True,
+    add_completion=False,
 )
 _JSON = typer.Option(False, "--json", help="Only JSON on stdout.")
 _TO = typer.Argument(metavar="TO", help="The file to write; its ending says the format.")
@@ -59,7 +61,9 @@ def lift(
     with _opened(context) as agent:
         found = agent.lift(since=since)
     if json:
-        print_json({name: None if value != value else value for name, value in asdict(found).items()})
+        print_json(
+            {name: None if value != value else value for name, value in asdict(found).items()}
+        )
     else:
         print(found)
 
@@ -100,17 +104,24 @@ def export(context: typer.Context, to: Path = _TO) -> None:
 @agent_app.command()
 def personalizer(
     context: typer.Context,
-    logs: list[Path] = typer.Argument(metavar="LOG...", help="Personalizer's logs (DSJSON), oldest first."),
+    logs: list[Path] = typer.Argument(
+        metavar="LOG...", help="Personalizer's logs (DSJSON), oldest first."
+    ),
     wait: float = typer.Option(600.0, "--wait", min=1, help="The reward wait time, in seconds."),
-    default: float = typer.Option(0.0, "--default-reward", help="What counts where no reward comes in time."),
-    add: bool = typer.Option(False, "--sum", help="Rewards of one event add up (else the earliest counts)."),
+    default: float = typer.Option(
+        0.0, "--default-reward", help="What counts where no reward comes in time."
+    ),
+    add: bool = typer.Option(
+        False, "--sum", help="Rewards of one event add up (else the earliest counts)."
+    ),
     policy: str = typer.Option(
         None,
         "--policy",
         help="Who learns, from ids of actions alone, such as tide (default: a linear model of their features).",
     ),
 ) -> None:
-    """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm start."""
+    """Make the agent of `tidepull serve --personalizer NAME` from Personalizer's logs: a warm
+    start."""
     from tidepull.agent.agent import Agent
     from tidepull.agent.personalizer import MOST_ACTIONS, PersonalizerLog, merged, settings
     from tidepull.errors import InputError
@@ -120,7 +131,9 @@ def personalizer(
     found = [read(path, format="dsjson") for path in logs]
     actions = list(dict.fromkeys(arm for log in found for arm in log.arms))
     if len(actions) > MOST_ACTIONS:
-        raise InputError(f"the logs have {len(actions):,} actions; at most {MOST_ACTIONS:,} are taken")
+        raise InputError(
+            f"the logs have {len(actions):,} actions; at most {MOST_ACTIONS:,} are taken"
+        )
     rules = {"reward_within": wait, "default_reward": default}
     if policy is None:
         like = {action: parts for path in logs for action, parts in dsjson_actions(path).items()}
@@ -136,7 +149,8 @@ def personalizer(
 
 @agent_app.command()
 def check(context: typer.Context, json: bool = _JSON) -> None:
-    """Read the whole ledger and repeat it from the start; exit code 1 when something is not as it was."""
+    """Read the whole ledger and repeat it from the start; exit code 1 when something is not as it
+    was."""
     with _opened(context) as agent:
         found = agent.check()
     if json:

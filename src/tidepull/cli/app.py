@@ -1,4 +1,5 @@
-"""The `tidepull` command: its commands, imported when they are called, and how errors are reported."""
+"""The `tidepull` command: its commands, imported when they are called, and how errors are
+reported."""
 
 from __future__ import annotations
 
@@ -32,7 +33,11 @@ class LazyCommand:
         """The real command."""
         module, _, attribute = self.place.partition(":")
         target: Any = getattr(import_module(f"tidepull.cli.{module}"), attribute)
-        command = typer.main.get_command(target) if isinstance(target, typer.Typer) else _alone(name, target)
+        command = (
+            typer.main.get_command(target)
+            if isinstance(target, typer.Typer)
+            else _alone(name, target)
+        )
         command.name = name
         return command
 
@@ -69,12 +74,16 @@ class Commands(LazyGroup):
         "list": LazyCommand("listing:list_registered", "List problems, policies and suites.", _TRY),
         "run": LazyCommand("run:run", "Run one policy on one problem and show its regret.", _TRY),
         "sweep": LazyCommand("sweep:sweep", "Run a suite's missing trials, or resume.", _TRY),
-        "search": LazyCommand("search:search", "Search a suite's grids by successive halving.", _TRY),
+        "search": LazyCommand(
+            "search:search", "Search a suite's grids by successive halving.", _TRY
+        ),
         "tune": LazyCommand("tune:tune", "Search a policy's settings with Optuna.", _TRY),
         "select": LazyCommand(
             "select:select", "Choose the best setting of each problem, and a default.", _TRY
         ),
-        "compare": LazyCommand("report:compare", "Compare the regrets of two stores, with intervals.", _TRY),
+        "compare": LazyCommand(
+            "report:compare", "Compare the regrets of two stores, with intervals.", _TRY
+        ),
         "report": LazyCommand("report:report", "Write an HTML report of a store.", _TRY),
         "benchmark": LazyCommand(
             "benchmark:benchmark", "Run the Tideline benchmark and its leaderboard.", _TRY
@@ -85,15 +94,27 @@ class Commands(LazyGroup):
         "serve": LazyCommand(
             "serve:serve", "Serve decisions over HTTP: many agents, tokens, metrics.", _DECIDE
         ),
-        "token": LazyCommand("serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE),
+        "token": LazyCommand(
+            "serve:token_app", "Tokens for the service: make, list, revoke.", _DECIDE
+        ),
         "client": LazyCommand("client:client_app", "Call a running service.", _DECIDE),
-        "diagnose": LazyCommand("logs:diagnose", "Test whether rewards in a log depend on time.", _LOGS),
-        "backtest": LazyCommand("logs:backtest", "Estimate what other policies would have earned.", _LOGS),
+        "diagnose": LazyCommand(
+            "logs:diagnose", "Test whether rewards in a log depend on time.", _LOGS
+        ),
+        "backtest": LazyCommand(
+            "logs:backtest", "Estimate what other policies would have earned.", _LOGS
+        ),
         "model": LazyCommand("logs:model", "Fit a simulated problem to a log.", _LOGS),
-        "store": LazyCommand("store:store_app", "Check, export and merge stores of results.", _CARE),
+        "store": LazyCommand(
+            "store:store_app", "Check, export and merge stores of results.", _CARE
+        ),
         "data": LazyCommand("data:app", "Prepare data for the problems that need it.", _CARE),
-        "reproduce": LazyCommand("reproduce:reproduce", "Run and report the paper's experiments.", _PAPER),
-        "theory": LazyCommand("theory:app", "Compute the regret bound and test it by simulation.", _PAPER),
+        "reproduce": LazyCommand(
+            "reproduce:reproduce", "Run and report the paper's experiments.", _PAPER
+        ),
+        "theory": LazyCommand(
+            "theory:app", "Compute the regret bound and test it by simulation.", _PAPER
+        ),
     }
 
 
@@ -141,7 +162,8 @@ def run_app() -> None:
 
 
 def _leave_at_once() -> None:
-    """After Ctrl-C everything is stored; unloading the libraries would take seconds on a busy machine."""
+    """After Ctrl-C everything is stored; unloading the libraries would take seconds on a busy
+    machine."""
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(INTERRUPTED)

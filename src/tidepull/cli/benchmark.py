@@ -1,4 +1,5 @@
-"""`tidepull benchmark`: play what is missing of Tideline, then show the leaderboard; the same command continues."""
+"""`tidepull benchmark`: play what is missing of Tideline, then show the leaderboard; the same
+command continues."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ from tidepull.reporting.tideline import Standing, Tideline, board_table, kinds_t
 
 
 def benchmark(
-    quick: bool = typer.Option(False, "--quick", help="One small problem of every kind, two seeds."),
+    quick: bool = typer.Option(
+        False, "--quick", help="One small problem of every kind, two seeds."
+    ),
     policy: list[str] = typer.Option(
         [], metavar="ID", help="Also play this policy, of tidepull or of --module; may be repeated."
     ),
@@ -29,14 +32,19 @@ def benchmark(
     ),
     out: Path = typer.Option(None, help="Store to write to. Default: out/tideline[-quick]."),
     workers: int = WORKERS,
-    play: bool = typer.Option(True, "--play/--no-play", help="Play what is missing, or only report."),
+    play: bool = typer.Option(
+        True, "--play/--no-play", help="Play what is missing, or only report."
+    ),
     partial: bool = typer.Option(True, "--partial/--complete", help=PARTIAL_HELP),
     on: Place = ON,
     address: str = ADDRESS,
-    docs: Path = typer.Option(None, help="Also write the page into this folder, such as docs/tideline."),
+    docs: Path = typer.Option(
+        None, help="Also write the page into this folder, such as docs/tideline."
+    ),
     json: bool = JSON,
 ) -> None:
-    """Run Tideline: every kind of problem, scored between the structure oracle (0) and random arms (1)."""
+    """Run Tideline: every kind of problem, scored between the structure oracle (0) and random arms
+    (1)."""
     name = "tideline-quick" if quick else "tideline"
     directory = out or Path("out") / name
     if play:
@@ -48,14 +56,20 @@ def benchmark(
             partial=partial, on=on, address=address, json=False,
         )  # fmt: skip
     if not directory.exists():
-        raise WrongStoreError(f"there is no store {directory}; leave out --no-play to play Tideline into it")
+        raise WrongStoreError(
+            f"there is no store {directory}; leave out --no-play to play Tideline into it"
+        )
     frame = load_frame([Store.open(directory)])
     line = tideline(frame)
     if not line.boards:
         raise InputError(
             f"{directory} has no trials between the two lines yet: specialist and random must play"
         )
-    words = ["tidepull benchmark", "--quick" if quick else "", *(f"--module {path.name}" for path in module)]
+    words = [
+        "tidepull benchmark",
+        "--quick" if quick else "",
+        *(f"--module {path.name}" for path in module),
+    ]
     command = " ".join(word for word in [*words, *(f"--policy {id}" for id in policy)] if word)
     page = write_leaderboard(frame, line, directory / "leaderboard", command=command)
     if docs is not None:

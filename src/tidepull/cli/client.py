@@ -74,7 +74,9 @@ def create(
         help="""The context's fields, as '{"age": "number", "device": ["phone", "desktop"]}'.""",
     ),
     policy: str = typer.Option(None, "--policy", help="The policy (default: tide)."),
-    settings: str = typer.Option(None, "--settings", help="""Other settings, as '{"control": 0.1}'."""),
+    settings: str = typer.Option(
+        None, "--settings", help="""Other settings, as '{"control": 0.1}'."""
+    ),
 ) -> None:
     """Create an agent."""
     more = _object(settings, "--settings")
@@ -91,7 +93,9 @@ def choose(
     about: str = typer.Option(None, "--context", help="""The context, as '{"age": 31}'."""),
     arm: list[str] = typer.Option(None, "--arm", help="Choose among these only."),
     subject: str = typer.Option(None, "--subject", help="Id of the subject, such as a user."),
-    id: str = typer.Option(None, "--id", help="Id of the decision; repeating it returns the same decision."),
+    id: str = typer.Option(
+        None, "--id", help="Id of the decision; repeating it returns the same decision."
+    ),
 ) -> None:
     """Make a decision, as JSON."""
     decision = _agent(context, agent).choose(

@@ -49,7 +49,9 @@ def print_table(
         return
     table = Table(title=title, title_justify="left", title_style="bold", header_style="bold cyan")
     for index, column in enumerate(columns):
-        table.add_column(column, justify="right" if index in numeric else "left", no_wrap=index == 0)
+        table.add_column(
+            column, justify="right" if index in numeric else "left", no_wrap=index == 0
+        )
     for row in rows:
         table.add_row(*row)
     out.print(table)
@@ -58,7 +60,9 @@ def print_table(
 def show_table(table: Data) -> None:
     """Print a table of results, numbers on the right and the best in bold."""
     right = [i for i in range(len(table.columns)) if table.numeric(i)]
-    rows = [[f"[bold]{cell.text}[/]" if cell.best else cell.text for cell in row] for row in table.rows]
+    rows = [
+        [f"[bold]{cell.text}[/]" if cell.best else cell.text for cell in row] for row in table.rows
+    ]
     print_table(table.title, table.columns, rows, right=right)
 
 

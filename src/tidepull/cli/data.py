@@ -24,7 +24,9 @@ from tidepull.problems.criteo.banners import Prepared, prepared_name, save
 from tidepull.problems.criteo.dataset import DIM, PUBLISHED_NAME, PUBLISHED_ROWS, SAMPLE
 from tidepull.problems.datasets import cache_directory
 
-app = typer.Typer(help="Prepare data for problems that need it.", no_args_is_help=True, add_completion=False)
+app = typer.Typer(
+    help="Prepare data for problems that need it.", no_args_is_help=True, add_completion=False
+)
 
 
 @app.command("prepare-criteo")
@@ -32,13 +34,16 @@ def prepare_criteo(
     file: Annotated[Path, typer.Argument(help=f"The dataset as published: {PUBLISHED_NAME}.")],
     out_file: Annotated[
         Path | None,
-        typer.Option("--out", help="File to write. Default: the cache, where the problems find it."),
+        typer.Option(
+            "--out", help="File to write. Default: the cache, where the problems find it."
+        ),
     ] = None,
     dim: Annotated[int, typer.Option(help="Length of the vectors.")] = DIM,
     sample: Annotated[int, typer.Option(help="Rows to sample, uniformly.")] = SAMPLE,
     seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
 ) -> None:
-    """Turn the Criteo attribution dataset into the compact file that both Criteo problems play on."""
+    """Turn the Criteo attribution dataset into the compact file that both Criteo problems play
+    on."""
     from tidepull.problems.criteo.prepare import prepare_file
 
     size = file.stat().st_size if file.is_file() else 0
@@ -63,12 +68,16 @@ def synthesize_criteo(
     ),
     seed: Annotated[int, typer.Option(help="Seed of everything in the file.")] = 0,
 ) -> None:
-    """Generate a synthetic file with the columns, cardinalities and click rate of the Criteo dataset."""
+    """Generate a synthetic file with the columns, cardinalities and click rate of the Criteo
+    dataset."""
     from tidepull.problems.criteo.prepare import write_synthetic
 
     with _bar("writing", rows, MofNCompleteColumn()) as bar:
         write_synthetic(
-            out_file, rows=rows, seed=seed, on_rows=lambda n: bar.update(bar.task_ids[0], completed=n)
+            out_file,
+            rows=rows,
+            seed=seed,
+            on_rows=lambda n: bar.update(bar.task_ids[0], completed=n),
         )
     out.print(f"{rows:,} synthetic impressions in {out_file}", soft_wrap=True)
 
@@ -80,7 +89,8 @@ def _show(prepared: Prepared, target: Path) -> None:
     out.print(
         f"{about['rows_seen']:,} rows read, {about['rows_sampled']:,} sampled, "
         f"{about['categories']:,} categories in {prepared.dim} dimensions\n"
-        f"click rate {about['click_rate']:.3f}, of which the vectors explain {about['r_squared']:.1%}\n"
+        f"click rate {about['click_rate']:.3f}, of which the vectors explain "
+        f"{about['r_squared']:.1%}\n"
         f"{clicked:,} clicked and {others:,} not-clicked banners in {target}",
         soft_wrap=True,
     )

@@ -35,10 +35,13 @@ def demo(
     seeds: str = typer.Option("5", help=f"Seeds, one trial of each policy on each: {SEEDS}"),
     horizon: int = typer.Option(4096, min=1, help="Rounds in each trial."),
 ) -> None:
-    """Compare seven policies on five arms whose success rates are seasonal, as a table and a picture."""
+    """Compare seven policies on five arms whose success rates are seasonal, as a table and a
+    picture."""
     played = seeds_of(seeds)
     pyplot()  # a missing library is reported before trials are played
-    say(f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds.")
+    say(
+        f"[bold]{PROBLEM}[/]: five arms, each arm's success rate swings with a period of 32 rounds."
+    )
     # Here, so that the workers find the kernels on disk.
     with compiling(lambda: say("compiling kernels (once)")):
         warm_up()
@@ -62,7 +65,9 @@ def demo(
         for name in sorted(regrets, key=lambda name: -regrets[name].mean)
     ]
     columns = ["policy", "regret ± standard deviation", "of the oracle's reward", "seconds a trial"]
-    print_table(f"{PROBLEM}: {len(played)} trials of {horizon:,} rounds", columns, rows, right=(1, 2, 3))
+    print_table(
+        f"{PROBLEM}: {len(played)} trials of {horizon:,} rounds", columns, rows, right=(1, 2, 3)
+    )
     curves = {name: np.stack([t.regret for t in row]) for name, row in done.items()}
     regret_curves(curves, title=f"{PROBLEM}: mean of {len(played)} trials, 95% band", path=out)
     say(f"picture: [bold]{out}[/]")

@@ -41,11 +41,15 @@ def list_registered(
         print_json([_as_json(entry, kind) for entry in entries])
         return
     for entry in entries:
-        out.print(f"[bold cyan]{entry.id}[/]  {escape(entry.description + _needed(entry))}", soft_wrap=True)
+        out.print(
+            f"[bold cyan]{entry.id}[/]  {escape(entry.description + _needed(entry))}",
+            soft_wrap=True,
+        )
         for doc in _documented(entry):
             limits = f" \\[{doc.range}]" if doc.range else ""
             out.print(
-                f"    [green]{doc.name}[/] = {doc.default}  [dim]{doc.description} ({doc.kind}{limits})[/]",
+                f"    [green]{doc.name}[/] = {doc.default}  [dim]{doc.description} "
+                f"({doc.kind}{limits})[/]",
                 soft_wrap=True,
             )
 
@@ -79,7 +83,9 @@ def _list_suites(*, json: bool) -> None:
 
 def _documented(entry: Entry[Any]) -> list[ParameterDoc]:
     return [
-        ParameterDoc(d.name, d.kind, str(entry.defaults.get(d.name, d.default)), d.description, d.range)
+        ParameterDoc(
+            d.name, d.kind, str(entry.defaults.get(d.name, d.default)), d.description, d.range
+        )
         for d in describe(entry.parameters)
     ]
 
@@ -89,9 +95,19 @@ def _as_json(entry: Entry[Any], kind: Listed) -> dict[str, Any]:
     if kind is Listed.problems:
         shown["horizon"] = entry.horizon
     if entry.guest is not None:
-        shown |= {"package": entry.guest.name, "extra": entry.guest.extra, "installed": entry.guest.version}
+        shown |= {
+            "package": entry.guest.name,
+            "extra": entry.guest.extra,
+            "installed": entry.guest.version,
+        }
     shown["parameters"] = [
-        {"name": d.name, "kind": d.kind, "default": d.default, "description": d.description, "range": d.range}
+        {
+            "name": d.name,
+            "kind": d.kind,
+            "default": d.default,
+            "description": d.description,
+            "range": d.range,
+        }
         for d in _documented(entry)
     ]
     return shown

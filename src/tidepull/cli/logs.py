@@ -1,4 +1,5 @@
-"""`tidepull diagnose`, `backtest` and `model`: commands that read a log, with common options for reading it."""
+"""`tidepull diagnose`, `backtest` and `model`: commands that read a log, with common options for
+reading it."""
 
 from __future__ import annotations
 
@@ -28,23 +29,43 @@ from tidepull.logs.world import MOST_ROWS
 from tidepull.registry import Named
 
 _READING: dict[str, tuple[type, Any]] = {
-    "format": (str, typer.Option(None, help=f"Format of the log: {', '.join(FORMATS)}. Default: guessed.")),
+    "format": (
+        str,
+        typer.Option(None, help=f"Format of the log: {', '.join(FORMATS)}. Default: guessed."),
+    ),
     "arm": (str, typer.Option(None, help="Column of the arm.")),
     "reward": (str, typer.Option(None, help="Column of the reward.")),
     "time": (str, typer.Option(None, help="Column of the time.")),
-    "propensity": (str, typer.Option(None, help="Column of the probability with which the arm was chosen.")),
+    "propensity": (
+        str,
+        typer.Option(None, help="Column of the probability with which the arm was chosen."),
+    ),
     "paid_at": (
         str,
-        typer.Option(None, help="Column of the time at which the reward came; learners see it then."),
+        typer.Option(
+            None, help="Column of the time at which the reward came; learners see it then."
+        ),
     ),
     "context": (
         str,
         typer.Option(None, help="Columns of the context, separated by commas; none: no context."),
     ),
-    "arms": (str, typer.Option(None, help="All arms, separated by commas, if some were never played.")),
-    "zone": (str, typer.Option("UTC", help="Time zone of hours and weekdays, such as Europe/Berlin.")),
-    "most_bad": (float, typer.Option(0.1, help="Largest share of bad rows; a log with more is refused.")),
-    "uniform": (bool, typer.Option(False, "--uniform", help="All arms had the same probability in the log.")),
+    "arms": (
+        str,
+        typer.Option(None, help="All arms, separated by commas, if some were never played."),
+    ),
+    "zone": (
+        str,
+        typer.Option("UTC", help="Time zone of hours and weekdays, such as Europe/Berlin."),
+    ),
+    "most_bad": (
+        float,
+        typer.Option(0.1, help="Largest share of bad rows; a log with more is refused."),
+    ),
+    "uniform": (
+        bool,
+        typer.Option(False, "--uniform", help="All arms had the same probability in the log."),
+    ),
     "last": (int, typer.Option(None, min=1, help="Use only the latest N decisions.")),
 }
 """Options of every command that reads a log: type and default."""
@@ -72,8 +93,11 @@ class LogSource:
         return log if last is None else log.where(slice(max(0, len(log) - last), None))
 
 
-def _reads_log(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Replace the parameter `log` of a command by the file of the log and the options for reading it."""
+def _reads_log(
+    *, without: tuple[str, ...] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace the parameter `log` of a command by the file of the log and the options for reading
+    it."""
     reading = {name: option for name, option in _READING.items() if name not in without}
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
@@ -86,7 +110,10 @@ def _reads_log(*, without: tuple[str, ...] = ()) -> Callable[[Callable[..., None
         keyword = inspect.Parameter.KEYWORD_ONLY
         parameters = [
             inspect.Parameter("log", keyword, default=argument, annotation=Path),
-            *(inspect.Parameter(n, keyword, default=o, annotation=t) for n, (t, o) in reading.items()),
+            *(
+                inspect.Parameter(n, keyword, default=o, annotation=t)
+                for n, (t, o) in reading.items()
+            ),
             *(parameter.replace(kind=keyword) for parameter in own),
         ]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
@@ -112,15 +139,20 @@ def diagnose(
         None, help="HTML page to write. Default: LOG's name with .html, in this folder."
     ),
     most: int = typer.Option(
-        MOST, min=100, help="Most events; in a longer log, neighbouring decisions of an arm are averaged."
+        MOST,
+        min=100,
+        help="Most events; in a longer log, neighbouring decisions of an arm are averaged.",
     ),
     preview: bool = typer.Option(
         False, "--preview", help="Only show how the log is read, with its first rows."
     ),
     seed: int = typer.Option(0, min=0, help="Seed of shuffles, models and intervals."),
-    json: bool = typer.Option(False, "--json", help="Print only JSON; write a page only with --out."),
+    json: bool = typer.Option(
+        False, "--json", help="Print only JSON; write a page only with --out."
+    ),
 ) -> None:
-    """Report whether rewards depend on time in a log, how, whether forgetting would help, and warnings."""
+    """Report whether rewards depend on time in a log, how, whether forgetting would help, and
+    warnings."""
     known = log.read()
     if preview:
         say(escape(known.preview()))
@@ -165,7 +197,9 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
     if diagnosis.structure is not None:
         shares = sorted(diagnosis.structure.weights.items(), key=lambda item: -item[1])
         evidence = [[KINDS[kind], f"{weight:.1%}"] for kind, weight in shares]
-        print_table("Evidence for each kind of time structure", ["kind", "share"], evidence, right=(1,))
+        print_table(
+            "Evidence for each kind of time structure", ["kind", "share"], evidence, right=(1,)
+        )
     sentences = [[escape(sentence)] for sentence in diagnosis.recommendation]
     print_table("In short", ["what this log says"], sentences)
     for sentence in diagnosis.warnings:
@@ -186,10 +220,12 @@ def backtest(
     ),
     by: str = typer.Option("", help="Also estimate by day, hour or weekday; several with commas."),
     clip: float = typer.Option(
-        CLIP, help="Largest weight; larger ones are clipped (clipped) or left to the model (switch-dr)."
+        CLIP,
+        help="Largest weight; larger ones are clipped (clipped) or left to the model (switch-dr).",
     ),
     block: int = typer.Option(
-        None, help="Neighbouring rows resampled together. Default: the cube root of the number of rows."
+        None,
+        help="Neighbouring rows resampled together. Default: the cube root of the number of rows.",
     ),
     seed: int = typer.Option(0, min=0, help="Seed of policies and intervals."),
     json: bool = JSON,
@@ -218,9 +254,16 @@ def _policy(text: str) -> Named:
 def _plain_backtest(log: Log, result: Backtest) -> dict[str, Any]:
     reading = log.reading
     return {
-        "log": {"format": reading.format, "rows": len(log), "arms": log.n_arms, "bad": asdict(reading.bad)},
+        "log": {
+            "format": reading.format,
+            "rows": len(log),
+            "arms": log.n_arms,
+            "bad": asdict(reading.bad),
+        },
         "notes": [*reading.notes, *result.left_out],
-        "estimates": [{name: _finite(value) for name, value in row.items()} for row in result.rows()],
+        "estimates": [
+            {name: _finite(value) for name, value in row.items()} for row in result.rows()
+        ],
         "weights": {policy: asdict(weights) for policy, weights in result.weights.items()},
         "warnings": {policy: list(sentences) for policy, sentences in result.warnings.items()},
     }
@@ -280,5 +323,8 @@ def model(
     title = "How far arms differ by each part (standard deviations of rewards)"
     print_table(title, ["part", "width"], rows, right=(1,))
     rounds = len(world.features)
-    say(f"{path} written: {rounds:,} rounds, {len(world.arms)} arms; a model of the log, not the log")
+    say(
+        f"{path} written: {rounds:,} rounds, {len(world.arms)} arms; a model of the log, not the "
+        "log"
+    )
     say(f"play it: tidepull run from-log tide --set path={escape(str(path))} --horizon {rounds}")

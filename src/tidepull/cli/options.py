@@ -23,17 +23,22 @@ SEEDS = "a list such as 0-9 or 0,3,5; a number alone counts: 10 is 0-9, and only
 """The end of the help of every `--seeds`."""
 
 DELAY = typer.Option(
-    "0", help="Rounds until a reward comes: N, or geometric:MEAN[:LOST] (LOST: share that never comes)."
+    "0",
+    help="Rounds until a reward comes: N, or geometric:MEAN[:LOST] (LOST: share that never comes).",
 )
 JSON = typer.Option(False, "--json", help="Print only JSON.")
 KNOWN = typer.Option(
     [], help="CSV file or folder of finished trials, which are not played again; may be repeated."
 )
 WORKERS = typer.Option(None, help="Number of processes. Default: one for each core.")
-ON = typer.Option("local", help="Where trials run: local processes, this process (here), or a Ray cluster.")
+ON = typer.Option(
+    "local", help="Where trials run: local processes, this process (here), or a Ray cluster."
+)
 ADDRESS = typer.Option(None, help="Ray cluster address. Default: the local cluster.")
 ONLY = typer.Option(
-    [], metavar="PATTERN", help="Only trials whose id matches, such as '*/rnlps*/*'; may be repeated."
+    [],
+    metavar="PATTERN",
+    help="Only trials whose id matches, such as '*/rnlps*/*'; may be repeated.",
 )
 DRY_RUN = typer.Option(False, "--dry-run", help="Count and estimate; run nothing.")
 RETRY_FAILED = typer.Option(False, "--retry-failed", help="Also run failed trials again.")
@@ -77,11 +82,14 @@ def _refuse(old: str, new: str) -> Callable[[str | None], None]:
 
 
 def former(old: str) -> Any:
-    """Declare the old name of an option, which works for one more version; `renamed_value` reads both."""
+    """Declare the old name of an option, which works for one more version; `renamed_value` reads
+    both."""
     return typer.Option(None, old, hidden=True)
 
 
-def renamed_value(new: str, value: Path | None, old: str, former_value: Path | None, *, since: str) -> Path:
+def renamed_value(
+    new: str, value: Path | None, old: str, former_value: Path | None, *, since: str
+) -> Path:
     """Return the value of an option under its new name or, with a warning, under its old one."""
     if former_value is not None:
         say(f"{old} is called {new} since version {since}, and goes with the next one")

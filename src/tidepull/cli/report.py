@@ -1,4 +1,5 @@
-"""`tidepull report DIR` and `tidepull compare A B`: results of stores as a page, and side by side."""
+"""`tidepull report DIR` and `tidepull compare A B`: results of stores as a page, and side by
+side."""
 
 from __future__ import annotations
 
@@ -24,7 +25,9 @@ _PAPER = "paper"
 def report(
     directories: list[Path] = typer.Argument(metavar="DIR", help="One or more stores."),
     out: Path = typer.Option(None, help="Folder to write to. Default: DIR/report."),
-    formats: str = typer.Option(",".join(FORMATS), help=f"Formats of the figures: {', '.join(_KNOWN)}."),
+    formats: str = typer.Option(
+        ",".join(FORMATS), help=f"Formats of the figures: {', '.join(_KNOWN)}."
+    ),
     json: bool = JSON,
 ) -> None:
     """Write one self-contained HTML page of a store, with its figures and tables beside it."""
@@ -65,13 +68,15 @@ def announce(result: ReportFiles, *, json: bool, **more: Any) -> None:
         return
     if gaps:
         say(
-            f"[yellow]not all trials are here[/]: {len(gaps.failed):,} failed, {len(gaps.missing):,} missing, "
+            f"[yellow]not all trials are here[/]: {len(gaps.failed):,} failed, "
+            f"{len(gaps.missing):,} missing, "
             f"{len(gaps.damaged):,} damaged"
         )
     for study in result.frame.studies:
         print(f"{study.title}: {verdict(study)}")
     say(
-        f"page: [bold]{result.page}[/], {len(result.figures)} figures and {len(result.tables)} tables beside it"
+        f"page: [bold]{result.page}[/], {len(result.figures)} figures and {len(result.tables)} "
+        "tables beside it"
     )
 
 
@@ -83,24 +88,33 @@ def compare(
     """Compare the final regrets of two stores, with 95% intervals of the differences."""
     ours = load_frame([Store.open(a)])
     with_paper = b == _PAPER and not Path(b).is_dir()
-    lines = list(versus_paper(ours) if with_paper else versus_store(ours, load_frame([Store.open(b)])))
+    lines = list(
+        versus_paper(ours) if with_paper else versus_store(ours, load_frame([Store.open(b)]))
+    )
     if not lines:
         raise WrongStoreError(
-            f"nothing in {a} has its like in {b}: the same problem, horizon and name of the policy are needed"
+            f"nothing in {a} has its like in {b}: the same problem, horizon and name of the policy "
+            "are needed"
         )
     if json:
         print_json([_as_json(line) for line in lines])
         return
     columns = ["problem", "policy", "rounds", "A", "B", "A - B", "95% interval", "common seeds"]
     print_table(
-        f"Final regret: A is {a}, B is {b}", columns, [_cells(line) for line in lines], right=range(2, 8)
+        f"Final regret: A is {a}, B is {b}",
+        columns,
+        [_cells(line) for line in lines],
+        right=range(2, 8),
     )
     clear = sum(line.difference.clear for line in lines)
     say(f"{clear} of {len(lines)} differences are clear (their 95% interval leaves out zero)")
     if any(0 < line.difference.pairs < max(line.a.trials, line.b.trials) for line in lines):
         say("A - B is taken over the common seeds alone, A and B over all of theirs")
     if any(line.policy.endswith("*") for line in lines):
-        say("* the best setting of a grid, chosen on these very trials; it may be another one in A than in B")
+        say(
+            "* the best setting of a grid, chosen on these very trials; it may be another one in A "
+            "than in B"
+        )
 
 
 def _cells(line: ComparisonRow) -> list[str]:
@@ -126,7 +140,12 @@ def _as_json(line: ComparisonRow) -> dict[str, Any]:
         "horizon": line.horizon,
         "a": {"mean": line.a.mean, "std": _finite(line.a.std), "trials": line.a.trials},
         "b": {"mean": line.b.mean, "std": _finite(line.b.std), "trials": line.b.trials},
-        "difference": {"mean": d.mean, "low": _finite(d.low), "high": _finite(d.high), "clear": d.clear},
+        "difference": {
+            "mean": d.mean,
+            "low": _finite(d.low),
+            "high": _finite(d.high),
+            "clear": d.clear,
+        },
         "common_seeds": d.pairs,
         "seeds_won": _finite(d.wins),
     }

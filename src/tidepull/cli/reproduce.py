@@ -52,12 +52,20 @@ WHERE: Literal["local", "here"] = "local"
 
 def reproduce(
     target: PaperPart = typer.Argument(PaperPart.all, help="A part of the paper, or all of it."),
-    trials: int = typer.Option(None, min=1, help="Number of trials to report. Default: the paper's ten."),
-    quick: bool = typer.Option(False, "--quick", help="Fewer and shorter trials: minutes instead of days."),
-    one_world: bool = typer.Option(
-        False, "--one-world", help="All trials in one realisation of each problem, as the authors did."
+    trials: int = typer.Option(
+        None, min=1, help="Number of trials to report. Default: the paper's ten."
     ),
-    search: bool = typer.Option(True, help="Search the paper's grids, or use the settings of the package."),
+    quick: bool = typer.Option(
+        False, "--quick", help="Fewer and shorter trials: minutes instead of days."
+    ),
+    one_world: bool = typer.Option(
+        False,
+        "--one-world",
+        help="All trials in one realisation of each problem, as the authors did.",
+    ),
+    search: bool = typer.Option(
+        True, help="Search the paper's grids, or use the settings of the package."
+    ),
     exhaustive: bool = typer.Option(False, "--exhaustive", help="Search every setting to the end."),
     play: bool = typer.Option(True, help="Play what is missing, or only report what was played."),
     out: Path = typer.Option(
@@ -69,7 +77,8 @@ def reproduce(
     partial: bool = PARTIAL,
     json: bool = JSON,
 ) -> None:
-    """Run what is missing of the paper's experiments, then report on one page; the same command continues."""
+    """Run what is missing of the paper's experiments, then report on one page; the same command
+    continues."""
     ending = f"{'-one-world' if one_world else ''}{'-quick' if quick else ''}"
     directory = out or Path("out") / f"reproduce{ending}"
     names = suites_of_part(target, quick=quick)
@@ -77,11 +86,17 @@ def reproduce(
     searches = searches_of_part(target) if search and not quick else ()
     complete = True
     if play:
-        counts = _announce_all(parts, directory, retry_failed=retry_failed, partial=partial or dry_run)
+        counts = _announce_all(
+            parts, directory, retry_failed=retry_failed, partial=partial or dry_run
+        )
         if dry_run:
             _foretell(counts, searches, json=json)
             return
-        settings: dict[str, Any] = {"retry_failed": retry_failed, "partial": partial, "workers": workers}
+        settings: dict[str, Any] = {
+            "retry_failed": retry_failed,
+            "partial": partial,
+            "workers": workers,
+        }
         with redirect_stdout(sys.stderr):  # the standard output is for results alone
             complete = _play(parts, directory, trials, settings)
             for name in searches:
@@ -113,8 +128,11 @@ def _foretell(counts: dict[str, Any], searches: Sequence[str], *, json: bool) ->
         print_json({**counts, "then": [f"{name}{SELECTED}" for name in searches]})
 
 
-def _play(parts: Sequence[PaperSuite], directory: Path, trials: int | None, settings: dict[str, Any]) -> bool:
-    """Sweep one suite after the other; what a search in this store has chosen stands instead of what comes along."""
+def _play(
+    parts: Sequence[PaperSuite], directory: Path, trials: int | None, settings: dict[str, Any]
+) -> bool:
+    """Sweep one suite after the other; what a search in this store has chosen stands instead of
+    what comes along."""
     complete = True
     for number, one in enumerate(parts, 1):
         say(f"[bold]{one.name}[/] ({number} of {len(parts)})")
@@ -125,7 +143,12 @@ def _play(parts: Sequence[PaperSuite], directory: Path, trials: int | None, sett
 
 
 def _search(
-    looked_for: PaperSuite, directory: Path, trials: int | None, settings: dict[str, Any], *, exhaustive: bool
+    looked_for: PaperSuite,
+    directory: Path,
+    trials: int | None,
+    settings: dict[str, Any],
+    *,
+    exhaustive: bool,
 ) -> bool:
     """Search the grids of a suite, then report what was chosen on seeds that it never saw."""
     say(f"[bold]{looked_for.name}[/]: searching")
@@ -136,7 +159,8 @@ def _search(
 
 
 def _chosen(search: str, directory: Path, trials: int | None) -> str | None:
-    """The suite of what a search in this store has chosen, for reporting; None where it has not come so far."""
+    """The suite of what a search in this store has chosen, for reporting; None where it has not
+    come so far."""
     known = read_plans(Store(directory)) if directory.is_dir() else []
     if not any(searched_suite(plan.suite) == search for plan in known):
         return None
@@ -171,15 +195,20 @@ def _say_theory(directory: Path, *, json: bool) -> None:
         print_json(reports)
         return
     print(check_table(reports).title)
-    say(f"kept in {directory / THEORY_FILE}; the next report of {directory} shows every configuration")
+    say(
+        f"kept in {directory / THEORY_FILE}; the next report of {directory} shows every "
+        "configuration"
+    )
 
 
 def _announce_all(
     parts: Sequence[PaperSuite], directory: Path, *, retry_failed: bool, partial: bool
 ) -> dict[str, Any]:
-    """What there is to do in all suites together, each trial once, and how long that will take as far as is known.
+    """What there is to do in all suites together, each trial once, and how long that will take as
+    far as is known.
 
-    What cannot run here is an error before anything starts; with `partial` it is named and left out.
+    What cannot run here is an error before anything starts; with `partial` it is named and left
+    out.
     """
     if not parts:
         return {"suites": [], **dict.fromkeys(("total", "done", "failed", "unable", "todo"), 0)}
@@ -189,11 +218,20 @@ def _announce_all(
     able = ready(work.todo, partial=partial)
     seconds, unknown = estimator(store, replace(work, todo=able)).seconds_left()
     failed, unable = len(work.failed_before), len(work.todo) - len(able)
-    counts = {"total": work.total, "done": work.done, "failed": failed, "unable": unable, "todo": len(able)}
+    counts = {
+        "total": work.total,
+        "done": work.done,
+        "failed": failed,
+        "unable": unable,
+        "todo": len(able),
+    }
     suites = "one suite" if len(parts) == 1 else f"{len(parts)} suites"
     others = f", {failed:,} failed earlier (--retry-failed runs them again)" if failed else ""
     others += f", {unable:,} cannot run here" if unable else ""
-    say(f"{work.total:,} trials in {suites}, {work.done:,} done{others}, {len(able):,} to do, in {directory}")
+    say(
+        f"{work.total:,} trials in {suites}, {work.done:,} done{others}, {len(able):,} to do, in "
+        f"{directory}"
+    )
     if able and seconds:
         more_text = f", and {unknown:,} trials of unknown length" if unknown else ""
         say(f"about {duration(seconds)} of CPU time are left{more_text}")
@@ -201,8 +239,11 @@ def _announce_all(
     return counted | {"cpu_seconds_left": seconds, "unknown": unknown}
 
 
-def _run(suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool) -> bool:
-    """Sweep with the time left on display; False when trials failed. Ctrl-C ends the whole command."""
+def _run(
+    suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool
+) -> bool:
+    """Sweep with the time left on display; False when trials failed. Ctrl-C ends the whole
+    command."""
     return _succeeds(
         lambda: sweep(
             suite=suite,
@@ -220,7 +261,9 @@ def _run(suite: str, *, directory: Path, workers: int | None, retry_failed: bool
     )
 
 
-def _halve(suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool) -> bool:
+def _halve(
+    suite: str, *, directory: Path, workers: int | None, retry_failed: bool, partial: bool
+) -> bool:
     """Search by successive halving, as the suite says."""
     return _succeeds(
         lambda: halve(

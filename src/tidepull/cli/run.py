@@ -25,7 +25,9 @@ from tidepull.reporting.stats import Summary, summarise
 def run(
     problem: str = typer.Argument(help="Id of a problem (see: tidepull list problems)."),
     policy: str = typer.Argument(help="Id of a policy (see: tidepull list policies)."),
-    horizon: int = typer.Option(None, help="Rounds in each trial. Default: the problem's usual length."),
+    horizon: int = typer.Option(
+        None, help="Rounds in each trial. Default: the problem's usual length."
+    ),
     seeds: str = typer.Option("1", help=f"Seeds, one trial on each: {SEEDS}"),
     delay: str = DELAY,
     set_: list[str] = SET,
@@ -40,7 +42,9 @@ def run(
     played = seeds_of(seeds)
     named_problem, named_policy = split_settings(problem, policy, set_)
     late = delay_text(delay)
-    specs = [make_spec(named_problem, named_policy, horizon=rounds, seed=s, delay=late) for s in played]
+    specs = [
+        make_spec(named_problem, named_policy, horizon=rounds, seed=s, delay=late) for s in played
+    ]
     ready(specs)
     trials = run_specs(specs, description=f"{policy} on {problem}", workers=workers)
     if json:
@@ -50,7 +54,9 @@ def run(
         _show(", ".join(part for part in title if part), played, trials)
 
 
-def run_specs(specs: list[TrialSpec], *, description: str, workers: int | None = None) -> list[Trial]:
+def run_specs(
+    specs: list[TrialSpec], *, description: str, workers: int | None = None
+) -> list[Trial]:
     """Trials in the order of their specs, with a progress bar; the first failure ends the run."""
     trials: dict[str, Trial] = {}
     with progress(description, len(specs)) as bar:
@@ -62,7 +68,9 @@ def run_specs(specs: list[TrialSpec], *, description: str, workers: int | None =
     return [trials[spec.id] for spec in specs]
 
 
-def make_spec(problem: Named, policy: Named, *, horizon: int, seed: int, delay: str = AT_ONCE) -> TrialSpec:
+def make_spec(
+    problem: Named, policy: Named, *, horizon: int, seed: int, delay: str = AT_ONCE
+) -> TrialSpec:
     """The spec of one trial from ids or `(id, {parameters})` pairs."""
     problem_id, problem_parameters = (problem, {}) if isinstance(problem, str) else problem
     policy_id, policy_parameters = (policy, {}) if isinstance(policy, str) else policy
@@ -104,13 +112,16 @@ def _show(title: str, seeds: Sequence[int], trials: list[Trial]) -> None:
     share = float(np.mean([share_of_oracle(t) for t in trials]))
     seconds = float(np.mean([t.seconds for t in trials]))
     label = "mean" if len(trials) < 2 else "mean ± std"
-    rows.append([label, with_spread(regrets), with_spread(rewards), f"{share:.1%}", f"{seconds:.2f}"])
+    rows.append(
+        [label, with_spread(regrets), with_spread(rewards), f"{share:.1%}", f"{seconds:.2f}"]
+    )
     columns = ["seed", "regret", "reward", "of the oracle's reward", "seconds"]
     print_table(f"{title} ({remark})" if remark else title, columns, rows, right=range(1, 5))
     if len(trials) > 1:
         low, high = regrets.mean - regrets.half_width, regrets.mean + regrets.half_width
         say(
-            f"[dim]± is the standard deviation over trials; mean regret, 95% interval: {low:.1f} to {high:.1f}[/]"
+            f"[dim]± is the standard deviation over trials; mean regret, 95% interval: {low:.1f} "
+            f"to {high:.1f}[/]"
         )
     _show_diagnostics(trials[0], seeds[0])
 
@@ -135,4 +146,6 @@ def share_of_oracle(trial: Trial) -> float:
 
 def with_spread(summary: Summary) -> str:
     """Mean ± standard deviation over trials; the mean alone when there is one trial."""
-    return f"{summary.mean:.1f}" if summary.trials < 2 else f"{summary.mean:.1f} ± {summary.std:.1f}"
+    return (
+        f"{summary.mean:.1f}" if summary.trials < 2 else f"{summary.mean:.1f} ± {summary.std:.1f}"
+    )

@@ -44,19 +44,24 @@ def search(
         metavar="SHARE[:SEEDS],...",
         help="Shares of the horizon and numbers of seeds, such as 1/4:1,1/2:1,1. Default: the suite's.",
     ),
-    budget: str = typer.Option(None, help="Start no trial after this time: 90s, 30m, 4h. Default: none."),
+    budget: str = typer.Option(
+        None, help="Start no trial after this time: 90s, 30m, 4h. Default: none."
+    ),
     known: list[Path] = KNOWN,
     out: Path = typer.Option(None, help="Store to write to. Default: out/NAME."),
     workers: int = WORKERS,
     only: list[str] = ONLY,
-    dry_run: bool = typer.Option(False, "--dry-run", help="Count the trials of each rung; run nothing."),
+    dry_run: bool = typer.Option(
+        False, "--dry-run", help="Count the trials of each rung; run nothing."
+    ),
     retry_failed: bool = RETRY_FAILED,
     partial: bool = PARTIAL,
     on: Place = ON,
     address: str = ADDRESS,
     json: bool = JSON,
 ) -> None:
-    """Search a suite's grids by successive halving: short trials for all settings, long ones for the best."""
+    """Search a suite's grids by successive halving: short trials for all settings, long ones for
+    the best."""
     check_address(on, address)
     until = time.monotonic() + parse_budget(budget) if budget else float("inf")
     loaded = matching_suite(load_suite(suite), only)
@@ -90,7 +95,11 @@ def _describe(run: HalvingRun, *, json: bool) -> None:
         print_json(lines)
         return
     for line in lines:
-        waits = f"; {', '.join(line['waiting'])} when the rung before is played" if line["waiting"] else ""
+        waits = (
+            f"; {', '.join(line['waiting'])} when the rung before is played"
+            if line["waiting"]
+            else ""
+        )
         say(
             f"rung {line['rung']}, {line['share']} of the horizon: {line['trials']:,} trials, "
             f"{line['todo']:,} to do{waits}"
@@ -101,8 +110,16 @@ def _report(run: HalvingRun, suite: str, *, json: bool) -> None:
     ranks = agreements(run.halving.standings(run.rewards()))
     if json:
         print_json(
-            {"suite": suite, "out": str(run.store.directory), "rule": rungs_text(run.halving.rule.rungs)}
-            | {"eta": run.halving.rule.eta, "complete": run.complete, "interrupted": run.interrupted}
+            {
+                "suite": suite,
+                "out": str(run.store.directory),
+                "rule": rungs_text(run.halving.rule.rungs),
+            }
+            | {
+                "eta": run.halving.rule.eta,
+                "complete": run.complete,
+                "interrupted": run.interrupted,
+            }
             | {"rungs": run.lines, "cpu_hours": round(run.cpu_seconds / 3600, 4)}
             | {"agreement": [_agreement_line(one) for one in ranks]}
         )
@@ -112,7 +129,10 @@ def _report(run: HalvingRun, suite: str, *, json: bool) -> None:
             say(f"next: tidepull select {run.store.directory} --suite {suite}")
         elif not run.interrupted:
             left = run.lines[-1]["left"]
-            say(f"the budget is used up: {left:,} trials of this rung are left; the same command continues")
+            say(
+                f"the budget is used up: {left:,} trials of this rung are left; the same command "
+                "continues"
+            )
     if run.interrupted or run.failed:
         raise typer.Exit(INTERRUPTED if run.interrupted else 1)
 
@@ -130,7 +150,8 @@ def _agreement_line(one: Agreement) -> dict[str, Any]:
 def _show_agreement(ranks: Sequence[Agreement]) -> None:
     if ranks:
         print_table(
-            "How short trials rank long ones (Spearman's correlation over settings that played both)",
+            "How short trials rank long ones (Spearman's correlation over settings that played "
+            "both)",
             ["problem", "policy", "rungs", "settings", "correlation"],
             [
                 [

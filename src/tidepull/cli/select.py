@@ -1,4 +1,5 @@
-"""`tidepull select DIR`: the best and the default settings of a search, and the suite that reports them."""
+"""`tidepull select DIR`: the best and the default settings of a search, and the suite that reports
+them."""
 
 from __future__ import annotations
 
@@ -24,10 +25,14 @@ def select(
     directory: Path = typer.Argument(
         metavar="DIR", help="Store of a search, or its trials as CSV (`tidepull store archive`)."
     ),
-    suite: str = typer.Option(None, help="Suite that searched. Default: the only one of the store."),
+    suite: str = typer.Option(
+        None, help="Suite that searched. Default: the only one of the store."
+    ),
     out: Path = typer.Option(None, help="Suite to write. Default: DIR/selected.toml."),
     _write: str = renamed("--write", "--out"),
-    seeds: str = typer.Option("0-9", help=f"Seeds of that suite, none of which the search used: {SEEDS}"),
+    seeds: str = typer.Option(
+        "0-9", help=f"Seeds of that suite, none of which the search used: {SEEDS}"
+    ),
     horizon: int = typer.Option(
         None, min=1, help="Rounds in that suite. Default: the problems' usual length."
     ),
@@ -46,9 +51,17 @@ def select(
     report_seeds = _report_seeds(seeds, loaded.rows)
     selection = choose(loaded.rows, kinds_of(loaded.rows))
     if not selection.best:
-        raise WrongStoreError(f"the suite '{name}' has no policy with several settings to choose from")
+        raise WrongStoreError(
+            f"the suite '{name}' has no policy with several settings to choose from"
+        )
     text = selected_suite(
-        searched_suite(name), selection, loaded.rows, report_seeds, horizon, modules, source.settings(name)
+        searched_suite(name),
+        selection,
+        loaded.rows,
+        report_seeds,
+        horizon,
+        modules,
+        source.settings(name),
     )
     path = out or directory / "selected.toml"
     write_whole(path, text.encode())
@@ -75,7 +88,9 @@ def _report_seeds(text: str, rows: tuple[Row, ...]) -> tuple[int, ...]:
     seeds = seeds_of(text)
     seen = sorted({row.seed for row in rows}.intersection(seeds))
     if seen:
-        raise ParameterError(f"--seeds: the search has seen {seeds_text(seen)}; report on other seeds")
+        raise ParameterError(
+            f"--seeds: the search has seen {seeds_text(seen)}; report on other seeds"
+        )
     return seeds
 
 
@@ -92,7 +107,10 @@ def _show(selection: Selection) -> None:
     print_table(
         "Default setting (highest mean normalised score)",
         ["problems", "policy", "score", "setting"],
-        [[f"{len(d.scores)} {d.kind}", d.name, f"{d.score:.3f}", d.setting] for d in selection.default],
+        [
+            [f"{len(d.scores)} {d.kind}", d.name, f"{d.score:.3f}", d.setting]
+            for d in selection.default
+        ],
         right=(2,),
     )
     for default in selection.default:

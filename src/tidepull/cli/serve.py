@@ -13,7 +13,9 @@ from tidepull.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from tidepull.service.auth import Token
 
-token_app = typer.Typer(help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True)
+token_app = typer.Typer(
+    help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True
+)
 _TOKENS = typer.Option(
     Path("agents/tokens.json"), "--tokens", metavar="FILE", help="The tokens file; it holds hashes."
 )
@@ -27,11 +29,18 @@ def serve(
         help="The directory of the agents' files, or a postgresql:// URL.",
     ),
     host: str = typer.Option(
-        None, "--host", help="The address to listen on (default: 127.0.0.1; on Ray, each machine's own)."
+        None,
+        "--host",
+        help="The address to listen on (default: 127.0.0.1; on Ray, each machine's own).",
     ),
-    port: int = typer.Option(8000, "--port", min=0, max=65535, help="The port (0: any that is free)."),
+    port: int = typer.Option(
+        8000, "--port", min=0, max=65535, help="The port (0: any that is free)."
+    ),
     tokens: Path = typer.Option(
-        None, "--tokens", metavar="FILE", help="Hashed tokens (default: tokens.json in the directory)."
+        None,
+        "--tokens",
+        metavar="FILE",
+        help="Hashed tokens (default: tokens.json in the directory).",
     ),
     insecure: bool = typer.Option(False, "--insecure", help="Let anybody in; on loopback only."),
     quiet: bool = typer.Option(False, "--quiet", help="No access log."),
@@ -45,7 +54,10 @@ def serve(
         help="What admins did, JSON lines (default: audit.jsonl in the directory).",
     ),
     here: str = typer.Option(
-        "", "--here", metavar="URL", help="Where other services that share the database reach this one."
+        "",
+        "--here",
+        metavar="URL",
+        help="Where other services that share the database reach this one.",
     ),
     personalizer: str = typer.Option(
         None,
@@ -57,7 +69,9 @@ def serve(
         10_000.0, "--requests", min=1, help="Requests a second that one token may make."
     ),
     agents: int = typer.Option(1000, "--agents", min=1, help="Agents that may be made."),
-    on: str = typer.Option("here", "--on", help="here, or ray: shards on a Ray cluster (docs/cluster.md)."),
+    on: str = typer.Option(
+        "here", "--on", help="here, or ray: shards on a Ray cluster (docs/cluster.md)."
+    ),
     address: str = typer.Option(
         None, "--address", help="The Ray cluster (default: the one of this machine)."
     ),
@@ -74,7 +88,9 @@ def serve(
         raise MissingExtraError("tidepull serve", "serve") from None
     limits = Limits(requests=requests, agents=agents)
     host = host or ("" if on == "ray" else "127.0.0.1")
-    config = ServerConfig(db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits)
+    config = ServerConfig(
+        db, host, port, tokens, insecure, quiet, log, audit, here, personalizer, limits
+    )
     if on == "ray":
         from tidepull.service.cluster import serve_on_ray
 
@@ -94,7 +110,9 @@ def new(
     scope: list[str] = typer.Option(
         ..., "--scope", help="read, decide or admin (everything); may be repeated."
     ),
-    days: float = typer.Option(None, "--days", min=0, help="Valid for so many days (default: for ever)."),
+    days: float = typer.Option(
+        None, "--days", min=0, help="Valid for so many days (default: for ever)."
+    ),
     note: str = typer.Option("", "--note", help="What it is for."),
     tokens: Path = _TOKENS,
 ) -> None:

@@ -43,7 +43,10 @@ def check(
             }
         )
     else:
-        say(f"{condition.sound:,} trials sound, {len(condition.damaged)} damaged, {condition.failed} failed")
+        say(
+            f"{condition.sound:,} trials sound, {len(condition.damaged)} damaged, "
+            f"{condition.failed} failed"
+        )
         for hash, fault in condition.damaged.items():
             say(f"[red]damaged[/] {hash}: {fault}")
         for path in condition.unreadable:
@@ -121,13 +124,19 @@ def export(
 @store_app.command()
 def archive(
     directory: Path = _DIRECTORY,
-    out: Path = typer.Option(..., help="Folder to write to; its trials of earlier stores are kept."),
+    out: Path = typer.Option(
+        ..., help="Folder to write to; its trials of earlier stores are kept."
+    ),
 ) -> None:
-    """Write every trial's totals, and thinned curves of those that are reported, as CSV to keep with the source."""
+    """Write every trial's totals, and thinned curves of those that are reported, as CSV to keep
+    with the source."""
     from tidepull.paper.studies import keep
 
     trials, curves = keep(Store.open(directory), out)
-    say(f"{trials:,} trials in {out}, {curves:,} with curves; `tidepull select` and `--known` read them")
+    say(
+        f"{trials:,} trials in {out}, {curves:,} with curves; `tidepull select` and `--known` read "
+        "them"
+    )
 
 
 @store_app.command()
@@ -152,7 +161,8 @@ def merge(
             say(f"[red]differs between the stores, the first is kept[/] {id}")
         if merged.renamed:
             say(
-                f"[yellow]{len(merged.renamed):,} trials[/] (such as {merged.renamed[0]}) are of another version of "
+                f"[yellow]{len(merged.renamed):,} trials[/] (such as {merged.renamed[0]}) are of "
+                "another version of "
                 "their suite; they were copied and belong to no suite here"
             )
     if merged.conflicts:
@@ -160,8 +170,11 @@ def merge(
 
 
 @store_app.command()
-def diff(a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")) -> None:
-    """Compare two stores byte by byte, apart from times and machines; exit code 1 when they differ."""
+def diff(
+    a: Path = typer.Argument(help="A store."), b: Path = typer.Argument(help="Another one.")
+) -> None:
+    """Compare two stores byte by byte, apart from times and machines; exit code 1 when they
+    differ."""
     differences = maintenance.differences(Store.open(a), Store.open(b))
     for difference in differences[:20]:
         say(difference)
@@ -178,4 +191,7 @@ def say_gaps(loaded: Rows, most: int = 10) -> None:
         ("failed", tuple(loaded.failed)),
     ):
         if ids:
-            say(f"[yellow]{len(ids):,} {what}[/]: {', '.join(ids[:most])}{' ...' if len(ids) > most else ''}")
+            say(
+                f"[yellow]{len(ids):,} {what}[/]: "
+                f"{', '.join(ids[:most])}{' ...' if len(ids) > most else ''}"
+            )

@@ -1,4 +1,5 @@
-"""`tidepull sweep SUITE`: run what is missing of a suite into a store; the same command continues."""
+"""`tidepull sweep SUITE`: run what is missing of a suite into a store; the same command
+continues."""
 
 from __future__ import annotations
 
@@ -51,11 +52,15 @@ def sweep(
     loaded = load_suite(suite)
     directory = out or Path("out") / loaded.name
     store = Store(directory)
-    work = without_known(prepare(loaded, store, only=only, retry_failed=retry_failed), known_rewards(known))
+    work = without_known(
+        prepare(loaded, store, only=only, retry_failed=retry_failed), known_rewards(known)
+    )
     announce(work, loaded.name, directory)
     if dry_run:
         able = ready(work.todo, partial=True)
-        _estimate(replace(work, todo=able), store, workers, json=json, unable=len(work.todo) - len(able))
+        _estimate(
+            replace(work, todo=able), store, workers, json=json, unable=len(work.todo) - len(able)
+        )
         return
     work = replace(work, todo=ready(work.todo, partial=partial))
     Store.create(directory)
@@ -87,7 +92,12 @@ def _estimate(work: Work, store: Store, workers: int | None, *, json: bool, unab
     if json:
         counts = {"total": work.total, "done": work.done, "todo": len(work.todo)}
         print_json(
-            {**counts, "unable": unable, "failed_before": len(work.failed_before), "damaged": work.damaged}
+            {
+                **counts,
+                "unable": unable,
+                "failed_before": len(work.failed_before),
+                "damaged": work.damaged,
+            }
             | {"seconds_left": seconds / width, "unknown": unknown, "workers": width}
         )
     elif work.todo:
@@ -95,7 +105,9 @@ def _estimate(work: Work, store: Store, workers: int | None, *, json: bool, unab
         say(f"on {width} workers: {time_left(progress, width)}{cpu}")
 
 
-def _summary(name: str, directory: Path, work: Work, progress: Progress, interrupted: bool) -> dict[str, Any]:
+def _summary(
+    name: str, directory: Path, work: Work, progress: Progress, interrupted: bool
+) -> dict[str, Any]:
     return {
         "suite": name,
         "out": str(directory),

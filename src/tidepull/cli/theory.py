@@ -36,7 +36,11 @@ app = typer.Typer(
 )
 
 _LARGEST = 10**15
-_SWEEPS: tuple[tuple[str, tuple[float, ...]], ...] = (("epsilon", EPSILONS), ("d", DIMENSIONS), ("k", ARMS))
+_SWEEPS: tuple[tuple[str, tuple[float, ...]], ...] = (
+    ("epsilon", EPSILONS),
+    ("d", DIMENSIONS),
+    ("k", ARMS),
+)
 
 D = typer.Option(help="Dimension of the contexts.", max=_LARGEST)
 K = typer.Option(help="Number of arms.", max=_LARGEST)
@@ -86,12 +90,19 @@ def simulate(
         "random", help=f"Adversary that chooses the true contexts: {', '.join(ADVERSARIES)}."
     ),
     noise: str = typer.Option("gaussian", help=f"Reward noise: {', '.join(NOISES)}."),
-    error: str = typer.Option("sphere", help=f"Direction of the measurement error: {', '.join(ERRORS)}."),
-    schedule: str = typer.Option(
-        "constant", help=f"How large the error is in each round, at most epsilon: {', '.join(SCHEDULES)}."
+    error: str = typer.Option(
+        "sphere", help=f"Direction of the measurement error: {', '.join(ERRORS)}."
     ),
-    inflate: bool = typer.Option(True, help="Sample with nu_t as analysed, or with sigma as is usual."),
-    growth: bool = typer.Option(False, "--growth", help="Also vary epsilon, d and K, and fit exponents."),
+    schedule: str = typer.Option(
+        "constant",
+        help=f"How large the error is in each round, at most epsilon: {', '.join(SCHEDULES)}.",
+    ),
+    inflate: bool = typer.Option(
+        True, help="Sample with nu_t as analysed, or with sigma as is usual."
+    ),
+    growth: bool = typer.Option(
+        False, "--growth", help="Also vary epsilon, d and K, and fit exponents."
+    ),
     seeds: str = SEEDS,
     _seed: str = SEED,
     out: Path = typer.Option(
@@ -100,10 +111,18 @@ def simulate(
     ),
     json: bool = JSON,
 ) -> None:
-    """Simulate the algorithm as analysed, and compare with the bound and every promise of the proof."""
+    """Simulate the algorithm as analysed, and compare with the bound and every promise of the
+    proof."""
     setting = LinearSetting(d=d, k=k, epsilon=epsilon, delta=delta, sigma=sigma, tight=tight)
-    values: dict[str, Any] = {"adversary": adversary, "noise": noise, "error": error, "inflate": inflate}
-    scenario = Scenario.from_mapping({**values, "schedule": schedule, "horizon": horizon, **_seeds(seeds)})
+    values: dict[str, Any] = {
+        "adversary": adversary,
+        "noise": noise,
+        "error": error,
+        "inflate": inflate,
+    }
+    scenario = Scenario.from_mapping(
+        {**values, "schedule": schedule, "horizon": horizon, **_seeds(seeds)}
+    )
     picture = None if json and out is None else _picture(out or Path("theory.png"))
     runs = 1 + (sum(len(values) for _, values in _SWEEPS) if growth else 0)
     with _bar("simulating", runs * scenario.horizon) as advance:
@@ -151,29 +170,40 @@ def features(
     horizon: int = typer.Option(2048, min=1, help="Rounds in the trial."),
     seed: int = typer.Option(0, min=0, help="Seed of the trial."),
     set_: list[str] = options.SET,
-    out: Path = typer.Option(None, help="Picture to write. Default: features.png, none with --json."),
+    out: Path = typer.Option(
+        None, help="Picture to write. Default: features.png, none with --json."
+    ),
     json: bool = JSON,
 ) -> None:
-    """Measure the effective measurement error of learned features over training, beside the regret."""
+    """Measure the effective measurement error of learned features over training, beside the
+    regret."""
     from tidepull.cli.options import split_settings
     from tidepull.reporting.effective_error import effective_error
 
     named_problem, named_policy = split_settings(problem, policy, set_)
     picture = None if json and out is None else _picture(out or Path("features.png"))
     with _bar(f"{policy} on {problem}", horizon) as advance:
-        measured = effective_error(named_problem, named_policy, horizon=horizon, seed=seed, on_round=advance)
+        measured = effective_error(
+            named_problem, named_policy, horizon=horizon, seed=seed, on_round=advance
+        )
     report = measured.as_plain()
     if json:
         print_json(report)
     else:
         show_table(tables.features_table(f"{policy} on {problem}, seed {seed}", report))
         correlation = report["correlation"]
-        known = "" if correlation is None else f"; correlation of error and regret a round {correlation:.2f}"
+        known = (
+            ""
+            if correlation is None
+            else f"; correlation of error and regret a round {correlation:.2f}"
+        )
         print(f"regret {report['regret']:.1f}{known}")
     if picture is not None:
         from tidepull.paper.theory import plots as theory_plots
 
-        theory_plots.effective_error(measured, title=f"{policy} on {problem}, seed {seed}", path=picture)
+        theory_plots.effective_error(
+            measured, title=f"{policy} on {problem}, seed {seed}", path=picture
+        )
         say(f"picture: [bold]{picture}[/]")
 
 
@@ -188,7 +218,9 @@ def _picture(path: Path) -> Path:
 def _draw(result: Simulation, exponents: list[Exponent], path: Path) -> None:
     from tidepull.paper.theory import plots as theory_plots
 
-    promises, growth = (path.with_name(f"{path.stem}-{word}{path.suffix}") for word in ("promises", "growth"))
+    promises, growth = (
+        path.with_name(f"{path.stem}-{word}{path.suffix}") for word in ("promises", "growth")
+    )
     theory_plots.regret_against_bound(result, path=path)
     theory_plots.promises(result, path=promises)
     drawn = [path, promises]
@@ -202,7 +234,9 @@ def _seeds(text: str) -> dict[str, int]:
     """The first seed and how many there are; the simulation plays them all at once."""
     seeds = options.seeds_of(text)
     if len(seeds) != seeds[-1] - seeds[0] + 1:
-        raise ParameterError(f"--seeds: write them without gaps, such as {seeds[0]}-{seeds[-1]}, got {text}")
+        raise ParameterError(
+            f"--seeds: write them without gaps, such as {seeds[0]}-{seeds[-1]}, got {text}"
+        )
     return {"seed": seeds[0], "seeds": len(seeds)}
 
 

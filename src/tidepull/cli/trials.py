@@ -1,4 +1,5 @@
-"""What commands that run trials share: where trials run, whether they can, and how their progress is shown."""
+"""What commands that run trials share: where trials run, whether they can, and how their progress
+is shown."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def check_address(on: str, address: str | None) -> None:
     """Refuse `--address` without `--on ray`."""
     if address is not None and on != "ray":
         raise ParameterError(
-            f"--address is for --on ray, and trials would run on '{on}'; add --on ray or leave it out"
+            f"--address is for --on ray, and trials would run on '{on}'; add --on ray or leave it "
+            "out"
         )
 
 
@@ -58,14 +60,18 @@ def executor_for(
 
 
 def ready(specs: Sequence[TrialSpec], *, partial: bool | None = None) -> tuple[TrialSpec, ...]:
-    """Return the specs if all can run here; with `partial`, those that can (None: there is no such option)."""
+    """Return the specs if all can run here; with `partial`, those that can (None: there is no such
+    option)."""
     lost_by_reason = lacking(specs)
     if not lost_by_reason:
         return tuple(specs)
     if not partial:
         raise DataError(_lacking_sentence(lost_by_reason, len(specs), hint=partial is not None))
     for reason, lost in lost_by_reason.items():
-        say(f"[yellow]left out: {len(lost):,} trials[/] (such as {escape(lost[0].id)}): {escape(reason)}")
+        say(
+            f"[yellow]left out: {len(lost):,} trials[/] (such as {escape(lost[0].id)}): "
+            f"{escape(reason)}"
+        )
     unable = {spec.hash for lost in lost_by_reason.values() for spec in lost}
     return tuple(spec for spec in specs if spec.hash not in unable)
 
@@ -91,7 +97,9 @@ class ProgressDisplay:
             finished = counts["done"] + counts["failed"]
             failed = Text(f"{counts['failed']} failed", "red") if counts["failed"] else Text("")
             bar = ProgressBar(total=counts["total"], completed=finished, width=36)
-            table.add_row(Text(problem), bar, Text(f"{finished}/{counts['total']}", justify="right"), failed)
+            table.add_row(
+                Text(problem), bar, Text(f"{finished}/{counts['total']}", justify="right"), failed
+            )
         hidden = len(self._progress.by_problem) - _MOST_PROBLEMS
         if hidden > 0:
             table.add_row(Text(f"and {hidden} more problems", "dim"))
@@ -146,7 +154,8 @@ def run_work(
     quiet: bool,
     until: float = math.inf,
 ) -> bool:
-    """Run the work, `width` trials at once, and show its progress; return True when it was interrupted."""
+    """Run the work, `width` trials at once, and show its progress; return True when it was
+    interrupted."""
     from tidepull.experiments.rows import compact
     from tidepull.experiments.runner import sweep
 

@@ -1,4 +1,5 @@
-"""`tidepull tune PROBLEM POLICY`: search its settings, then hold the best against the default on fresh seeds."""
+"""`tidepull tune PROBLEM POLICY`: search its settings, then hold the best against the default on
+fresh seeds."""
 
 from __future__ import annotations
 
@@ -14,7 +15,17 @@ import typer
 
 from tidepull._internal.files import write_whole
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
-from tidepull.cli.options import ADDRESS, DELAY, JSON, ON, SEEDS, WORKERS, Place, parse_budget, seeds_of
+from tidepull.cli.options import (
+    ADDRESS,
+    DELAY,
+    JSON,
+    ON,
+    SEEDS,
+    WORKERS,
+    Place,
+    parse_budget,
+    seeds_of,
+)
 from tidepull.cli.trials import ProgressDisplay, check_address, executor_for, ready, shown
 from tidepull.errors import ParameterError, TidepullError
 from tidepull.experiments.delay import AT_ONCE, delay_slug, delay_text, delay_words
@@ -51,15 +62,21 @@ def tune(
     horizon: int = typer.Option(
         None, min=1, help="Rounds of a full trial. Default: the problem's usual length."
     ),
-    suite: str = typer.Option(None, help="Suite whose grid declares the ranges. Default: the paper's grids."),
+    suite: str = typer.Option(
+        None, help="Suite whose grid declares the ranges. Default: the paper's grids."
+    ),
     delay: str = DELAY,
     range_: list[str] = typer.Option(
         [], "--range", metavar="NAME=LOW,HIGH", help="Range of a parameter; may be repeated."
     ),
     search_seeds: str = typer.Option("2000-2002", help=f"Seeds of the search: {SEEDS}"),
-    report_seeds: str = typer.Option("0-9", help="Seeds of the report, which the search does not use."),
+    report_seeds: str = typer.Option(
+        "0-9", help="Seeds of the report, which the search does not use."
+    ),
     seed: int = typer.Option(0, min=0, help="Seed of the search itself."),
-    module: list[str] = typer.Option([], help="Module or .py file that registers policies; may be repeated."),
+    module: list[str] = typer.Option(
+        [], help="Module or .py file that registers policies; may be repeated."
+    ),
     out: Path = typer.Option(None, help="Store to write to. Default: out/tune-PROBLEM-POLICY."),
     workers: int = WORKERS,
     on: Place = ON,
@@ -71,7 +88,10 @@ def tune(
     modules = tuple(str(Path(name).resolve()) if name.endswith(".py") else name for name in module)
     load_modules(modules)
     policies.entry(policy)
-    judging, reporting = seeds_of(search_seeds, "--search-seeds"), seeds_of(report_seeds, "--report-seeds")
+    judging, reporting = (
+        seeds_of(search_seeds, "--search-seeds"),
+        seeds_of(report_seeds, "--report-seeds"),
+    )
     if shared := set(judging) & set(reporting):
         raise ParameterError(
             f"--report-seeds: the search judges on {seeds_text(shared)}; report on other seeds"
@@ -100,7 +120,9 @@ def tune(
                 space, runs.search, seconds=_SEARCH_SHARE * seconds * width, on_bracket=_show_best
             )
             if outcome.best is None:
-                raise TidepullError(f"every setting failed; tracebacks are in {store.directory / 'failed'}")
+                raise TidepullError(
+                    f"every setting failed; tracebacks are in {store.directory / 'failed'}"
+                )
             rewards = runs.report(space, outcome.best, reporting)
     except KeyboardInterrupt:
         say("stopped; the same command continues")
@@ -124,7 +146,9 @@ class _Runs:
     def search(self, specs: Sequence[TrialSpec]) -> Mapping[str, tuple[float, float]]:
         return self._run("tune-search", specs)
 
-    def report(self, space: SearchTask, best: Evaluation, seeds: Sequence[int]) -> dict[str, list[float]]:
+    def report(
+        self, space: SearchTask, best: Evaluation, seeds: Sequence[int]
+    ) -> dict[str, list[float]]:
         """Rewards of the tuned and of the default setting on the report seeds."""
         specs = [
             replace(spec, name=f"{space.policy}-{which}", setting="")
@@ -134,7 +158,9 @@ class _Runs:
         known = self._run("tune-report", specs)
         lost = [spec.id for spec in specs if spec.hash not in known]
         if lost:
-            raise TidepullError(f"{lost[0]} failed; its traceback is in {self._store.directory / 'failed'}")
+            raise TidepullError(
+                f"{lost[0]} failed; its traceback is in {self._store.directory / 'failed'}"
+            )
         half = len(specs) // 2
         rewards = [known[spec.hash][0] for spec in specs]
         return {"tuned": rewards[:half], "default": rewards[half:]}
@@ -150,7 +176,9 @@ class _Runs:
             for _ in sweep(work, self._store, self._executor, progress):
                 display.tick()
         failed = {record["hash"] for record in self._store.failures()}
-        manifests = {spec.hash: self._store.manifest(spec.hash) for spec in specs if spec.hash not in failed}
+        manifests = {
+            spec.hash: self._store.manifest(spec.hash) for spec in specs if spec.hash not in failed
+        }
         return {hash: (m["totals"]["reward"], m["seconds"]) for hash, m in manifests.items()}
 
 
@@ -165,7 +193,8 @@ def _suite(space: SearchTask, best: Evaluation, seeds: Sequence[int]) -> str:
     tuned = {"name": f"{space.policy}-tuned", "id": space.policy, "parameters": best.parameters}
     return suite_text(
         f"tuned-{space.problem}-{space.policy}",
-        f"{space.policy} as tuned for {space.problem} on seeds {seeds_text(space.seeds)}, beside its default.",
+        f"{space.policy} as tuned for {space.problem} on seeds {seeds_text(space.seeds)}, beside "
+        "its default.",
         seeds=seeds,
         problems=[
             {
@@ -186,10 +215,19 @@ def _show(
     assert best is not None
     gain = summarise(np.array(rewards["tuned"]) - np.array(rewards["default"]))
     if json:
-        summary: dict[str, Any] = {"parameters": best.parameters, "settings": outcome.settings, **rewards}
+        summary: dict[str, Any] = {
+            "parameters": best.parameters,
+            "settings": outcome.settings,
+            **rewards,
+        }
         summary["rounds_judged"] = best.horizon
         print_json(
-            {**summary, "search_seconds": outcome.seconds, "failed": outcome.failed, "suite": str(path)}
+            {
+                **summary,
+                "search_seconds": outcome.seconds,
+                "failed": outcome.failed,
+                "suite": str(path),
+            }
         )
         return
     sums = {name: summarise(np.array(values)) for name, values in rewards.items()}
@@ -202,12 +240,17 @@ def _show(
         right=(1, 2),
     )
     low, high = gain.mean - gain.half_width, gain.mean + gain.half_width
-    sure = f" (95% interval {low:+.1f} to {high:+.1f}, same seeds)" if gain.trials > 1 else " (a single seed)"
+    sure = (
+        f" (95% interval {low:+.1f} to {high:+.1f}, same seeds)"
+        if gain.trials > 1
+        else " (a single seed)"
+    )
     say(f"tuned minus default: {gain.mean:+.1f}{sure}")
     say(", ".join(f"{name} = {value}" for name, value in best.parameters.items()))
     if best.horizon < space.horizon:
         say(
-            f"[yellow]chosen on {best.horizon:,} of {space.horizon:,} rounds[/]: the budget ended before any setting "
+            f"[yellow]chosen on {best.horizon:,} of {space.horizon:,} rounds[/]: the budget ended "
+            "before any setting "
             "had played them all; a larger one goes on from here"
         )
     if outcome.failed:

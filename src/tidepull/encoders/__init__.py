@@ -14,11 +14,14 @@ from tidepull.types import Context, Event, ProblemShape
 __all__ = ["FeedforwardEncoder", "RecurrentEncoder", "compiling", "warm_up"]
 
 
-def warm_up(units: tuple[int, int, int] = (32, 32, 32), announce: Callable[[], None] = lambda: None) -> bool:
-    """Compile the kernels of both networks, or load them from disk; returns whether any was compiled.
+def warm_up(
+    units: tuple[int, int, int] = (32, 32, 32), announce: Callable[[], None] = lambda: None
+) -> bool:
+    """Compile the kernels of both networks, or load them from disk; returns whether any was
+    compiled.
 
-    `announce` is called once before the first compilation. Only the number of LSTM units, `units[1]`, has kernels of
-    its own.
+    `announce` is called once before the first compilation. Only the number of LSTM units,
+    `units[1]`, has kernels of its own.
     """
     with compiling(announce) as listener:
         shape, rng = ProblemShape(2), np.random.default_rng(0)

@@ -1,9 +1,11 @@
-"""What all encoders share: the rows that a network reads, the history of rounds, and rewards that come late.
+"""What all encoders share: the rows that a network reads, the history of rounds, and rewards that
+come late.
 
 An arm is described by its own feature vector where the problem has one, else by its one-hot code.
 The recurrent network reads `[previous reward, observation, arm]`. The feedforward one reads
-`[observation, arm]`, the last n triplets `(observation, arm, reward)`, and the time. Where rewards come late,
-"previous" and "last" mean the latest that had arrived when the round was decided, in the order of arrival.
+`[observation, arm]`, the last n triplets `(observation, arm, reward)`, and the time. Where rewards
+come late, "previous" and "last" mean the latest that had arrived when the round was decided, in the
+order of arrival.
 """
 
 from __future__ import annotations
@@ -24,7 +26,8 @@ LARGEST_REWARD = 1e15
 
 
 class ContextReader:
-    """Reads the parts of a context as vectors of one dtype, and says what does not fit the shape."""
+    """Reads the parts of a context as vectors of one dtype, and says what does not fit the
+    shape."""
 
     def __init__(self, shape: ProblemShape, dtype: Any) -> None:
         self.shape = shape
@@ -49,7 +52,9 @@ class ContextReader:
             )
         vector = np.ascontiguousarray(context.observation, self._dtype).reshape(-1)
         if vector.size != expected:
-            raise ContextError(f"the observation has length {vector.size}; this policy expects {expected}")
+            raise ContextError(
+                f"the observation has length {vector.size}; this policy expects {expected}"
+            )
         return vector
 
     def arms(self, context: Context) -> FloatArray:
@@ -59,11 +64,14 @@ class ContextReader:
         expected = (self.shape.n_arms, self.shape.arm_dim)
         if context.arm_features is None:
             raise ContextError(
-                f"the context has no arm_features; this policy expects a {expected[0]} x {expected[1]} matrix"
+                f"the context has no arm_features; this policy expects a {expected[0]} x "
+                f"{expected[1]} matrix"
             )
         rows = np.ascontiguousarray(context.arm_features, self._dtype)
         if rows.shape != expected:
-            raise ContextError(f"arm_features has the shape {rows.shape}; this policy expects {expected}")
+            raise ContextError(
+                f"arm_features has the shape {rows.shape}; this policy expects {expected}"
+            )
         return rows
 
     def chosen(self, context: Context, arm: int) -> tuple[FloatArray, FloatArray]:
@@ -82,7 +90,9 @@ class ContextReader:
 def checked_reward(reward: float) -> float:
     """The reward; refuses one that would poison the history."""
     if not abs(reward) <= LARGEST_REWARD:
-        raise RewardError(f"the reward must be finite and at most {LARGEST_REWARD:g} in size, got {reward}")
+        raise RewardError(
+            f"the reward must be finite and at most {LARGEST_REWARD:g} in size, got {reward}"
+        )
     return reward
 
 

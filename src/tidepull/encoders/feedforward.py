@@ -1,4 +1,5 @@
-"""The feedforward encoder: a handcrafted memory of the last n rounds, and units that oscillate in time."""
+"""The feedforward encoder: a handcrafted memory of the last n rounds, and units that oscillate in
+time."""
 
 from __future__ import annotations
 
@@ -17,11 +18,12 @@ from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 
 class FeedforwardEncoder(HistoryEncoder):
-    """Features from `[observation, arm]`, the last `order` triplets `(observation, arm, reward)` and time.
+    """Features from `[observation, arm]`, the last `order` triplets `(observation, arm, reward)`
+    and time.
 
-    A round is a decision, and time is its number. The triplets are those of the last events that had arrived when
-    it was decided, the newest first; triplets from before the first are zero. With `memory`, training and
-    `encode_history` know the last so many rounds.
+    A round is a decision, and time is its number. The triplets are those of the last events that
+    had arrived when it was decided, the newest first; triplets from before the first are zero. With
+    `memory`, training and `encode_history` know the last so many rounds.
     """
 
     def __init__(
@@ -51,7 +53,9 @@ class FeedforwardEncoder(HistoryEncoder):
         width = self._reader.width
         n_inputs = width + order * (width + 1)
         self._network = FeedforwardNetwork(n_inputs, settings, rng, dtype)
-        self._history = History(n_inputs, settings.units[2], dtype, n_scratch=sinusoids, memory=memory)
+        self._history = History(
+            n_inputs, settings.units[2], dtype, n_scratch=sinusoids, memory=memory
+        )
         self._n_inputs = n_inputs
         self._trainer = Trainer(self._network, self._history, settings.learning_rate)
         self._weights = self._trainer.weights
@@ -77,14 +81,16 @@ class FeedforwardEncoder(HistoryEncoder):
         self._opened = True
 
     def features(self, context: Context) -> FloatArray:
-        """One row for each arm in the coming round (n_arms x dim), which is opened if it was not yet."""
+        """One row for each arm in the coming round (n_arms x dim), which is opened if it was not
+        yet."""
         observation, rows = self._reader.observation(context), self._arm_weights
         if self._reader.shape.arm_dim:
             rows = self._reader.arms(context) @ self._arm_weights
         return self._step(observation, rows)
 
     def decide(self, context: Context, arm: int) -> FloatArray:
-        """Read the coming round (opened now, if it was not yet) with the arm chosen in it; its reward is pending.
+        """Read the coming round (opened now, if it was not yet) with the arm chosen in it; its
+        reward is pending.
 
         Returns the arm's features; the round's number is `rounds` before the call.
         """
@@ -153,5 +159,7 @@ class FeedforwardEncoder(HistoryEncoder):
         self._row[: len(observation)] = observation
         features = np.empty((len(rows), self.dim), rows.dtype)
         shared = self._row @ self._combined
-        kernels.dense_step(shared, rows, self._weights["third"], self._weights["third_bias"], features)
+        kernels.dense_step(
+            shared, rows, self._weights["third"], self._weights["third_bias"], features
+        )
         return features

@@ -17,14 +17,21 @@ NO_ROUND = -1
 class History:
     """Inputs, rewards and features of every remembered round, in the order of decisions.
 
-    A row of `inputs` holds `n_inputs` numbers, then `n_scratch` columns for the network's own use, then 1,
-    so that biases come out of the same products as weights. Rounds keep their number for ever, counted from 0;
-    a reward that has not come is NaN. Buffers hold up to twice `memory`, so that moving rows costs O(1) a
-    round; what has been handed out as a view never changes under its holder when rows move.
+    A row of `inputs` holds `n_inputs` numbers, then `n_scratch` columns for the network's own use,
+    then 1, so that biases come out of the same products as weights. Rounds keep their number for
+    ever, counted from 0; a reward that has not come is NaN. Buffers hold up to twice `memory`, so
+    that moving rows costs O(1) a round; what has been handed out as a view never changes under its
+    holder when rows move.
     """
 
     def __init__(
-        self, n_inputs: int, n_features: int, dtype: Any, *, n_scratch: int = 0, memory: int | None = None
+        self,
+        n_inputs: int,
+        n_features: int,
+        dtype: Any,
+        *,
+        n_scratch: int = 0,
+        memory: int | None = None,
     ) -> None:
         self._n_inputs, self._n_scratch, self._n_features = n_inputs, n_scratch, n_features
         self._dtype = dtype
@@ -58,7 +65,8 @@ class History:
 
     @property
     def heard(self) -> IntArray:
-        """The round whose reward was the latest to have come when each one was decided (`NO_ROUND`: none)."""
+        """The round whose reward was the latest to have come when each one was decided (`NO_ROUND`:
+        none)."""
         return self._heard[self._start : self._end]
 
     @property
@@ -93,7 +101,8 @@ class History:
         oldest = self.oldest
         if not oldest <= number < self.rounds:
             raise EventError(
-                f"round {number} is not remembered; the rounds from {oldest} to {self.rounds - 1} are"
+                f"round {number} is not remembered; the rounds from {oldest} to {self.rounds - 1} "
+                "are"
             )
         return number - oldest
 
@@ -121,7 +130,8 @@ class History:
             raise SnapshotError("the snapshot's history belongs to a network of another shape")
         if self._memory is not None and len(rewards) > self._memory:
             raise SnapshotError(
-                f"the snapshot remembers {len(rewards)} rounds; this network remembers {self._memory}"
+                f"the snapshot remembers {len(rewards)} rounds; this network remembers "
+                f"{self._memory}"
             )
         self._start, self._end, self.rounds = 0, len(rewards), int(snapshot["rounds"])
         self._allocate(max(64, self._end))

@@ -1,8 +1,10 @@
-"""The compiled loops of both networks: everything that is not a matrix product over a whole sequence.
+"""The compiled loops of both networks: everything that is not a matrix product over a whole
+sequence.
 
-All kernels are built for float32 and float64. Hyperbolic tangent and logistic function are rational in float32, so that
-they vectorise, and within 4 units in the last place; they are exact in float64. `fastmath` lets sums be reordered and
-fused, but not numbers that are not finite be assumed away: a diverged network must still show itself.
+All kernels are built for float32 and float64. Hyperbolic tangent and logistic function are rational
+in float32, so that they vectorise, and within 4 units in the last place; they are exact in float64.
+`fastmath` lets sums be reordered and fused, but not numbers that are not finite be assumed away: a
+diverged network must still show itself.
 """
 
 from __future__ import annotations
@@ -30,8 +32,9 @@ _compiled = kernel(**OPTIONS)
 
 HALF = np.float32(0.5)
 
-# tanh(x) = 2 n d / (n^2 + d^2) with n / d ~ tanh(x / 2): errors of n and d fade where tanh saturates.
-# Minimax fit on [0, 9.2], then a search over neighbouring float32 values: below 4 ulp over all of float32.
+# tanh(x) = 2 n d / (n^2 + d^2) with n / d ~ tanh(x / 2): errors of n and d fade where tanh
+# saturates. Minimax fit on [0, 9.2], then a search over neighbouring float32 values: below 4 ulp
+# over all of float32.
 TANH_LIMIT = np.float32(9.2)
 N5, N3 = np.float32(9.663548553362489e-05), np.float32(0.025247810408473015)
 N1, D6 = np.float32(0.848471462726593), np.float32(2.072878714898252e-06)
@@ -118,9 +121,15 @@ def accumulate(out: FloatArray, x: FloatArray, W: FloatArray) -> None:
 
 @_compiled
 def gates_of_state(
-    out: FloatArray, h: FloatArray, recurrent: FloatArray, bias: FloatArray, reward: float, row: FloatArray
+    out: FloatArray,
+    h: FloatArray,
+    recurrent: FloatArray,
+    bias: FloatArray,
+    reward: float,
+    row: FloatArray,
 ) -> None:
-    """out = bias + reward * row + h W: what all arms of the coming round share before their gates."""
+    """out = bias + reward * row + h W: what all arms of the coming round share before their
+    gates."""
     previous = out.dtype.type(reward)
     for j in range(out.size):
         out[j] = bias[j] + previous * row[j]
@@ -141,10 +150,11 @@ def cell_step(
     H: FloatArray,
     C: FloatArray,
 ) -> None:
-    """One step of the network from one state for several arms: features, and the states that follow.
+    """One step of the network from one state for several arms: features, and the states that
+    follow.
 
-    `shared` comes from `gates_of_state`, row k of `arms` is the k-th arm's own part of the gates, and
-    the observation passes through the linear layers `first` and `second`.
+    `shared` comes from `gates_of_state`, row k of `arms` is the k-th arm's own part of the gates,
+    and the observation passes through the linear layers `first` and `second`.
     """
     hidden, width = c.size, shared.size
     common, linear = np.empty(width, shared.dtype), np.empty(second.shape[0], shared.dtype)
@@ -202,15 +212,16 @@ def lanes_of(hidden: int) -> int:
 def recurrence(hidden: int) -> tuple[Kernel, Kernel]:
     """Forward and backward loops of an LSTM whose size is known to the compiler.
 
-    The four gates lie side by side in a row: input, forget, output, candidate. The recurrent matrix W and its
-    transpose WT are packed (`simd.pack`).
+    The four gates lie side by side in a row: input, forget, output, candidate. The recurrent matrix
+    W and its transpose WT are packed (`simd.pack`).
     """
     H2, H3, H4 = 2 * hidden, 3 * hidden, 4 * hidden
     lanes = lanes_of(hidden)
 
     @_compiled
     def forward(G: FloatArray, W: FloatArray, H: FloatArray, C: FloatArray, TC: FloatArray) -> None:
-        """G holds x_t Wx + b and becomes the gates; row t + 1 of H and C the state after round t."""
+        """G holds x_t Wx + b and becomes the gates; row t + 1 of H and C the state after round
+        t."""
         for t in range(G.shape[0]):
             row, now, after = t * H4, t * hidden, (t + 1) * hidden
             simd.add_product(G, row, H, now, W, hidden, H4, lanes, t % 2 == 1)
@@ -234,7 +245,8 @@ def recurrence(hidden: int) -> tuple[Kernel, Kernel]:
     def backward(
         G: FloatArray, WT: FloatArray, C: FloatArray, TC: FloatArray, DH: FloatArray, window: int
     ) -> None:
-        """G holds the gates and becomes the loss's gradient before them; DH is that of the outputs h.
+        """G holds the gates and becomes the loss's gradient before them; DH is that of the outputs
+        h.
 
         No gradient passes from one window of rounds to the one before it.
         """
@@ -274,7 +286,12 @@ def tanh_rows(Z: FloatArray, bias: FloatArray) -> None:
 
 @_compiled
 def head(
-    U: FloatArray, w: FloatArray, r: FloatArray, DZ: FloatArray, grad_w: FloatArray, grad_b: FloatArray
+    U: FloatArray,
+    w: FloatArray,
+    r: FloatArray,
+    DZ: FloatArray,
+    grad_w: FloatArray,
+    grad_b: FloatArray,
 ) -> float:
     """Loss and gradients of the last two layers: prediction u . w, features u = tanh(z + b).
 
@@ -320,7 +337,13 @@ def add_penalty(gradient: FloatArray, weights: FloatArray, l2: float, n_penalise
 
 @_compiled
 def adam_step(
-    p: FloatArray, g: FloatArray, m: FloatArray, v: FloatArray, rate: float, fix_m: float, fix_v: float
+    p: FloatArray,
+    g: FloatArray,
+    m: FloatArray,
+    v: FloatArray,
+    rate: float,
+    fix_m: float,
+    fix_v: float,
 ) -> None:
     """One step of Adam; `fix_m` and `fix_v` are its bias corrections 1 / (1 - beta^t)."""
     real = p.dtype.type
@@ -342,10 +365,13 @@ def tanh_backward(DU: FloatArray, U: FloatArray) -> None:
 
 
 @_compiled
-def sinusoids(frequency: FloatArray, phase: FloatArray, start: int, S: FloatArray, C: FloatArray) -> None:
+def sinusoids(
+    frequency: FloatArray, phase: FloatArray, start: int, S: FloatArray, C: FloatArray
+) -> None:
     """S = sin(a t + b) and C = cos(a t + b): a row for each unit, a column for each t from `start`.
 
-    The angle is worked out and reduced in float64, because a t grows far beyond float32's precision.
+    The angle is worked out and reduced in float64, because a t grows far beyond float32's
+    precision.
     """
     for i in range(frequency.size):
         s, c, a, b = S[i], C[i], float(frequency[i]), float(phase[i])
@@ -366,7 +392,8 @@ def sinusoids(frequency: FloatArray, phase: FloatArray, start: int, S: FloatArra
 def sinusoid_gradient(
     DS: FloatArray, C: FloatArray, start: int, grad_a: FloatArray, grad_b: FloatArray
 ) -> None:
-    """Gradients of a and b from those of sin(a t + b) and the cosines, t from `start`, summed in float64."""
+    """Gradients of a and b from those of sin(a t + b) and the cosines, t from `start`, summed in
+    float64."""
     for i in range(grad_a.size):
         ds, c, by_time, total = DS[i], C[i], 0.0, 0.0
         for t in range(c.size):

@@ -1,8 +1,10 @@
-"""Parts of both networks: parameters in one flat vector, how they begin, and two linear layers as one product.
+"""Parts of both networks: parameters in one flat vector, how they begin, and two linear layers as
+one product.
 
-The first hidden layer is linear, so X W0 W1 may be computed as X (W0 W1), and the gradients of W0 and
-W1 both follow from the one product X' dZ. This is exact; for narrow inputs it saves three of the four
-large products of an epoch. For wide inputs, such as images, the layers are applied in turn.
+The first hidden layer is linear, so X W0 W1 may be computed as X (W0 W1), and the gradients of W0
+and W1 both follow from the one product X' dZ. This is exact; for narrow inputs it saves three of
+the four large products of an epoch. For wide inputs, such as images, the layers are applied in
+turn.
 """
 
 from __future__ import annotations
@@ -31,7 +33,8 @@ Arrays: TypeAlias = Mapping[str, FloatArray]
 
 
 class FlatWeights:
-    """Named arrays that are views into `flat`: first the weights (penalised), then the biases (free).
+    """Named arrays that are views into `flat`: first the weights (penalised), then the biases
+    (free).
 
     `n_penalised` is where the biases begin.
     """
@@ -40,7 +43,9 @@ class FlatWeights:
         everything = {**weights, **biases}
         self._shapes = {name: array.shape for name, array in everything.items()}
         self.n_penalised = sum(array.size for array in weights.values())
-        self.flat: FloatArray = np.concatenate([a.ravel() for a in everything.values()]).astype(dtype)
+        self.flat: FloatArray = np.concatenate([a.ravel() for a in everything.values()]).astype(
+            dtype
+        )
         self._views = self._split()
 
     def __getitem__(self, name: str) -> FloatArray:
@@ -85,9 +90,10 @@ class FlatWeights:
 Init: TypeAlias = Literal["authors-code", "paper-text", "scaled"]
 """Where the paper's text and its authors' code differ, both are to be had.
 
-- `authors-code`: dense weights from a normal distribution cut at 2; the LSTM's from Glorot's uniform one, and 1 is
-  added inside its forget gate. The paper's figures come from this.
-- `paper-text`: every weight, the LSTM's too, from the normal distribution cut at 2, and nothing is added.
+- `authors-code`: dense weights from a normal distribution cut at 2; the LSTM's from Glorot's
+  uniform one, and 1 is added inside its forget gate. The paper's figures come from this.
+- `paper-text`: every weight, the LSTM's too, from the normal distribution cut at 2, and nothing is
+  added.
 - `scaled`: as `authors-code`, with dense weights divided by the root of their fan-in.
 
 All biases begin at 0. The feedforward network has no LSTM: for it the first two are the same.
@@ -112,7 +118,8 @@ def glorot_uniform(rng: np.random.Generator, shape: tuple[int, int]) -> FloatArr
 
 
 def dense(rng: np.random.Generator, shape: tuple[int, ...], *, scaled: bool) -> FloatArray:
-    """Weights of a dense layer with `shape[0]` inputs; scaled: divided by the root of that number."""
+    """Weights of a dense layer with `shape[0]` inputs; scaled: divided by the root of that
+    number."""
     values = truncated_normal(rng, shape)
     return values / math.sqrt(shape[0]) if scaled else values
 
@@ -120,7 +127,9 @@ def dense(rng: np.random.Generator, shape: tuple[int, ...], *, scaled: bool) -> 
 class LinearPair:
     """Z = (X W0 + b0) W1 + b1 + offset, where the last column of X is 1."""
 
-    def __init__(self, weights: FlatWeights, gradient: FlatWeights, second: str, offset: FloatArray) -> None:
+    def __init__(
+        self, weights: FlatWeights, gradient: FlatWeights, second: str, offset: FloatArray
+    ) -> None:
         self._w = {"first": weights["first"], "first_bias": weights["first_bias"]}
         self._w |= {"second": weights[second], "second_bias": weights[f"{second}_bias"]}
         self._g = {"first": gradient["first"], "first_bias": gradient["first_bias"]}
@@ -164,9 +173,14 @@ class LinearPair:
         out += np.add(w["second_bias"], self._offset, out=self._bias)
 
     def backward(
-        self, X: FloatArray, DZ: FloatArray, inputs: slice = slice(0, 0), DX: FloatArray | None = None
+        self,
+        X: FloatArray,
+        DZ: FloatArray,
+        inputs: slice = slice(0, 0),
+        DX: FloatArray | None = None,
     ) -> None:
-        """Write the gradients, after `forward`; also that of some inputs into DX (inputs x rounds), if asked."""
+        """Write the gradients, after `forward`; also that of some inputs into DX (inputs x rounds),
+        if asked."""
         w, g = self._w, self._g
         if self.collapses(len(X)):
             P = np.matmul(X.T, DZ, out=self._product)

@@ -3,8 +3,8 @@
     feedforward    inputs and D units sin(a_i t + b_i)  ->  linear L1  ->  tanh L2  ->  tanh L3 (the features)
     recurrent      inputs  ->  linear L1  ->  LSTM L2  ->  tanh L3 (the features)
 
-Both end in one linear output without bias. Recurrences run in `kernels`; everything else is a product over the whole
-sequence.
+Both end in one linear output without bias. Recurrences run in `kernels`; everything else is a
+product over the whole sequence.
 """
 
 from __future__ import annotations
@@ -24,18 +24,24 @@ from tidepull.types import FloatArray
 class NetworkSettings(Parameters):
     """What both networks have in common."""
 
-    units: tuple[int, int, int] = parameter(description="units of the three hidden layers", ge=1, le=1024)
+    units: tuple[int, int, int] = parameter(
+        description="units of the three hidden layers", ge=1, le=1024
+    )
     learning_rate: float = parameter(description="step size of Adam", gt=0)
     l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)
     init: Init = parameter("authors-code", "how weights begin", stored_as=STORED_AS)
-    memory: int | None = parameter(None, "rounds that training knows, the last ones (None: all)", ge=64)
+    memory: int | None = parameter(
+        None, "rounds that training knows, the last ones (None: all)", ge=64
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
 class RecurrentSettings(NetworkSettings):
     """The recurrent network."""
 
-    bptt_window: int | None = parameter(None, "rounds through which gradients flow back (None: all)", ge=1)
+    bptt_window: int | None = parameter(
+        None, "rounds through which gradients flow back (None: all)", ge=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,8 +55,9 @@ class FeedforwardSettings(NetworkSettings):
 class FeedforwardNetwork:
     """Weights, loss and gradients.
 
-    Inputs are rows of `n_inputs` numbers, then room for the sinusoids, which are written in place, then
-    1 (see `History`). The rows belong to consecutive rounds, of which `first` is the number of the first.
+    Inputs are rows of `n_inputs` numbers, then room for the sinusoids, which are written in place,
+    then 1 (see `History`). The rows belong to consecutive rounds, of which `first` is the number of
+    the first.
     """
 
     def __init__(
@@ -67,13 +74,15 @@ class FeedforwardNetwork:
         self._settings = settings
 
     def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
-        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of squared weights,
-        and the gradient into `gradient`."""
+        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of
+        squared weights, and the gradient into `gradient`."""
         n = len(rewards)
         features = self.encode(inputs, first)
         w, grad, space = self.weights, self.gradient, self._workspace
         second, DZ3, DZ2 = space.second[:n], space.DZ3[:n], space.DZ2[:n]
-        error = kernels.head(features, w["output"], rewards, DZ3, grad["output"], grad["third_bias"])
+        error = kernels.head(
+            features, w["output"], rewards, DZ3, grad["output"], grad["third_bias"]
+        )
         np.matmul(second.T, DZ3, out=grad["third"])
         np.matmul(DZ3, w["third"].T, out=DZ2)
         kernels.tanh_backward(DZ2, second)
@@ -104,7 +113,9 @@ class FeedforwardNetwork:
     def _reserve(self, n: int) -> None:
         if n > self._workspace.capacity:
             capacity = max(64, 1 << (n - 1).bit_length())
-            self._workspace = _FeedforwardWorkspace(capacity, self._settings, self.weights.flat.dtype)
+            self._workspace = _FeedforwardWorkspace(
+                capacity, self._settings, self.weights.flat.dtype
+            )
 
 
 def waves(weights: FlatWeights, t: int) -> FloatArray:
@@ -167,14 +178,17 @@ class RecurrentNetwork:
         self.weights = _recurrent_weights(n_inputs, units, settings.init, rng, dtype)
         self.gradient = self.weights.zeros_like()
         self._workspace = _RecurrentWorkspace(0, units, dtype)
-        self._pair = LinearPair(self.weights, self.gradient, "gates", _forget_offset(units[1], settings.init))
+        self._pair = LinearPair(
+            self.weights, self.gradient, "gates", _forget_offset(units[1], settings.init)
+        )
         self._lanes = kernels.lanes_of(units[1])
         self._recurrent = aligned_zeros((units[1], 4 * units[1]), dtype)
         self._transposed = aligned_zeros((4 * units[1], units[1]), dtype)
 
     def loss(self, inputs: FloatArray, rewards: FloatArray, first: int = 0) -> float:
-        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of squared weights,
-        and the gradient into `gradient`. The sequence starts from the zero state; its number does not matter.
+        """Mean squared error over the known rewards (those that are not NaN) + l2 / 2 * sum of
+        squared weights, and the gradient into `gradient`. The sequence starts from the zero state;
+        its number does not matter.
         """
         n = len(rewards)
         features = self.encode(inputs)
@@ -232,7 +246,8 @@ class _RecurrentWorkspace:
 
 
 def _forget_offset(hidden: int, init: Init) -> FloatArray:
-    """The constant 1 inside the forget gate, which lets a fresh cell remember; the paper's text has none."""
+    """The constant 1 inside the forget gate, which lets a fresh cell remember; the paper's text has
+    none."""
     offset = np.zeros(4 * hidden)
     if init != "paper-text":
         offset[hidden : 2 * hidden] = 1.0

@@ -19,13 +19,14 @@ from tidepull.types import Context, FloatArray, ProblemShape, Snapshot
 
 
 class RecurrentEncoder(HistoryEncoder):
-    """Features from an LSTM that has read `[previous reward, observation, arm]` of every past round.
+    """Features from an LSTM that has read `[previous reward, observation, arm]` of every past
+    round.
 
-    A round is a decision. Its previous reward is the latest that had arrived when it was decided (0 before any), and
-    the state moves on with every decision, whether its reward is known or not. The state after the last round is
-    kept, so the arms of the coming round cost one batched step; the sequence is only run again when training has
-    changed the network. With `memory`, training and `encode_history` know the last so many rounds, and training
-    reads them from the zero state.
+    A round is a decision. Its previous reward is the latest that had arrived when it was decided (0
+    before any), and the state moves on with every decision, whether its reward is known or not. The
+    state after the last round is kept, so the arms of the coming round cost one batched step; the
+    sequence is only run again when training has changed the network. With `memory`, training and
+    `encode_history` know the last so many rounds, and training reads them from the zero state.
     """
 
     _first_column = 1
@@ -59,7 +60,10 @@ class RecurrentEncoder(HistoryEncoder):
         self._weights = self._trainer.weights
         self._h = np.zeros(settings.units[1], dtype)
         self._c = np.zeros(settings.units[1], dtype)
-        self._latest, self._heard = 0.0, NO_ROUND  # the latest reward that has arrived, and whose it is
+        self._latest, self._heard = (
+            0.0,
+            NO_ROUND,
+        )  # the latest reward that has arrived, and whose it is
         self._opened: tuple[float, int] | None = None  # the same when the coming round was opened
         self._shared = np.empty(4 * settings.units[1], dtype)
         self._shared_for: float | None = None
@@ -82,7 +86,8 @@ class RecurrentEncoder(HistoryEncoder):
         self._opened = self._latest, self._heard
 
     def features(self, context: Context) -> FloatArray:
-        """One row for each arm in the coming round (n_arms x dim), which is opened if it was not yet."""
+        """One row for each arm in the coming round (n_arms x dim), which is opened if it was not
+        yet."""
         observation, gates = self._reader.observation(context), self._arm_gates
         if self._reader.shape.arm_dim:
             gates = self._reader.arms(context) @ self._arm_gates
@@ -92,7 +97,8 @@ class RecurrentEncoder(HistoryEncoder):
         return features
 
     def decide(self, context: Context, arm: int) -> FloatArray:
-        """Read the coming round (opened now, if it was not yet) with the arm chosen in it; its reward is pending.
+        """Read the coming round (opened now, if it was not yet) with the arm chosen in it; its
+        reward is pending.
 
         Returns the arm's features; the round's number is `rounds` before the call.
         """
@@ -110,10 +116,12 @@ class RecurrentEncoder(HistoryEncoder):
         return features
 
     def note(self, context: Context, arm: int) -> None:
-        """`decide` without reading: the round is part of the history, its features and the state are not known until
-        the next training."""
+        """`decide` without reading: the round is part of the history, its features and the state
+        are not known until the next training."""
         previous, heard = self._previous
-        self._history.append(self._input(previous, *self._reader.chosen(context, arm)), self._unread, heard)
+        self._history.append(
+            self._input(previous, *self._reader.chosen(context, arm)), self._unread, heard
+        )
         self._opened = self._shared_for = None
 
     def _input(self, previous: float, observation: FloatArray, described: FloatArray) -> FloatArray:
@@ -121,21 +129,27 @@ class RecurrentEncoder(HistoryEncoder):
         row[0], row[1:split], row[split:] = previous, observation, described
         return row
 
-    def rewrite(self, rewards: FloatArray, contexts: FloatArray | None = None, *, read: bool = True) -> None:
-        """Put the remembered rounds into new units, and read them again (unless `read` is False: then the state
-        stays until the next training).
+    def rewrite(
+        self, rewards: FloatArray, contexts: FloatArray | None = None, *, read: bool = True
+    ) -> None:
+        """Put the remembered rounds into new units, and read them again (unless `read` is False:
+        then the state stays until the next training).
 
-        `rewards` has a number for each remembered round (`oldest` to `rounds` - 1); those of rounds whose reward has
-        not come are not looked at, and NaN takes a reward back. `contexts` has a row for each: its observation, then
-        the chosen arm's own features, where the shape has such. Previous rewards follow, as far as their
-        rounds have one.
+        `rewards` has a number for each remembered round (`oldest` to `rounds` - 1); those of rounds
+        whose reward has not come are not looked at, and NaN takes a reward back. `contexts` has a
+        row for each: its observation, then the chosen arm's own features, where the shape has such.
+        Previous rewards follow, as far as their rounds have one.
         """
         self._trainer.check_idle("rewrite the history")
         history, n = self._history, len(self._history)
         width = self._reader.shape.observation_dim + self._reader.shape.arm_dim
-        wrong = np.shape(rewards) != (n,) or (contexts is not None and np.shape(contexts) != (n, width))
+        wrong = np.shape(rewards) != (n,) or (
+            contexts is not None and np.shape(contexts) != (n, width)
+        )
         if wrong:
-            raise ParameterError(f"rewards and contexts must have {n} rows, contexts {width} columns")
+            raise ParameterError(
+                f"rewards and contexts must have {n} rows, contexts {width} columns"
+            )
         history.rewards[:] = np.where(history.known, rewards, np.nan)
         if contexts is not None:
             history.inputs[:, 1 : 1 + width] = contexts
@@ -185,12 +199,15 @@ class RecurrentEncoder(HistoryEncoder):
 
     @property
     def _previous(self) -> tuple[float, int]:
-        """The reward that the coming round sees as the previous one, and the round that it belongs to."""
+        """The reward that the coming round sees as the previous one, and the round that it belongs
+        to."""
         return (self._latest, self._heard) if self._opened is None else self._opened
 
     def _rewritten(self, reward: float, number: int) -> float:
         """The reward of a round as the history has it now; as it was where the history has none."""
-        new = math.nan if number < self.oldest else float(self._history.rewards[number - self.oldest])
+        new = (
+            math.nan if number < self.oldest else float(self._history.rewards[number - self.oldest])
+        )
         return float(reward) if math.isnan(new) else new
 
     def _read_again(self) -> None:
@@ -218,7 +235,12 @@ class RecurrentEncoder(HistoryEncoder):
         weights, dtype = self._weights, gates.dtype
         if self._shared_for != previous:
             kernels.gates_of_state(
-                self._shared, self._h, weights["recurrent"], self._bias, previous, self._reward_gates
+                self._shared,
+                self._h,
+                weights["recurrent"],
+                self._bias,
+                previous,
+                self._reward_gates,
             )
             self._shared_for = previous
         features = np.empty((len(gates), self.dim), dtype)

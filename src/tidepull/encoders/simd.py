@@ -1,8 +1,8 @@
 """Vectors of a few numbers as values inside numba kernels, for loops that must stay in registers.
 
 A compiler vectorises a plain loop over a row, but it will not keep a whole row of sums in registers
-while it walks down a matrix. These few operations say so explicitly. They are LLVM's portable vectors,
-so they work on every machine; lanes beyond what its registers hold are split by LLVM.
+while it walks down a matrix. These few operations say so explicitly. They are LLVM's portable
+vectors, so they work on every machine; lanes beyond what its registers hold are split by LLVM.
 """
 
 from __future__ import annotations
@@ -58,7 +58,9 @@ def _arithmetic(op: Callable[..., Any], name: str) -> None:
             vectors = [kind for kind in args if isinstance(kind, Vector)]
             if len(args) != 2 or not vectors:
                 return None
-            return signature(vectors[0], *(k if isinstance(k, Vector) else vectors[0].dtype for k in args))
+            return signature(
+                vectors[0], *(k if isinstance(k, Vector) else vectors[0].dtype for k in args)
+            )
 
     def lower(_: Any, builder: Any, sig: Any, args: Any) -> Any:
         lanes = sig.return_type.lanes
@@ -150,13 +152,22 @@ def pack(W: FloatArray, lanes: int, out: FloatArray) -> None:
 
 @intrinsic(prefer_literal=True)
 def add_product(
-    _: Any, out: Any, at: Any, x: Any, start: Any, W: Any, rows: Any, columns: Any, lanes: Any, upward: Any
+    _: Any,
+    out: Any,
+    at: Any,
+    x: Any,
+    start: Any,
+    W: Any,
+    rows: Any,
+    columns: Any,
+    lanes: Any,
+    upward: Any,
 ) -> Any:
     """out[at:] += x[start:] W, with the sums of several columns in registers.
 
-    W is packed, and `out`, `x` and W are contiguous; sizes are known to the compiler. A caller that walks
-    through W `upward` every other time finds in the first-level cache what it read last, which matters
-    when W is larger than that cache.
+    W is packed, and `out`, `x` and W are contiguous; sizes are known to the compiler. A caller that
+    walks through W `upward` every other time finds in the first-level cache what it read last,
+    which matters when W is larger than that cache.
     """
 
     def lower(context: Any, builder: Any, sig: Any, args: Any) -> Any:
@@ -170,7 +181,10 @@ def add_product(
             columns=columns.literal_value,
             lanes=lanes.literal_value,
         )
-        with builder.if_else(context.cast(builder, args[8], sig.args[8], types.boolean)) as (then, otherwise):
+        with builder.if_else(context.cast(builder, args[8], sig.args[8], types.boolean)) as (
+            then,
+            otherwise,
+        ):
             with then:
                 product.write(upward=True)
             with otherwise:
@@ -204,7 +218,8 @@ class _Product:
             self._block(first, upward)
 
     def _block(self, first: int, upward: bool) -> None:
-        """Columns from `first` on, as many as there are registers; narrow ones in several chains of sums."""
+        """Columns from `first` on, as many as there are registers; narrow ones in several chains of
+        sums."""
         b, n = self.builder, min(REGISTERS, (self.columns - first) // self.lanes)
         chains = max(c for c in (1, 2, 4, 8) if self.rows % c == 0 and c * n <= REGISTERS)
         targets = [self._at(self.out, INTP(first + j * self.lanes)) for j in range(n)]

@@ -1,20 +1,22 @@
 """Bring your own network: any `torch.nn.Module` as an encoder (extra `torch`), on CPU or GPU.
 
-The module maps input sequences (batch x rounds x inputs) to features (batch x rounds x dim). The input of a
-round is `[previous reward, observation, arm]`, the arm as its own features where the problem has them, else
-one-hot; `input_width(shape)` tells its length. The previous reward is the latest that had arrived when the
-round was decided (0 before any); rounds whose reward is not known have no part in the loss. One of two
-contracts, told apart by what the module returns:
+The module maps input sequences (batch x rounds x inputs) to features (batch x rounds x dim). The
+input of a round is `[previous reward, observation, arm]`, the arm as its own features where the
+problem has them, else one-hot; `input_width(shape)` tells its length. The previous reward is the
+latest that had arrived when the round was decided (0 before any); rounds whose reward is not known
+have no part in the loss. One of two contracts, told apart by what the module returns:
 
-* recurrent: `module(x, state=None) -> (features, state)`, a state being a tensor or a tuple of tensors with the
-  batch on axis 1: `torch.nn.LSTM` and `torch.nn.GRU` with `batch_first=True` fit as they
-  are. The arms are evaluated in one batched step from the stored state.
-* stateless: `module(x) -> features`, where the features of a round depend on that round and earlier ones only
-  (a causal convolution, a masked transformer, a perceptron). The arms are evaluated as a batch of sequences
-  that differ in their last round; `receptive_field`, the rounds that one output looks at, keeps them short.
+* recurrent: `module(x, state=None) -> (features, state)`, a state being a tensor or a tuple of
+  tensors with the batch on axis 1: `torch.nn.LSTM` and `torch.nn.GRU` with `batch_first=True` fit
+  as they are. The arms are evaluated in one batched step from the stored state.
+* stateless: `module(x) -> features`, where the features of a round depend on that round and earlier
+  ones only (a causal convolution, a masked transformer, a perceptron). The arms are evaluated as a
+  batch of sequences that differ in their last round; `receptive_field`, the rounds that one output
+  looks at, keeps them short.
 
-A linear head without bias is added. Training is Adam on the mean squared error plus `l2` times half the sum of
-squared weights (every parameter with two or more axes, and the head), on all that is remembered.
+A linear head without bias is added. Training is Adam on the mean squared error plus `l2` times half
+the sum of squared weights (every parameter with two or more axes, and the head), on all that is
+remembered.
 """
 
 from __future__ import annotations
@@ -125,7 +127,9 @@ class TorchEncoder(HistoryEncoder):
         self._tail = None if receptive_field is None else receptive_field - 1
         self._l2 = l2
         self._rng = rng
-        self._head = self._torch.nn.Parameter(self._tensor(rng.normal(scale=self.dim**-0.5, size=self.dim)))
+        self._head = self._torch.nn.Parameter(
+            self._tensor(rng.normal(scale=self.dim**-0.5, size=self.dim))
+        )
         self._trained = [p for p in self._trainee.parameters() if p.requires_grad] + [self._head]
         self._adam = self._torch.optim.Adam(self._trained, lr=learning_rate)
         self._history = History(input_width(shape), self.dim, np.float32, memory=memory)
@@ -218,7 +222,10 @@ class TorchEncoder(HistoryEncoder):
 
         A training that is under way is not part of it.
         """
-        network = self._before or {**self._network_snapshot(), "generator": generator_state(self._rng)}
+        network = self._before or {
+            **self._network_snapshot(),
+            "generator": generator_state(self._rng),
+        }
         return {
             "version": self.version,
             "network": network,
@@ -281,7 +288,9 @@ class TorchEncoder(HistoryEncoder):
             tensors, state = self._forward(self._trainee.eval(), self._sequence())
             loss = float(self._loss(tensors[0], self._tensor(history.rewards)))
         if not math.isfinite(loss):
-            raise TrainingError(f"training diverged: the loss became {loss}; the last good network is kept")
+            raise TrainingError(
+                f"training diverged: the loss became {loss}; the last good network is kept"
+            )
         features, known = tensors[0].cpu().numpy(), history.known
         if accept is not None:
             accept(features[known], history.rewards[known])
@@ -300,11 +309,14 @@ class TorchEncoder(HistoryEncoder):
     def _rows(self, context: Context) -> FloatArray:
         """Inputs of every arm in the coming round."""
         arms = self._reader.arms(context)
-        shared = np.concatenate([[self._previous], self._reader.observation(context)]).astype(np.float32)
+        shared = np.concatenate([[self._previous], self._reader.observation(context)]).astype(
+            np.float32
+        )
         return np.hstack([np.tile(shared, (len(arms), 1)), arms])
 
     def _step(self, rows: FloatArray) -> tuple[FloatArray, Any]:
-        """Features of some rows, each as the round that would come next, and the states that follow."""
+        """Features of some rows, each as the round that would come next, and the states that
+        follow."""
         x = self._tensor(rows)[:, None]
         with self._torch.no_grad():
             self._module.eval()
@@ -327,7 +339,8 @@ class TorchEncoder(HistoryEncoder):
         return ((features @ self._head - rewards)[known] ** 2).mean() + self._l2 * penalty
 
     def _probe(self) -> tuple[bool, int]:
-        """Whether the module is recurrent, and the length of its features, from one call on zeros."""
+        """Whether the module is recurrent, and the length of its features, from one call on
+        zeros."""
         x = self._torch.zeros(1, 1, 1 + self._reader.width, device=self._device)
         self._module.eval()
         with self._torch.no_grad():
@@ -336,14 +349,16 @@ class TorchEncoder(HistoryEncoder):
         features = out[0] if recurrent else out
         if features.dim() != 3 or features.shape[:2] != (1, 1):
             raise ParameterError(
-                f"the module must map inputs of shape (1, 1, {x.shape[2]}) to features of shape (1, 1, dim), "
+                f"the module must map inputs of shape (1, 1, {x.shape[2]}) to features of shape "
+                "(1, 1, dim), "
                 f"got {tuple(features.shape)} (torch's own LSTM and GRU need batch_first=True)"
             )
         return recurrent, int(features.shape[2])
 
     @contextmanager
     def _own_randomness(self, seed: int) -> Iterator[None]:
-        """Dropout and the like draw from a seed of this encoder's; torch's global generator is left alone."""
+        """Dropout and the like draw from a seed of this encoder's; torch's global generator is left
+        alone."""
         with self._torch.random.fork_rng():
             self._torch.manual_seed(seed)
             yield
@@ -351,18 +366,26 @@ class TorchEncoder(HistoryEncoder):
     def _network_snapshot(self) -> Snapshot:
         moments = self._adam.state_dict()["state"]
         return {
-            "module": {name: _to_arrays(value) for name, value in self._module.state_dict().items()},
+            "module": {
+                name: _to_arrays(value) for name, value in self._module.state_dict().items()
+            },
             "head": _to_arrays(self._head),
-            "adam": [{name: _to_arrays(v) for name, v in moments[i].items()} for i in sorted(moments)],
+            "adam": [
+                {name: _to_arrays(v) for name, v in moments[i].items()} for i in sorted(moments)
+            ],
         }
 
     def _restore_network(self, snapshot: Snapshot) -> None:
         tensor = self._torch.tensor
         for module in (self._module, self._trainee):
-            module.load_state_dict({name: tensor(value) for name, value in snapshot["module"].items()})
+            module.load_state_dict(
+                {name: tensor(value) for name, value in snapshot["module"].items()}
+            )
         with self._torch.no_grad():
             self._head.copy_(self._tensor(snapshot["head"]))
-        moments = [{name: tensor(value) for name, value in moment.items()} for moment in snapshot["adam"]]
+        moments = [
+            {name: tensor(value) for name, value in moment.items()} for moment in snapshot["adam"]
+        ]
         groups = self._adam.state_dict()["param_groups"]
         self._adam.load_state_dict({"state": dict(enumerate(moments)), "param_groups": groups})
 

@@ -1,6 +1,7 @@
 """A network, its optimiser and its history: epochs of training that all succeed or leave no trace.
 
-The optimiser is Adam, as in Algorithm 1 of Kingma and Ba (2014): epsilon is added after the bias correction.
+The optimiser is Adam, as in Algorithm 1 of Kingma and Ba (2014): epsilon is added after the bias
+correction.
 """
 
 from __future__ import annotations
@@ -67,7 +68,8 @@ class Adam(Stateful):
 
 
 Slices: TypeAlias = Generator[None, None, float]
-"""A training in instalments: one epoch each, then adoption; its value is the loss of the trained network."""
+"""A training in instalments: one epoch each, then adoption; its value is the loss of the trained
+network."""
 
 
 class Network(Protocol):
@@ -85,10 +87,11 @@ class Network(Protocol):
 
 
 class Trainer:
-    """Full-batch training of a network on what is remembered; Adam's state lives as long as the network.
+    """Full-batch training of a network on what is remembered; Adam's state lives as long as the
+    network.
 
-    `weights` are those of the last good network, with which decisions are made; the network's own are the
-    same, except while a training is under way.
+    `weights` are those of the last good network, with which decisions are made; the network's own
+    are the same, except while a training is under way.
     """
 
     def __init__(self, network: Network, history: History, learning_rate: float) -> None:
@@ -101,11 +104,11 @@ class Trainer:
         self._busy = False
 
     def refitting(self, epochs: int, accept: Accept | None = None) -> Slices:
-        """Train on the rounds and rewards known now, one epoch each time; the last slice reads everything that
-        is remembered by then and adopts the network.
+        """Train on the rounds and rewards known now, one epoch each time; the last slice reads
+        everything that is remembered by then and adopts the network.
 
-        When training diverges a `TrainingError` is raised; then, and when the generator is closed before its
-        end, nothing has changed.
+        When training diverges a `TrainingError` is raised; then, and when the generator is closed
+        before its end, nothing has changed.
         """
         if epochs < 1:
             raise ParameterError(f"epochs must be at least 1, got {epochs}")

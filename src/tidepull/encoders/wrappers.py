@@ -1,4 +1,5 @@
-"""Encoders around other encoders: one that cannot wait for rewards, and one with the arm beside its features."""
+"""Encoders around other encoders: one that cannot wait for rewards, and one with the arm beside its
+features."""
 
 from __future__ import annotations
 
@@ -54,7 +55,8 @@ class PromptEncoder:
     def pay(self, number: int, reward: float) -> FloatArray:
         """Refused: the round was passed over."""
         raise EventError(
-            f"the reward of round {number} comes after the next choice, and {type(self._encoder).__name__} cannot "
+            f"the reward of round {number} comes after the next choice, and "
+            f"{type(self._encoder).__name__} cannot "
             "wait for rewards: give it the methods of protocols.PatientEncoder"
         )
 
@@ -98,7 +100,11 @@ class PromptEncoder:
 
     def snapshot(self) -> Snapshot:
         """The whole state."""
-        return {"encoder": self._encoder.snapshot(), "rounds": self.rounds, "known": self.known_rounds()}
+        return {
+            "encoder": self._encoder.snapshot(),
+            "rounds": self.rounds,
+            "known": self.known_rounds(),
+        }
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
@@ -108,7 +114,8 @@ class PromptEncoder:
 
 
 class RawFeatures:
-    """Features [network(arm), the arm's own features or one-hot code]; the network is trained as before."""
+    """Features [network(arm), the arm's own features or one-hot code]; the network is trained as
+    before."""
 
     def __init__(self, encoder: PatientEncoder, shape: ProblemShape) -> None:
         self._encoder = encoder
@@ -140,11 +147,13 @@ class RawFeatures:
         return np.hstack([self._encoder.features(context), self._reader.arms(context)])
 
     def decide(self, context: Context, arm: int) -> FloatArray:
-        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's features."""
+        """Read the coming round with the arm chosen in it; its reward is pending. Returns the arm's
+        features."""
         return self._beside(self._encoder.decide(context, arm), context, arm)
 
     def pay(self, number: int, reward: float) -> FloatArray:
-        """The reward of a round has come; returns the round's features under the present network."""
+        """The reward of a round has come; returns the round's features under the present
+        network."""
         learned = self._encoder.pay(number, reward)
         return np.concatenate([learned, self._arms[number - self.rounds]])
 
@@ -171,7 +180,8 @@ class RawFeatures:
         return self._encoder.refitting(epochs, beside)
 
     def encode_history(self) -> tuple[FloatArray, FloatArray]:
-        """Features of every remembered round whose reward is known, under the present network; these rewards."""
+        """Features of every remembered round whose reward is known, under the present network;
+        these rewards."""
         learned, rewards = self._encoder.encode_history()
         return np.hstack([learned, self._matrix(self.known_rounds())]), rewards
 

@@ -1,4 +1,5 @@
-"""Results outside stores: archives as CSV that can be kept with the source, flat exports, and rewards read from CSV.
+"""Results outside stores: archives as CSV that can be kept with the source, flat exports, and
+rewards read from CSV.
 
     FOLDER/SUITE.csv     one line for each trial that the suite asked for: names, seed, totals, times
     FOLDER/shared.json   what many lines share: worlds, learners and origins by short keys, texts of suites, hardware
@@ -40,7 +41,8 @@ _COLUMNS = (
 
 @dataclass(slots=True)
 class Archive:
-    """Rows of each suite, trials that it lacks (id and hash to why), the suites' texts, and the hardware."""
+    """Rows of each suite, trials that it lacks (id and hash to why), the suites' texts, and the
+    hardware."""
 
     rows: dict[str, list[Row]] = field(default_factory=dict)
     lost: dict[str, dict[tuple[Planned, str], str]] = field(default_factory=dict)
@@ -50,7 +52,9 @@ class Archive:
     def loaded(self, suite: str | None = None) -> Rows:
         """What `load_rows` gives of a store."""
         suites = list(self.rows) if suite is None else [suite]
-        lost = [(trial, hash, why) for name in suites for (trial, hash), why in self.lost[name].items()]
+        lost = [
+            (trial, hash, why) for name in suites for (trial, hash), why in self.lost[name].items()
+        ]
         return Rows(
             rows=tuple(row for name in suites for row in self.rows[name]),
             missing=tuple(trial.id for trial, _, why in lost if why == MISSING),
@@ -66,9 +70,11 @@ def is_archive(folder: Path) -> bool:
 
 
 def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str) -> Archive:
-    """What a store holds of its plans; what it lacks or was not asked for, and other suites, come from `before`.
+    """What a store holds of its plans; what it lacks or was not asked for, and other suites, come
+    from `before`.
 
-    A store that played a part of a suite (`--only`) is no reason to lose the rest; another text is another suite.
+    A store that played a part of a suite (`--only`) is no reason to lose the rest; another text is
+    another suite.
     """
     made = Archive(hardware=tuple(dict.fromkeys((*before.hardware, hardware))))
     known = {row.hash: row for rows in before.rows.values() for row in rows}
@@ -97,7 +103,11 @@ def gathered(plans: Sequence[Plan], loaded: Rows, before: Archive, hardware: str
         if before.texts.get(plan.suite) == plan.text:
             told = {(row.hash, row.name, row.setting) for row in rows}
             told |= {(hash, trial.name, trial.setting) for trial, hash in lost}
-            rows += [row for row in before.rows[plan.suite] if (row.hash, row.name, row.setting) not in told]
+            rows += [
+                row
+                for row in before.rows[plan.suite]
+                if (row.hash, row.name, row.setting) not in told
+            ]
             lost |= {
                 (trial, hash): why
                 for (trial, hash), why in before.lost[plan.suite].items()
@@ -113,7 +123,10 @@ def write_archive(archive: Archive, folder: Path) -> None:
     for suite, rows in archive.rows.items():
         lines = [_line(row, shared) for row in rows]
         for (trial, hash), why in archive.lost.get(suite, {}).items():
-            names = {name: getattr(trial, name) for name in ("problem", "name", "setting", "delay", "seed")}
+            names = {
+                name: getattr(trial, name)
+                for name in ("problem", "name", "setting", "delay", "seed")
+            }
             lines.append({"hash": hash, **names, "fault": why})
         text = io.StringIO()
         writer = csv.DictWriter(text, _COLUMNS, restval="", lineterminator="\n")
@@ -144,13 +157,18 @@ def read_archive(folder: Path) -> Archive:
                 lines = list(csv.DictReader(text))
             if len(lines) != said["lines"]:
                 raise WrongStoreError(
-                    f"{folder / suite}.csv was edited or cut off: it has {len(lines)} trials, not {said['lines']}"
+                    f"{folder / suite}.csv was edited or cut off: it has {len(lines)} trials, not "
+                    f"{said['lines']}"
                 )
             try:
-                made.rows[suite] = [_row(suite, line, shared) for line in lines if not line["fault"]]
+                made.rows[suite] = [
+                    _row(suite, line, shared) for line in lines if not line["fault"]
+                ]
                 made.lost[suite] = dict(_lost(line) for line in lines if line["fault"])
             except (KeyError, ValueError, TypeError) as error:
-                raise WrongStoreError(f"{folder / suite}.csv was edited or cut off ({error!r})") from None
+                raise WrongStoreError(
+                    f"{folder / suite}.csv was edited or cut off ({error!r})"
+                ) from None
     return made
 
 
@@ -159,9 +177,12 @@ def _shared(folder: Path) -> dict[str, Any]:
         shared = json.loads((folder / SHARED).read_text(encoding="utf-8"))
         if shared["format"] != FORMAT:
             raise WrongStoreError(
-                f"{folder / SHARED} has format {shared['format']}; this version reads format {FORMAT}"
+                f"{folder / SHARED} has format {shared['format']}; this version reads format "
+                f"{FORMAT}"
             )
-        return {name: shared[name] for name in ("hardware", "suites", "worlds", "learners", "origins")}
+        return {
+            name: shared[name] for name in ("hardware", "suites", "worlds", "learners", "origins")
+        }
     except (ValueError, KeyError, TypeError) as error:
         raise WrongStoreError(f"{folder / SHARED} was edited or cut off ({error!r})") from None
 
@@ -175,7 +196,9 @@ def _line(row: Row, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
             shared["worlds"],
             {"problem": row.problem_id, "parameters": row.problem_parameters, "remark": row.remark},
         ),
-        "learner": _keyed(shared["learners"], {"policy": row.policy, "parameters": row.policy_parameters}),
+        "learner": _keyed(
+            shared["learners"], {"policy": row.policy, "parameters": row.policy_parameters}
+        ),
         "origin": _keyed(shared["origins"], {"versions": row.versions, "code": row.code}),
     }
 
@@ -230,14 +253,18 @@ def _is_ours(file: Path) -> bool:
 def _lines(content: Mapping[str, Any]) -> str:
     """JSON with a line for each entry of each part, so that a change is a small one."""
     return (
-        "{\n" + ",\n".join(f"{json.dumps(key)}: {_part(value)}" for key, value in content.items()) + "\n}\n"
+        "{\n"
+        + ",\n".join(f"{json.dumps(key)}: {_part(value)}" for key, value in content.items())
+        + "\n}\n"
     )
 
 
 def _part(value: Any) -> str:
     if not isinstance(value, Mapping):
         return json.dumps(value)
-    inner: Iterable[str] = (f" {json.dumps(key)}: {json.dumps(value[key])}" for key in sorted(value))
+    inner: Iterable[str] = (
+        f" {json.dumps(key)}: {json.dumps(value[key])}" for key in sorted(value)
+    )
     return "{\n" + ",\n".join(inner) + "\n}"
 
 
@@ -245,14 +272,21 @@ _GROUP = ("suite", "problem", "name", "setting", "policy", "policy_parameters", 
 
 
 def export(
-    rows: Sequence[Row], path: Path, *, by_setting: bool = False, columns: Sequence[str] | None = None
+    rows: Sequence[Row],
+    path: Path,
+    *,
+    by_setting: bool = False,
+    columns: Sequence[str] | None = None,
 ) -> int:
-    """Write the table in the format that the file's ending asks for; returns the number of lines."""
+    """Write the table in the format that the file's ending asks for; returns the number of
+    lines."""
     lines = summarise(rows) if by_setting else [_flat(row) for row in rows]
     if columns and lines:
         unknown = [name for name in columns if name not in lines[0]]
         if unknown:
-            raise ParameterError(f"there is no column '{unknown[0]}'; there are: {', '.join(lines[0])}")
+            raise ParameterError(
+                f"there is no column '{unknown[0]}'; there are: {', '.join(lines[0])}"
+            )
         lines = [{name: line[name] for name in columns} for line in lines]
     writers = {".csv": _csv, ".jsonl": _jsonl, ".parquet": _parquet}
     if path.suffix not in writers:
@@ -262,7 +296,8 @@ def export(
 
 
 def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """One line for each problem and setting: how many trials, mean and standard deviation (ddof = 1)."""
+    """One line for each problem and setting: how many trials, mean and standard deviation (ddof =
+    1)."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         flat = _flat(row)
@@ -284,7 +319,10 @@ def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _flat(row: Row) -> dict[str, Any]:
-    return {key: canonical(value) if isinstance(value, dict) else value for key, value in asdict(row).items()}
+    return {
+        key: canonical(value) if isinstance(value, dict) else value
+        for key, value in asdict(row).items()
+    }
 
 
 def _mean(values: list[float]) -> float:
@@ -334,7 +372,8 @@ def _rewards(file: Path, *, required: bool) -> dict[str, float]:
         if "hash" not in columns or "reward" not in columns:
             if required:
                 raise InputError(
-                    f"{file} has no columns 'hash' and 'reward'; `tidepull store export` writes them"
+                    f"{file} has no columns 'hash' and 'reward'; `tidepull store export` writes "
+                    "them"
                 )
             return {}
         found = {line["hash"]: line["reward"] for line in reader if line["reward"]}

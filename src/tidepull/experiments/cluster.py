@@ -49,7 +49,8 @@ def pack(modules: Iterable[str], data: Iterable[Path]) -> Shipment:
 
 
 def unpack(shipment: Shipment) -> dict[str, str]:
-    """Put the files into a folder of this machine, point tidepull to them; returns the modules' new paths."""
+    """Put the files into a folder of this machine, point tidepull to them; returns the modules' new
+    paths."""
     folder = Path(tempfile.gettempdir()) / f"tidepull-{os.getuid()}" / shipment.digest
     moved = {}
     for number, (name, content) in enumerate(sorted(shipment.modules.items())):
@@ -59,7 +60,8 @@ def unpack(shipment: Shipment) -> dict[str, str]:
     for name, content in shipment.data.items():
         _put(folder / "tidepull" / name, content)
     if shipment.data:
-        # Both places where problems look for data, so that no file of this machine is taken for the sent one.
+        # Both places where problems look for data, so that no file of this machine is taken for the
+        # sent one.
         os.environ["TIDEPULL_DATA"] = str(folder / "tidepull")
         os.environ["XDG_CACHE_HOME"] = str(folder)
     return moved
@@ -77,12 +79,14 @@ def _put(path: Path, content: bytes) -> None:
 
 ATTEMPTS = 3
 TASK_SECONDS = 5.0
-"""Short trials are batched into tasks of about this length, so that scheduling costs next to nothing."""
+"""Short trials are batched into tasks of about this length, so that scheduling costs next to
+nothing."""
 LARGEST_BATCH = 64
 
 
 class RayCluster:
-    """The cluster at an address (`auto` finds the one that runs on this machine), left at the end of `with`.
+    """The cluster at an address (`auto` finds the one that runs on this machine), left at the end
+    of `with`.
 
     `modules` are your own modules that specs name; tidepull and they travel to the machines.
     """
@@ -104,7 +108,8 @@ class RayCluster:
         return max(1, int(self._ray.cluster_resources().get("CPU", 1)))
 
     def run(self, specs: Iterable[TrialSpec]) -> Iterator[Result]:
-        """Yield results as they come back; closing the iterator (or Ctrl-C) calls back what is out."""
+        """Yield results as they come back; closing the iterator (or Ctrl-C) calls back what is
+        out."""
         flow = Flow(specs)
         pending: dict[Any, list[TrialSpec]] = {}
         try:
@@ -152,7 +157,8 @@ class Flow:
         self._seconds = TASK_SECONDS
 
     def next_batch(self) -> list[TrialSpec]:
-        """One spec that was lost before, or as many new ones as fill a task; empty when there are none."""
+        """One spec that was lost before, or as many new ones as fill a task; empty when there are
+        none."""
         if self._again:
             return [self._again.popleft()]
         size = min(LARGEST_BATCH, max(1, int(TASK_SECONDS / max(self._seconds, 1e-3))))
@@ -167,7 +173,9 @@ class Flow:
             batch.append(spec)
         return batch
 
-    def collect(self, batch: list[TrialSpec], outcome: list[Result] | Exception) -> Iterator[Result]:
+    def collect(
+        self, batch: list[TrialSpec], outcome: list[Result] | Exception
+    ) -> Iterator[Result]:
         """The results of a batch; after a loss, its specs go out again or have failed for good."""
         if not isinstance(outcome, Exception):
             # The mean of recent trials, so that batches follow a suite's slow and quick parts.
@@ -181,7 +189,9 @@ class Flow:
                 self._again.append(spec)
             else:
                 reason = (str(outcome).strip() or type(outcome).__name__).splitlines()[0]
-                yield Result(spec, None, f"lost {ATTEMPTS} times on the cluster; the last time: {reason}")
+                yield Result(
+                    spec, None, f"lost {ATTEMPTS} times on the cluster; the last time: {reason}"
+                )
 
 
 def _connected(address: str, modules: Sequence[str]) -> Any:
@@ -196,5 +206,7 @@ def _connected(address: str, modules: Sequence[str]) -> Any:
 def _package(name: str) -> Path:
     top = importlib.util.find_spec(name.partition(".")[0])
     if top is None or not top.submodule_search_locations:
-        raise InputError(f"the module '{name}' cannot travel to a cluster; name its .py file instead")
+        raise InputError(
+            f"the module '{name}' cannot travel to a cluster; name its .py file instead"
+        )
     return Path(next(iter(top.submodule_search_locations)))

@@ -13,8 +13,8 @@ from tidepull.errors import ParameterError
 from tidepull.random import Streams
 
 Delay: TypeAlias = "int | str | Callable[[int], int | None]"
-"""Rounds by which a reward is late (0: at once), a text that `parse` reads, or a function of the round; None
-from the function means never."""
+"""Rounds by which a reward is late (0: at once), a text that `parse` reads, or a function of the
+round; None from the function means never."""
 
 LateBy: TypeAlias = Callable[[int], "int | None"]
 
@@ -36,7 +36,9 @@ class Geometric:
         def late(_: int) -> int | None:
             u, v = rng.random(2)
             # P(delay >= n) = (mean / (1 + mean))^n has the given mean
-            rounds = int(math.log(1 - v) / math.log(self.mean / (1 + self.mean))) if self.mean > 0 else 0
+            rounds = (
+                int(math.log(1 - v) / math.log(self.mean / (1 + self.mean))) if self.mean > 0 else 0
+            )
             return None if u < self.lost else rounds
 
         return late
@@ -80,12 +82,15 @@ def delay_text(value: Any) -> str:
         return str(parsed)
     numbers = [parsed.mean, parsed.lost] if parsed.lost else [parsed.mean]
     return (
-        ":".join(["geometric", *(repr(n).removesuffix(".0") for n in numbers)]) if any(numbers) else AT_ONCE
+        ":".join(["geometric", *(repr(n).removesuffix(".0") for n in numbers)])
+        if any(numbers)
+        else AT_ONCE
     )
 
 
 def delay_slug(delay: str) -> str:
-    """Of a delay's text, for ids and names of files: `delay-8`, or nothing where rewards come at once."""
+    """Of a delay's text, for ids and names of files: `delay-8`, or nothing where rewards come at
+    once."""
     return "" if delay == AT_ONCE else f"delay-{delay.replace(':', '-')}"
 
 
@@ -120,7 +125,8 @@ def _checked(delay: LateBy) -> LateBy:
         whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
         if value is not None and not (whole and value >= 0):
             raise ParameterError(
-                f"delay({t}) must be a whole number of rounds that is not negative, or None for never, got {value!r}"
+                f"delay({t}) must be a whole number of rounds that is not negative, or None for "
+                f"never, got {value!r}"
             )
         return None if value is None else int(value)
 

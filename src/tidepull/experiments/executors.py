@@ -29,7 +29,9 @@ from tidepull._internal.system import one_blas_thread
 from tidepull.errors import ParameterError
 from tidepull.experiments.spec import Result, TrialSpec, attempt
 
-_START = "import sys; sys.path[:] = {path!r}; from tidepull.experiments.executors import main; main()"
+_START = (
+    "import sys; sys.path[:] = {path!r}; from tidepull.experiments.executors import main; main()"
+)
 
 
 class WorkerDiedError(Exception):
@@ -37,7 +39,8 @@ class WorkerDiedError(Exception):
 
 
 class WorkerProcess:
-    """The driver's end of one worker; `assigned` are the specs it still owes, the first being played."""
+    """The driver's end of one worker; `assigned` are the specs it still owes, the first being
+    played."""
 
     def __init__(self) -> None:
         self._process = subprocess.Popen(
@@ -81,7 +84,9 @@ class WorkerProcess:
 
 def main() -> None:
     """The worker's side."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches the whole group; the driver decides.
+    signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # Ctrl-C reaches the whole group; the driver decides.
     os.nice(10)
     results = Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # What a policy prints goes to the error output, not into the results.
@@ -139,7 +144,8 @@ class LocalProcesses:
             self._idle.pop().kill()
 
     def run(self, specs: Iterable[TrialSpec]) -> Iterator[Result]:
-        """Yield results as they finish; closing the iterator (or Ctrl-C) kills the workers at once."""
+        """Yield results as they finish; closing the iterator (or Ctrl-C) kills the workers at
+        once."""
         todo = _Todo(specs)
         workers, self._idle = self._idle, []
         finished = False

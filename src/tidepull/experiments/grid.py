@@ -1,4 +1,5 @@
-"""What varies in a suite: seeds ("0-9", "0-4 7", or a list), settings (the product of a grid) and rungs of a search.
+"""What varies in a suite: seeds ("0-9", "0-4 7", or a list), settings (the product of a grid) and
+rungs of a search.
 
 A number alone is no list of seeds: it could be one seed or a count. The command line counts with
 it.
@@ -24,7 +25,8 @@ MOST_SEEDS = 1_000_000
 
 
 def parse_seeds(value: Any) -> tuple[int, ...]:
-    """Seeds in rising order, each once; anything else is a `ValueError` that says what is allowed."""
+    """Seeds in rising order, each once; anything else is a `ValueError` that says what is
+    allowed."""
     parts = value.replace(",", " ").split() if isinstance(value, str) else value
     if not isinstance(parts, list | tuple) or not parts:
         raise ValueError(_FORM)
@@ -63,7 +65,8 @@ _FORM = 'write seeds as "0-9", "0-4 7" or a list of whole numbers'
 
 @dataclass(frozen=True, slots=True)
 class GridPoint:
-    """One point of a grid: all its parameters, and those that vary as text (`epochs=16,units=32x32x32`).
+    """One point of a grid: all its parameters, and those that vary as text
+    (`epochs=16,units=32x32x32`).
 
     `asks` says whether some of the parameters are left to the problem.
     """
@@ -73,7 +76,9 @@ class GridPoint:
     asks: bool = False
 
 
-def settings_of(parameters: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> list[GridPoint]:
+def settings_of(
+    parameters: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]
+) -> list[GridPoint]:
     """The product of the grid's lists, beside the fixed parameters."""
     if twice := [name for name in grid if name in parameters]:
         raise SuiteError(f"'{twice[0]}' is both in parameters and in grid; keep it in one of them")
@@ -89,10 +94,14 @@ def check_kept(keep: Mapping[str, Any], grid: Mapping[str, Sequence[Any]]) -> No
     if not keep:
         return
     if set(keep) != set(grid):
-        raise SuiteError(f"keep must name every parameter of the grid and no other: {', '.join(grid)}")
+        raise SuiteError(
+            f"keep must name every parameter of the grid and no other: {', '.join(grid)}"
+        )
     for name, value in keep.items():
         if value not in grid[name]:
-            raise SuiteError(f"keep: {name} = {value} is no candidate of the grid, which has {grid[name]}")
+            raise SuiteError(
+                f"keep: {name} = {value} is no candidate of the grid, which has {grid[name]}"
+            )
 
 
 def count_settings(grid: Mapping[str, Sequence[Any]]) -> int:
@@ -112,9 +121,16 @@ def asks(entry: Entry[Any], parameters: Mapping[str, Any]) -> bool:
 
 
 def from_problem(
-    entry: Entry[Any], setting: GridPoint, problem: Named, *, horizon: int, seed: int, budgeted: bool
+    entry: Entry[Any],
+    setting: GridPoint,
+    problem: Named,
+    *,
+    horizon: int,
+    seed: int,
+    budgeted: bool,
 ) -> GridPoint:
-    """The setting with what the world says of itself; `budgeted` leaves discount or window to it as well."""
+    """The setting with what the world says of itself; `budgeted` leaves discount or window to it as
+    well."""
     world = build_problem(problem, seed=seed)
     chosen = setting.parameters
     if budgeted:
@@ -128,9 +144,13 @@ def _from_budget(
 ) -> Mapping[str, Any]:
     from_budget = getattr(entry.parameters, "from_variation_budget", None)
     if from_budget is None:
-        raise SuiteError(f"{entry.id} does not know from_variation_budget; remove it or give the parameters")
+        raise SuiteError(
+            f"{entry.id} does not know from_variation_budget; remove it or give the parameters"
+        )
     if not isinstance(world, HasVariationBudget):
-        raise SuiteError(f"{problem} states no variation budget, which {entry.id} is to be set from")
+        raise SuiteError(
+            f"{problem} states no variation budget, which {entry.id} is to be set from"
+        )
     budget, dim = world.variation_budget(horizon), shape_of(world).arm_dim
     try:
         chosen = from_budget(budget=budget, horizon=horizon, dim=dim, **parameters)
@@ -148,7 +168,8 @@ def _text(value: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Rung:
-    """Trials of `share` of the horizon on the first `seeds` of the suite's seeds (None: on all of them)."""
+    """Trials of `share` of the horizon on the first `seeds` of the suite's seeds (None: on all of
+    them)."""
 
     share: float
     seeds: int | None = None
@@ -156,10 +177,12 @@ class Rung:
 
 @dataclass(frozen=True, slots=True)
 class SearchRule:
-    """Of every policy's settings, all play the first rung and the best 1 / eta of each problem the next one.
+    """Of every policy's settings, all play the first rung and the best 1 / eta of each problem the
+    next one.
 
-    `generalists` are the settings that stay on all problems of a kind for their mean normalised score: so many
-    reach the last rung, eta times as many the one before. They are what a default can be chosen from.
+    `generalists` are the settings that stay on all problems of a kind for their mean normalised
+    score: so many reach the last rung, eta times as many the one before. They are what a default
+    can be chosen from.
     """
 
     eta: int = 4
@@ -179,22 +202,27 @@ def check_rule(rule: SearchRule, n_seeds: int) -> SearchRule:
     for number, rung in enumerate(rule.rungs, 1):
         seeds = n_seeds if rung.seeds is None else rung.seeds
         if not 0 < rung.share <= 1:
-            raise ParameterError(f"rung {number}: share must be above 0 and at most 1, got {rung.share:g}")
+            raise ParameterError(
+                f"rung {number}: share must be above 0 and at most 1, got {rung.share:g}"
+            )
         if not 1 <= seeds <= n_seeds:
             raise ParameterError(
-                f"rung {number}: the suite has {n_seeds} seeds, so seeds must be 1 to {n_seeds}, got {seeds}"
+                f"rung {number}: the suite has {n_seeds} seeds, so seeds must be 1 to {n_seeds}, "
+                f"got {seeds}"
             )
         efforts.append((rung.share, seeds))
     for number, (before, after) in enumerate(pairwise(efforts), 2):
         if after[0] < before[0] or after[1] < before[1] or after == before:
             raise ParameterError(
-                f"rung {number} must be longer or on more seeds than rung {number - 1}, and neither less"
+                f"rung {number} must be longer or on more seeds than rung {number - 1}, and "
+                "neither less"
             )
     return rule
 
 
 def parse_rungs(text: str) -> tuple[Rung, ...]:
-    """Rungs as they are written on the command line: `1/4:1,1/2:1,1:5`; without seeds, all of the suite's."""
+    """Rungs as they are written on the command line: `1/4:1,1/2:1,1:5`; without seeds, all of the
+    suite's."""
     return tuple(_rung(part.strip()) for part in text.split(","))
 
 
@@ -211,7 +239,8 @@ def _rung(text: str) -> Rung:
 def rungs_text(rungs: Sequence[Rung]) -> str:
     """As `parse_rungs` reads them."""
     return ",".join(
-        f"{Fraction(rung.share).limit_denominator(1000)}" + ("" if rung.seeds is None else f":{rung.seeds}")
+        f"{Fraction(rung.share).limit_denominator(1000)}"
+        + ("" if rung.seeds is None else f":{rung.seeds}")
         for rung in rungs
     )
 
@@ -235,6 +264,7 @@ def rung_number(plan: str) -> int:
 
 
 def is_last_rung(plan: str) -> bool:
-    """Whether a plan is that of a search's last rung: full length, all the seeds that the rule gives it."""
+    """Whether a plan is that of a search's last rung: full length, all the seeds that the rule
+    gives it."""
     found = _RUNG.search(plan)
     return found is not None and found[1] == found[2]

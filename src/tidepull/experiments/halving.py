@@ -1,4 +1,5 @@
-"""Successive halving in a store: which trials each rung asks for, and what of them has been played."""
+"""Successive halving in a store: which trials each rung asks for, and what of them has been
+played."""
 
 from __future__ import annotations
 
@@ -32,7 +33,9 @@ def matching_suite(suite: Suite, only: Sequence[str]) -> Suite:
         return suite
     fit = [spec for spec in suite.specs if any(fnmatchcase(spec.id, pattern) for pattern in only)]
     if not fit:
-        raise InputError(f"no trial of {suite.name} fits {' '.join(only)}; ids look like {suite.specs[0].id}")
+        raise InputError(
+            f"no trial of {suite.name} fits {' '.join(only)}; ids look like {suite.specs[0].id}"
+        )
     chosen = {spec.id for spec in fit}
     searched = {(world_of(spec), spec.seed) for spec in fit}
     return replace(
@@ -40,7 +43,8 @@ def matching_suite(suite: Suite, only: Sequence[str]) -> Suite:
         specs=tuple(
             spec
             for spec in suite.specs
-            if spec.id in chosen or (spec.name == BASELINE and (world_of(spec), spec.seed) in searched)
+            if spec.id in chosen
+            or (spec.name == BASELINE and (world_of(spec), spec.seed) in searched)
         ),
     )
 
@@ -90,7 +94,9 @@ class HalvingRun:
 
     def rewards(self) -> dict[str, float | None]:
         """Map every hash that has a result to its reward; None where the trial failed."""
-        rewards: dict[str, float | None] = {record["hash"]: None for record in self.store.failures()}
+        rewards: dict[str, float | None] = {
+            record["hash"]: None for record in self.store.failures()
+        }
         rewards.update(self.known)
         for hash, _, text in entries(self.store, Census()):
             rewards[hash] = json.loads(text)["totals"]["reward"]
@@ -118,7 +124,9 @@ class HalvingRun:
             if self.interrupted or self.lines[-1]["left"]:
                 return
 
-    def _run_rung(self, number: int, specs: tuple[TrialSpec, ...], begin: BeginRung, play: PlayRung) -> None:
+    def _run_rung(
+        self, number: int, specs: tuple[TrialSpec, ...], begin: BeginRung, play: PlayRung
+    ) -> None:
         name = plan_name(self.suite.name, number, len(self.halving.rule.rungs))
         before = next((plan for plan in read_plans(self.store) if plan.suite == name), None)
         work, progress = begin(Suite(name, "", self.suite.text, specs))
@@ -138,7 +146,8 @@ class HalvingRun:
 
 
 def _joined_plan(plan: Plan, before: Plan | None) -> Plan:
-    """Keep earlier trials of policies and problems that are not searched now, and earlier random arms.
+    """Keep earlier trials of policies and problems that are not searched now, and earlier random
+    arms.
 
     Every search plays random arms beside its own policies, each on as many seeds as its rule says.
     """

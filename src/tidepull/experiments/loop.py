@@ -1,4 +1,5 @@
-"""THE loop: one policy plays one problem. It knows no algorithm; regret is computed here and only here."""
+"""THE loop: one policy plays one problem. It knows no algorithm; regret is computed here and only
+here."""
 
 from __future__ import annotations
 
@@ -84,7 +85,7 @@ class Trial:
 
     @property
     def realised_regret(self) -> FloatArray:
-        """Cumulative expected reward of the oracle minus cumulative reward, noisier than `regret`."""
+        """Cumulative expected reward of the oracle minus cumulative reward; has more noise."""
         return np.cumsum(self.optimal - self.rewards)
 
 
@@ -210,7 +211,9 @@ def play(
     busy = policy if isinstance(policy, HasUpkeep) else None
     first = policy.rounds if isinstance(policy, HasRounds) else 0
     n_arms = problem.n_arms
-    on_the_way: list[tuple[int, int, Event]] = []  # (round after which it comes, round decided, event)
+    on_the_way: list[
+        tuple[int, int, Event]
+    ] = []  # (round after which it comes, round decided, event)
     started = time.perf_counter()
     for t in range(horizon):
         context = _checked_context(problem.context(), n_arms, t)
@@ -242,13 +245,15 @@ def play(
 
 
 def _chooser(problem: Problem, policy: Learner) -> Callable[[Context, FloatArray], int]:
-    """How the policy is asked; who is told the truth, or which rounds pay alike, is found out once."""
+    """How the policy is asked; who is told the truth, or which rounds pay alike, is found out
+    once."""
     if isinstance(policy, NeedsMeans):
         return policy.choose_knowing
     if isinstance(policy, NeedsStructure):
         if not isinstance(problem, HasStructure):
             raise ProblemError(
-                f"{type(problem).__name__} does not tell its structure (structure()), which the specialist must know"
+                f"{type(problem).__name__} does not tell its structure (structure()), which the "
+                "specialist must know"
             )
         return lambda context, _: policy.choose_told(context, problem.structure())
     return lambda context, _: policy.choose(context)
@@ -293,7 +298,8 @@ def _checked_reward(reward: Any, arm: int, t: int) -> float:
         value = math.nan
     if not math.isfinite(value):
         raise ProblemError(
-            f"the problem's step({arm}) returned {reward!r} in round {t}; rewards must be finite numbers"
+            f"the problem's step({arm}) returned {reward!r} in round {t}; rewards must be finite "
+            "numbers"
         )
     return value
 

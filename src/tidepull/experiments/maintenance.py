@@ -26,8 +26,9 @@ from tidepull.experiments.store import CIRCUMSTANCES, Store
 
 @dataclass(frozen=True, slots=True)
 class StoreCondition:
-    """The state of a store after every byte was read; `unreadable` are plans and records of failures, `orphans`
-    files that belong to no trial, `leftovers` temporary ones of writers that are gone."""
+    """The state of a store after every byte was read; `unreadable` are plans and records of
+    failures, `orphans` files that belong to no trial, `leftovers` temporary ones of writers that
+    are gone."""
 
     sound: int
     damaged: dict[str, str]
@@ -44,8 +45,9 @@ class StoreCondition:
 
 @dataclass(slots=True)
 class MergeResult:
-    """What a merge did; `conflicts` are trials that came out differently on two machines, `renamed` those whose
-    name stands for another trial here (an edited suite or module): they are copied and belong to no suite."""
+    """What a merge did; `conflicts` are trials that came out differently on two machines, `renamed`
+    those whose name stands for another trial here (an edited suite or module): they are copied and
+    belong to no suite."""
 
     added: int = 0
     present: int = 0
@@ -62,7 +64,9 @@ def check(store: Store, *, remove: bool = False) -> StoreCondition:
         files = [path for path in (store.directory / "trials").rglob("*") if not path.is_dir()]
         files = [path for path in files if path.suffix != TEMPORARY]  # somebody may be writing
     leftovers = abandoned(store.directory)
-    known = {path for hash in manifests for path in (store.manifest_path(hash), store.data_path(hash))}
+    known = {
+        path for hash in manifests for path in (store.manifest_path(hash), store.data_path(hash))
+    }
     orphans = sorted(set(files) - known)
     condition = StoreCondition(
         sound=len(census.sound),
@@ -86,7 +90,8 @@ def check(store: Store, *, remove: bool = False) -> StoreCondition:
 
 
 def merge(into: Store, others: Iterable[Store]) -> MergeResult:
-    """Copy into the first store what the others have and it lacks; every trial is verified on the way."""
+    """Copy into the first store what the others have and it lacks; every trial is verified on the
+    way."""
     merged = MergeResult()
     here = take_census(into)
     for other in others:
@@ -107,7 +112,8 @@ def merge(into: Store, others: Iterable[Store]) -> MergeResult:
 
 
 def differences(a: Store, b: Store) -> list[str]:
-    """In what two stores differ apart from times and machines; empty when they hold the same results."""
+    """In what two stores differ apart from times and machines; empty when they hold the same
+    results."""
     found = [
         f"{hash}: only in {store.directory}"
         for store, other in ((a, b), (b, a))
@@ -163,7 +169,8 @@ def _copy_failures(source: Store, target: Store, here: Census) -> None:
 
 
 def _join_plans(source: Store, target: Store) -> list[str]:
-    """One plan of both; where a name stands for two trials the first is kept, never both. Returns the others."""
+    """One plan of both; where a name stands for two trials the first is kept, never both. Returns
+    the others."""
     own = {plan.suite: plan for plan in read_plans(target)}
     renamed: list[str] = []
     for plan in read_plans(source):

@@ -1,4 +1,5 @@
-"""What a store holds: the index of sound manifests, plans of suites, and tidy rows with the totals of each trial.
+"""What a store holds: the index of sound manifests, plans of suites, and tidy rows with the totals
+of each trial.
 
 An entry of the index counts only while size and time of change of its two files are those at which
 their checksums were verified; every other trial is verified anew. The index can be deleted at any
@@ -41,7 +42,9 @@ class Census:
     damaged: dict[str, str] = field(default_factory=dict)
 
 
-def take_census(store: Store, wanted: Container[str] | None = None, *, trust_index: bool = True) -> Census:
+def take_census(
+    store: Store, wanted: Container[str] | None = None, *, trust_index: bool = True
+) -> Census:
     """Verify every trial, or the wanted ones only; without the index, every byte is read."""
     known: dict[str, str] = dict(_indexed(store, ("hash", "stamp"))) if trust_index else {}
     census = Census()
@@ -136,7 +139,8 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A suite as it was run: its name, its text, its trials, the user's own modules that it needs."""
+    """A suite as it was run: its name, its text, its trials, the user's own modules that it
+    needs."""
 
     suite: str
     text: str
@@ -152,7 +156,14 @@ def plan_of(suite: str, text: str, specs: Iterable[TrialSpec]) -> Plan:
         modules = spec.modules
         names = names_of(spec)
         trials.append(
-            Planned(spec.hash, names["problem"], names["name"], names["setting"], spec.seed, spec.delay_text)
+            Planned(
+                spec.hash,
+                names["problem"],
+                names["name"],
+                names["setting"],
+                spec.seed,
+                spec.delay_text,
+            )
         )
     return Plan(suite, text, tuple(trials), modules)
 
@@ -160,7 +171,9 @@ def plan_of(suite: str, text: str, specs: Iterable[TrialSpec]) -> Plan:
 def write_plan(store: Store, plan: Plan) -> None:
     """Keep a plan; an earlier one of the same suite is replaced."""
     pa, pq = arrow()
-    table = pa.table({name: [getattr(trial, name) for trial in plan.trials] for name in _PLAN_COLUMNS})
+    table = pa.table(
+        {name: [getattr(trial, name) for trial in plan.trials] for name in _PLAN_COLUMNS}
+    )
     table = table.replace_schema_metadata(
         {"suite": plan.suite, "text": plan.text, "modules": json.dumps(plan.modules)}
     )
@@ -215,10 +228,11 @@ _SHOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One trial under one name. `remark` is the problem's own ("synthetic Criteo"); totals are exact.
+    """One trial under one name. `remark` is the problem's own ("synthetic Criteo"); totals are
+    exact.
 
-    `delay` is how late rewards came ("0", "8", "geometric:20:0.05").
-    `code` is what else the result hangs on: your own modules, data files, and tidepull's versions of results.
+    `delay` is how late rewards came ("0", "8", "geometric:20:0.05"). `code` is what else the result
+    hangs on: your own modules, data files, and tidepull's versions of results.
     """
 
     suite: str
@@ -247,13 +261,15 @@ class Row:
 
     @property
     def played(self) -> str:
-        """The problem's name, with the delay where there is one; no other world of the suite has it."""
+        """The problem's name, with the delay where there is one; no other world of the suite has
+        it."""
         return "-".join(part for part in (self.problem, delay_slug(self.delay)) if part)
 
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What a store holds of its suites: rows, ids asked for but not there, damaged ids with their faults.
+    """What a store holds of its suites: rows, ids asked for but not there, damaged ids with their
+    faults.
 
     `lost` are id and hash of all that is missing, damaged or failed.
     """
@@ -266,33 +282,42 @@ class Rows:
 
 
 def load_rows(store: Store, suite: str | None = None) -> Rows:
-    """Rows of one suite, or of all; trials that no suite of the store asks for come under the suite ''."""
+    """Rows of one suite, or of all; trials that no suite of the store asks for come under the suite
+    ''."""
     plans = every = read_plans(store)
     if suite is not None:
         plans = [plan for plan in every if plan.suite == suite]
         if not plans:
             known = ", ".join(plan.suite for plan in every) or "none"
-            raise WrongStoreError(f"the store {store.directory} has no suite '{suite}'; it has: {known}")
+            raise WrongStoreError(
+                f"the store {store.directory} has no suite '{suite}'; it has: {known}"
+            )
     census = Census()
     found = {hash: json.loads(text) for hash, _, text in entries(store, census)}
-    errors = {record["hash"]: str(record["error"]).strip().splitlines()[-1] for record in store.failures()}
+    errors = {
+        record["hash"]: str(record["error"]).strip().splitlines()[-1] for record in store.failures()
+    }
     asked = [(plan, trial) for plan in plans for trial in asked_trials(plan, every, found)]
-    rows = [_row(plan.suite, trial, found[trial.hash]) for plan, trial in asked if trial.hash in found]
+    rows = [
+        _row(plan.suite, trial, found[trial.hash]) for plan, trial in asked if trial.hash in found
+    ]
     if suite is None:
         rows.extend(_unplanned(found, plans))
     lost = [trial for _, trial in asked if trial.hash not in found]
     return Rows(
         rows=tuple(rows),
         missing=tuple(t.id for t in lost if t.hash not in census.damaged and t.hash not in errors),
-        damaged={trial.id: census.damaged[trial.hash] for trial in lost if trial.hash in census.damaged},
+        damaged={
+            trial.id: census.damaged[trial.hash] for trial in lost if trial.hash in census.damaged
+        },
         failed={trial.id: errors[trial.hash] for trial in lost if trial.hash in errors},
         lost=tuple((trial.id, trial.hash) for trial in lost),
     )
 
 
 def asked_trials(plan: Plan, every: Sequence[Plan], found: Container[str]) -> list[Planned]:
-    """A plan's trials. Of a grid that was searched by halving and not played in full, they are the rungs' alone: what
-    is not there was left out by design."""
+    """A plan's trials. Of a grid that was searched by halving and not played in full, they are the
+    rungs' alone: what is not there was left out by design."""
     rungs = {
         (trial.problem, trial.delay, trial.name)
         for other in every
@@ -312,7 +337,9 @@ def _unplanned(found: Mapping[str, Any], plans: list[Plan]) -> Iterator[Row]:
             delay = spec.get("delay", AT_ONCE)
             yield _row(
                 "",
-                Planned(hash, names["problem"], names["name"], names["setting"], spec["seed"], delay),
+                Planned(
+                    hash, names["problem"], names["name"], names["setting"], spec["seed"], delay
+                ),
                 manifest,
             )
 

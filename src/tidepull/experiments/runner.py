@@ -42,7 +42,8 @@ def kind_of_stored(content: Mapping[str, Any]) -> TrialKind:
 
 
 class Estimator:
-    """Mean seconds of each kind; of the same policy, horizon and problem, or policy and horizon, when new."""
+    """Mean seconds of each kind; of the same policy, horizon and problem, or policy and horizon,
+    when new."""
 
     def __init__(self) -> None:
         self._totals: dict[tuple[Any, ...], tuple[int, float]] = {}
@@ -63,10 +64,13 @@ class Estimator:
         self._left[kind] -= 1
 
     def seconds_left(self) -> tuple[float, int]:
-        """Seconds of one worker for all trials to come, and how many more there are of unknown length."""
+        """Seconds of one worker for all trials to come, and how many more there are of unknown
+        length."""
         seconds, unknown = 0.0, 0
         for kind, count in self._left.items():
-            known = next((self._totals[p] for p in (kind, kind[:3], kind[:2]) if p in self._totals), None)
+            known = next(
+                (self._totals[p] for p in (kind, kind[:3], kind[:2]) if p in self._totals), None
+            )
             if known is None:
                 unknown += count
             else:
@@ -113,14 +117,18 @@ class Progress:
         return self.total - self.done - self.failed
 
 
-def prepare(suite: Suite, store: Store, *, only: Sequence[str] = (), retry_failed: bool = False) -> Work:
+def prepare(
+    suite: Suite, store: Store, *, only: Sequence[str] = (), retry_failed: bool = False
+) -> Work:
     """Count what is to be done; every stored trial of the suite is verified."""
     wanted: dict[str, TrialSpec] = {}
     for spec in suite.specs:
         if not only or any(fnmatchcase(spec.id, pattern) for pattern in only):
             wanted.setdefault(spec.hash, spec)
     if not wanted:
-        raise InputError(f"no trial of {suite.name} fits {' '.join(only)}; ids look like {suite.specs[0].id}")
+        raise InputError(
+            f"no trial of {suite.name} fits {' '.join(only)}; ids look like {suite.specs[0].id}"
+        )
     census = take_census(store, wanted)
     failed = {hash for hash in wanted if store.failure_path(hash).exists()} - census.sound
     skipped = census.sound if retry_failed else census.sound | failed
@@ -128,19 +136,23 @@ def prepare(suite: Suite, store: Store, *, only: Sequence[str] = (), retry_faile
         todo=tuple(spec for hash, spec in wanted.items() if hash not in skipped),
         total=len(wanted),
         done=len(census.sound),
-        failed_before=() if retry_failed else tuple(wanted[hash].id for hash in wanted if hash in failed),
+        failed_before=()
+        if retry_failed
+        else tuple(wanted[hash].id for hash in wanted if hash in failed),
         damaged={wanted[hash].id: fault for hash, fault in census.damaged.items()},
     )
 
 
 def without_known(work: Work, known: Container[str]) -> Work:
-    """The work without trials (by hash) whose results are known from elsewhere; they count as done."""
+    """The work without trials (by hash) whose results are known from elsewhere; they count as
+    done."""
     todo = tuple(spec for spec in work.todo if spec.hash not in known)
     return replace(work, todo=todo, done=work.done + len(work.todo) - len(todo))
 
 
 def start(suite: Suite, store: Store, work: Work) -> Progress:
-    """Write the suite's plan into the store, clear what a crash left there, and get ready to count."""
+    """Write the suite's plan into the store, clear what a crash left there, and get ready to
+    count."""
     for path in abandoned(store.directory):
         path.unlink(missing_ok=True)
     write_plan(store, plan_of(suite.name, suite.text, suite.specs))
@@ -163,11 +175,11 @@ def estimator(store: Store, work: Work) -> Estimator:
 def sweep(
     work: Work, store: Store, executor: Executor, progress: Progress, *, until: float = math.inf
 ) -> Iterator[Result]:
-    """Run, store, count; yields every result after it is safely stored. After `until` (of the monotonic clock) no
-    trial is begun.
+    """Run, store, count; yields every result after it is safely stored. After `until` (of the
+    monotonic clock) no trial is begun.
 
-    Threads write, because a disk takes longer to sync a file than a processor to make it; a result that has
-    reached the driver is stored whatever interrupts it.
+    Threads write, because a disk takes longer to sync a file than a processor to make it; a result
+    that has reached the driver is stored whatever interrupts it.
     """
     writing: deque[tuple[Result, Future[None]]] = deque()
     with ThreadPoolExecutor(WRITERS) as writers:
@@ -184,7 +196,9 @@ def sweep(
                     _settled(*writing.popleft(), progress)
 
 
-def _handing_out(specs: Sequence[TrialSpec], progress: Progress, until: float) -> Iterator[TrialSpec]:
+def _handing_out(
+    specs: Sequence[TrialSpec], progress: Progress, until: float
+) -> Iterator[TrialSpec]:
     for spec in specs:
         if time.monotonic() >= until:
             return

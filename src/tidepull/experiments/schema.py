@@ -46,9 +46,9 @@ class ProblemTable(_Table, frozen=True):
 class PolicyTable(_Table, frozen=True):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
-    `grid` maps parameters to lists of candidates; the settings are their product. `keep` is a setting of the grid
-    that `tidepull search` plays to the last rung whatever it scores. `chosen` says in words how the parameters were
-    chosen, and from how many trials; reports show it.
+    `grid` maps parameters to lists of candidates; the settings are their product. `keep` is a
+    setting of the grid that `tidepull search` plays to the last rung whatever it scores. `chosen`
+    says in words how the parameters were chosen, and from how many trials; reports show it.
     """
 
     name: Name
@@ -62,14 +62,16 @@ class PolicyTable(_Table, frozen=True):
 
 
 class RungTable(_Table, frozen=True):
-    """One of `rungs` in `[search]`: the share of the horizon, and on how many seeds (all when absent)."""
+    """One of `rungs` in `[search]`: the share of the horizon, and on how many seeds (all when
+    absent)."""
 
     share: float
     seeds: PositiveInt | None = None
 
 
 class SearchTable(_Table, frozen=True):
-    """`[search]`: the rule by which `tidepull search` halves; what is absent is as in `SearchRule`."""
+    """`[search]`: the rule by which `tidepull search` halves; what is absent is as in
+    `SearchRule`."""
 
     eta: int = SearchRule().eta
     generalists: int = SearchRule().generalists
@@ -114,12 +116,16 @@ def read_suite(content: dict[str, Any]) -> SuiteTable:
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
         place, value = _located(path.rstrip("`"), content)
-        if match := re.fullmatch(r"Object (contains unknown|missing required) field `(.*)`", message):
+        if match := re.fullmatch(
+            r"Object (contains unknown|missing required) field `(.*)`", message
+        ):
             key = f"{place}.{match[2]}".lstrip(".")
             if match[1] == "missing required":
                 raise SuiteError(f"the key '{key}' is missing") from None
             allowed = _TABLES[re.sub(r"\[\d+\]", "", place)].__struct_fields__
-            raise SuiteError(f"there is no key '{key}'; allowed here: {', '.join(allowed)}") from None
+            raise SuiteError(
+                f"there is no key '{key}'; allowed here: {', '.join(allowed)}"
+            ) from None
         text = re.sub(r" \| null|, got `\w+`$|`", "", message.replace("Expected", "must be"))
         raise SuiteError(f"{place}: {text} (got {value!r})") from None
 
@@ -137,12 +143,15 @@ def _decode(kind: type, value: Any) -> Any:
 def _located(path: str, value: Any) -> tuple[str, Any]:
     """Turn msgspec's path into `policies[2].grid`, counted from 1, and look up the value there.
 
-    msgspec writes `[...]` for the keys of a grid; the key is that of the first entry that is no list of candidates.
+    msgspec writes `[...]` for the keys of a grid; the key is that of the first entry that is no
+    list of candidates.
     """
     place = ""
     for key, index in re.findall(r"\.(\w+)|\[(\d+|\.\.\.)\]", path):
         if index == "...":
-            key = next(key for key, entry in value.items() if not (isinstance(entry, list) and entry))
+            key = next(
+                key for key, entry in value.items() if not (isinstance(entry, list) and entry)
+            )
         if key:
             place, value = f"{place}.{key}", value[key]
         else:

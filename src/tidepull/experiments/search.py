@@ -1,4 +1,5 @@
-"""Successive halving over a suite's grids: all settings play short trials, the best of them longer ones.
+"""Successive halving over a suite's grids: all settings play short trials, the best of them longer
+ones.
 
 What a rung asks for is a function of the suite, the rule and the rewards of earlier rungs, so an
 interrupted search continues by starting over: what was played is not played again. To the next rung
@@ -6,8 +7,8 @@ go, of each policy,
 
     on every problem   its best 1 / eta settings there (at least two), by mean cumulative reward,
     on all problems    its generalists: highest mean over the problems of one kind of the normalised score
-                       (m - m_random) / (m_best - m_random) on this rung, among the settings that all of
-                       them still have; and the setting that the suite keeps.
+                       (m - m_random) / (m_best - m_random) on this rung, among the settings that
+                       all of them still have; and the setting that the suite keeps.
 
 Settings are compared within one rung only: on equal rounds and seeds. `agreements` says how well
 short trials rank long ones: Spearman's correlation between two rungs, over the settings that played
@@ -31,7 +32,8 @@ from tidepull.experiments.spec import TrialSpec
 from tidepull.experiments.suite import Suite
 
 LEAST = 2
-"""Settings of a problem that reach the last rung at least, so that there is a choice at full length."""
+"""Settings of a problem that reach the last rung at least, so that there is a choice at full
+length."""
 
 Rewards: TypeAlias = Mapping[str, float | None]
 """From a trial's hash to its cumulative reward; None for a trial that failed."""
@@ -50,7 +52,8 @@ class RungTrials:
 
 @dataclass(frozen=True, slots=True)
 class RungMeans:
-    """One policy on one problem after one rung: the mean reward of every setting that played it to the end."""
+    """One policy on one problem after one rung: the mean reward of every setting that played it to
+    the end."""
 
     problem: str
     name: str
@@ -86,7 +89,9 @@ class Halving:
             for (name, kind), worlds in settings.items()
         ]
         if all(len(texts) == 1 for field in self._fields for texts in field.settings.values()):
-            raise SuiteError(f"{suite.name} has no policy with several settings to search; give one a grid")
+            raise SuiteError(
+                f"{suite.name} has no policy with several settings to search; give one a grid"
+            )
         self._check_baseline(suite.name)
 
     def asked(self, number: int, rewards: Rewards) -> RungTrials:
@@ -136,7 +141,9 @@ class Halving:
             entrants = self._promoted(field, earlier + 1, means, baseline)
         return entrants
 
-    def _promoted(self, field: _Field, number: int, means: Mapping[str, Means], baseline: Means) -> _Entrants:
+    def _promoted(
+        self, field: _Field, number: int, means: Mapping[str, Means], baseline: Means
+    ) -> _Entrants:
         everywhere = self._generalists(number, means, baseline)
         promoted: _Entrants = {}
         for world, by_setting in means.items():
@@ -164,7 +171,8 @@ class Halving:
     def _means(
         self, field: _Field, number: int, entrants: _Entrants, rewards: Rewards
     ) -> dict[str, Means] | None:
-        """Means of a rung, without settings of which a trial failed; None while one has not been played."""
+        """Means of a rung, without settings of which a trial failed; None while one has not been
+        played."""
         means: dict[str, Means] = {}
         for world, texts in entrants.items():
             means[world] = {}
@@ -178,7 +186,8 @@ class Halving:
         return means
 
     def _baseline(self, field: _Field, number: int, rewards: Rewards) -> Means | None:
-        """The reward of random arms on the field's worlds; None while it has not been played there."""
+        """The reward of random arms on the field's worlds; None while it has not been played
+        there."""
         means: Means = {}
         for world in field.settings:
             if (world, BASELINE, "", self._seeds[0]) in self._specs:
@@ -194,11 +203,14 @@ class Halving:
         if not self.rule.generalists:
             return
         for field in self._fields:
-            searched = len(field.settings) > 1 and any(len(texts) > 1 for texts in field.settings.values())
+            searched = len(field.settings) > 1 and any(
+                len(texts) > 1 for texts in field.settings.values()
+            )
             for world in field.settings if searched else ():
                 if (world, BASELINE, "", self._seeds[0]) not in self._specs:
                     raise SuiteError(
-                        f"{suite}: to search {field.name} on several problems, '{BASELINE}' must play {world} "
+                        f"{suite}: to search {field.name} on several problems, '{BASELINE}' must "
+                        f"play {world} "
                         "too; add it to the suite, or set generalists = 0"
                     )
 
@@ -264,7 +276,8 @@ def agreements(standings: Sequence[RungMeans]) -> list[Agreement]:
 
 
 def rank_correlation(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[int, float | None]:
-    """How many settings both have, and Spearman's correlation; None for fewer than three, or where all tie."""
+    """How many settings both have, and Spearman's correlation; None for fewer than three, or where
+    all tie."""
     from scipy.stats import rankdata
 
     common = [text for text in a if text in b]
@@ -274,4 +287,6 @@ def rank_correlation(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[in
     if np.ptp(ranks, axis=1).min() == 0:
         return len(common), None
     centred = ranks - ranks.mean(axis=1, keepdims=True)
-    return len(common), float(centred[0] @ centred[1] / np.sqrt(np.prod(np.sum(centred**2, axis=1))))
+    return len(common), float(
+        centred[0] @ centred[1] / np.sqrt(np.prod(np.sum(centred**2, axis=1)))
+    )

@@ -1,12 +1,13 @@
-"""Choosing hyperparameters as in the paper: the best setting of each problem, one default for all of them.
+"""Choosing hyperparameters as in the paper: the best setting of each problem, one default for all
+of them.
 
-With m the mean cumulative reward over the search's trials, a policy's best setting on a problem has the
-highest m. Its default has the highest normalised score
+With m the mean cumulative reward over the search's trials, a policy's best setting on a problem has
+the highest m. Its default has the highest normalised score
 
     (m - m_random) / (m_best - m_random)
 
-averaged over the problems, separately for those without and with contexts. Settings are compared on common
-seeds only: a trial that is missing for one setting counts for none.
+averaged over the problems, separately for those without and with contexts. Settings are compared on
+common seeds only: a trial that is missing for one setting counts for none.
 """
 
 from __future__ import annotations
@@ -52,7 +53,8 @@ class Best:
 class Default:
     """The setting with the highest mean normalised score over the problems of one kind.
 
-    `scores` are its own on each problem; `ranking` are the mean scores of all settings, highest first.
+    `scores` are its own on each problem; `ranking` are the mean scores of all settings, highest
+    first.
     """
 
     kind: str
@@ -75,7 +77,8 @@ class Selection:
 
 
 def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
-    """Choose from the rows of a search; `kinds` maps each problem to contextual or non-contextual."""
+    """Choose from the rows of a search; `kinds` maps each problem to contextual or
+    non-contextual."""
     rewards = _Rewards(rows)
     best: list[Best] = []
     scores: dict[tuple[str, str], dict[str, Means]] = {}
@@ -88,10 +91,14 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
         setting = max(means, key=lambda text: means[text])
         row = rewards.example(problem, name, setting)
         parameters, policy = row.policy_parameters, row.policy
-        best.append(Best(problem, name, setting, parameters, policy, means[setting], seeds, len(means)))
+        best.append(
+            Best(problem, name, setting, parameters, policy, means[setting], seeds, len(means))
+        )
         baseline = rewards.baseline(problem, seeds)
         if means[setting] <= baseline:
-            skipped.append(f"{name} on {problem}: no setting beats {BASELINE}, so it has no normalised score")
+            skipped.append(
+                f"{name} on {problem}: no setting beats {BASELINE}, so it has no normalised score"
+            )
             continue
         span = means[setting] - baseline
         by_setting = {text: (mean - baseline) / span for text, mean in means.items()}
@@ -101,7 +108,9 @@ def select(rows: Iterable[Row], kinds: Mapping[str, str]) -> Selection:
         if default := _default(rewards, name, kind, by_problem):
             defaults.append(default)
         else:
-            skipped.append(f"default of {name}: no setting was played on all of {', '.join(by_problem)}")
+            skipped.append(
+                f"default of {name}: no setting was played on all of {', '.join(by_problem)}"
+            )
     return Selection(tuple(best), tuple(defaults), tuple(skipped))
 
 
@@ -120,19 +129,32 @@ def kind_of_problem(problem: Named, *, seed: int) -> str:
     return "contextual" if shape.observation_dim or shape.arm_dim else "non-contextual"
 
 
-def _default(rewards: _Rewards, name: str, kind: str, scores: Mapping[str, Means]) -> Default | None:
-    """The setting with the highest score averaged over the problems; none when no setting is on all of them."""
+def _default(
+    rewards: _Rewards, name: str, kind: str, scores: Mapping[str, Means]
+) -> Default | None:
+    """The setting with the highest score averaged over the problems; none when no setting is on all
+    of them."""
     first, *others = scores.values()
     common = [text for text in first if all(text in other for other in others)]
     if not common:
         return None
-    mean = {text: float(np.mean([by_setting[text] for by_setting in scores.values()])) for text in common}
+    mean = {
+        text: float(np.mean([by_setting[text] for by_setting in scores.values()]))
+        for text in common
+    }
     ranking = dict(sorted(mean.items(), key=lambda item: -item[1]))
     setting = next(iter(ranking))
     row = rewards.example(next(iter(scores)), name, setting)
     by_problem = {problem: by_setting[setting] for problem, by_setting in scores.items()}
     return Default(
-        kind, name, setting, row.policy_parameters, row.policy, ranking[setting], by_problem, ranking
+        kind,
+        name,
+        setting,
+        row.policy_parameters,
+        row.policy,
+        ranking[setting],
+        by_problem,
+        ranking,
     )
 
 
@@ -142,7 +164,9 @@ class _Rewards:
     def __init__(self, rows: Iterable[Row]) -> None:
         self._rows: dict[tuple[str, str], dict[str, dict[int, Row]]] = {}
         for row in rows:
-            self._rows.setdefault((row.played, row.name), {}).setdefault(row.setting, {})[row.seed] = row
+            self._rows.setdefault((row.played, row.name), {}).setdefault(row.setting, {})[
+                row.seed
+            ] = row
 
     def searched(self) -> list[tuple[str, str]]:
         """Problem and policy wherever there is a choice."""
@@ -157,7 +181,10 @@ class _Rewards:
         seeds = sorted(set.intersection(*(set(trials) for trials in settings.values())))
         if not seeds:
             return {}, ()
-        means = {text: float(np.mean([trials[s].reward for s in seeds])) for text, trials in settings.items()}
+        means = {
+            text: float(np.mean([trials[s].reward for s in seeds]))
+            for text, trials in settings.items()
+        }
         return means, tuple(seeds)
 
     def baseline(self, problem: str, seeds: Sequence[int]) -> float:
@@ -196,7 +223,8 @@ class SearchTrials:
         return name
 
     def rows(self, suite: str) -> Rows:
-        """Trials to choose from: those of grids that were played in full, and last rungs of searches by halving.
+        """Trials to choose from: those of grids that were played in full, and last rungs of
+        searches by halving.
 
         Short trials are never among them.
         """
@@ -205,7 +233,8 @@ class SearchTrials:
         if last is None:
             if whole is None:
                 raise WrongStoreError(
-                    f"the search of {suite} has not reached its last rung (it has {', '.join(self._rungs(suite))}); "
+                    f"the search of {suite} has not reached its last rung (it has "
+                    f"{', '.join(self._rungs(suite))}); "
                     f"`tidepull search {suite}` goes on"
                 )
             return whole
@@ -229,7 +258,8 @@ class SearchTrials:
         return {pair: len(texts) for pair, texts in settings.items()}
 
     def unfinished(self, suite: str) -> list[tuple[str, str]]:
-        """Problems and policies whose search by halving has begun and has not reached its last rung."""
+        """Problems and policies whose search by halving has begun and has not reached its last
+        rung."""
         last = self._last_rung(suite)
         if last is None:
             return []
@@ -242,7 +272,9 @@ class SearchTrials:
         return self.plans[plans[0]]
 
     def _rungs(self, suite: str) -> list[str]:
-        return sorted(plan for plan in self.plans if plan != suite and searched_suite(plan) == suite)
+        return sorted(
+            plan for plan in self.plans if plan != suite and searched_suite(plan) == suite
+        )
 
     def _last_rung(self, suite: str) -> str | None:
         return next((plan for plan in self._rungs(suite) if is_last_rung(plan)), None)
@@ -271,7 +303,8 @@ def selected_suite(
     modules: tuple[str, ...],
     searched: Mapping[tuple[str, str], int],
 ) -> str:
-    """Write the suite that reports the chosen settings; `searched` counts the settings that halving began with."""
+    """Write the suite that reports the chosen settings; `searched` counts the settings that halving
+    began with."""
     worlds = [
         {
             "id": row.problem_id,
@@ -288,7 +321,11 @@ def selected_suite(
     rounds = {row.played: row.horizon for row in rows}
     policies += [
         _policy(
-            f"{b.name}-best", b.policy, [b.problem], b.parameters, _best_of(b, rounds[b.problem], searched)
+            f"{b.name}-best",
+            b.policy,
+            [b.problem],
+            b.parameters,
+            _best_of(b, rounds[b.problem], searched),
         )
         for b in selection.best
     ]
@@ -312,17 +349,22 @@ def _fixed_world(rows: tuple[Row, ...]) -> int | None:
     return next((row.problem_seed for row in rows if row.problem_seed != row.seed), None)
 
 
-def _policy(name: str, id: str, on: list[str], parameters: Mapping[str, Any], chosen: str) -> dict[str, Any]:
+def _policy(
+    name: str, id: str, on: list[str], parameters: Mapping[str, Any], chosen: str
+) -> dict[str, Any]:
     return {"name": name, "id": id, "problems": on, "parameters": parameters, "chosen": chosen}
 
 
 def _best_of(best: Best, rounds: int, searched: Mapping[tuple[str, str], int]) -> str:
-    """How a best setting was chosen, for the suite that reports it; `searched` are the settings that halving had."""
+    """How a best setting was chosen, for the suite that reports it; `searched` are the settings
+    that halving had."""
     grid = searched.get((best.problem, best.name), best.settings)
     left = f" that successive halving left of {grid}" if grid > best.settings else ""
     few = len(best.seeds) == 1
     trials = (
-        f"one trial of each (seed {best.seeds[0]}" if few else f"{len(best.seeds)} trials of each (seeds "
+        f"one trial of each (seed {best.seeds[0]}"
+        if few
+        else f"{len(best.seeds)} trials of each (seeds "
     )
     seeds = "" if few else seeds_text(best.seeds)
     return f"highest mean reward of {best.settings} settings{left}, {trials}{seeds}, {rounds:,} rounds)"

@@ -39,7 +39,8 @@ def load_modules(names: Iterable[str]) -> None:
     """Import each once; a name is dotted (`lab.policies`) or the path of a .py file."""
     for name in names:
         if name not in _loaded:
-            # Of the code as imported: after a later edit, results of the old code must not pass as new.
+            # Of the code as imported: after a later edit, results of the old code must not pass as
+            # new.
             _loaded[name] = _load_file(Path(name)) if name.endswith(".py") else _load_dotted(name)
 
 
@@ -91,7 +92,9 @@ def _importing(name: str) -> Iterator[None]:
     except Exception as error:
         own = [frame for frame in extract_tb(error.__traceback__) if frame.filename == name]
         line = f" in line {own[-1].lineno}" if own else ""
-        raise SuiteError(f"the module '{name}' raised {type(error).__name__}{line}: {error}") from None
+        raise SuiteError(
+            f"the module '{name}' raised {type(error).__name__}{line}: {error}"
+        ) from None
 
 
 @lru_cache(maxsize=4096)
@@ -116,7 +119,8 @@ def _checksum(path: Path, size: int, changed: int) -> str:  # noqa: ARG001
 
 
 RESULTS_VERSION = 1
-"""Raised when a change to tidepull makes all trials come out differently; old results are then re-run.
+"""Raised when a change to tidepull makes all trials come out differently; old results are then
+re-run.
 
 What changes one problem or one policy raises the `version` of its registry entry instead."""
 
@@ -126,8 +130,9 @@ class TrialSpec:
     """A trial that can be sent anywhere and run there with the same result.
 
     `name` and `setting` only name it (`rnlps-default`, `epochs=16,units=32x32x32`); everything else
-    goes into the hash. `modules` are your own modules or .py files, imported first so that they can register
-    problems and policies. `delay` is how late rewards come, as in `run_trial` (no function).
+    goes into the hash. `modules` are your own modules or .py files, imported first so that they can
+    register problems and policies. `delay` is how late rewards come, as in `run_trial` (no
+    function).
     """
 
     problem: str
@@ -145,7 +150,8 @@ class TrialSpec:
 
     @property
     def id(self) -> str:
-        """For people: `flipping-gaussian/rnlps-default/seed-3`; late rewards follow the problem, as `delay-8`."""
+        """For people: `flipping-gaussian/rnlps-default/seed-3`; late rewards follow the problem, as
+        `delay-8`."""
         parts = (
             self.problem_name or self.problem,
             delay_slug(self.delay_text),
@@ -180,7 +186,8 @@ class TrialSpec:
         }
 
     def _versions(self) -> dict[str, int | str]:
-        """Versions of the problem and the policy, where they are not the first, and of a guest's package."""
+        """Versions of the problem and the policy, where they are not the first, and of a guest's
+        package."""
         load_modules(self.modules)
         policy = registry.policies.entry(self.policy)
         versions = {
@@ -274,7 +281,8 @@ def attempt(spec: TrialSpec) -> Result:
 
 
 def lacking(specs: Iterable[TrialSpec]) -> dict[str, list[TrialSpec]]:
-    """The trials that cannot run here, by the sentence that says what is missing and how to get it."""
+    """The trials that cannot run here, by the sentence that says what is missing and how to get
+    it."""
     worlds: dict[tuple[object, ...], str] = {}
     found: dict[str, list[TrialSpec]] = {}
     for spec in specs:
@@ -289,11 +297,14 @@ def lacking(specs: Iterable[TrialSpec]) -> dict[str, list[TrialSpec]]:
 def _absent(spec: TrialSpec) -> str:
     """Empty unless the policy is a guest whose package is not here."""
     guest = policies.entry(spec.policy).guest
-    return "" if guest is None or guest.installed else str(MissingExtraError(spec.policy, guest.extra))
+    return (
+        "" if guest is None or guest.installed else str(MissingExtraError(spec.policy, guest.extra))
+    )
 
 
 def _missing(spec: TrialSpec) -> str:
-    """Empty when the world can be built, or fails for a reason of its own, which its trials will record."""
+    """Empty when the world can be built, or fails for a reason of its own, which its trials will
+    record."""
     load_modules(spec.modules)
     seed = spec.seed if spec.problem_seed is None else spec.problem_seed
     try:

@@ -54,11 +54,16 @@ def encode(trial: Trial) -> bytes:
     arms = arms.astype(np.int16 if arms.max(initial=0) <= np.iinfo(np.int16).max else np.int32)
     gaps = np.diff(trial.regret, prepend=0.0)
     floats = dict(
-        zip(_FLOATS, (_rounded(trial.rewards), _rounded(gaps), _rounded(trial.optimal)), strict=True)
+        zip(
+            _FLOATS, (_rounded(trial.rewards), _rounded(gaps), _rounded(trial.optimal)), strict=True
+        )
     )
     columns = {"arm": arms, **floats}
     schema = pa.schema(
-        [pa.field(name, pa.from_numpy_dtype(c.dtype), nullable=False) for name, c in columns.items()]
+        [
+            pa.field(name, pa.from_numpy_dtype(c.dtype), nullable=False)
+            for name, c in columns.items()
+        ]
     )
     buffer = io.BytesIO()
     pq.write_table(
@@ -79,7 +84,9 @@ def decode(data: bytes, *, seconds: float, remark: str, diagnostics: Diagnostics
     pa, pq = arrow()
     try:
         table = pq.read_table(pa.BufferReader(data), use_threads=False)
-        columns: Mapping[str, Any] = {name: table.column(name).to_numpy() for name in ("arm", *_FLOATS)}
+        columns: Mapping[str, Any] = {
+            name: table.column(name).to_numpy() for name in ("arm", *_FLOATS)
+        }
     except (OSError, ValueError, KeyError, pa.ArrowException) as error:
         raise StoreError(f"the trial's data cannot be decoded ({error})") from None
     return Trial(
@@ -94,7 +101,8 @@ def decode(data: bytes, *, seconds: float, remark: str, diagnostics: Diagnostics
 
 
 def _rounded(values: FloatArray) -> FloatArray:
-    """float32 rounded half up to 18 significant bits: the low bits become zeros, which compress away."""
+    """float32 rounded half up to 18 significant bits: the low bits become zeros, which compress
+    away."""
     bits = np.ascontiguousarray(values, dtype=np.float32).view(np.uint32)
     half = np.uint32(1 << (_DROPPED_BITS - 1))
     return ((bits + half) >> _DROPPED_BITS << _DROPPED_BITS).view(np.float32)
@@ -190,7 +198,11 @@ def now() -> str:
 @lru_cache(maxsize=1)
 def versions() -> dict[str, str]:
     """Of tidepull and of everything whose version could change a number."""
-    found = {"tidepull": tidepull.__version__, "python": platform.python_version(), "cpu": platform.machine()}
+    found = {
+        "tidepull": tidepull.__version__,
+        "python": platform.python_version(),
+        "cpu": platform.machine(),
+    }
     for package in ("numpy", "scipy", "numba", "pyarrow"):
         try:
             found[package] = version(package)
@@ -235,7 +247,8 @@ class Store:
             raise WrongStoreError(f"there is no store at {directory}; `tidepull sweep` makes one")
         if not any((store.directory / part).is_dir() for part in ("trials", "failed", "plans")):
             raise WrongStoreError(
-                f"{directory} is no store: it has neither trials nor plans; `tidepull sweep` makes one"
+                f"{directory} is no store: it has neither trials nor plans; `tidepull sweep` makes "
+                "one"
             )
         return store
 
@@ -261,8 +274,11 @@ class Store:
         }
 
     def failures(self) -> list[dict[str, Any]]:
-        """Records of the trials that raised, in the order of their ids; unreadable ones are left out."""
-        records = [record for file in self._failed() if (record := unsealed(read_whole(file) or b""))]
+        """Records of the trials that raised, in the order of their ids; unreadable ones are left
+        out."""
+        records = [
+            record for file in self._failed() if (record := unsealed(read_whole(file) or b""))
+        ]
         return sorted(records, key=lambda record: str(record["labels"]["id"]))
 
     def unreadable_failures(self) -> list[Path]:
@@ -274,7 +290,8 @@ class Store:
         content = unsealed(read_whole(self.manifest_path(hash)) or b"")
         if content is None or content.get("hash") != hash:
             raise StoreError(
-                f"the manifest {self.manifest_path(hash)} is missing or damaged; sweep again to mend it"
+                f"the manifest {self.manifest_path(hash)} is missing or damaged; sweep again to "
+                "mend it"
             )
         return content
 
@@ -283,10 +300,14 @@ class Store:
         manifest, data = self.manifest(hash), read_whole(self.data_path(hash))
         if data is None or sha256(data).hexdigest() != manifest["data"]["sha256"]:
             raise StoreError(
-                f"the data file {self.data_path(hash)} is missing or damaged; sweep again to mend it"
+                f"the data file {self.data_path(hash)} is missing or damaged; sweep again to mend "
+                "it"
             )
         return decode(
-            data, seconds=manifest["seconds"], remark=manifest["label"], diagnostics=manifest["diagnostics"]
+            data,
+            seconds=manifest["seconds"],
+            remark=manifest["label"],
+            diagnostics=manifest["diagnostics"],
         )
 
     def fault(self, hash: str) -> str:

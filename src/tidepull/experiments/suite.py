@@ -1,4 +1,5 @@
-"""Suites: a TOML file becomes frozen trial specs; each error is one sentence that names file and key.
+"""Suites: a TOML file becomes frozen trial specs; each error is one sentence that names file and
+key.
 
 `suite_text` writes the TOML of chosen settings, which `tidepull sweep` runs next.
 """
@@ -40,9 +41,11 @@ MOST_TRIALS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Suite:
-    """A suite as it will be run. The specs go seed by seed, so that a half-finished grid is evenly so.
+    """A suite as it will be run. The specs go seed by seed, so that a half-finished grid is evenly
+    so.
 
-    `search` is the rule of `tidepull search`; `kept` are name and setting of what it plays to the end anyway.
+    `search` is the rule of `tidepull search`; `kept` are name and setting of what it plays to the
+    end anyway.
     """
 
     name: str
@@ -54,7 +57,8 @@ class Suite:
 
 
 def load_suite(suite: str | Path) -> Suite:
-    """Read and check a suite: the path of a TOML file, or the name of one that comes with tidepull."""
+    """Read and check a suite: the path of a TOML file, or the name of one that comes with
+    tidepull."""
     path = find_suite(suite)
     return parse_suite(_text(path), where=str(path), folder=path.parent)
 
@@ -99,7 +103,8 @@ def own_suites() -> Path:
     """The folder of the suites that come with tidepull."""
     package = Path(__file__).parents[1]
     return next(
-        (place for place in (package / "suites", package.parents[1] / "suites") if place.is_dir()), package
+        (place for place in (package / "suites", package.parents[1] / "suites") if place.is_dir()),
+        package,
     )
 
 
@@ -114,8 +119,12 @@ class _Expansion:
 
     def specs(self) -> Iterator[TrialSpec]:
         self._check_size()
-        worlds = [self._world(number, problem) for number, problem in enumerate(self._table.problems, 1)]
-        learners = [self._learner(number, policy) for number, policy in enumerate(self._table.policies, 1)]
+        worlds = [
+            self._world(number, problem) for number, problem in enumerate(self._table.problems, 1)
+        ]
+        learners = [
+            self._learner(number, policy) for number, policy in enumerate(self._table.policies, 1)
+        ]
         for seed in self._table.seeds:
             for problem, horizon in worlds:
                 for policy, settings in learners:
@@ -132,12 +141,18 @@ class _Expansion:
         )
         if count > MOST_TRIALS:
             raise SuiteError(
-                f"{self._where}: the suite has {count:,} trials, and at most {MOST_TRIALS:,} can be handled; "
+                f"{self._where}: the suite has {count:,} trials, and at most {MOST_TRIALS:,} can "
+                "be handled; "
                 "make grids or seeds smaller, or several suites of it"
             )
 
     def _spec(
-        self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: GridPoint, seed: int
+        self,
+        problem: ProblemTable,
+        horizon: int,
+        policy: PolicyTable,
+        setting: GridPoint,
+        seed: int,
     ) -> TrialSpec:
         world_seed = seed if self._table.problem_seed is None else self._table.problem_seed
         if policy.from_variation_budget or setting.asks:
@@ -172,12 +187,19 @@ class _Expansion:
                         f"no problem of the suite is called '{pattern}'; it has: {', '.join(names)}"
                     )
             entry = policies.entry(policy.id or policy.name)
-            settings = [replace(setting, asks=asks(entry, setting.parameters)) for setting in settings]
+            settings = [
+                replace(setting, asks=asks(entry, setting.parameters)) for setting in settings
+            ]
             check_kept(policy.keep, policy.grid)
         return policy, settings
 
     def _from_problem(
-        self, problem: ProblemTable, horizon: int, policy: PolicyTable, setting: GridPoint, seed: int
+        self,
+        problem: ProblemTable,
+        horizon: int,
+        policy: PolicyTable,
+        setting: GridPoint,
+        seed: int,
     ) -> GridPoint:
         key = (problem.shown_name, seed, policy.name, setting.text)
         if key not in self._told:
@@ -210,7 +232,8 @@ def _check_labels(specs: Sequence[TrialSpec], where: str) -> None:
     for spec in specs:
         if spec.id in seen:
             raise SuiteError(
-                f"{where}: two trials are called {spec.id}; give one of the problems or policies another name, "
+                f"{where}: two trials are called {spec.id}; give one of the problems or policies "
+                "another name, "
                 "and name each candidate of a grid once"
             )
         seen.add(spec.id)
@@ -248,8 +271,8 @@ def suite_text(
     modules: Sequence[str] = (),
     problem_seed: int | None = None,
 ) -> str:
-    """The file's text, with a `[[problems]]` or `[[policies]]` table for each mapping; what is None or empty
-    is left out."""
+    """The file's text, with a `[[problems]]` or `[[policies]]` table for each mapping; what is None
+    or empty is left out."""
     try:
         import tomli_w
     except ImportError:
@@ -270,5 +293,7 @@ def _seeds(seeds: Sequence[int]) -> str:
 def _filled(table: Mapping[str, Any]) -> dict[str, Any]:
     kept = {key: value for key, value in table.items() if value not in (None, "", [], {})}
     if "parameters" in kept:
-        kept["parameters"] = {key: value for key, value in kept["parameters"].items() if value is not None}
+        kept["parameters"] = {
+            key: value for key, value in kept["parameters"].items() if value is not None
+        }
     return kept

@@ -1,4 +1,5 @@
-"""Searching hyperparameters beyond grids: Optuna proposes, short horizons weed out, the store remembers.
+"""Searching hyperparameters beyond grids: Optuna proposes, short horizons weed out, the store
+remembers.
 
 A bracket asks for `BRACKET` settings and plays them on the shortest horizon; the best third goes on
 to a horizon three times as long, and so on (successive halving). Everything is a function of the
@@ -58,7 +59,9 @@ class Range:
         low, high = min(self.candidates, key=_key), max(self.candidates, key=_key)
         if self.scale == "choice":
             # Optuna remembers choices by value, and lists cannot be one.
-            return self.candidates[trial.suggest_categorical(self.name, list(range(len(self.candidates))))]
+            return self.candidates[
+                trial.suggest_categorical(self.name, list(range(len(self.candidates))))
+            ]
         if all(isinstance(c, int) for c in self.candidates):
             return trial.suggest_int(self.name, low, high, log=self.scale == "log")
         if self.scale == "one-minus-log":
@@ -81,11 +84,15 @@ def declared_space(policy: str, problem: str, suite: str | None = None) -> Space
     # A problem that no suite has is searched like the first suite's.
     tables.sort(key=lambda pair: problem not in [p.shown_name for p in pair[1].problems])
     for file, table in tables:
-        grids = [entry for entry in table.policies if (entry.id or entry.name) == policy and entry.grid]
+        grids = [
+            entry for entry in table.policies if (entry.id or entry.name) == policy and entry.grid
+        ]
         named = [entry for entry in grids if entry.name == policy] or grids
         if len(named) > 1:
             names = ", ".join(entry.name for entry in named)
-            raise SuiteError(f"{file} has several grids for {policy} ({names}): give ranges with --range")
+            raise SuiteError(
+                f"{file} has several grids for {policy} ({names}): give ranges with --range"
+            )
         if named:
             ranges = (Range(name, tuple(candidates)) for name, candidates in named[0].grid.items())
             return Space(tuple(ranges), named[0].parameters)
@@ -122,12 +129,14 @@ REDUCTION = 3
 SHORTEST = 64
 
 Run: TypeAlias = Callable[[Sequence[TrialSpec]], Mapping[str, tuple[float, float]]]
-"""Runs or remembers specs; from each hash to reward and seconds. A trial that failed is left out."""
+"""Runs or remembers specs; from each hash to reward and seconds. A trial that failed is left
+out."""
 
 
 @dataclass(frozen=True, slots=True)
 class SearchTask:
-    """What is searched: a policy's ranges on a problem, beside `fixed` parameters, judged on search seeds only."""
+    """What is searched: a policy's ranges on a problem, beside `fixed` parameters, judged on search
+    seeds only."""
 
     problem: str
     policy: str
@@ -189,14 +198,18 @@ class Outcome:
         return max(self.judged, key=lambda j: (j.horizon, j.reward), default=None)
 
 
-def search(space: SearchTask, run: Run, *, seconds: float, on_bracket: Callable[[Outcome], None]) -> Outcome:
+def search(
+    space: SearchTask, run: Run, *, seconds: float, on_bracket: Callable[[Outcome], None]
+) -> Outcome:
     """Brackets until the trials have taken `seconds` in all; the last one is cut short."""
     optuna = require_optuna()
     if not space.ranges:
         raise InputError(
             f"no suite declares a grid for {space.policy}: give ranges with --range name=low,high"
         )
-    study = optuna.create_study(direction="maximize", sampler=optuna.samplers.TPESampler(seed=space.seed))
+    study = optuna.create_study(
+        direction="maximize", sampler=optuna.samplers.TPESampler(seed=space.seed)
+    )
     outcome = Outcome()
     while outcome.seconds < seconds:
         before = outcome.seconds
@@ -209,7 +222,10 @@ def search(space: SearchTask, run: Run, *, seconds: float, on_bracket: Callable[
 
 def _bracket(study: Any, space: SearchTask, run: Run, outcome: Outcome, seconds: float) -> None:
     asked = [study.ask() for _ in range(BRACKET)]
-    alive = [(trial, {**space.fixed, **{r.name: r.suggest(trial) for r in space.ranges}}) for trial in asked]
+    alive = [
+        (trial, {**space.fixed, **{r.name: r.suggest(trial) for r in space.ranges}})
+        for trial in asked
+    ]
     outcome.settings += len(alive)
     for rung, horizon in enumerate(space.rungs):
         specs = {id(trial): space.specs(parameters, horizon) for trial, parameters in alive}
@@ -233,7 +249,9 @@ def _bracket(study: Any, space: SearchTask, run: Run, outcome: Outcome, seconds:
             complete = horizon == space.horizon
             states = require_optuna().trial.TrialState
             study.tell(
-                trial, reward if complete else None, state=states.COMPLETE if complete else states.PRUNED
+                trial,
+                reward if complete else None,
+                state=states.COMPLETE if complete else states.PRUNED,
             )
         alive = [(trial, parameters) for _, trial, parameters in scored[:kept]]
         if not alive:

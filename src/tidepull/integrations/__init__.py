@@ -1,4 +1,6 @@
-"""Integrations: tidepull in other libraries (`gymnasium`, `river`, `mabwiser`), and theirs in tidepull (`external`).
+"""Integrations: tidepull in other libraries (`gymnasium`, `river`, `mabwiser`), and theirs in
+tidepull (`external`).
 
-Each file needs the package of its name, which the extra `integrations` installs; none is imported before it is used.
+Each file needs the package of its name, which the extra `integrations` installs; none is imported
+before it is used.
 """

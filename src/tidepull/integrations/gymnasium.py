@@ -1,4 +1,5 @@
-"""Gymnasium in both directions: every problem as an environment, and a bandit environment as a problem.
+"""Gymnasium in both directions: every problem as an environment, and a bandit environment as a
+problem.
 
     import gymnasium, tidepull.integrations.gymnasium
 
@@ -6,9 +7,10 @@
     observation, info = env.reset(seed=3)                  # the world of `run_trial(..., seed=3)`
     observation, reward, terminated, truncated, info = env.step(0)
 
-Importing this module registers the ids. An action is an arm; an episode is a trial of the problem's usual length,
-`horizon`, and ends truncated. The observation is the context of the coming round: its vector where that is all,
-a dictionary of its parts where there are more (`arm_features`, `available`, `time`), 0 where there is nothing to see.
+Importing this module registers the ids. An action is an arm; an episode is a trial of the problem's
+usual length, `horizon`, and ends truncated. The observation is the context of the coming round: its
+vector where that is all, a dictionary of its parts where there are more (`arm_features`,
+`available`, `time`), 0 where there is nothing to see.
 """
 
 from __future__ import annotations
@@ -130,9 +132,12 @@ class BanditEnv(gymnasium.Env[Any, Any]):
             If the arm does not exist or is not available.
         """
         arm, means, available = int(action), self.means(), self._world.context().available
-        if not self.action_space.contains(np.int64(arm)) or (available is not None and not available[arm]):
+        if not self.action_space.contains(np.int64(arm)) or (
+            available is not None and not available[arm]
+        ):
             raise ArmError(
-                f"action must be one of {self.action_space.n} arms that is available, got {action!r}"
+                f"action must be one of {self.action_space.n} arms that is available, got "
+                f"{action!r}"
             )
         best = float(means.max() if available is None else means[available].max())
         reward = float(self._world.step(arm))
@@ -186,14 +191,19 @@ class GymnasiumProblem:
         means: Callable[[Any], Any] | str | None = None,
     ) -> None:
         if not isinstance(env.action_space, spaces.Discrete):
-            raise ProblemError(f"the environment's actions must be Discrete, got {env.action_space}")
+            raise ProblemError(
+                f"the environment's actions must be Discrete, got {env.action_space}"
+            )
         if means is None and not hasattr(env.unwrapped, "means"):
             raise ProblemError(
-                "regret needs every arm's expected reward: give means=lambda env: ..., or means='unknown' to play for "
+                "regret needs every arm's expected reward: give means=lambda env: ..., or "
+                "means='unknown' to play for "
                 "rewards only"
             )
         if isinstance(means, str) and means != UNKNOWN:
-            raise ProblemError(f"means must be a function of the environment or 'unknown', got {means!r}")
+            raise ProblemError(
+                f"means must be a function of the environment or 'unknown', got {means!r}"
+            )
         self._env = env
         self._means = means
         self._first = int(env.action_space.start)
@@ -214,7 +224,9 @@ class GymnasiumProblem:
         if self._means == UNKNOWN:
             return np.zeros(self.n_arms)
         known: Any = self._env.unwrapped
-        return np.asarray(self._means(self._env) if callable(self._means) else known.means(), dtype=float)
+        return np.asarray(
+            self._means(self._env) if callable(self._means) else known.means(), dtype=float
+        )
 
     def step(self, arm: int) -> float:
         """Play an arm; when an episode ends, the next one begins.
@@ -235,7 +247,9 @@ class GymnasiumProblem:
 
     def _context(self, seen: Any, info: dict[str, Any]) -> Context:
         space, mask = self._env.observation_space, info.get("action_mask")
-        parts: dict[str, Any] = {"available": None if mask is None else np.asarray(mask, dtype=bool)}
+        parts: dict[str, Any] = {
+            "available": None if mask is None else np.asarray(mask, dtype=bool)
+        }
         if isinstance(space, spaces.Dict) and set(space.spaces) <= set(PARTS):
             parts |= {name: np.asarray(value) for name, value in seen.items()}
             if parts["available"] is not None:

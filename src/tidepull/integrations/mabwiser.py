@@ -1,4 +1,5 @@
-"""tidepull's policies behind mabwiser's interface: `fit`, `partial_fit`, `predict`, `predict_expectations`.
+"""tidepull's policies behind mabwiser's interface: `fit`, `partial_fit`, `predict`,
+`predict_expectations`.
 
     from tidepull.integrations.mabwiser import TidepullMAB
 
@@ -7,8 +8,9 @@
     arm = mab.predict()
     mab.partial_fit([arm], [1])
 
-It needs no other package; tables of pandas are taken as well. A prediction begins a round, and the fitted row that has
-its arm and context finishes it, up to 8,192 rounds later; rows without a prediction are rounds of their own.
+It needs no other package; tables of pandas are taken as well. A prediction begins a round, and the
+fitted row that has its arm and context finishes it, up to 8,192 rounds later; rows without a
+prediction are rounds of their own.
 """
 
 from __future__ import annotations
@@ -188,7 +190,9 @@ class TidepullMAB:
     def _round(self, arm: int, observation: FloatArray | None) -> int | None:
         """The oldest round that was predicted so and waits for its reward."""
         wanted = (arm, _key(observation))
-        found = next((number for number, predicted in self._open.items() if predicted == wanted), None)
+        found = next(
+            (number for number, predicted in self._open.items() if predicted == wanted), None
+        )
         if found is not None:
             del self._open[found]
         return found
@@ -207,9 +211,13 @@ class TidepullMAB:
         table = _table(contexts) if contexts is not None else [None] * len(names)
         if not len(names) == len(values) == len(table):
             lengths = f"{len(names)}, {len(values)} and {len(table)}"
-            raise ParameterError(f"decisions, rewards and contexts must be equally long, got {lengths}")
+            raise ParameterError(
+                f"decisions, rewards and contexts must be equally long, got {lengths}"
+            )
         if unknown := [name for name in names if name not in self.arms]:
-            raise ArmError(f"there is no arm {unknown[0]!r}; arms: {', '.join(map(str, self.arms))}")
+            raise ArmError(
+                f"there is no arm {unknown[0]!r}; arms: {', '.join(map(str, self.arms))}"
+            )
         if not (np.abs(values) <= LARGEST).all():
             raise ParameterError(f"rewards must be finite numbers of at most {LARGEST:g} in size")
         return [

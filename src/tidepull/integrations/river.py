@@ -1,4 +1,5 @@
-"""tidepull's policies as river's: `bandit.base.Policy`, and `ContextualPolicy` where features are dictionaries.
+"""tidepull's policies as river's: `bandit.base.Policy`, and `ContextualPolicy` where features are
+dictionaries.
 
     from river import bandit
     from tidepull.integrations.river import TidepullPolicy
@@ -7,8 +8,9 @@
     arm = policy.pull(["red", "blue"])
     policy.update(arm, 1.0)
 
-Arms are those of the first pull (or `arms`); a later pull from fewer of them chooses among these. `update` finishes the
-latest pull; after a second `update`, or one without a pull, it is a round of its own.
+Arms are those of the first pull (or `arms`); a later pull from fewer of them chooses among these.
+`update` finishes the latest pull; after a second `update`, or one without a pull, it is a round of
+its own.
 """
 
 from __future__ import annotations
@@ -32,10 +34,15 @@ __all__ = ["TidepullContextualPolicy", "TidepullPolicy"]
 
 
 class _Ours:
-    """A tidepull policy with names for its arms, built when the first pull says how many there are."""
+    """A tidepull policy with names for its arms, built when the first pull says how many there
+    are."""
 
     def __init__(
-        self, policy: str, parameters: Mapping[str, Any] | None, arms: Sequence[Any] | None, seed: int
+        self,
+        policy: str,
+        parameters: Mapping[str, Any] | None,
+        arms: Sequence[Any] | None,
+        seed: int,
     ) -> None:
         self._named = (policy, dict(parameters or {}))
         self._names = None if arms is None else list(arms)
@@ -52,7 +59,9 @@ class _Ours:
         names = self._known()
         offered = {self._index(name) for name in arms}
         available = (
-            None if len(offered) == len(names) else np.array([k in offered for k in range(len(names))])
+            None
+            if len(offered) == len(names)
+            else np.array([k in offered for k in range(len(names))])
         )
         return names[self._policy(observation).choose(Context(observation, available=available))]
 
@@ -73,7 +82,8 @@ class _Ours:
             return self._known().index(name)
         except ValueError:
             raise ArmError(
-                f"there is no arm {name!r} among those of the first pull; name all of them with arms=[...]"
+                f"there is no arm {name!r} among those of the first pull; name all of them with "
+                "arms=[...]"
             ) from None
 
     def _policy(self, observation: FloatArray | None) -> Guarded:
@@ -285,15 +295,23 @@ class TidepullContextualPolicy(bandit.base.ContextualPolicy):
             self._columns = list(context)
         if unknown := [name for name in context if name not in self._columns]:
             raise ContextError(
-                f"the first context had no feature {unknown[0]!r}; name all of them with features=[...]"
+                f"the first context had no feature {unknown[0]!r}; name all of them with "
+                "features=[...]"
             )
         if wrong := [
-            name for name, value in context.items() if not isinstance(value, int | float | np.number)
+            name
+            for name, value in context.items()
+            if not isinstance(value, int | float | np.number)
         ]:
             raise ContextError(
-                f"feature {wrong[0]!r} must be a number, got {context[wrong[0]]!r}; encode it before"
+                f"feature {wrong[0]!r} must be a number, got {context[wrong[0]]!r}; encode it "
+                "before"
             )
-        return np.array([float(context.get(name, 0.0)) for name in self._columns]) if self._columns else None
+        return (
+            np.array([float(context.get(name, 0.0)) for name in self._columns])
+            if self._columns
+            else None
+        )
 
 
 def _scaled(scaler: Any, reward: float) -> float:

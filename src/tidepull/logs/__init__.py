@@ -1,4 +1,5 @@
-"""Logs of decisions: reading them, whether time matters in them, and what another policy would have earned."""
+"""Logs of decisions: reading them, whether time matters in them, and what another policy would have
+earned."""
 
 from __future__ import annotations
 

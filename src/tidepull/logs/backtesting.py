@@ -98,7 +98,9 @@ class Backtest:
         whole = [row for row in self.rows() if not row["by"]]
         shown = [{name: row[name] for name in row if name not in ("by", "slice")} for row in whole]
         sentences = [
-            f"{policy}: {sentence}" for policy, sentences in self.warnings.items() for sentence in sentences
+            f"{policy}: {sentence}"
+            for policy, sentences in self.warnings.items()
+            for sentence in sentences
         ]
         return table_html(shown) + list_html([*self.left_out, *sentences])
 
@@ -207,20 +209,27 @@ def usable(log: Log) -> tuple[Log, tuple[str, ...]]:
     """The rows with a reward and a propensity, and what was left out."""
     source = log.reading.source
     if log.n_arms < 2:
-        raise DataError(f"{source} has one arm only, '{log.arms[0]}'; say which others there were (--arms)")
+        raise DataError(
+            f"{source} has one arm only, '{log.arms[0]}'; say which others there were (--arms)"
+        )
     if log.propensity is None:
         raise DataError(
-            f"{source} has no propensities; name their column (--propensity), or say --uniform if arms were as likely"
+            f"{source} has no propensities; name their column (--propensity), or say --uniform if "
+            "arms were as likely"
         )
     unpaid, unknown = np.isnan(log.reward), np.isnan(log.propensity)
     keep = ~unpaid & ~unknown
     if not keep.any():
-        raise DataError(f"{source} has no row with a reward and a propensity; nothing can be estimated")
+        raise DataError(
+            f"{source} has no row with a reward and a propensity; nothing can be estimated"
+        )
     sentences = []
     if unpaid.any():
         sentences.append(f"{int(unpaid.sum()):,} decisions without a reward are left out")
     if (unknown & ~unpaid).any():
-        sentences.append(f"{int((unknown & ~unpaid).sum()):,} decisions without a propensity are left out")
+        sentences.append(
+            f"{int((unknown & ~unpaid).sum()):,} decisions without a propensity are left out"
+        )
     paid = log.reward[keep]
     if paid.min() == paid.max():
         sentences.append(f"every reward is {paid[0]:g}: no policy can be told from another")
@@ -237,7 +246,9 @@ class _Judge:
         self._log, self._model, self._estimators = log, model, estimators
         self._clip, self._block, self._level, self._seed = clip, block, level, seed
         self._varies = bool(log.reward.min() < log.reward.max())
-        self._slices = {name: slices(log.time, name, log.zone) for name in by if log.time is not None}
+        self._slices = {
+            name: slices(log.time, name, log.zone) for name in by if log.time is not None
+        }
         self.estimates: list[Estimate] = []
         self.weights: dict[str, WeightDiagnostics] = {}
         self.warnings: dict[str, tuple[str, ...]] = {}
@@ -254,7 +265,9 @@ class _Judge:
             def warning_of(some: Any, estimator: str = estimator) -> str:
                 return weights_warning(estimator, rows.weight[some], self._clip, uncovered)
 
-            self.add(name, estimator, ESTIMATORS[estimator](rows), np.arange(len(self._log)), warning_of)
+            self.add(
+                name, estimator, ESTIMATORS[estimator](rows), np.arange(len(self._log)), warning_of
+            )
 
     def learning(self, policy: Named | Learner) -> None:
         """A policy that learns while it plays."""
@@ -264,9 +277,13 @@ class _Judge:
         self.add(name, "replay-dr", played.dr, played.counted)
         sentences = [f"it learnt from {len(played.rows):,} of {len(self._log):,} decisions"]
         if len(played.rows) < FEW:
-            sentences.append("so few rounds say little of what it would do later: do not believe it")
+            sentences.append(
+                "so few rounds say little of what it would do later: do not believe it"
+            )
         if played.clipped > 0.01:
-            sentences.append(f"{played.clipped:.0%} of the logged chances were too small to be evened out")
+            sentences.append(
+                f"{played.clipped:.0%} of the logged chances were too small to be evened out"
+            )
         self.warnings[name] = tuple(sentences)
 
     def add(
@@ -277,7 +294,8 @@ class _Judge:
         rows: IntArray,
         warning_of: Callable[[Any], str] = lambda some: rows_warning(int(some.sum())),
     ) -> None:
-        """The estimate over the whole log, and in every slice; `warning_of(some)` is about some of its rows."""
+        """The estimate over the whole log, and in every slice; `warning_of(some)` is about some of
+        its rows."""
         everything = np.ones(len(rows), bool)
         self.estimates.append(self._estimate(policy, estimator, scores, warning_of(everything)))
         for by, (places, names) in self._slices.items():
@@ -286,15 +304,25 @@ class _Judge:
                 some = here == n
                 if some.any():
                     part = scores.where(some)
-                    self.estimates.append(self._estimate(policy, estimator, part, warning_of(some), by, name))
+                    self.estimates.append(
+                        self._estimate(policy, estimator, part, warning_of(some), by, name)
+                    )
 
     def _estimate(
-        self, policy: str, estimator: str, scores: Scores, warning: str, by: str = "", slice: str = ""
+        self,
+        policy: str,
+        estimator: str,
+        scores: Scores,
+        warning: str,
+        by: str = "",
+        slice: str = "",
     ) -> Estimate:
         low = high = float("nan")
         if self._varies:
             low, high = interval(scores, block=self._block, level=self._level, seed=self._seed)
-        return Estimate(policy, estimator, scores.value, low, high, len(scores.top), by, slice, warning)
+        return Estimate(
+            policy, estimator, scores.value, low, high, len(scores.top), by, slice, warning
+        )
 
     def _new(self, name: str) -> str:
         """A name that no other policy of this backtest has."""
@@ -314,7 +342,12 @@ def _name(policy: Named | Learner) -> str:
 
 
 def _check(
-    estimators: Iterable[str], by: Iterable[str], clip: float, block: int | None, level: float, log: Log
+    estimators: Iterable[str],
+    by: Iterable[str],
+    clip: float,
+    block: int | None,
+    level: float,
+    log: Log,
 ) -> None:
     for name in estimators:
         if name not in ESTIMATORS:
@@ -323,7 +356,9 @@ def _check(
         if name not in ("day", "hour", "weekday"):
             raise ParameterError(f"by must be 'day', 'hour' or 'weekday', got {name!r}")
         if log.time is None or not log.dated:
-            raise DataError(f"{log.reading.source} has no dates, so there is nothing to slice by {name}")
+            raise DataError(
+                f"{log.reading.source} has no dates, so there is nothing to slice by {name}"
+            )
     if not clip > 0:
         raise ParameterError(f"clip must be above 0, got {clip!r}")
     if block is not None and block < 1:

@@ -1,4 +1,5 @@
-"""From batches of cells to a log: bad rows are counted and named with their line, the rest is sorted by time."""
+"""From batches of cells to a log: bad rows are counted and named with their line, the rest is
+sorted by time."""
 
 from __future__ import annotations
 
@@ -28,8 +29,9 @@ Fault: TypeAlias = tuple[int, str]
 
 @dataclass(slots=True)
 class Batch:
-    """Cells of some rows: `cells` has a column for every part (`arm`, `reward`, `time`, `propensity`, `paid_at`,
-    `available`, `id`), `context` one for every feature. Columns are arrays of pyarrow's or numpy's, or lists."""
+    """Cells of some rows: `cells` has a column for every part (`arm`, `reward`, `time`,
+    `propensity`, `paid_at`, `available`, `id`), `context` one for every feature. Columns are arrays
+    of pyarrow's or numpy's, or lists."""
 
     lines: Sequence[int]
     cells: Mapping[str, Any]
@@ -38,9 +40,12 @@ class Batch:
 
 
 class Builder:
-    """Takes batches, makes a log. `most_bad` is the share of bad rows beyond which a source is refused."""
+    """Takes batches, makes a log. `most_bad` is the share of bad rows beyond which a source is
+    refused."""
 
-    def __init__(self, source: str, *, most_bad: float, zone: str, arms: Sequence[str] | None) -> None:
+    def __init__(
+        self, source: str, *, most_bad: float, zone: str, arms: Sequence[str] | None
+    ) -> None:
         self._source = source
         self._most_bad = most_bad
         self._zone = zone
@@ -111,17 +116,21 @@ class Builder:
                 codes = [self._labels.code(label_of(arm)) for arm in offered]
                 if self._known_arms is not None and max(codes) >= self._known_arms:
                     raise DataError(
-                        f"{self._source}: line {batch.lines[n]} offers an arm beside the given ones: {offered}"
+                        f"{self._source}: line {batch.lines[n]} offers an arm beside the given "
+                        f"ones: {offered}"
                     )
                 self._available.append((int(places[n]), codes))
 
     def _add_ids(self, batch: Batch, keep: BoolArray) -> None:
-        """Numbers that are equal where ids are: with 64 bits two others meet once in a billion logs of 100,000."""
+        """Numbers that are equal where ids are: with 64 bits two others meet once in a billion logs
+        of 100,000."""
         cells = to_list(batch.cells["id"]) if "id" in batch.cells else [None] * len(keep)
         ids = [0 if cell is None or cell == "" else hash(str(cell)) or 1 for cell in cells]
         self._ids.append(np.array(ids, np.int64)[keep])
 
-    def _refuse(self, keep: BoolArray, bad: BoolArray, lines: Sequence[int], reason: str, cells: Any) -> None:
+    def _refuse(
+        self, keep: BoolArray, bad: BoolArray, lines: Sequence[int], reason: str, cells: Any
+    ) -> None:
         """Rows that were fine until now and are not."""
         new = np.flatnonzero(keep & bad)
         if not len(new):
@@ -140,7 +149,9 @@ class Builder:
         arms, arm = self._arms()
         columns = {name: self._column(name) for name in ("reward", "time", "propensity", "paid_at")}
         context = {
-            name: series.finish(self._rows) for name, series in self._series.items() if not series.dropped
+            name: series.finish(self._rows)
+            for name, series in self._series.items()
+            if not series.dropped
         }
         remarks += [
             f"column '{name}' has nearly as many texts as rows and is left out of the context"
@@ -163,7 +174,8 @@ class Builder:
         if bad.count > self._most_bad * total or not self._rows:
             line, why = bad.first[0]
             raise DataError(
-                f"{self._source}: {bad.count:,} of {total:,} rows cannot be read as {format} (line {line}: {why}); "
+                f"{self._source}: {bad.count:,} of {total:,} rows cannot be read as {format} (line "
+                f"{line}: {why}); "
                 f"name its columns or format, or allow more bad rows (--most-bad)"
             )
 
@@ -186,7 +198,8 @@ class Builder:
         missing = np.isnan(column)
         if name == "time" and missing.any() and not missing.all():
             raise DataError(
-                f"{self._source}: {int(missing.sum()):,} rows have no time, others have; leave it out"
+                f"{self._source}: {int(missing.sum()):,} rows have no time, others have; leave it "
+                "out"
             )
         return None if missing.all() else column
 
@@ -202,7 +215,8 @@ class Builder:
         columns["paid_at"] = None if paid is None else paid / unit
         if times.max() / unit >= LATEST:
             raise DataError(
-                f"{self._source}: times run from {times.min():g} to {times.max():g}, beyond the calendar; use one unit"
+                f"{self._source}: times run from {times.min():g} to {times.max():g}, beyond the "
+                "calendar; use one unit"
             )
         return True
 
@@ -236,13 +250,15 @@ def _add_notes(log: Log, notes: list[str]) -> Log:
     if times is not None and (np.diff(times) < 0).any():
         late = int((np.diff(times) < 0).sum())
         notes.append(
-            f"rows were not in the order of time ({late:,} are earlier than the one before); they are sorted"
+            f"rows were not in the order of time ({late:,} are earlier than the one before); they "
+            "are sorted"
         )
         log = log.where(np.argsort(times, kind="stable"))
     if log.time is not None and log.dated and log.time[-1] > time.time() + 86_400:
         ahead = int((log.time > time.time() + 86_400).sum())
         notes.append(
-            f"{ahead:,} rows are dated in the future, up to {format_time(float(log.time[-1]), log.zone)}"
+            f"{ahead:,} rows are dated in the future, up to "
+            f"{format_time(float(log.time[-1]), log.zone)}"
         )
     known = log.reward[~np.isnan(log.reward)]
     if not len(known):

@@ -1,4 +1,5 @@
-"""Cells of a batch as arrays: numbers, times and labels, with a mask of those that cannot be read."""
+"""Cells of a batch as arrays: numbers, times and labels, with a mask of those that cannot be
+read."""
 
 from __future__ import annotations
 
@@ -97,7 +98,8 @@ class Labels:
         code = self.known.setdefault(label, len(self.known))
         if code >= MOST_LABELS:
             raise TooManyLabelsError(
-                f"column '{self._name}' has more than {MOST_LABELS:,} different texts; name the right column"
+                f"column '{self._name}' has more than {MOST_LABELS:,} different texts; name the "
+                "right column"
             )
         return code
 
@@ -180,7 +182,8 @@ def _is_numeric(cell: Any) -> bool:
 
 
 class Series:
-    """Parts of a column, batch after batch; batches in which it did not appear are missing cells."""
+    """Parts of a column, batch after batch; batches in which it did not appear are missing
+    cells."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -197,7 +200,9 @@ class Series:
             self._parts.append(np.full(start - self._length, np.nan))
         values, bad = numbers(column)
         try:
-            part: FloatArray | IntArray = self._labels.codes(column)[keep] if bad.any() else values[keep]
+            part: FloatArray | IntArray = (
+                self._labels.codes(column)[keep] if bad.any() else values[keep]
+            )
         except TooManyLabelsError:
             self.dropped, self._parts = True, []
             return

@@ -1,6 +1,7 @@
 """What a fixed policy would have earned: estimators as sums over rows, each a top over a bottom.
 
-With w = pi(a|x) / p the weight of a row, r its reward, q(x, a) a model of rewards and q(x, pi) its mean under pi:
+With w = pi(a|x) / p the weight of a row, r its reward, q(x, a) a model of rewards and q(x, pi) its
+mean under pi:
 
     ips        mean of w r                                  unbiased where p is right and never 0
     snips      sum of w r / sum of w                        a little biased, steadier
@@ -9,8 +10,9 @@ With w = pi(a|x) / p the weight of a row, r its reward, q(x, a) a model of rewar
     dr         mean of q(x, pi) + w (r - q(x, a))           right where p or q is
     switch-dr  dr where w <= c, dm elsewhere                steadier than dr, biased where the model is wrong
 
-Intervals resample blocks of neighbouring rows, since neighbours depend on each other (Politis and Romano 1992: the
-circular block bootstrap). `WeightDiagnostics` and the warnings say when not to believe an estimate.
+Intervals resample blocks of neighbouring rows, since neighbours depend on each other (Politis and
+Romano 1992: the circular block bootstrap). `WeightDiagnostics` and the warnings say when not to
+believe an estimate.
 """
 
 from __future__ import annotations
@@ -31,8 +33,8 @@ from tidepull.types import FloatArray
 class PolicyTerms:
     """All that the estimators need of a policy on a log, row by row; `clip` is c.
 
-    `chosen` is q(x, a), `policy` q(x, pi), `pull` how much a row's reward moves the direct method (times rows), and
-    `switch_pull` how much it moves `switch-dr` by way of the model.
+    `chosen` is q(x, a), `policy` q(x, pi), `pull` how much a row's reward moves the direct method
+    (times rows), and `switch_pull` how much it moves `switch-dr` by way of the model.
     """
 
     weight: FloatArray
@@ -46,7 +48,8 @@ class PolicyTerms:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scores:
-    """The value is the sum of `top` over the sum of `bottom`; `noise` is what a row adds to its uncertainty beside."""
+    """The value is the sum of `top` over the sum of `bottom`; `noise` is what a row adds to its
+    uncertainty beside."""
 
     top: FloatArray
     bottom: FloatArray
@@ -54,7 +57,9 @@ class Scores:
 
     def where(self, rows: Any) -> Scores:
         """Some of the rows."""
-        return Scores(self.top[rows], self.bottom[rows], None if self.noise is None else self.noise[rows])
+        return Scores(
+            self.top[rows], self.bottom[rows], None if self.noise is None else self.noise[rows]
+        )
 
     @property
     def value(self) -> float:
@@ -68,7 +73,8 @@ def _mean(terms: FloatArray) -> Scores:
 
 
 def _direct(rows: PolicyTerms) -> Scores:
-    """The model is made of the same rewards: each row moves it by its pull times what the model missed there."""
+    """The model is made of the same rewards: each row moves it by its pull times what the model
+    missed there."""
     return Scores(rows.policy, np.ones(len(rows.policy)), rows.pull * (rows.reward - rows.chosen))
 
 
@@ -112,8 +118,8 @@ def interval(
     seed: int = 0,
     resamples: int = RESAMPLES,
 ) -> tuple[float, float]:
-    """Percentiles of the value over circular moving blocks, widened as Student's t for few blocks or heavy ones. NaN
-    where all rows say the same: that they do is no sign of certainty."""
+    """Percentiles of the value over circular moving blocks, widened as Student's t for few blocks
+    or heavy ones. NaN where all rows say the same: that they do is no sign of certainty."""
     rows = len(scores.top)
     length = min(block_length(rows) if block is None else block, rows)
     count = math.ceil(rows / length) if rows else 0
@@ -123,17 +129,21 @@ def interval(
         return float("nan"), float("nan")
     varied = scores if scores.noise is None else Scores(scores.top + scores.noise, scores.bottom)
     values = (
-        _values(varied, length, count, resamples, np.random.default_rng(seed)) - varied.value + scores.value
+        _values(varied, length, count, resamples, np.random.default_rng(seed))
+        - varied.value
+        + scores.value
     )
     tail = (1 - level) / 2
-    wide = math.sqrt(count / (count - 1)) * float(special.stdtrit(_freedom(varied, length, count), tail))
+    wide = math.sqrt(count / (count - 1)) * float(
+        special.stdtrit(_freedom(varied, length, count), tail)
+    )
     low, high = np.nanquantile(values, [special.ndtr(wide), special.ndtr(-wide)])
     return float(low), float(high)
 
 
 def _freedom(scores: Scores, length: int, count: int) -> float:
-    """How many normal blocks would tell the spread of a block's sum as well as these do: 2 n / (kurtosis - 1), at most
-    n - 1, at least 2. A few heavy blocks say little about the spread."""
+    """How many normal blocks would tell the spread of a block's sum as well as these do: 2 n /
+    (kurtosis - 1), at most n - 1, at least 2. A few heavy blocks say little about the spread."""
     share = scores.top - scores.value * scores.bottom
     share -= share.mean()
     squares = _block_sums(share, length)
@@ -150,7 +160,9 @@ def _all_alike(scores: Scores) -> bool:
     return all(part.min() == part.max() for part in parts)
 
 
-def _values(scores: Scores, length: int, count: int, resamples: int, rng: np.random.Generator) -> FloatArray:
+def _values(
+    scores: Scores, length: int, count: int, resamples: int, rng: np.random.Generator
+) -> FloatArray:
     """The value of every resample: sums over blocks are differences of running sums."""
     top, bottom = (_block_sums(part, length) for part in (scores.top, scores.bottom))
     values = np.empty(resamples)
@@ -160,7 +172,9 @@ def _values(scores: Scores, length: int, count: int, resamples: int, rng: np.ran
         blocks = rng.integers(len(scores.top), size=(n, count))
         below = bottom[blocks].sum(axis=1)
         above = top[blocks].sum(axis=1)
-        values[start : start + n] = np.divide(above, below, out=np.full(n, np.nan), where=below != 0)
+        values[start : start + n] = np.divide(
+            above, below, out=np.full(n, np.nan), where=below != 0
+        )
     return values
 
 
@@ -183,9 +197,10 @@ FEW = 100
 class WeightDiagnostics:
     """Diagnostics of one policy on one log.
 
-    `effective` is the effective number of rows (sum w)^2 / sum w^2, `tail` the share of all weight that the heaviest 1%
-    of rows have, `mean` should be 1 where propensities are right and all arms are covered, `mean_error` is its
-    standard error, `uncovered` the share of the policy's choices that go to arms the log never shows.
+    `effective` is the effective number of rows (sum w)^2 / sum w^2, `tail` the share of all weight
+    that the heaviest 1% of rows have, `mean` should be 1 where propensities are right and all arms
+    are covered, `mean_error` is its standard error, `uncovered` the share of the policy's choices
+    that go to arms the log never shows.
     """
 
     rows: int
@@ -206,17 +221,22 @@ class WeightDiagnostics:
         sentences = []
         if self.effective < FEW:
             sentences.append(
-                f"the weights leave {self.effective:.1f} effective rows of {self.rows:,}: do not believe it"
+                f"the weights leave {self.effective:.1f} effective rows of {self.rows:,}: do not "
+                "believe it"
             )
         if self.tail > 0.5:
-            sentences.append(f"1% of the rows carry {self.tail:.0%} of the weight: few decisions decide")
+            sentences.append(
+                f"1% of the rows carry {self.tail:.0%} of the weight: few decisions decide"
+            )
         if self.off:
             sentences.append(
-                f"weights are {self.mean:.3f} on average where they should be 1: the propensities look wrong"
+                f"weights are {self.mean:.3f} on average where they should be 1: the propensities "
+                "look wrong"
             )
         if self.uncovered > 1e-6:
             sentences.append(
-                f"{self.uncovered:.1%} of its choices go to arms that the log never shows: nothing is known of these"
+                f"{self.uncovered:.1%} of its choices go to arms that the log never shows: nothing "
+                "is known of these"
             )
         return sentences
 
@@ -266,13 +286,15 @@ def rows_warning(rows: int) -> str:
 
 
 def model_warnings(rows: PolicyTerms, block: int | None, seed: int) -> list[str]:
-    """Whether the model of rewards is seen to be wrong where the policy goes, in a sentence: 1% false alarms."""
+    """Whether the model of rewards is seen to be wrong where the policy goes, in a sentence: 1%
+    false alarms."""
     missed = rows.weight * (rows.reward - rows.chosen)
     low, high = interval(Scores(missed, np.ones(len(missed))), block=block, level=0.99, seed=seed)
     if not (low > 0 or high < 0):
         return []
     by = sorted((abs(low), abs(high)))
     return [
-        f"the model of rewards is too {'low' if low > 0 else 'high'} where this policy goes (by {by[0]:.2g} to "
+        f"the model of rewards is too {'low' if low > 0 else 'high'} where this policy goes (by "
+        f"{by[0]:.2g} to "
         f"{by[1]:.2g}): do not believe dm"
     ]

@@ -28,7 +28,8 @@ WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", 
 
 
 def parse_time(text: str) -> float:
-    """Seconds since 1970 of a date as text; without a zone it is taken as UTC. ValueError where it is none.
+    """Seconds since 1970 of a date as text; without a zone it is taken as UTC. ValueError where it
+    is none.
 
     >>> parse_time("1970-01-02 00:00:00+00:00")
     86400.0
@@ -38,7 +39,8 @@ def parse_time(text: str) -> float:
 
 
 def unit_of(times: FloatArray) -> float | None:
-    """How many of its units a second has, for numbers that are dates since 1970; None for numbers that are not.
+    """How many of its units a second has, for numbers that are dates since 1970; None for numbers
+    that are not.
 
     >>> unit_of(np.array([1.7e12, 1.8e12]))
     1000.0
@@ -59,7 +61,8 @@ def zone_of(name: str) -> ZoneInfo:
 
 
 def local_seconds(times: FloatArray, zone: str) -> FloatArray:
-    """Seconds as clocks on the wall show them; the zone's offset is asked once a quarter of an hour."""
+    """Seconds as clocks on the wall show them; the zone's offset is asked once a quarter of an
+    hour."""
     if zone == "UTC":
         return times
     where = zone_of(zone)
@@ -106,7 +109,8 @@ def format_time(seconds: float, zone: str) -> str:
 
 
 def to_time(value: Any) -> float:
-    """One cell as a number: a number, a number as text, or seconds of a date. ValueError where it is none."""
+    """One cell as a number: a number, a number as text, or seconds of a date. ValueError where it
+    is none."""
     if isinstance(value, datetime):
         return (value if value.tzinfo else value.replace(tzinfo=UTC)).timestamp()
     if isinstance(value, str):
@@ -122,7 +126,8 @@ _AT_ONCE = 65_536
 
 @dataclass(frozen=True, slots=True)
 class BadRows:
-    """Rows that were not understood: how many, how often for which reason, and the first of them with their line."""
+    """Rows that were not understood: how many, how often for which reason, and the first of them
+    with their line."""
 
     count: int = 0
     reasons: Mapping[str, int] = field(default_factory=dict)
@@ -131,7 +136,8 @@ class BadRows:
 
 @dataclass(frozen=True, slots=True)
 class ReadSummary:
-    """How a log was understood: its format, which column has which part, what was not understood, and remarks."""
+    """How a log was understood: its format, which column has which part, what was not understood,
+    and remarks."""
 
     source: str
     format: str
@@ -142,7 +148,8 @@ class ReadSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ContextColumn:
-    """One column of contexts: numbers (NaN where missing) or, where there are `labels`, places in these (-1)."""
+    """One column of contexts: numbers (NaN where missing) or, where there are `labels`, places in
+    these (-1)."""
 
     values: FloatArray | IntArray
     labels: tuple[str, ...] | None = None
@@ -222,7 +229,8 @@ class Log:
             if isinstance(value, np.ndarray):
                 parts[part.name] = value[rows]
         parts["context"] = {
-            name: ContextColumn(column.values[rows], column.labels) for name, column in self.context.items()
+            name: ContextColumn(column.values[rows], column.labels)
+            for name, column in self.context.items()
         }
         return replace(self, **parts)
 
@@ -256,7 +264,9 @@ class Log:
         """
         if str(label) not in self.arms:
             shown = ", ".join(self.arms[:8]) + (", ..." if self.n_arms > 8 else "")
-            raise DataError(f"there is no arm '{label}' in {self.reading.source}; its arms are {shown}")
+            raise DataError(
+                f"there is no arm '{label}' in {self.reading.source}; its arms are {shown}"
+            )
         return self.arms.index(str(label))
 
     def decisions(self) -> Iterator[dict[str, Any]]:
@@ -271,7 +281,9 @@ class Log:
             part = self.where(slice(start, start + _AT_ONCE))
             columns = {name: _cells(column) for name, column in part.context.items()}
             times = part.time.tolist() if part.time is not None and self.dated else None
-            for n, (arm, reward) in enumerate(zip(part.arm.tolist(), part.reward.tolist(), strict=True)):
+            for n, (arm, reward) in enumerate(
+                zip(part.arm.tolist(), part.reward.tolist(), strict=True)
+            ):
                 row: dict[str, Any] = {"arm": self.arms[arm]}
                 if reward == reward:
                     row["reward"] = reward
@@ -299,8 +311,8 @@ class Log:
         reading, bad = self.reading, self.reading.bad
         roles = ", ".join(f"{role} from '{column}'" for role, column in reading.roles.items())
         lines = [
-            f"{reading.source}: {len(self):,} decisions, {self.n_arms:,} arms, read as {reading.format}"
-            + (f" ({roles})" if roles else ""),
+            f"{reading.source}: {len(self):,} decisions, {self.n_arms:,} arms, read as "
+            f"{reading.format}" + (f" ({roles})" if roles else ""),
             self._when(),
             self._paid(),
             f"contexts: {', '.join(self.context) if self.context else 'none'}",
@@ -333,7 +345,9 @@ class Log:
     def _row(self, n: int) -> str:
         when = ""
         if self.time is not None:
-            when = format_time(float(self.time[n]), self.zone) if self.dated else f"{self.time[n]:g}"
+            when = (
+                format_time(float(self.time[n]), self.zone) if self.dated else f"{self.time[n]:g}"
+            )
         chance = "" if self.propensity is None else f" (chance {self.propensity[n]:.3g})"
         paid = "no reward" if np.isnan(self.reward[n]) else f"{self.reward[n]:g}"
         return f"  {when} {self.arms[self.arm[n]]}{chance}: {paid}".rstrip()

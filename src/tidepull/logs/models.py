@@ -2,10 +2,11 @@
 
     q(x, a) = b . [1, x] + h_a . [1, x],   x: context, hour and weekend
 
-b is fitted to all rows, h_a to what b leaves of arm a's rows, pulled towards 0 as by ten rows. Where that would be too
-many weights, h_a is one number. Rows count as 1 / p, so that b stands for the average arm and not for the one that was
-liked best, and h_a for all times and not for those when arm a was liked; both are scaled to the effective number of
-their rows, (sum 1/p)^2 / sum 1/p^2, so that few rows with great weights are pulled as few rows are.
+b is fitted to all rows, h_a to what b leaves of arm a's rows, pulled towards 0 as by ten rows.
+Where that would be too many weights, h_a is one number. Rows count as 1 / p, so that b stands for
+the average arm and not for the one that was liked best, and h_a for all times and not for those
+when arm a was liked; both are scaled to the effective number of their rows, (sum 1/p)^2 / sum
+1/p^2, so that few rows with great weights are pulled as few rows are.
 
 Features are contexts as rows of numbers: numbers standardised, the commonest texts as flags.
 """
@@ -29,7 +30,8 @@ CHUNK = 8192
 class Features:
     """Rows of numbers for a log. Means and spreads are those of the whole log.
 
-    With `calendar` a row also has sine and cosine of the hour and whether it is a weekend, where times are dates.
+    With `calendar` a row also has sine and cosine of the hour and whether it is a weekend, where
+    times are dates.
     """
 
     def __init__(self, log: Log, *, calendar: bool = False) -> None:
@@ -44,8 +46,14 @@ class Features:
                 if len(known) and known.min() < known.max():
                     self._numbers.append((name, float(known.mean()), float(known.std())))
             else:
-                counts = np.bincount(column.values[column.values >= 0], minlength=len(column.labels))
-                common = [int(code) for code in np.argsort(-counts, kind="stable")[:LEVELS] if counts[code]]
+                counts = np.bincount(
+                    column.values[column.values >= 0], minlength=len(column.labels)
+                )
+                common = [
+                    int(code)
+                    for code in np.argsort(-counts, kind="stable")[:LEVELS]
+                    if counts[code]
+                ]
                 self._flags += [(name, code) for code in (common if len(common) > 1 else [])]
         self.names = [name for name, _, _ in self._numbers]
         for name, code in self._flags:
@@ -107,14 +115,20 @@ class RewardModel:
         self._counts = _counts(log)
         for rows, x in self._features.chunks():
             self._add(
-                np.column_stack([np.ones(len(x)), x]), log.arm[rows], log.reward[rows], self._fold(rows), rows
+                np.column_stack([np.ones(len(x)), x]),
+                log.arm[rows],
+                log.reward[rows],
+                self._fold(rows),
+                rows,
             )
         self._weights = [self._fit(fold) for fold in range(self._folds)]
 
     def _fold(self, rows: slice) -> IntArray:
         return np.searchsorted(self._bounds, np.arange(rows.start, rows.stop), side="right") - 1
 
-    def _add(self, x: FloatArray, arm: IntArray, reward: FloatArray, fold: IntArray, rows: slice) -> None:
+    def _add(
+        self, x: FloatArray, arm: IntArray, reward: FloatArray, fold: IntArray, rows: slice
+    ) -> None:
         among_all, among_own = (counts[rows][:, None] for counts in self._counts)
         for f in np.unique(fold):
             here = fold == f
@@ -134,21 +148,24 @@ class RewardModel:
         shared = np.linalg.solve(gram, self._total[others].sum(axis=0))
         cross, sums = self._cross[others].sum(axis=0), self._sums[others].sum(axis=0)
         left = sums - cross @ shared
-        own = np.linalg.solve(cross[:, :, : self._own] + PULL * np.eye(self._own), left[:, :, None])[:, :, 0]
+        own = np.linalg.solve(
+            cross[:, :, : self._own] + PULL * np.eye(self._own), left[:, :, None]
+        )[:, :, 0]
         return shared, own
 
     def pull(self, log: Log, mean_own: FloatArray, mean: FloatArray) -> FloatArray:
-        """How much each row's reward moves the mean over rows of sum_a s_a q(x, a), times the number of rows, where
-        s are shares of arms that may differ from row to row.
+        """How much each row's reward moves the mean over rows of sum_a s_a q(x, a), times the
+        number of rows, where s are shares of arms that may differ from row to row.
 
-        `mean_own` is the mean over rows of s_a [1, x] for every arm, `mean` that of (sum_a s_a) [1, x]. With m_a the
-        first's entries, w_a = A_a^-1 m_a and v = G^-1 (mean - sum_a C_a' w_a): the pull of row i is c_i x_i . v + k_i
-        x_i . w_(a_i), times rows, where c_i and k_i are what the row counts among all rows and among those of its arm.
+        `mean_own` is the mean over rows of s_a [1, x] for every arm, `mean` that of (sum_a s_a) [1,
+        x]. With m_a the first's entries, w_a = A_a^-1 m_a and v = G^-1 (mean - sum_a C_a' w_a): the
+        pull of row i is c_i x_i . v + k_i x_i . w_(a_i), times rows, where c_i and k_i are what the
+        row counts among all rows and among those of its arm.
         """
         cross = self._cross.sum(axis=0)
-        own = np.linalg.solve(cross[:, :, : self._own] + PULL * np.eye(self._own), mean_own[:, :, None])[
-            :, :, 0
-        ]
+        own = np.linalg.solve(
+            cross[:, :, : self._own] + PULL * np.eye(self._own), mean_own[:, :, None]
+        )[:, :, 0]
         gram = self._all.sum(axis=0) + _ridge(len(mean))
         shared = np.linalg.solve(gram, mean - np.einsum("amd,am->d", cross, own))
         values: FloatArray = np.empty(len(log))
@@ -164,7 +181,8 @@ class RewardModel:
         return self._own
 
     def rewards(self, rows: slice, x: FloatArray) -> FloatArray:
-        """The expected reward of every arm in some rows of the log (rows x arms); x are their features."""
+        """The expected reward of every arm in some rows of the log (rows x arms); x are their
+        features."""
         full = np.column_stack([np.ones(len(x)), x])
         fold = self._fold(rows)
         values = np.empty((len(x), self._sums.shape[1]))
@@ -188,7 +206,8 @@ def _ridge(wide: int) -> FloatArray:
 
 
 def _counts(log: Log) -> tuple[FloatArray, FloatArray]:
-    """What each row counts among all rows, and among those of its arm: 1 / p, scaled to the effective number."""
+    """What each row counts among all rows, and among those of its arm: 1 / p, scaled to the
+    effective number."""
     if log.propensity is None:
         return np.ones(len(log)), np.ones(len(log))
     weight = 1 / log.propensity

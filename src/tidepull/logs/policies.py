@@ -1,12 +1,14 @@
 """Policies on a log: fixed ones, and those that learn while the log is replayed.
 
-A `Target` is a fixed policy: each arm's share of the choices in every row. `terms_of` says what estimators need of it.
+A `Target` is a fixed policy: each arm's share of the choices in every row. `terms_of` says what
+estimators need of it.
 
-`play` lets a policy learn from the decisions that are its own. Without contexts a round waits for the next decision of
-the arm that the policy chose (a queue for every arm, in the order of time); where an arm's chances vary, a decision is
-taken with a chance that evens them out. With contexts, or where not all arms are always on offer, a decision is taken
-where its arm is what the policy would have played (rejection: with the chance c pi / p, c the 5% quantile of p); what
-is not taken is a round whose reward never comes.
+`play` lets a policy learn from the decisions that are its own. Without contexts a round waits for
+the next decision of the arm that the policy chose (a queue for every arm, in the order of time);
+where an arm's chances vary, a decision is taken with a chance that evens them out. With contexts,
+or where not all arms are always on offer, a decision is taken where its arm is what the policy
+would have played (rejection: with the chance c pi / p, c the 5% quantile of p); what is not taken
+is a round whose reward never comes.
 """
 
 from __future__ import annotations
@@ -86,7 +88,8 @@ def always(label: str) -> Target:
         place = log.place(label)
         if log.available is not None and not log.available[rows, place].all():
             raise DataError(
-                f"arm '{label}' is not on offer in every row of {log.reading.source}; leave the others out"
+                f"arm '{label}' is not on offer in every row of {log.reading.source}; leave the "
+                "others out"
             )
         table: FloatArray = np.zeros((rows.stop - rows.start, log.n_arms))
         table[:, place] = 1.0
@@ -121,7 +124,9 @@ def as_logged(other: Log, name: str, *, by: Sequence[str] = ()) -> Target:
         If `other` has no propensities or no such column.
     """
     if other.propensity is None:
-        raise DataError(f"{other.reading.source} has no propensities: what its policy would do is not known")
+        raise DataError(
+            f"{other.reading.source} has no propensities: what its policy would do is not known"
+        )
     tables: dict[tuple[object, ...], FloatArray] = {}
     keys = _keys(other, by)
     for key in dict.fromkeys(keys):
@@ -147,7 +152,9 @@ def _keys(log: Log, by: Sequence[str]) -> list[tuple[object, ...]]:
     for name in by:
         column = log.context[name]
         values = column.values.tolist()
-        columns.append(values if column.labels is None else [column.labels[code] for code in values])
+        columns.append(
+            values if column.labels is None else [column.labels[code] for code in values]
+        )
     return list(zip(*columns, strict=True)) if columns else [()] * len(log)
 
 
@@ -169,7 +176,9 @@ def _arm_places(other: Log, log: Log) -> list[int]:
     return [places[label] for label in log.arms]
 
 
-def terms_of(log: Log, target: Target, model: RewardModel, clip: float) -> tuple[PolicyTerms, float]:
+def terms_of(
+    log: Log, target: Target, model: RewardModel, clip: float
+) -> tuple[PolicyTerms, float]:
     """What the estimators need, and the share of the policy's choices that the log never shows."""
     assert log.propensity is not None
     weight, chosen, policy = (np.empty(len(log)) for _ in range(3))
@@ -191,8 +200,12 @@ def terms_of(log: Log, target: Target, model: RewardModel, clip: float) -> tuple
         left = shares.copy()
         left[each, arm] -= light
         kept.add(left, full)
-    pull, switch_pull = (model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, kept))
-    return PolicyTerms(weight, log.reward, chosen, policy, pull, switch_pull, clip), uncovered / len(log)
+    pull, switch_pull = (
+        model.pull(log, one.own / len(log), one.all / len(log)) for one in (asked, kept)
+    )
+    return PolicyTerms(
+        weight, log.reward, chosen, policy, pull, switch_pull, clip
+    ), uncovered / len(log)
 
 
 class _Demand:
@@ -210,7 +223,11 @@ class _Demand:
 def _check_shares(shares: Any, rows: slice, log: Log, name: str) -> FloatArray:
     table = np.asarray(shares, float)
     shape = (rows.stop - rows.start, log.n_arms)
-    if table.shape != shape or not (table >= 0).all() or not np.allclose(table.sum(axis=1), 1, atol=1e-6):
+    if (
+        table.shape != shape
+        or not (table >= 0).all()
+        or not np.allclose(table.sum(axis=1), 1, atol=1e-6)
+    ):
         raise ParameterError(
             f"{name}: shares must be {shape[0]} x {shape[1]} numbers that add up to 1 in every row"
         )
@@ -223,9 +240,9 @@ DRAWS = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replay:
-    """How a policy went through a log. `rows` are the decisions that it took, `replay` scores their rewards; `dr`
-    scores the rows `counted` with the model's help; `clipped` is the share of rows whose chance to be
-    taken was cut to 1."""
+    """How a policy went through a log. `rows` are the decisions that it took, `replay` scores their
+    rewards; `dr` scores the rows `counted` with the model's help; `clipped` is the share of rows
+    whose chance to be taken was cut to 1."""
 
     rows: IntArray
     replay: Scores
@@ -320,7 +337,8 @@ class _Player:
         return float(self._shares @ expected + weight * (log.reward[n] - expected[arm]))
 
     def _choose(self, context: Context, n: int | None) -> int:
-        """A round begins: an arm drawn by the policy's shares, or that of row n where that is taken."""
+        """A round begins: an arm drawn by the policy's shares, or that of row n where that is
+        taken."""
 
         def pick(shares: FloatArray) -> int:
             self._shares = np.array(shares, float)

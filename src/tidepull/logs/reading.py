@@ -126,12 +126,19 @@ def read(
     if kind == "obp":
         batch, arms = columns.obp_batch(columns.load_obp(path), name)
         return build(iter([batch]), {})
-    named = {"arm": arm, "reward": reward, "time": time, "propensity": propensity, "paid_at": paid_at}
+    named = {
+        "arm": arm,
+        "reward": reward,
+        "time": time,
+        "propensity": propensity,
+        "paid_at": paid_at,
+    }
     names = {part: column for part, column in named.items() if column is not None}
     if kind in _DECISIONS:
         if names or context is not None:
             raise ParameterError(
-                f"a log of format {kind} has fixed names: leave arm, reward, time and the others out"
+                f"a log of format {kind} has fixed names: leave arm, reward, time and the others "
+                "out"
             )
         return build(to_batches(_DECISIONS[kind](path)), {})
     list_columns, read_batches = _TABLES[kind]
@@ -147,7 +154,8 @@ def read(
         left = [column for column in there if column.startswith("user-item_affinity_")]
         if left:
             notes.append(
-                f"{len(left)} columns '{left[0]}' and so on belong to arms and are left out of the context"
+                f"{len(left)} columns '{left[0]}' and so on belong to arms and are left out of the "
+                "context"
             )
     roles = find_roles(there, names, context, name)
     return build(read_batches(path, roles), roles.parts, notes)
@@ -165,7 +173,9 @@ def guess_format(path: Path) -> str:
     if not first:
         raise DataError(f"{path} is empty; give a log with at least one decision")
     if first.lstrip().startswith("{"):
-        record: Mapping[str, Any] = next((row for _, row in json_lines(path) if not isinstance(row, str)), {})
+        record: Mapping[str, Any] = next(
+            (row for _, row in json_lines(path) if not isinstance(row, str)), {}
+        )
         kinds = {
             "gittins": decisions.is_gittins, "dsjson": decisions.is_dsjson, "vw-json": decisions.is_vw_json,
         }  # fmt: skip

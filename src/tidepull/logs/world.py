@@ -1,13 +1,15 @@
-"""A world fitted to a log: `simulator(log)` fits it, `FromLog` plays it, with the uncertainty that the log leaves.
+"""A world fitted to a log: `simulator(log)` fits it, `FromLog` plays it, with the uncertainty that
+the log leaves.
 
-Each arm's mean reward is a linear function of the row's features: the context (numbers standardised, the commonest
-texts as flags), the clock (two waves of the day, the weekend) and slow waves over the log, which follow drifts and
-changes roughly. Weights have a normal prior whose width, one for levels, contexts, clock and slow waves each, is
-the one under which the log is likeliest (empirical Bayes): where nothing depends on time the widths of its weights
-become small, and the world has no time in it. The posterior is exact; `from-log` draws from it by the seed.
+Each arm's mean reward is a linear function of the row's features: the context (numbers
+standardised, the commonest texts as flags), the clock (two waves of the day, the weekend) and slow
+waves over the log, which follow drifts and changes roughly. Weights have a normal prior whose
+width, one for levels, contexts, clock and slow waves each, is the one under which the log is
+likeliest (empirical Bayes): where nothing depends on time the widths of its weights become small,
+and the world has no time in it. The posterior is exact; `from-log` draws from it by the seed.
 
-Rounds are the log's rows in their order: the same contexts, times and arms on offer; after the last row the log begins
-anew, whole weeks later. What the model cannot express is not in this world.
+Rounds are the log's rows in their order: the same contexts, times and arms on offer; after the last
+row the log begins anew, whole weeks later. What the model cannot express is not in this world.
 """
 
 from __future__ import annotations
@@ -37,10 +39,11 @@ _KIND = "world fitted to a log"
 class FittedWorld:
     """A fitted model: rows of a log, and what each arm's mean depends on.
 
-    `features` (rows x d, 1 first) are what means depend on, `observation` what a policy sees of them (rows x any),
-    `time` the rows' times (`dated`: local seconds), `available` the arms on offer. `mean` (arms x d) and `factor`
-    (arms x d x d, lower triangular) are the weights' posterior: mean, and square root of its covariance. `noise`
-    is the standard deviation of rewards, which are 0 and 1 where `binary`.
+    `features` (rows x d, 1 first) are what means depend on, `observation` what a policy sees of
+    them (rows x any), `time` the rows' times (`dated`: local seconds), `available` the arms on
+    offer. `mean` (arms x d) and `factor` (arms x d x d, lower triangular) are the weights'
+    posterior: mean, and square root of its covariance. `noise` is the standard deviation of
+    rewards, which are 0 and 1 where `binary`.
     """
 
     arms: tuple[str, ...]
@@ -98,7 +101,9 @@ def load(path: Path) -> FittedWorld:
             f"there is no fitted world {path}; make it with 'tidepull model LOG --out {path}'"
         ) from None
     except (SnapshotError, TypeError, KeyError, AttributeError, ValueError) as error:
-        raise DataError(f"{path} is no fitted world ({error}); make it again with 'tidepull model'") from None
+        raise DataError(
+            f"{path} is no fitted world ({error}); make it again with 'tidepull model'"
+        ) from None
     return world
 
 
@@ -111,7 +116,9 @@ class FromLog:
         self.world = world
         self.n_arms = len(world.arms)
         noise = streams.generator("noise")
-        self._reward: Reward = BernoulliReward(noise) if world.binary else GaussianReward(world.noise, noise)
+        self._reward: Reward = (
+            BernoulliReward(noise) if world.binary else GaussianReward(world.noise, noise)
+        )
         self.weights = np.array(world.mean, float)
         if drawn:
             z = streams.generator("weights").standard_normal(world.mean.shape)
@@ -207,19 +214,28 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
     paid = np.flatnonzero(~np.isnan(rows.reward))
     if len(paid) < 20:
         raise DataError(
-            f"{log.reading.source} has {len(paid)} rewards; at least 20 are needed to fit a world to it"
+            f"{log.reading.source} has {len(paid)} rewards; at least 20 are needed to fit a world "
+            "to it"
         )
     reward = rows.reward[paid]
     if reward.min() == reward.max():
         raise DataError(
-            f"{log.reading.source}: every reward is {reward[0]:g}, so there is no world to be fitted"
+            f"{log.reading.source}: every reward is {reward[0]:g}, so there is no world to be "
+            "fitted"
         )
     if log.n_arms < 2:
         raise DataError(
-            f"{log.reading.source} has one arm only, '{log.arms[0]}'; say which others there were (--arms)"
+            f"{log.reading.source} has one arm only, '{log.arms[0]}'; say which others there were "
+            "(--arms)"
         )
     seen = Features(rows).rows(0, len(rows))
-    time = None if rows.time is None else local_seconds(rows.time, rows.zone) if rows.dated else rows.time
+    time = (
+        None
+        if rows.time is None
+        else local_seconds(rows.time, rows.zone)
+        if rows.dated
+        else rows.time
+    )
     clock = _clock(time) if rows.dated and time is not None else np.empty((len(rows), 0))
     slow = _slow(np.arange(len(rows), dtype=float) if time is None else time)
     groups = np.repeat(np.arange(4), [1, seen.shape[1], clock.shape[1], slow.shape[1]])
@@ -236,7 +252,17 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
         "parts": ["level", "context", "clock", "slow waves"],
     }  # fmt: skip
     return FittedWorld(
-        rows.arms, features, seen, time, rows.dated, rows.available, mean, factor, fit.noise, binary, about
+        rows.arms,
+        features,
+        seen,
+        time,
+        rows.dated,
+        rows.available,
+        mean,
+        factor,
+        fit.noise,
+        binary,
+        about,
     )
 
 
@@ -274,7 +300,8 @@ class _Fit:
         self.noise = self._spread * self._variance**0.5
 
     def widths(self) -> FloatArray:
-        """The prior width of each part under which the rewards are likeliest, found one part at a time."""
+        """The prior width of each part under which the rewards are likeliest, found one part at a
+        time."""
         best = np.array([0.3, 0.03, 0.03, 0.03])
         for _ in range(_SWEEPS):
             for part in np.unique(self._groups):
@@ -287,12 +314,15 @@ class _Fit:
         return best
 
     def posterior(self, widths: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Means of weights, and the lower triangular root of their covariance, in the units of rewards."""
+        """Means of weights, and the lower triangular root of their covariance, in the units of
+        rewards."""
         precision = self._precision(widths)
         covariance = np.linalg.inv(precision)
         mean = np.einsum("kij,kj->ki", covariance, self._cross / self._variance) * self._spread
         mean[:, 0] += self._centre
-        return mean, np.linalg.cholesky((covariance + covariance.transpose(0, 2, 1)) / 2) * self._spread
+        return mean, np.linalg.cholesky(
+            (covariance + covariance.transpose(0, 2, 1)) / 2
+        ) * self._spread
 
     def _precision(self, widths: FloatArray) -> FloatArray:
         world: FloatArray = self._gram / self._variance + np.diag(1 / widths[self._groups] ** 2)

@@ -1,8 +1,9 @@
 """The paper's Analysis, sentence by sentence: each claim with the rule it is put to.
 
-Sentences that explain, and that these trials cannot measure, have no rule: that slow rotations are easy for
-conventional policies because they know the variation budget, that prediction matters more than reaction, that
-initialisation should be more careful, and that the flips of Criteo resemble the faster rotation.
+Sentences that explain, and that these trials cannot measure, have no rule: that slow rotations are
+easy for conventional policies because they know the variation budget, that prediction matters more
+than reaction, that initialisation should be more careful, and that the flips of Criteo resemble the
+faster rotation.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ def check_claims(
 ) -> list[Claim]:
     """All claims, in the order of the paper.
 
-    `reports` are combined studies, `searches` those with grids, `explored` those that compare kinds of exploration.
+    `reports` are combined studies, `searches` those with grids, `explored` those that compare kinds
+    of exploration.
     """
     evidence = gather(reports, searches, explored)
     return [
@@ -66,7 +68,11 @@ def _flipping_gaussian(e: Evidence) -> Iterator[Claim]:
         least=LARGE,
     )
     yield rules.grows(
-        e, "The regret of the recurrent policies grows very slowly by the end.", at, RECURRENT, VERY_SLOW
+        e,
+        "The regret of the recurrent policies grows very slowly by the end.",
+        at,
+        RECURRENT,
+        VERY_SLOW,
     )
     yield rules.keeps(
         e, "The conventional non-stationary policies perform very poorly.", at, CONVENTIONAL, POOR
@@ -86,7 +92,9 @@ def _flipping_bernoulli(e: Evidence) -> Iterator[Claim]:
         DEFAULT_NN,
         others,
     )
-    yield rules.grows(e, "Regret grows quickly for every policy by the end.", at, EVERY, SLOW, quickly=True)
+    yield rules.grows(
+        e, "Regret grows quickly for every policy by the end.", at, EVERY, SLOW, quickly=True
+    )
     yield robustness.more_robust(
         e,
         "The feedforward approach is arguably more robust to hyperparameter choices.",
@@ -95,7 +103,8 @@ def _flipping_bernoulli(e: Evidence) -> Iterator[Claim]:
     )
     yield robustness.search_misleads(
         e,
-        "The best RNN is ahead of the best NN in the search, and the definitive trials lead to the opposite conclusion "
+        "The best RNN is ahead of the best NN in the search, and the definitive trials lead to the "
+        "opposite conclusion "
         "(the paper's own table has the best RNN ahead there too, 1,251.9 against 1,267.9).",
         at,
     )
@@ -110,14 +119,18 @@ def _sinusoidal(e: Evidence) -> Iterator[Claim]:
         RECURRENT,
         RIVALS,
     )
-    yield rules.grows(e, "The regret of the recurrent policies grows slowly by the end.", at, RECURRENT, SLOW)
+    yield rules.grows(
+        e, "The regret of the recurrent policies grows slowly by the end.", at, RECURRENT, SLOW
+    )
     yield rules.ordered(
         e,
         "D-UCB outperforms the default NN, which in turn outperforms the best NN.",
         at,
         [DISCOUNTED, DEFAULT_NN, BEST_NN],
     )
-    yield robustness.more_robust(e, "Sensitivity heavily favors the recurrent approach.", [at], least=MUCH)
+    yield robustness.more_robust(
+        e, "Sensitivity heavily favors the recurrent approach.", [at], least=MUCH
+    )
 
 
 def _chain(e: Evidence) -> Iterator[Claim]:
@@ -130,7 +143,9 @@ def _chain(e: Evidence) -> Iterator[Claim]:
         [BEST_RNN],
         [*others, "random"],
     )
-    yield rules.grows(e, "The regret of the best RNN grows slowly by the end.", at, [BEST_RNN], SLOW)
+    yield rules.grows(
+        e, "The regret of the best RNN grows slowly by the end.", at, [BEST_RNN], SLOW
+    )
     yield rules.varies_most(
         e,
         "The default RNN exhibits an atypical large variance in regret.",
@@ -142,7 +157,11 @@ def _chain(e: Evidence) -> Iterator[Claim]:
         e, "Sensitivity does not suggest a lack of robustness for the recurrent approach.", at
     )
     yield rules.fails_as_often(
-        e, "The default RNN is worse than random in three of ten trials.", at, DEFAULT_RNN, share=0.3
+        e,
+        "The default RNN is worse than random in three of ten trials.",
+        at,
+        DEFAULT_RNN,
+        share=0.3,
     )
     yield rules.keeps(
         e,
@@ -158,7 +177,9 @@ def _contextual(e: Evidence) -> Iterator[Claim]:
     slow, fast = "rotating-vector-2048", "rotating-vector-32"
     neural = (*RECURRENT, *FEEDFORWARD)
     rest = (DEFAULT_RNN, BEST_NN, DEFAULT_NN)
-    yield rules.beats(e, "The best RNN outperforms the other non-random policies.", digits, [BEST_RNN], rest)
+    yield rules.beats(
+        e, "The best RNN outperforms the other non-random policies.", digits, [BEST_RNN], rest
+    )
     yield rules.within(
         e,
         "The other non-random policies achieve equivalent performance.",
@@ -180,7 +201,9 @@ def _contextual(e: Evidence) -> Iterator[Claim]:
     yield rules.grows(
         e, "The regret of the recurrent policies grows slowly by the end.", robot, RECURRENT, SLOW
     )
-    yield rules.keeps(e, "The problem proves too challenging for all policies.", vector, EVERY, POOR)
+    yield rules.keeps(
+        e, "The problem proves too challenging for all policies.", vector, EVERY, POOR
+    )
     yield rules.beats(
         e,
         "On the slow rotation the conventional policies outperform every other policy.",
@@ -197,14 +220,16 @@ def _contextual(e: Evidence) -> Iterator[Claim]:
     )
     yield rules.worse_where_faster(
         e,
-        "The success of conventional policies depends on the variation budget: they do poorly where change is quick.",
+        "The success of conventional policies depends on the variation budget: they do poorly "
+        "where change is quick.",
         slow,
         fast,
         CONVENTIONAL,
     )
     yield robustness.more_robust(
         e,
-        "On contextual problems the recurrent approach is consistently more robust to hyperparameter choices.",
+        "On contextual problems the recurrent approach is consistently more robust to "
+        "hyperparameter choices.",
         list(published.CONTEXTUAL),
     )
 
@@ -213,7 +238,11 @@ def _criteo(e: Evidence) -> Iterator[Claim]:
     once, often = "criteo-partial-flip", "criteo-flipping"
     both = (DEFAULT_RNN, DEFAULT_NN)
     yield rules.beats(
-        e, "After a single partial flip the conventional algorithms perform best.", once, CONVENTIONAL, both
+        e,
+        "After a single partial flip the conventional algorithms perform best.",
+        once,
+        CONVENTIONAL,
+        both,
     )
     yield rules.keeps(
         e,
@@ -243,9 +272,13 @@ def _stationary(e: Evidence) -> Iterator[Claim]:
     yield rules.beats(
         e, "The default NN is outperformed by the default RNN.", vector, [DEFAULT_RNN], [DEFAULT_NN]
     )
-    yield rules.within(e, "The default RNN is comparable to LinUCB.", vector, [(DEFAULT_RNN, "lin-ucb")])
+    yield rules.within(
+        e, "The default RNN is comparable to LinUCB.", vector, [(DEFAULT_RNN, "lin-ucb")]
+    )
     says = "The recurrent approach is also capable of performing well in stationary problems."
-    both = [rules.keeps(e, says, at, [DEFAULT_RNN], VERY_SLOW, more=False) for at in (bernoulli, vector)]
+    both = [
+        rules.keeps(e, says, at, [DEFAULT_RNN], VERY_SLOW, more=False) for at in (bernoulli, vector)
+    ]
     yield concluded(
         "stationary problems", says, both[0].rule, [line for claim in both for line in claim.lines]
     )
@@ -266,14 +299,16 @@ def _summary(e: Evidence) -> Iterator[Claim]:
     )
     yield rules.consistently(
         e,
-        "Conclusion: it does so even when its hyperparameters are fixed across very dissimilar environments.",
+        "Conclusion: it does so even when its hyperparameters are fixed across very dissimilar "
+        "environments.",
         [(DEFAULT_RNN, DEFAULT_NN)],
         list(published.REGRET),
     )
     linear = [problem for problem, row in published.REGRET.items() if DISCOUNTED in row]
     yield rules.solved(
         e,
-        "Conclusion: it performs satisfactorily on problems that conventional algorithms can solve.",
+        "Conclusion: it performs satisfactorily on problems that conventional algorithms can "
+        "solve.",
         linear,
         DEFAULT_RNN,
         CONVENTIONAL,

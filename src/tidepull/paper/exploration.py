@@ -1,8 +1,9 @@
-"""Posterior sampling against epsilon-greedy and Boltzmann exploration: default and best settings, six problems, paired.
+"""Posterior sampling against epsilon-greedy and Boltzmann exploration: default and best settings,
+six problems, paired.
 
-What is compared comes from suites of exploration alone: with the default settings only the rule differs, the best ones
-were searched for each rule by itself. A verdict needs forty trials of everything; until then the claim is open, and the
-interval so far is shown.
+What is compared comes from suites of exploration alone: with the default settings only the rule
+differs, the best ones were searched for each rule by itself. A verdict needs forty trials of
+everything; until then the claim is open, and the interval so far is shown.
 """
 
 from __future__ import annotations
@@ -48,12 +49,15 @@ def exploring(study: Study) -> bool:
 
 
 def explorations(studies: Sequence[Study]) -> list[Study]:
-    """One study for each problem and length; trials of one setting from several suites count together."""
+    """One study for each problem and length; trials of one setting from several suites count
+    together."""
     merged: dict[tuple[str, int], Study] = {}
     for study in (one for one in studies if exploring(one)):
         key = (study.problem, study.horizon)
         known = merged.get(key)
-        merged[key] = study if known is None else replace(known, groups=_joined(known.groups, study.groups))
+        merged[key] = (
+            study if known is None else replace(known, groups=_joined(known.groups, study.groups))
+        )
     order = {problem: number for number, problem in enumerate(PROBLEMS)}
     return sorted(merged.values(), key=lambda study: order.get(study.problem, len(order)))
 
@@ -62,7 +66,10 @@ def _joined(known: Sequence[Group], more: Sequence[Group]) -> tuple[Group, ...]:
     groups = {group.name: group for group in known}
     for group in more:
         first = groups.setdefault(group.name, group)
-        if first is not group and first.rows[0].policy_parameters == group.rows[0].policy_parameters:
+        if (
+            first is not group
+            and first.rows[0].policy_parameters == group.rows[0].policy_parameters
+        ):
             new = [i for i, row in enumerate(group.rows) if row.hash not in first.hashes]
             groups[group.name] = replace(
                 first,
@@ -75,23 +82,32 @@ def _joined(known: Sequence[Group], more: Sequence[Group]) -> tuple[Group, ...]:
 def papers_claim(evidence: Evidence, says: str) -> Claim:
     """The paper's own comparison: its two problems, the best settings of each rule."""
     rule = (
-        "on each of the two problems, posterior sampling with its best setting has clearly less regret than each "
+        "on each of the two problems, posterior sampling with its best setting has clearly less "
+        "regret than each "
         f"rival with its best setting, over {TRIALS} paired trials"
     )
     lines = [
-        line for problem in PAPERS for rival in RIVALS for line in _pair(evidence, problem, "-best", rival)
+        line
+        for problem in PAPERS
+        for rival in RIVALS
+        for line in _pair(evidence, problem, "-best", rival)
     ]
     return concluded("exploration", says, rule, lines)
 
 
 def wider_claim(evidence: Evidence, says: str) -> Claim:
-    """Six problems, default and best settings; regrets as shares of random's, averaged over the problems."""
+    """Six problems, default and best settings; regrets as shares of random's, averaged over the
+    problems."""
     rule = (
-        "with default and with best settings, the regret of posterior sampling as a share of random's, averaged over "
-        f"the six problems, is clearly less than that of each rival, over {TRIALS} paired trials of each problem"
+        "with default and with best settings, the regret of posterior sampling as a share of "
+        "random's, averaged over "
+        f"the six problems, is clearly less than that of each rival, over {TRIALS} paired trials "
+        "of each problem"
     )
     pooled = [
-        _pooled(evidence, words, ending, rival) for words, ending in SETTINGS.items() for rival in RIVALS
+        _pooled(evidence, words, ending, rival)
+        for words, ending in SETTINGS.items()
+        for rival in RIVALS
     ]
     lines = [
         line
@@ -100,7 +116,9 @@ def wider_claim(evidence: Evidence, says: str) -> Claim:
         for problem in PROBLEMS
         for line in _pair(evidence, problem, ending, rival)
     ]
-    return Claim("exploration", says, rule, (*pooled, *lines), worst(line.outcome for line in pooled))
+    return Claim(
+        "exploration", says, rule, (*pooled, *lines), worst(line.outcome for line in pooled)
+    )
 
 
 def _pair(evidence: Evidence, problem: str, ending: str, rival: str) -> list[Measurement]:
@@ -119,11 +137,14 @@ def _pair(evidence: Evidence, problem: str, ending: str, rival: str) -> list[Mea
 
 
 def _pooled(evidence: Evidence, words: str, ending: str, rival: str) -> Measurement:
-    """Seed by seed, the difference in shares of random's regret, averaged over the problems that have both."""
+    """Seed by seed, the difference in shares of random's regret, averaged over the problems that
+    have both."""
     by_problem = [_gaps(evidence, problem, ending, rival) for problem in PROBLEMS]
     there = [gaps for gaps in by_problem if gaps]
     seeds = sorted(set.intersection(*(set(gaps) for gaps in there))) if there else []
-    what = f"share of random's regret with {words} settings, {SAMPLING}{ending} minus {rival}{ending}"
+    what = (
+        f"share of random's regret with {words} settings, {SAMPLING}{ending} minus {rival}{ending}"
+    )
     if not seeds:
         return missing("six problems", f"{what}: no seed on which both were played")
     gaps: FloatArray = np.array([np.mean([one[seed] for one in there]) for seed in seeds])
@@ -131,7 +152,9 @@ def _pooled(evidence: Evidence, words: str, ending: str, rival: str) -> Measurem
     complete = len(there) == len(PROBLEMS) and len(seeds) >= TRIALS
     so_far = "" if complete else f", so far on {len(there)} of {len(PROBLEMS)} problems"
     outcome = below(low, high, 0.0) if complete else OPEN
-    return Measurement("six problems", what + so_far, outcome, float(gaps.mean()), low, high, len(seeds), 3)
+    return Measurement(
+        "six problems", what + so_far, outcome, float(gaps.mean()), low, high, len(seeds), 3
+    )
 
 
 def _gaps(evidence: Evidence, problem: str, ending: str, rival: str) -> dict[int, float]:

@@ -1,4 +1,5 @@
-"""The paper at the top of a report: its table beside ours, its claims with their verdicts, the proof's promises."""
+"""The paper at the top of a report: its table beside ours, its claims with their verdicts, the
+proof's promises."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ def claims_of(frame: Frame) -> list[Claim]:
 
 
 def front(frame: Frame, claims: Sequence[Claim], theory: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """The parts of the page, as HTML; whatever has not been played is named, not left out silently."""
+    """The parts of the page, as HTML; whatever has not been played is named, not left out
+    silently."""
     reports = combined(frame.studies)
     yield "<h2>The paper's table</h2>"
     yield (
@@ -53,7 +55,9 @@ def front(frame: Frame, claims: Sequence[Claim], theory: Sequence[dict[str, Any]
 
 def tally(claims: Sequence[Claim]) -> str:
     """How many claims hold, fail and are open."""
-    counts = ", ".join(f"{sum(c.outcome == word for c in claims)} {word}" for word in (HOLDS, FAILS, OPEN))
+    counts = ", ".join(
+        f"{sum(c.outcome == word for c in claims)} {word}" for word in (HOLDS, FAILS, OPEN)
+    )
     return f"{len(claims)} claims: {counts}."
 
 
@@ -66,7 +70,8 @@ def _details(claims: Sequence[Claim]) -> Iterator[str]:
 
 
 def _plain(table: Table) -> str:
-    """Render a table whose cells have several lines, without sorting; Markdown in cells becomes HTML."""
+    """Render a table whose cells have several lines, without sorting; Markdown in cells becomes
+    HTML."""
     head = "".join(f'<th scope="col">{escape(column)}</th>' for column in table.columns)
     body = "".join(
         f'<tr><th scope="row">{_marked(row[0].text)}</th>'
@@ -87,47 +92,62 @@ def _marked(text: str) -> str:
 
 
 OWN_WORLDS: Final = (
-    "The paper played all trials in one realisation of each environment; here every trial has a world of its own, "
+    "The paper played all trials in one realisation of each environment; here every trial has a "
+    "world of its own, "
     "so our standard deviations are wider."
 )
 ONE_WORLD: Final = (
-    "All trials of a problem were played in one realisation of it, as the paper's were; the seeds vary the policies. "
+    "All trials of a problem were played in one realisation of it, as the paper's were; the seeds "
+    "vary the policies. "
     "It is not the paper's own realisation."
 )
 GENERAL: Final = (
-    "The paper's linear rows are expected (pseudo) regret; its other rows use realised rewards, which adds noise of "
-    "about the reward's standard deviation times the root of the horizon (6 to 30). Ours is pseudo-regret.",
-    "The hyperparameters that the paper's table calls variances are used as standard deviations, as in its code.",
-    "The paper's row of flipping-digits measures another problem than its text describes, and its column of D-LinUCB "
-    "mixes code with and without a slip: what differs there does not differ by chance (see each problem).",
+    "The paper's linear rows are expected (pseudo) regret; its other rows use realised rewards, "
+    "which adds noise of "
+    "about the reward's standard deviation times the root of the horizon (6 to 30). Ours is "
+    "pseudo-regret.",
+    "The hyperparameters that the paper's table calls variances are used as standard deviations, "
+    "as in its code.",
+    "The paper's row of flipping-digits measures another problem than its text describes, and its "
+    "column of D-LinUCB "
+    "mixes code with and without a slip: what differs there does not differ by chance (see each "
+    "problem).",
 )
 
 _LENGTHS = (
-    "S and L of D-LinUCB and SW-LinUCB are the lengths of the longest w and of the longest vector in the prepared "
+    "S and L of D-LinUCB and SW-LinUCB are the lengths of the longest w and of the longest vector "
+    "in the prepared "
     "file, so that their confidence bounds hold; the paper does not say which it used."
 )
 
 BY_PROBLEM: Final = MappingProxyType(
     {
         "flipping-digits": (
-            "In the published code a slip of operator precedence makes even labels pay arm 1 and odd labels pay no "
-            "arm in flipped phases, so the paper's row measures another problem than its text describes. We follow "
+            "In the published code a slip of operator precedence makes even labels pay arm 1 and "
+            "odd labels pay no "
+            "arm in flipped phases, so the paper's row measures another problem than its text "
+            "describes. We follow "
             'the text; the parameter `variant = "published-code"` gives the other.'
         ),
         "flipping-vector": (
-            "The paper's D-LinUCB comes out of the published code with a slip in its second matrix; ours has the "
+            "The paper's D-LinUCB comes out of the published code with a slip in its second "
+            "matrix; ours has the "
             "algorithm's own."
         ),
         "rotating-vector-32": (
-            "The paper's D-LinUCB figure needs the algorithm's own second matrix and the arc length as variation "
-            "budget; the other linear rows need the slip in the published code. Its column mixes two versions."
+            "The paper's D-LinUCB figure needs the algorithm's own second matrix and the arc "
+            "length as variation "
+            "budget; the other linear rows need the slip in the published code. Its column mixes "
+            "two versions."
         ),
         "rotating-vector-2048": (
-            "The paper's D-LinUCB comes out of the published code with a slip in its second matrix; ours has the "
+            "The paper's D-LinUCB comes out of the published code with a slip in its second "
+            "matrix; ours has the "
             "algorithm's own."
         ),
         "circular-markov-chain": (
-            "Outcomes of the recurrent network are bimodal: a trial either follows the chain or loses it, as the paper "
+            "Outcomes of the recurrent network are bimodal: a trial either follows the chain or "
+            "loses it, as the paper "
             "says of its default setting too. Means over ten trials move a lot."
         ),
         "criteo-partial-flip": _LENGTHS,

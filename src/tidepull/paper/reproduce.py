@@ -1,4 +1,5 @@
-"""The parts of the paper: suites that play each, their copies on other seeds, and the simulations of the proof."""
+"""The parts of the paper: suites that play each, their copies on other seeds, and the simulations
+of the proof."""
 
 from __future__ import annotations
 
@@ -58,7 +59,9 @@ _REPORTS: dict[PaperPart, tuple[str, ...]] = {
     PaperPart.sensitivity: (),
     PaperPart.theory: (),
 }
-_QUICK = {target: (f"quick-{target.value}",) for target in _REPORTS if target is not PaperPart.theory} | {
+_QUICK = {
+    target: (f"quick-{target.value}",) for target in _REPORTS if target is not PaperPart.theory
+} | {
     PaperPart.curves: ("quick-table",),
     PaperPart.theory: (),
 }
@@ -70,7 +73,8 @@ _SEARCHED = {
 
 
 def suites_of_part(target: PaperPart, *, quick: bool) -> list[str]:
-    """The suites that report a target, the shortest first; best settings are those that come along."""
+    """The suites that report a target, the shortest first; best settings are those that come
+    along."""
     table = _QUICK if quick else _REPORTS
     targets = table if target is PaperPart.all else (target,)
     along = {path.stem for path in own_suites().glob(f"*{SELECTED}.toml")}
@@ -140,7 +144,8 @@ QUICK = {"horizon": 256, "seeds": 20, "seed": 0}
 def simulate_theory(
     directory: Path, size: dict[str, int], *, on_round: Callable[[int], None] | None = None
 ) -> list[dict[str, Any]]:
-    """Simulate every configuration, unless the file in `directory` has it already with this size and version."""
+    """Simulate every configuration, unless the file in `directory` has it already with this size
+    and version."""
     wanted = {**size, "version": tidepull.__version__}
     stored = _stored(directory)
     if stored is not None and stored["size"] == wanted:
@@ -163,7 +168,8 @@ def _stored(directory: Path) -> dict[str, Any] | None:
 
 
 def papers_place(default: Default) -> str:
-    """How the paper's own default fares in this search; empty where it was not among the settings."""
+    """How the paper's own default fares in this search; empty where it was not among the
+    settings."""
     paper: Mapping[str, Any] = DEFAULTS.get((default.policy, default.kind), MappingProxyType({}))
     varied = [part.partition("=")[0] for part in default.setting.split(",")]
     text = setting_text({name: paper[name] for name in varied if name in paper})
@@ -171,4 +177,6 @@ def papers_place(default: Default) -> str:
         return ""
     place = list(default.ranking).index(text) + 1
     score = default.ranking[text]
-    return f"the paper's default scores {score:.3f}, place {place} of {len(default.ranking)} ({text})"
+    return (
+        f"the paper's default scores {score:.3f}, place {place} of {len(default.ranking)} ({text})"
+    )

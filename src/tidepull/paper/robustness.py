@@ -1,8 +1,9 @@
 """Claims about how much hyperparameters matter, from searches over both networks.
 
-Networks are compared alike: on the seeds that every setting of both has played, and with as many settings. One has 576
-settings in the paper's grid and the other 96, and the best of more settings is luckier; so the smaller number is drawn
-of each, again and again, and the median setting of each draw is measured against the best of the same draw:
+Networks are compared alike: on the seeds that every setting of both has played, and with as many
+settings. One has 576 settings in the paper's grid and the other 96, and the best of more settings
+is luckier; so the smaller number is drawn of each, again and again, and the median setting of each
+draw is measured against the best of the same draw:
 
     score of a setting = (m - m_random) / (m_best - m_random)
 
@@ -41,7 +42,8 @@ _SCALE = "(m - m_random) / (m_best - m_random)"
 
 @dataclass(frozen=True, slots=True)
 class SearchPair:
-    """Mean rewards of the settings of both networks on common seeds, by setting, and random's on the same."""
+    """Mean rewards of the settings of both networks on common seeds, by setting, and random's on
+    the same."""
 
     study: Study
     seeds: tuple[int, ...]
@@ -51,13 +53,21 @@ class SearchPair:
 
 
 def more_robust(
-    evidence: Evidence, says: str, problems: Sequence[str], *, least: float = 0.0, feedforward: bool = False
+    evidence: Evidence,
+    says: str,
+    problems: Sequence[str],
+    *,
+    least: float = 0.0,
+    feedforward: bool = False,
 ) -> Claim:
-    """The median recurrent setting (or the feedforward one) keeps clearly more of its best setting's gain."""
+    """The median recurrent setting (or the feedforward one) keeps clearly more of its best
+    setting's gain."""
     network, other = ("feedforward", "recurrent") if feedforward else ("recurrent", "feedforward")
     rule = (
-        f"of as many settings drawn of each network, the median {network} one keeps more of the best one's gain over "
-        f"random, {_SCALE}, than the median {other} one, on the same seeds (95% interval over draws)"
+        f"of as many settings drawn of each network, the median {network} one keeps more of the "
+        "best one's gain over "
+        f"random, {_SCALE}, than the median {other} one, on the same seeds (95% interval over "
+        "draws)"
     )
     rule += f", by at least {least:.1f}" if least else ""
     lines = [_robust(evidence, problem, least, feedforward) for problem in problems]
@@ -68,7 +78,9 @@ def more_robust(
 def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -> Measurement:
     pair = search_pair(evidence.searches, problem)
     if pair is None:
-        return missing(problem, "no search has played all settings of both networks on a common seed")
+        return missing(
+            problem, "no search has played all settings of both networks on a common seed"
+        )
     first, second = (_matrix(pair.recurrent), _matrix(pair.feedforward))
     if feedforward:
         first, second = second, first
@@ -76,15 +88,20 @@ def _robust(evidence: Evidence, problem: str, least: float, feedforward: bool) -
     outcome = above(low, high, 0.0)
     if outcome == HOLDS and value < least:
         outcome = FAILS if high < least else OPEN
-    sizes = f"{len(pair.recurrent)} and {len(pair.feedforward)} settings, {pair.study.horizon:,} rounds"
+    sizes = (
+        f"{len(pair.recurrent)} and {len(pair.feedforward)} settings, {pair.study.horizon:,} rounds"
+    )
     words = "feedforward minus recurrent" if feedforward else "recurrent minus feedforward"
     return Measurement(
         problem, f"median score, {words} ({sizes})", outcome, value, low, high, len(pair.seeds), 2
     )
 
 
-def median_scores(first: FloatArray, second: FloatArray, floor: float) -> tuple[float, float, float]:
-    """Median score of the first minus that of the second, averaged over draws, with its interval."""
+def median_scores(
+    first: FloatArray, second: FloatArray, floor: float
+) -> tuple[float, float, float]:
+    """Median score of the first minus that of the second, averaged over draws, with its
+    interval."""
     size = min(len(first), len(second))
     rng = np.random.default_rng(0)
     medians = []
@@ -104,7 +121,9 @@ def mostly_above_random(evidence: Evidence, says: str, problem: str) -> Claim:
     rule = "clearly more than half of the recurrent settings searched earn more than random arms (Wilson's interval)"
     pair = search_pair(evidence.searches, problem, both=False)
     if pair is None:
-        return concluded(problem, says, rule, [missing(problem, "no search over recurrent settings")])
+        return concluded(
+            problem, says, rule, [missing(problem, "no search over recurrent settings")]
+        )
     share = float(np.mean(_matrix(pair.recurrent) > pair.floor))
     low, high = wilson(share, len(pair.recurrent))
     what = f"share of {len(pair.recurrent)} recurrent settings that earn more than random arms"
@@ -113,15 +132,19 @@ def mostly_above_random(evidence: Evidence, says: str, problem: str) -> Claim:
 
 
 def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
-    """The best recurrent setting earns more in the search, the best feedforward one has less regret in the report."""
+    """The best recurrent setting earns more in the search, the best feedforward one has less regret
+    in the report."""
     rule = (
-        "in the search the best recurrent setting earns more than the best feedforward one on the same seeds; in the "
+        "in the search the best recurrent setting earns more than the best feedforward one on the "
+        "same seeds; in the "
         "report the best NN has clearly less regret than the best RNN"
     )
     report = beats(evidence, says, problem, [BEST_NN], [BEST_RNN]).lines
     pair = search_pair(evidence.searches, problem)
     if pair is None:
-        return concluded(problem, says, rule, [missing(problem, "no search over both networks"), *report])
+        return concluded(
+            problem, says, rule, [missing(problem, "no search over both networks"), *report]
+        )
     ours, theirs = (max(grid.values(), key=np.mean) for grid in (pair.recurrent, pair.feedforward))
     d = paired_values("rnlps", "nlps", ours, theirs)
     outcome = HOLDS if d.mean > 0 else FAILS if d.high < 0 else OPEN
@@ -131,11 +154,14 @@ def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
 
 
 def search_pair(searches: Sequence[Study], problem: str, *, both: bool = True) -> SearchPair | None:
-    """The search with most settings (then the longest) whose settings, and random, have common seeds."""
+    """The search with most settings (then the longest) whose settings, and random, have common
+    seeds."""
     able = [_common(study, both) for study in searches if study.problem == problem]
     pairs = [one for one in able if one is not None]
     return max(
-        pairs, key=lambda one: (len(one.recurrent) + len(one.feedforward), one.study.horizon), default=None
+        pairs,
+        key=lambda one: (len(one.recurrent) + len(one.feedforward), one.study.horizon),
+        default=None,
     )
 
 
@@ -144,17 +170,24 @@ def _common(study: Study, both: bool) -> SearchPair | None:
     if any(name not in study.grids for name in wanted):
         return None
     rewards = {
-        name: {group.setting: {row.seed: row.reward for row in group.rows} for group in study.grids[name]}
+        name: {
+            group.setting: {row.seed: row.reward for row in group.rows}
+            for group in study.grids[name]
+        }
         for name in wanted
     }
     random = study.group("random")
     floor = {row.seed: row.reward for row in random.rows} if random else {}
-    seeds = set(floor).intersection(*(trials for grid in rewards.values() for trials in grid.values()))
+    seeds = set(floor).intersection(
+        *(trials for grid in rewards.values() for trials in grid.values())
+    )
     if not seeds:
         return None
     order = tuple(sorted(seeds))
     grids = {
-        name: {setting: np.array([trials[seed] for seed in order]) for setting, trials in grid.items()}
+        name: {
+            setting: np.array([trials[seed] for seed in order]) for setting, trials in grid.items()
+        }
         for name, grid in rewards.items()
     }
     level = float(np.mean([floor[seed] for seed in order]))

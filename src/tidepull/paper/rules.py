@@ -1,4 +1,5 @@
-"""The rules that claims are put to. Each is one sentence of words and one of arithmetic, and looks at intervals."""
+"""The rules that claims are put to. Each is one sentence of words and one of arithmetic, and looks
+at intervals."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ from tidepull.paper.verdicts import (
     missing,
     worst,
 )
-from tidepull.reporting.stats import Difference, compared, independent, mean_interval, summarise, wilson
+from tidepull.reporting.stats import (
+    Difference,
+    compared,
+    independent,
+    mean_interval,
+    summarise,
+    wilson,
+)
 from tidepull.reporting.traces import LATE, late_rounds
 from tidepull.types import FloatArray
 
@@ -49,7 +57,8 @@ def beats(
     least: float = 0.0,
     most: float = float("inf"),
 ) -> Claim:
-    """Every winner has clearly less regret than every loser, by `least` to `most` of the loser's."""
+    """Every winner has clearly less regret than every loser, by `least` to `most` of the
+    loser's."""
     rule = "each has clearly less regret than each of the others (the 95% interval of the difference leaves out zero)"
     rule += f", by at least {least:.0%} of theirs" if least else ""
     rule += f", by less than {most:.0%} of theirs" if np.isfinite(most) else ""
@@ -78,7 +87,9 @@ def leads_insignificantly(
     rule = "it has the least mean regret of all, and the interval of its difference to the next contains zero"
     first, lost = evidence.players(problem, [leader])
     rest, also_lost = evidence.players(problem, others)
-    differences = [(compared(first[0].group, other.group), other) for other in rest] if first else []
+    differences = (
+        [(compared(first[0].group, other.group), other) for other in rest] if first else []
+    )
     lines = []
     for d, other in differences:
         outcome = HOLDS if d.mean < 0 else FAILS if d.low > 0 else OPEN
@@ -100,14 +111,22 @@ def ordered(evidence: Evidence, says: str, problem: str, kinds: Sequence[str]) -
 
 
 def within(
-    evidence: Evidence, says: str, problem: str, pairs: Sequence[tuple[str, str]], *, both_ways: bool = False
+    evidence: Evidence,
+    says: str,
+    problem: str,
+    pairs: Sequence[tuple[str, str]],
+    *,
+    both_ways: bool = False,
 ) -> Claim:
     """The first of each pair exceeds the second by less than a twentieth of random's regret."""
     rule = f"the interval of the difference lies below {COMPARABLE:.0%} of random's regret"
     rule += " on both sides of zero" if both_ways else ""
     lines: list[Measurement] = []
     for a, b in pairs:
-        (first, lost), (second, also_lost) = evidence.players(problem, [a]), evidence.players(problem, [b])
+        (first, lost), (second, also_lost) = (
+            evidence.players(problem, [a]),
+            evidence.players(problem, [b]),
+        )
         lines += [*lost, *also_lost]
         for one, other in ((x, y) for x in first for y in second):
             limit = COMPARABLE * (one.where.random or float("nan"))
@@ -121,23 +140,51 @@ def within(
 
 
 def grows(
-    evidence: Evidence, says: str, problem: str, kinds: Sequence[str], limit: float, *, quickly: bool = False
+    evidence: Evidence,
+    says: str,
+    problem: str,
+    kinds: Sequence[str],
+    limit: float,
+    *,
+    quickly: bool = False,
 ) -> Claim:
     """How fast regret grows in the last eighth of the rounds, as a share of random's pace."""
     words = "more" if quickly else "less"
     rule = f"over the last 1/{LATE} of the rounds regret grows at {words} than {limit:.0%} of random's pace"
     return _shares(
-        evidence, says, problem, kinds, rule, "growth at the end, of random's, of", _pace, limit, quickly
+        evidence,
+        says,
+        problem,
+        kinds,
+        rule,
+        "growth at the end, of random's, of",
+        _pace,
+        limit,
+        quickly,
     )
 
 
 def keeps(
-    evidence: Evidence, says: str, problem: str, kinds: Sequence[str], limit: float, *, more: bool = True
+    evidence: Evidence,
+    says: str,
+    problem: str,
+    kinds: Sequence[str],
+    limit: float,
+    *,
+    more: bool = True,
 ) -> Claim:
     """How much of random's regret a policy keeps."""
     rule = f"its regret is {'more' if more else 'less'} than {limit:.0%} of random's"
     return _shares(
-        evidence, says, problem, kinds, rule, "regret, of random's, of", share_of_random, limit, more
+        evidence,
+        says,
+        problem,
+        kinds,
+        rule,
+        "regret, of random's, of",
+        share_of_random,
+        limit,
+        more,
     )
 
 
@@ -189,11 +236,11 @@ def share_of_random(player: PolicyTrials) -> FloatArray | None:
     return player.group.regrets / player.where.random if player.where.random else None
 
 
-def varies_most(evidence: Evidence, says: str, problem: str, kind: str, others: Sequence[str]) -> Claim:
+def varies_most(
+    evidence: Evidence, says: str, problem: str, kind: str, others: Sequence[str]
+) -> Claim:
     """The standard deviation of regret over trials is clearly the largest."""
-    rule = (
-        "its standard deviation over that of each other policy is clearly above one (bootstrap over trials)"
-    )
+    rule = "its standard deviation over that of each other policy is clearly above one (bootstrap over trials)"
     first, lost = evidence.players(problem, [kind])
     rest, also_lost = evidence.players(problem, others)
     lines = []
@@ -202,7 +249,14 @@ def varies_most(evidence: Evidence, says: str, problem: str, kind: str, others: 
         what = f"spread of {first[0].name} over that of {other.name}"
         lines.append(
             Measurement(
-                other.problem, what, above(low, high, 1.0), value, low, high, len(other.group.rows), 2
+                other.problem,
+                what,
+                above(low, high, 1.0),
+                value,
+                low,
+                high,
+                len(other.group.rows),
+                2,
             )
         )
     return concluded(problem, says, rule, [*lines, *distinct((*lost, *also_lost))])
@@ -222,7 +276,8 @@ def _ratio_of_spreads(a: FloatArray, b: FloatArray) -> tuple[float, float, float
 def fails_as_often(evidence: Evidence, says: str, problem: str, kind: str, share: float) -> Claim:
     """The share of trials worse than random is compatible with the paper's."""
     rule = (
-        "Wilson's 95% interval of the share of trials with more regret than random arms have on average "
+        "Wilson's 95% interval of the share of trials with more regret than random arms have on "
+        "average "
         f"contains {share:.0%}"
     )
     players, lines = evidence.players(problem, [kind])
@@ -239,7 +294,9 @@ def fails_as_often(evidence: Evidence, says: str, problem: str, kind: str, share
     return concluded(problem, says, rule, lines)
 
 
-def worse_where_faster(evidence: Evidence, says: str, slow: str, fast: str, kinds: Sequence[str]) -> Claim:
+def worse_where_faster(
+    evidence: Evidence, says: str, slow: str, fast: str, kinds: Sequence[str]
+) -> Claim:
     """A policy keeps clearly more of random's regret on the fast problem than on the slow one."""
     rule = "each keeps clearly more of random's regret on the fast rotation than on the slow one"
     at_slow, lost = evidence.players(slow, kinds)
@@ -254,7 +311,14 @@ def worse_where_faster(evidence: Evidence, says: str, slow: str, fast: str, kind
         what = f"share of random's regret of {player.name}, fast minus slow"
         lines.append(
             Measurement(
-                f"{fast}, {slow}", what, above(d.low, d.high, 0.0), d.mean, d.low, d.high, len(shares[0]), 2
+                f"{fast}, {slow}",
+                what,
+                above(d.low, d.high, 0.0),
+                d.mean,
+                d.low,
+                d.high,
+                len(shares[0]),
+                2,
             )
         )
     return concluded(fast, says, rule, [*lines, *lost, *also_lost])
@@ -291,7 +355,8 @@ def solved(
     *,
     by_others: bool,
 ) -> Claim:
-    """Problems that one of the others solves (keeps clearly less than half of random's regret), or that none does.
+    """Problems that one of the others solves (keeps clearly less than half of random's regret), or
+    that none does.
 
     On the former `policy` must solve every one, on the latter at least one.
     """
@@ -308,7 +373,8 @@ def solved(
     every = worst([*outcomes, *(line.outcome for line in lines)])
     one = HOLDS if HOLDS in outcomes else OPEN if OPEN in outcomes or lines else FAILS
     rule = (
-        f"on every problem where a conventional policy keeps less than {POOR:.0%} of random's regret, it does too"
+        f"on every problem where a conventional policy keeps less than {POOR:.0%} of random's "
+        "regret, it does too"
         if by_others
         else f"it keeps less than {POOR:.0%} of random's regret on some problem where no conventional policy does"
     )

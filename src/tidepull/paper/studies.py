@@ -1,8 +1,9 @@
 """Studies of a store, put together as the paper reports them, and kept as CSV beside the source.
 
-All that was reported of a problem is one study, whichever suite it came from. Searches (studies with grids) stay out:
-what they chose is reported on seeds that they never saw. Trials with late rewards stay out, since the paper has none.
-Comparisons of exploration rules have studies of their own (`exploration.py`).
+All that was reported of a problem is one study, whichever suite it came from. Searches (studies
+with grids) stay out: what they chose is reported on seeds that they never saw. Trials with late
+rewards stay out, since the paper has none. Comparisons of exploration rules have studies of their
+own (`exploration.py`).
 """
 
 from __future__ import annotations
@@ -39,11 +40,17 @@ def combined(studies: Sequence[Study]) -> list[Study]:
     for study in sorted(reports, key=lambda study: (study.suite not in FIRST, study.suite == "")):
         key = (study.problem, study.horizon, canonical(dict(study.parameters)))
         present = merged.get(key)
-        merged[key] = study if present is None else replace(present, groups=_joined_groups(present, study))
+        merged[key] = (
+            study if present is None else replace(present, groups=_joined_groups(present, study))
+        )
     order = list(published.REGRET)
     return sorted(
         merged.values(),
-        key=lambda s: (order.index(s.problem) if s.problem in order else len(order), s.problem, -s.horizon),
+        key=lambda s: (
+            order.index(s.problem) if s.problem in order else len(order),
+            s.problem,
+            -s.horizon,
+        ),
     )
 
 
@@ -61,15 +68,19 @@ def _joined_groups(present: Study, more: Study) -> tuple[Group, ...]:
 
 
 def in_column(study: Study, column: str) -> Group | None:
-    """The group that stands in a column of the paper's table; the paper's own settings before ours."""
+    """The group that stands in a column of the paper's table; the paper's own settings before
+    ours."""
     able = [group for group in study.groups if paper_column(group.name) == column]
     return min(
-        able, key=lambda group: group.name.endswith("-best") and column not in group.name, default=None
+        able,
+        key=lambda group: group.name.endswith("-best") and column not in group.name,
+        default=None,
     )
 
 
 def searched_beside(study: Study, column: str) -> Group | None:
-    """The setting that our own search chose, where another one (known to reproduce the paper) stands in the column."""
+    """The setting that our own search chose, where another one (known to reproduce the paper)
+    stands in the column."""
     stands = in_column(study, column)
     able = [g for g in study.groups if g.name.endswith("-best") and paper_column(g.name) == column]
     return next((group for group in able if stands and group.hashes != stands.hashes), None)
@@ -82,9 +93,10 @@ def main_groups(study: Study, others: Iterable[str] = ("random", "tide")) -> tup
 
 
 def searches_of(studies: Sequence[Study]) -> list[Study]:
-    """Studies that show every setting of a grid, all settings of a policy played alike: whole grids, and the first
-    rungs of searches by halving. Later rungs have only the best settings. What one suite searched in both ways on one
-    problem, at one length, is one study. Searches over kinds of exploration come last."""
+    """Studies that show every setting of a grid, all settings of a policy played alike: whole
+    grids, and the first rungs of searches by halving. Later rungs have only the best settings. What
+    one suite searched in both ways on one problem, at one length, is one study. Searches over kinds
+    of exploration come last."""
     merged: dict[tuple[str, str, int, str], Study] = {}
     for study in studies:
         if not study.grids or study.delay != AT_ONCE or rung_number(study.suite) > 1:
@@ -92,7 +104,9 @@ def searches_of(studies: Sequence[Study]) -> list[Study]:
         suite = searched_suite(study.suite)
         key = (suite, study.problem, study.horizon, study.remarks)
         known = merged.get(key)
-        merged[key] = replace(study, suite=suite) if known is None else _joined_searches(known, study)
+        merged[key] = (
+            replace(study, suite=suite) if known is None else _joined_searches(known, study)
+        )
     return sorted(merged.values(), key=lambda study: any(name in study.grids for name in RIVALS))
 
 
@@ -106,7 +120,8 @@ def _joined_searches(known: Study, more: Study) -> Study:
 
 
 def keep(store: Store, folder: Path) -> tuple[int, int]:
-    """Write the totals of all the store's trials, and thinned curves of those that are reported; returns how many.
+    """Write the totals of all the store's trials, and thinned curves of those that are reported;
+    returns how many.
 
     What the folder has from earlier stores stays where a suite still asks for it.
     """

@@ -1,7 +1,7 @@
 """The paper's table beside ours, and how each setting in it was chosen.
 
-A cell has our figure, the paper's below it, and the difference in standard errors below that. The suites that played a
-setting say how it was chosen and from how many trials.
+A cell has our figure, the paper's below it, and the difference in standard errors below that. The
+suites that played a setting say how it was chosen and from how many trials.
 """
 
 from __future__ import annotations
@@ -66,7 +66,9 @@ def _row(study: Study) -> tuple[Cell, ...] | None:
         if full and (theirs := published.figure(study.problem, column)):
             lines.append(f"*{spread(theirs.mean, theirs.std).text}*")
             if mine and mine.trials > 1:
-                lines.append(f"({errors_apart(mine.mean, mine.std, mine.trials, theirs):+.1f} s.e.)")
+                lines.append(
+                    f"({errors_apart(mine.mean, mine.std, mine.trials, theirs):+.1f} s.e.)"
+                )
         cells.append(Cell("<br>".join(lines) or "–"))
     return tuple(cells)
 
@@ -94,7 +96,8 @@ class _Choice:
 
 
 def chosen_table(suites: Mapping[str, str]) -> Table:
-    """A row for each setting that some suite says how it was chosen; `suites` are their texts by name."""
+    """A row for each setting that some suite says how it was chosen; `suites` are their texts by
+    name."""
     merged: dict[tuple[str, str, str], list[str]] = {}
     for choice in _choices(suites):
         merged.setdefault((choice.name, choice.setting, choice.words), []).extend(choice.problems)
@@ -107,28 +110,40 @@ def chosen_table(suites: Mapping[str, str]) -> Table:
 
 
 def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:
-    """All that suites say, reports before selections; a default that our own search chose is called so where the
-    paper's is there too."""
+    """All that suites say, reports before selections; a default that our own search chose is called
+    so where the paper's is there too."""
     written = (
         tomllib.loads(text) for text in suites.values() if text
     )  # `tune` asks for trials without a file
     tables = sorted(written, key=_is_selection)
-    taken = {policy["name"] for table in tables if not _is_selection(table) for policy in table["policies"]}
+    taken = {
+        policy["name"]
+        for table in tables
+        if not _is_selection(table)
+        for policy in table["policies"]
+    }
     for table in tables:
         names = [problem.get("name", problem["id"]) for problem in table["problems"]]
         for policy in table["policies"]:
             if words := policy.get("chosen"):
                 name = policy["name"]
                 twice = name in taken and _is_selection(table)
-                on = [p for p in names if any(fnmatchcase(p, w) for w in policy.get("problems", ("*",)))]
+                on = [
+                    p
+                    for p in names
+                    if any(fnmatchcase(p, w) for w in policy.get("problems", ("*",)))
+                ]
                 setting = setting_text(_searched(policy.get("parameters", {})))
                 yield _Choice(f"{name}-selected" if twice else name, tuple(on), setting, words)
 
 
 def _searched(parameters: Mapping[str, Any]) -> dict[str, Any]:
-    """What a grid varies and what counts; suites that were written from an archive name every parameter."""
+    """What a grid varies and what counts; suites that were written from an archive name every
+    parameter."""
     rule = parameters.get("exploration")
-    return {k: parameters[k] for k in _SEARCHED if k in parameters and _RULE_OF.get(k, rule) == rule}
+    return {
+        k: parameters[k] for k in _SEARCHED if k in parameters and _RULE_OF.get(k, rule) == rule
+    }
 
 
 def _is_selection(table: Mapping[str, Any]) -> bool:

@@ -1,4 +1,5 @@
-"""What became of a claim: a line for each figure that its rule looks at, and the verdict that follows from them."""
+"""What became of a claim: a line for each figure that its rule looks at, and the verdict that
+follows from them."""
 
 from __future__ import annotations
 
@@ -19,7 +20,8 @@ NAN = float("nan")
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """One figure with its 95% interval, and what it says by itself; `what` may say instead that trials are missing."""
+    """One figure with its 95% interval, and what it says by itself; `what` may say instead that
+    trials are missing."""
 
     problem: str
     what: str
@@ -33,7 +35,8 @@ class Measurement:
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What the paper says about `topic`, the rule it is put to, what was measured, and the verdict."""
+    """What the paper says about `topic`, the rule it is put to, what was measured, and the
+    verdict."""
 
     topic: str
     says: str
@@ -54,7 +57,10 @@ class Claim:
     def as_plain(self) -> dict[str, Any]:
         """For JSON: what is not known is None."""
         known = [
-            {k: None if isinstance(v, float) and math.isnan(v) else v for k, v in asdict(line).items()}
+            {
+                k: None if isinstance(v, float) and math.isnan(v) else v
+                for k, v in asdict(line).items()
+            }
             for line in self.lines
         ]
         return {**asdict(self), "lines": known, "reason": self.reason}
@@ -82,7 +88,8 @@ def above(low: float, high: float, limit: float) -> str:
 
 
 def distinct(lines: Iterable[Measurement]) -> list[Measurement]:
-    """Each line once. Lines that say nothing have NaN, by which they differ from themselves from Python 3.13 on."""
+    """Each line once. Lines that say nothing have NaN, by which they differ from themselves from
+    Python 3.13 on."""
     return list({repr(line): line for line in lines}.values())
 
 
@@ -91,7 +98,9 @@ def missing(problem: str, what: str) -> Measurement:
     return Measurement(problem, what, OPEN)
 
 
-def difference(problem: str, d: Difference, outcome: str, trials: int, digits: int = 1) -> Measurement:
+def difference(
+    problem: str, d: Difference, outcome: str, trials: int, digits: int = 1
+) -> Measurement:
     """A comparison of two policies as a line: regret of the first minus that of the second."""
     what = f"regret of {d.a} minus {d.b}"
     return Measurement(problem, what, outcome, d.mean, d.low, d.high, d.pairs or trials, digits)
@@ -117,7 +126,12 @@ def lines_table(claim: Claim, name: str) -> Table:
 def verdicts_table(claims: Sequence[Claim]) -> Table:
     """All claims in one table."""
     rows = tuple(
-        (Cell(f"{number}", number), Cell(claim.topic), Cell(claim.says), Cell(claim.outcome, best=True))
+        (
+            Cell(f"{number}", number),
+            Cell(claim.topic),
+            Cell(claim.says),
+            Cell(claim.outcome, best=True),
+        )
         for number, claim in enumerate(claims, 1)
     )
     return Table(
@@ -128,7 +142,12 @@ def verdicts_table(claims: Sequence[Claim]) -> Table:
     )
 
 
-BEST_RNN, DEFAULT_RNN, BEST_NN, DEFAULT_NN = "rnlps-best", "rnlps-default", "nlps-best", "nlps-default"
+BEST_RNN, DEFAULT_RNN, BEST_NN, DEFAULT_NN = (
+    "rnlps-best",
+    "rnlps-default",
+    "nlps-best",
+    "nlps-default",
+)
 DISCOUNTED, WINDOWED = "discounted", "windowed"
 RECURRENT = (BEST_RNN, DEFAULT_RNN)
 FEEDFORWARD = (BEST_NN, DEFAULT_NN)
@@ -139,7 +158,8 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     DISCOUNTED: ("d-ucb", "d-lin-ucb"),
     WINDOWED: ("sw-ucb", "sw-lin-ucb"),
 }
-"""A conventional policy stands there with the setting that reproduces the paper and with all that were searched."""
+"""A conventional policy stands there with the setting that reproduces the paper and with all that
+were searched."""
 _SHOWN = {DISCOUNTED: "D-(Lin)UCB", WINDOWED: "SW-(Lin)UCB"}
 
 
@@ -163,18 +183,26 @@ class PolicyTrials:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """Reports by problem (the longest trials of each), searches, and the studies that compare kinds of exploration."""
+    """Reports by problem (the longest trials of each), searches, and the studies that compare kinds
+    of exploration."""
 
     at: Mapping[str, Examined]
     searches: Sequence[Study]
     explored: Mapping[str, Examined]
 
-    def players(self, problem: str, kinds: Iterable[str]) -> tuple[list[PolicyTrials], list[Measurement]]:
-        """Return the trials of each kind of policy, and a line for each that is missing or too short."""
+    def players(
+        self, problem: str, kinds: Iterable[str]
+    ) -> tuple[list[PolicyTrials], list[Measurement]]:
+        """Return the trials of each kind of policy, and a line for each that is missing or too
+        short."""
         where = self.at.get(problem)
         trials, lost = [], []
         for kind in kinds:
-            if kind in CONVENTIONAL and problem in published.REGRET and kind not in published.REGRET[problem]:
+            if (
+                kind in CONVENTIONAL
+                and problem in published.REGRET
+                and kind not in published.REGRET[problem]
+            ):
                 continue  # the paper has no such policy there
             groups = _groups(where, kind) if where else []
             trials += [PolicyTrials(where, group) for group in groups if where]
@@ -187,7 +215,9 @@ class Evidence:
         return trials, lost
 
 
-def gather(reports: Sequence[Examined], searches: Sequence[Study], explored: Sequence[Examined]) -> Evidence:
+def gather(
+    reports: Sequence[Examined], searches: Sequence[Study], explored: Sequence[Examined]
+) -> Evidence:
     """All that rules look at; of a problem that was played at several lengths, the longest."""
     return Evidence(_longest(reports), searches, _longest(explored))
 

@@ -1,4 +1,5 @@
-"""The policies by id, and how one is built; the module of a policy is imported when its id is asked for."""
+"""The policies by id, and how one is built; the module of a policy is imported when its id is asked
+for."""
 
 from __future__ import annotations
 
@@ -50,10 +51,13 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
     ("tide", "tide", "TideParameters", "Tide", {"version": 4},
      "posterior sampling over many hypotheses about time, weighed by how well they predict"),
 )  # fmt: skip
-"""Id, module, parameters and builder in it, what differs from the usual entry, and a description."""
+"""Id, module, parameters and builder in it, what differs from the usual entry, and a
+description."""
 
 for _id, _module, _parameters, _build, _others, _description in _DECLARED:
-    policies.declare(Declaration(_id, _description, f"tidepull.{_module}", _parameters, _build, **_others))
+    policies.declare(
+        Declaration(_id, _description, f"tidepull.{_module}", _parameters, _build, **_others)
+    )
 
 
 @overload

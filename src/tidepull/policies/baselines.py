@@ -1,18 +1,20 @@
 """Baselines: a random arm, one fixed arm, the oracle, and the structure oracle (`specialist`).
 
-The structure oracle knows which rounds share a reward distribution and learns only the values: its regret bounds what
-a policy that must find the structure can achieve.
+The structure oracle knows which rounds share a reward distribution and learns only the values: its
+regret bounds what a policy that must find the structure can achieve.
 
-The expected reward of arm k is w_g . x with g = groups[k], x = vectors[k] (`types.Structure`). Each w_g is drawn from
-its posterior once in a round, and the arm with the largest w_g . x is played (Thompson sampling):
+The expected reward of arm k is w_g . x with g = groups[k], x = vectors[k] (`types.Structure`). Each
+w_g is drawn from its posterior once in a round, and the arm with the largest w_g . x is played
+(Thompson sampling):
 
     rewards of 0 and 1, a number for each group     w_g ~ Beta(1 + successes, 1 + failures)
     else                                            w_g ~ N(m, P), a Kalman filter with the known noise s^2 and step q:
-                                                    P <- P + q^2 I in every round;
-                                                    K = P x / (x . P x + s^2), m <- m + K (r - x . m), P <- P - K (P x)'
+                                                    P <- P + q^2 I in every round; K = P x / (x . P
+                                                    x + s^2), m <- m + K (r - x . m), P <- P - K (P
+                                                    x)'
 
-where rewards of 0 and 1 on vectors are given s^2 = p (1 - p) at the predicted p, at least 0.05. A reward that lies
-eight standard deviations off is not learnt from.
+where rewards of 0 and 1 on vectors are given s^2 = p (1 - p) at the predicted p, at least 0.05. A
+reward that lies eight standard deviations off is not learnt from.
 """
 
 from __future__ import annotations
@@ -109,7 +111,8 @@ _PATIENCE = 10_000
 
 @dataclass(slots=True)
 class _Value:
-    """What is believed of one w: its mean and covariance, when that was, and how many successes and failures."""
+    """What is believed of one w: its mean and covariance, when that was, and how many successes and
+    failures."""
 
     mean: FloatArray
     spread: FloatArray
@@ -119,7 +122,8 @@ class _Value:
 
 
 class Specialist(Stateful):
-    """Thompson sampling on a structure that it is told before every choice; told nothing, it thinks all is steady."""
+    """Thompson sampling on a structure that it is told before every choice; told nothing, it thinks
+    all is steady."""
 
     kind = "specialist"
     state = ("round", "generator")
@@ -137,8 +141,12 @@ class Specialist(Stateful):
 
     def choose_told(self, context: Context, structure: Structure) -> int:
         """The best arm under one draw of every value that holds now."""
-        drawn = {int(group): self._draw(int(group), structure) for group in np.unique(structure.groups)}
-        scores = [drawn[int(g)] @ x for g, x in zip(structure.groups, structure.vectors, strict=True)]
+        drawn = {
+            int(group): self._draw(int(group), structure) for group in np.unique(structure.groups)
+        }
+        scores = [
+            drawn[int(g)] @ x for g, x in zip(structure.groups, structure.vectors, strict=True)
+        ]
         self._open[self._round] = structure
         self._open.pop(self._round - _PATIENCE, None)
         self._round += 1
@@ -171,7 +179,8 @@ class Specialist(Stateful):
             lower = np.linalg.cholesky(value.spread + 1e-12 * np.eye(size))
         except np.linalg.LinAlgError:
             raise NumericalError(
-                "features are too large, or differ too much in size, for exact linear algebra: scale them"
+                "features are too large, or differ too much in size, for exact linear algebra: "
+                "scale them"
             ) from None
         return np.asarray(value.mean + lower @ self._rng.standard_normal(size))
 
@@ -182,7 +191,9 @@ class Specialist(Stateful):
             value = _Value(np.array(told.mean), np.diag(np.square(told.std)), self._round)
             self._values[group] = value
         if told.step:
-            value.spread = value.spread + (self._round - value.round) * told.step**2 * np.eye(len(value.mean))
+            value.spread = value.spread + (self._round - value.round) * told.step**2 * np.eye(
+                len(value.mean)
+            )
         value.round = self._round
         return value
 
@@ -208,14 +219,19 @@ class Specialist(Stateful):
             int(group): _Value(np.array(v["mean"]), np.array(v["spread"]), v["round"], *v["counts"])
             for group, v in read(snapshot, "values").items()
         }
-        self._open = {int(number): _unpacked(told) for number, told in read(snapshot, "open").items()}
+        self._open = {
+            int(number): _unpacked(told) for number, told in read(snapshot, "open").items()
+        }
 
 
 def steady(context: Context, n_arms: int) -> Structure:
-    """A world in which nothing changes: weights of arms' vectors, or every arm's own on what is seen."""
+    """A world in which nothing changes: weights of arms' vectors, or every arm's own on what is
+    seen."""
     if context.arm_features is not None:
         size = context.arm_features.shape[1]
-        return Structure(np.zeros(n_arms, np.int64), context.arm_features, 0.1, np.zeros(size), np.ones(size))
+        return Structure(
+            np.zeros(n_arms, np.int64), context.arm_features, 0.1, np.zeros(size), np.ones(size)
+        )
     seen = np.ones(1) if context.observation is None else np.append(1.0, context.observation)
     vectors = np.tile(seen, (n_arms, 1))
     return Structure(np.arange(n_arms), vectors, 0.5, np.zeros(len(seen)), np.ones(len(seen)))
@@ -229,4 +245,6 @@ def _packed(told: Structure) -> Snapshot:
 
 
 def _unpacked(kept: Snapshot) -> Structure:
-    return Structure(kept["groups"], kept["vectors"], kept["noise"], kept["mean"], kept["std"], kept["step"])
+    return Structure(
+        kept["groups"], kept["vectors"], kept["noise"], kept["mean"], kept["std"], kept["step"]
+    )

@@ -1,7 +1,8 @@
-"""Validation of contexts, events and rounds; whatever a policy cannot use is refused in one sentence.
+"""Validation of contexts, events and rounds; whatever a policy cannot use is refused in one
+sentence.
 
-Only the guard asks. A policy behind it sees float64 arrays of the right shape, masks of booleans, whole arms,
-finite rewards and rounds that have begun, and nothing else.
+Only the guard asks. A policy behind it sees float64 arrays of the right shape, masks of booleans,
+whole arms, finite rewards and rounds that have begun, and nothing else.
 """
 
 from __future__ import annotations
@@ -15,7 +16,8 @@ from tidepull.errors import ArmError, ContextError, EventError, RewardError, Sna
 from tidepull.types import BoolArray, Context, Event, FloatArray, IntArray, ProblemShape
 
 TRAIL = 8192
-"""Rounds back for which it is remembered whether their reward has come; an older event is taken on trust."""
+"""Rounds back for which it is remembered whether their reward has come; an older event is taken on
+trust."""
 
 
 class RoundCounter:
@@ -44,8 +46,8 @@ class RoundCounter:
         self.begun += 1
 
     def decided(self, named: int | None) -> int:
-        """The round that an event finishes. Without a name: the latest one or, where that is finished or there is
-        none, a new one, whose number is `begun`."""
+        """The round that an event finishes. Without a name: the latest one or, where that is
+        finished or there is none, a new one, whose number is `begun`."""
         latest = self.begun - 1
         if named is None:
             return latest if self._waiting else self.begun
@@ -53,9 +55,13 @@ class RoundCounter:
             return named
         if not 0 <= named < self.begun:
             known = f"rounds 0 to {latest} have begun" if self.begun else "no round has begun"
-            raise EventError(f"decided must be the number of a round that has begun, got {named}; {known}")
+            raise EventError(
+                f"decided must be the number of a round that has begun, got {named}; {known}"
+            )
         if named >= self.begun - TRAIL and named not in self._late:
-            raise EventError(f"decided is {named}, but the reward of round {named} has been learnt already")
+            raise EventError(
+                f"decided is {named}, but the reward of round {named} has been learnt already"
+            )
         return named
 
     def finish(self, decided: int) -> None:
@@ -77,34 +83,44 @@ class RoundCounter:
     def restored(cls, begun: Any, unfinished: Any) -> RoundCounter:
         """Rounds as a snapshot has them, checked."""
         if type(begun) is not int or begun < 0:
-            raise SnapshotError("the snapshot's 'rounds' must be a whole number that is not negative")
-        if not isinstance(unfinished, np.ndarray) or unfinished.dtype != np.int64 or unfinished.ndim != 1:
+            raise SnapshotError(
+                "the snapshot's 'rounds' must be a whole number that is not negative"
+            )
+        if (
+            not isinstance(unfinished, np.ndarray)
+            or unfinished.dtype != np.int64
+            or unfinished.ndim != 1
+        ):
             raise SnapshotError("the snapshot's 'unfinished' must be a list of rounds")
         in_order = (np.diff(unfinished) > 0).all()
         if len(unfinished) and not (
             in_order and max(0, begun - TRAIL) <= unfinished[0] and unfinished[-1] < begun
         ):
-            raise SnapshotError("the snapshot's 'unfinished' must be rounds that have begun, in order")
+            raise SnapshotError(
+                "the snapshot's 'unfinished' must be rounds that have begun, in order"
+            )
         return cls(begun, tuple(unfinished.tolist()))
 
 
 LARGEST = 1e15
-"""Rewards and features beyond this size are refused: one of them would drown all others, and squares of squares
-must still be finite."""
+"""Rewards and features beyond this size are refused: one of them would drown all others, and
+squares of squares must still be finite."""
 
 LATEST = 1e20
 """`Context.time` beyond this size is refused; nanoseconds since 1970 are below it."""
 
 _SQUARED = LARGEST**2
 _FLOAT64 = np.dtype(np.float64)
-# A frozen dataclass sets its fields the long way; through its slots a new event takes half the time.
+# A frozen dataclass sets its fields the long way; through its slots a new event takes half the
+# time.
 _SET_CONTEXT, _SET_ARM, _SET_REWARD, _SET_DECIDED = (
     getattr(Event, name).__set__ for name in ("context", "arm", "reward", "decided")
 )
 
 
 class Checks:
-    """Clean contexts and events for problems of one shape. What is clean already passes as it is, uncopied."""
+    """Clean contexts and events for problems of one shape. What is clean already passes as it is,
+    uncopied."""
 
     def __init__(self, shape: ProblemShape) -> None:
         self.n_arms = shape.n_arms
@@ -112,10 +128,15 @@ class Checks:
         self._arm_features = (shape.n_arms, shape.arm_dim) if shape.arm_dim else None
 
     def context(self, context: Context) -> Context:
-        """The context with float64 arrays (None where the shape has none), a mask of booleans and a float time."""
+        """The context with float64 arrays (None where the shape has none), a mask of booleans and a
+        float time."""
         if not isinstance(context, Context):
             raise ContextError(f"context must be a tidepull.Context, got {shown(context)}")
-        observation, arm_features, available = context.observation, context.arm_features, context.available
+        observation, arm_features, available = (
+            context.observation,
+            context.arm_features,
+            context.available,
+        )
         time = context.time
         clean_observation = clean_features = clean_available = clean_time = None
         if observation is not None or self._observation is not None:
@@ -136,7 +157,8 @@ class Checks:
         return Context(clean_observation, clean_features, clean_available, clean_time)
 
     def event(self, event: Event, rounds: RoundCounter) -> tuple[Event, int]:
-        """The event with a clean context, a plain arm and reward, and the round that it finishes; that round."""
+        """The event with a clean context, a plain arm and reward, and the round that it finishes;
+        that round."""
         if not isinstance(event, Event):
             raise EventError(f"event must be a tidepull.Event, got {shown(event)}")
         context, arm, reward = self.context(event.context), event.arm, event.reward
@@ -170,7 +192,9 @@ class Checks:
 
     def _arm(self, arm: Any) -> int:
         if not _is_whole(arm) or not 0 <= arm < self.n_arms:
-            raise ArmError(f"arm must be a whole number from 0 to {self.n_arms - 1}, got {shown(arm)}")
+            raise ArmError(
+                f"arm must be a whole number from 0 to {self.n_arms - 1}, got {shown(arm)}"
+            )
         return int(arm)
 
 
@@ -182,13 +206,15 @@ def mask(available: Any, n_arms: int) -> BoolArray:
         array = np.empty(0)
     if array.dtype != np.bool_ or array.shape != (n_arms,) or not np.count_nonzero(array):
         raise ContextError(
-            f"available must be {n_arms} booleans of which at least one is true, got {shown(available)}"
+            f"available must be {n_arms} booleans of which at least one is true, got "
+            f"{shown(available)}"
         )
     return array
 
 
 def features(name: str, values: Any, shape: tuple[int, ...] | None) -> FloatArray | None:
-    """Finite numbers of that shape as contiguous float64; None (or an empty array) where there is no shape."""
+    """Finite numbers of that shape as contiguous float64; None (or an empty array) where there is
+    no shape."""
     if shape is None:
         if values is None or (isinstance(values, np.ndarray) and values.size == 0):
             return None
@@ -219,13 +245,17 @@ def _reward(reward: Any) -> float:
     if not _is_number(reward):
         raise RewardError(f"reward must be a number, got {shown(reward)}")
     if not -LARGEST <= reward <= LARGEST:
-        raise RewardError(f"reward must be finite and at most {LARGEST:g} in size, got {shown(reward)}")
+        raise RewardError(
+            f"reward must be finite and at most {LARGEST:g} in size, got {shown(reward)}"
+        )
     return float(reward)
 
 
 def _named_round(decided: Any) -> int:
     if not _is_whole(decided):
-        raise EventError(f"decided must be the whole number of a round, or None, got {shown(decided)}")
+        raise EventError(
+            f"decided must be the whole number of a round, or None, got {shown(decided)}"
+        )
     return int(decided)
 
 
@@ -245,10 +275,16 @@ def _converted(name: str, values: Any, shape: tuple[int, ...]) -> FloatArray:
     try:
         array = np.asarray(values)
     except Exception:  # ragged, or an object that cannot become an array
-        raise ContextError(f"{name} must be an array of the shape {shape}, got {shown(values)}") from None
-    if array.dtype.kind not in "fiu" or (not isinstance(values, np.ndarray) and _has_boolean(values)):
+        raise ContextError(
+            f"{name} must be an array of the shape {shape}, got {shown(values)}"
+        ) from None
+    if array.dtype.kind not in "fiu" or (
+        not isinstance(values, np.ndarray) and _has_boolean(values)
+    ):
         raise ContextError(f"{name} must hold numbers only, got {shown(values)}")
-    with np.errstate(over="ignore"):  # a longdouble that does not fit is infinite, and refused as such
+    with np.errstate(
+        over="ignore"
+    ):  # a longdouble that does not fit is infinite, and refused as such
         return np.ascontiguousarray(array, np.float64).reshape(array.shape)
 
 

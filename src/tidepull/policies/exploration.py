@@ -1,7 +1,7 @@
 """From a score for each arm to one arm, and exploration rules on a posterior over the last layer.
 
-Each rule is a frozen callable. Posterior sampling is the paper's choice; the other two are its ablation
-and look only at the posterior mean.
+Each rule is a frozen callable. Posterior sampling is the paper's choice; the other two are its
+ablation and look only at the posterior mean.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from tidepull.types import BoolArray, Event, FloatArray, IntArray
 
 
 def best_arm(scores: FloatArray, available: BoolArray | None, rng: np.random.Generator) -> int:
-    """The arm of the highest score; equal scores are equally likely. Draws only when there is a tie.
+    """The arm of the highest score; equal scores are equally likely. Draws only when there is a
+    tie.
 
     >>> best_arm(np.array([0.1, 0.7, 0.9]), np.array([True, True, False]), np.random.default_rng(0))
     1
@@ -29,7 +30,8 @@ def best_arm(scores: FloatArray, available: BoolArray | None, rng: np.random.Gen
 
 
 def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
-    """How often each arm has the highest score of a row (a draw); arms that are equally good share it.
+    """How often each arm has the highest score of a row (a draw); arms that are equally good share
+    it.
 
     >>> best_shares(np.array([[0.1, 0.7, 0.9], [0.5, 0.5, 0.2]]), None)
     array([0.25, 0.25, 0.5 ])
@@ -56,8 +58,8 @@ def any_arm(n_arms: int, available: BoolArray | None, rng: np.random.Generator) 
 
 
 def decided_round(event: Event) -> int:
-    """The round that an event finishes. The guard always says it; an event that is a round of its own has the
-    number that the next choice would have had."""
+    """The round that an event finishes. The guard always says it; an event that is a round of its
+    own has the number that the next choice would have had."""
     if event.decided is None:
         raise EventError(
             "decided must say which round the event finishes; policies built from their id find it"
@@ -69,17 +71,26 @@ class ExplorationRule(Protocol):
     """How to pick one of the `open_arms` (indices into the rows of `features`)."""
 
     def __call__(
-        self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: np.random.Generator
+        self,
+        features: FloatArray,
+        posterior: Posterior,
+        open_arms: IntArray,
+        rng: np.random.Generator,
     ) -> int:
         """The arm to play."""
 
 
 @dataclass(frozen=True, slots=True)
 class PosteriorSampling:
-    """Draw w from the posterior, play argmax_k w . phi_k: an arm is as likely as it is to be optimal."""
+    """Draw w from the posterior, play argmax_k w . phi_k: an arm is as likely as it is to be
+    optimal."""
 
     def __call__(
-        self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: np.random.Generator
+        self,
+        features: FloatArray,
+        posterior: Posterior,
+        open_arms: IntArray,
+        rng: np.random.Generator,
     ) -> int:
         """Best arm under one draw."""
         return _best(features @ posterior.sample(rng), open_arms)
@@ -92,7 +103,11 @@ class EpsilonGreedy:
     epsilon: float
 
     def __call__(
-        self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: np.random.Generator
+        self,
+        features: FloatArray,
+        posterior: Posterior,
+        open_arms: IntArray,
+        rng: np.random.Generator,
     ) -> int:
         """Uniform or greedy arm."""
         if rng.random() < self.epsilon:
@@ -107,7 +122,11 @@ class Boltzmann:
     temperature: float
 
     def __call__(
-        self, features: FloatArray, posterior: Posterior, open_arms: IntArray, rng: np.random.Generator
+        self,
+        features: FloatArray,
+        posterior: Posterior,
+        open_arms: IntArray,
+        rng: np.random.Generator,
     ) -> int:
         """Arm drawn by its weight."""
         means = np.asarray(features[open_arms] @ posterior.mean, dtype=float)

@@ -1,7 +1,9 @@
-"""The guard around every registered policy: the one place where input is checked and rounds are counted.
+"""The guard around every registered policy: the one place where input is checked and rounds are
+counted.
 
-A policy behind the guard sees clean input only (`checks.py`), and events that say which round they finish. What is
-refused changes nothing. A second thread that comes while the first is inside is refused too.
+A policy behind the guard sees clean input only (`checks.py`), and events that say which round they
+finish. What is refused changes nothing. A second thread that comes while the first is inside is
+refused too.
 """
 
 from __future__ import annotations
@@ -22,7 +24,15 @@ from tidepull.policies.seal import Seal
 from tidepull.protocols import HasDiagnostics, HasUpkeep, NeedsMeans, NeedsStructure, Pick, Policy
 from tidepull.random import Streams
 from tidepull.registry import Entry
-from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape, Snapshot, Structure
+from tidepull.types import (
+    Context,
+    Diagnostics,
+    Event,
+    FloatArray,
+    ProblemShape,
+    Snapshot,
+    Structure,
+)
 
 _LOG = logging.getLogger("tidepull")
 
@@ -31,12 +41,16 @@ PATIENCE = 1000
 
 
 class Guarded:
-    """A policy whose input is checked. Beside the methods below it has whatever the policy has (`explain`, ...).
+    """A policy whose input is checked. Beside the methods below it has whatever the policy has
+    (`explain`, ...).
 
-    One thread at a time: a call that comes while another is inside raises `BusyError` and changes nothing.
+    One thread at a time: a call that comes while another is inside raises `BusyError` and changes
+    nothing.
     """
 
-    def __init__(self, build: Callable[[], Policy], inner: Policy, checks: Checks, seal: Seal) -> None:
+    def __init__(
+        self, build: Callable[[], Policy], inner: Policy, checks: Checks, seal: Seal
+    ) -> None:
         self._build = build
         self._inner = inner
         self._checks = checks
@@ -67,14 +81,17 @@ class Guarded:
             self._lock.release()
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """A round begins in which `pick` chooses, seeing each arm's share (`protocols.HasPropensities`). For a policy
-        that cannot say shares, the arm that it chooses has them all."""
+        """A round begins in which `pick` chooses, seeing each arm's share
+        (`protocols.HasPropensities`). For a policy that cannot say shares, the arm that it chooses
+        has them all."""
         arm: int = self._alone(lambda: self._choose_by(self._checks.context(context), draws, pick))
         return arm
 
     def _choose_by(self, context: Context, draws: int, pick: Pick) -> int:
         inner = self._inner
-        choose_by = getattr(inner, "choose_by", None)  # asking a protocol would take longer than the choice
+        choose_by = getattr(
+            inner, "choose_by", None
+        )  # asking a protocol would take longer than the choice
         if choose_by is not None:
             arm = int(choose_by(context, draws, pick))
         else:
@@ -111,14 +128,16 @@ class Guarded:
         return self.take()()
 
     def take(self) -> Callable[[], Snapshot]:
-        """The same in two steps: the state is taken now, and sealed by the call that is returned, wherever that is
-        made."""
-        taken: Callable[[], Snapshot] = self._alone(lambda: self._seal.take(self._inner, self._rounds))
+        """The same in two steps: the state is taken now, and sealed by the call that is returned,
+        wherever that is made."""
+        taken: Callable[[], Snapshot] = self._alone(
+            lambda: self._seal.take(self._inner, self._rounds)
+        )
         return taken
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of a policy with the same id, version, parameters and shape; one that is
-        refused changes nothing."""
+        """Continue from a snapshot of a policy with the same id, version, parameters and shape; one
+        that is refused changes nothing."""
         self._alone(lambda: self._restore(snapshot))
 
     def _restore(self, snapshot: Snapshot) -> None:
@@ -148,7 +167,9 @@ class Guarded:
             self._lock.release()
 
     def _busy(self) -> BusyError:
-        return BusyError(f"{self._seal.id} is busy in another thread; let one thread at a time use it")
+        return BusyError(
+            f"{self._seal.id} is busy in another thread; let one thread at a time use it"
+        )
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__") or "_inner" not in self.__dict__:
@@ -195,7 +216,9 @@ class GuardedSpecialist(Guarded):
         return arm
 
 
-def guarded(entry: Entry[Policy], parameters: Parameters, shape: ProblemShape, streams: Streams) -> Guarded:
+def guarded(
+    entry: Entry[Policy], parameters: Parameters, shape: ProblemShape, streams: Streams
+) -> Guarded:
     """The policy of that entry, built and put behind its guard."""
     build = partial(entry.build, parameters, shape, streams)
     inner = build()

@@ -1,26 +1,29 @@
-"""Linear Thompson sampling and linear upper confidence bounds, with discounted and sliding-window forms.
+"""Linear Thompson sampling and linear upper confidence bounds, with discounted and sliding-window
+forms.
 
-Where each arm shows its own vector, one model is shared by all arms and x is that vector. Elsewhere each
-arm has a model of its own, and all of them see x = [1, observation] (x = [1] when there is none).
+Where each arm shows its own vector, one model is shared by all arms and x is that vector. Elsewhere
+each arm has a model of its own, and all of them see x = [1, observation] (x = [1] when there is
+none).
 
-Linear Thompson sampling (Agrawal and Goyal, 2013):
-draw w ~ N(V^-1 b, v^2 V^-1) and play the arm of the largest x'w, where V = lambda I + sum x x', b = sum r x
-and v = exploration x noise_std. That is the posterior for noise v and prior N(0, (v^2 / lambda) I). Another prior
-N(w_0, V_0) may be given: `exploration` then widens its draws as it widens those of the posterior, and moves no mean.
+Linear Thompson sampling (Agrawal and Goyal, 2013): draw w ~ N(V^-1 b, v^2 V^-1) and play the arm of
+the largest x'w, where V = lambda I + sum x x', b = sum r x and v = exploration x noise_std. That is
+the posterior for noise v and prior N(0, (v^2 / lambda) I). Another prior N(w_0, V_0) may be given:
+`exploration` then widens its draws as it widens those of the posterior, and moves no mean.
 
 Linear upper confidence bounds:
 
     index_k = x_k'w + exploration beta ||x_k||,    w = V^-1 b
 
-with the norm of V^-1 (D-LinUCB: of V^-1 V~ V^-1), lambda the regularisation, S and L the bounds on the
-lengths of w and x, sigma the noise, n the number of rounds (D-LinUCB: the sum of their squared weights):
+with the norm of V^-1 (D-LinUCB: of V^-1 V~ V^-1), lambda the regularisation, S and L the bounds on
+the lengths of w and x, sigma the noise, n the number of rounds (D-LinUCB: the sum of their squared
+weights):
 
     LinUCB      beta = sqrt(lambda) S + sigma sqrt(2 log(1/delta) + d log(1 + n L^2 / (lambda d)))
     D-LinUCB    the same with n = (1 - gamma^2t) / (1 - gamma^2)
     SW-LinUCB   beta = sqrt(lambda) S + sigma sqrt(d log((1 + window L^2 / lambda) / delta))
 
-`parameter_bound` and `feature_bound` may be "problem", `discount` and `window` "variation-budget": what the problem
-says of itself then takes their place, before the policy is built.
+`parameter_bound` and `feature_bound` may be "problem", `discount` and `window` "variation-budget":
+what the problem says of itself then takes their place, before the policy is built.
 
 Abbasi-Yadkori, Pál and Szepesvári (2011); Russac, Vernade and Cappé (2019); Cheung, Simchi-Levi and
 Zhu (2019).
@@ -96,10 +99,12 @@ def optimal_window(*, budget: float, horizon: int, dim: int) -> int:
 
 
 def budget_of(problem: object, horizon: int, name: str) -> float:
-    """The variation budget that the problem states; `name` is the parameter that was to be set from it."""
+    """The variation budget that the problem states; `name` is the parameter that was to be set from
+    it."""
     if not isinstance(problem, HasVariationBudget):
         raise ParameterError(
-            f"{name} = 'variation-budget' needs a problem that states its variation budget; give a number"
+            f"{name} = 'variation-budget' needs a problem that states its variation budget; give a "
+            "number"
         )
     return problem.variation_budget(horizon)
 
@@ -108,7 +113,9 @@ def _pace(budget: float, horizon: int, dim: int) -> float:
     if horizon < 1 or dim < 1:
         raise ParameterError(f"horizon and dim must be at least 1, got {horizon} and {dim}")
     if not (math.isfinite(budget) and 0 <= budget < dim * horizon):
-        raise ParameterError(f"budget must be from 0 to dim x horizon = {dim * horizon}, got {budget}")
+        raise ParameterError(
+            f"budget must be from 0 to dim x horizon = {dim * horizon}, got {budget}"
+        )
     return budget / (dim * horizon)
 
 
@@ -118,7 +125,9 @@ class LinearThompsonParameters(Parameters):
 
     regularisation: float = parameter(0.1, "lambda of the ridge regression", gt=0)
     noise_std: float = parameter(0.05, "sigma, standard deviation of the rewards' noise", gt=0)
-    exploration: float = parameter(1.0, "factor on the spread of the draws; v = exploration x sigma", gt=0)
+    exploration: float = parameter(
+        1.0, "factor on the spread of the draws; v = exploration x sigma", gt=0
+    )
     prior_mean: tuple[float, ...] | None = parameter(
         None, "w_0, prior mean of the weights (left out: 0)", added=True
     )
@@ -135,7 +144,9 @@ class LinearThompson(Stateful):
     kind = "lin-ts"
     state = ("models", "generator")
 
-    def __init__(self, parameters: LinearThompsonParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(
+        self, parameters: LinearThompsonParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
         self._inputs = LinearInputs(shape)
         v = parameters.exploration * parameters.noise_std
         covariance = parameters.prior_covariance
@@ -160,7 +171,8 @@ class LinearThompson(Stateful):
         return best_arm(scores, context.available, self._rng)
 
     def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
-        """Shares by so many draws; models that are each asked for one number draw that number alone."""
+        """Shares by so many draws; models that are each asked for one number draw that number
+        alone."""
         rows = self._inputs.rows(context)
         if self._inputs.shared:
             scores = np.array([rows @ self._models[0].sample(self._rng) for _ in range(draws)])
@@ -211,7 +223,8 @@ class LinearUcbParameters(Parameters):
             return self
         if not isinstance(problem, HasLinearBounds):
             raise ParameterError(
-                f"{self.asks[0]} = 'problem' needs a problem that states how long its vectors are; give a number"
+                f"{self.asks[0]} = 'problem' needs a problem that states how long its vectors are; "
+                "give a number"
             )
         S, L = problem.linear_bounds(horizon)
         return replace(
@@ -224,7 +237,8 @@ class LinearUcbParameters(Parameters):
         """Refuse to build a policy whose values nobody has filled in."""
         for name in self.asks:
             raise ParameterError(
-                f"{name} = '{getattr(self, name)}' is filled in where the problem is known (run, run_trial, suites); "
+                f"{name} = '{getattr(self, name)}' is filled in where the problem is known (run, "
+                "run_trial, suites); "
                 "give a number here"
             )
 
@@ -232,7 +246,9 @@ class LinearUcbParameters(Parameters):
         """beta of LinUCB and D-LinUCB, times `exploration`."""
         growth = dim * math.log1p(n * float(self.feature_bound) ** 2 / (self.regularisation * dim))
         noise = self.noise_std * math.sqrt(2 * math.log(1 / self.delta) + growth)
-        return self.exploration * (math.sqrt(self.regularisation) * float(self.parameter_bound) + noise)
+        return self.exploration * (
+            math.sqrt(self.regularisation) * float(self.parameter_bound) + noise
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -241,7 +257,8 @@ class DiscountedLinearUcbParameters(LinearUcbParameters):
 
     discount: float | FromBudget = parameter(
         0.99,
-        "gamma, weight of a round for each round that it lies back, or from the problem's variation budget",
+        "gamma, weight of a round for each round that it lies back, or from the problem's "
+        "variation budget",
         gt=0,
         le=1,
     )
@@ -289,7 +306,8 @@ class SlidingLinearUcbParameters(LinearUcbParameters):
         rounds, L = float(self.window), float(self.feature_bound)
         growth = dim * math.log((1 + rounds * L**2 / self.regularisation) / self.delta)
         return self.exploration * (
-            math.sqrt(self.regularisation) * float(self.parameter_bound) + self.noise_std * math.sqrt(growth)
+            math.sqrt(self.regularisation) * float(self.parameter_bound)
+            + self.noise_std * math.sqrt(growth)
         )
 
 
@@ -322,7 +340,9 @@ class LinearUcb(Stateful):
 
     def _index(self, model: int, rows: FloatArray) -> FloatArray:
         means, variances = self._models.predict(model, rows)
-        index: FloatArray = means + self._width(float(self._models.weights[model])) * np.sqrt(variances)
+        index: FloatArray = means + self._width(float(self._models.weights[model])) * np.sqrt(
+            variances
+        )
         return index
 
     def choose(self, context: Context) -> int:
@@ -368,7 +388,9 @@ def discounted_linear_ucb(
     slip = parameters.variant == "reference-code"
     size = inputs.n_models, inputs.dim, parameters.regularisation, float(parameters.discount)
     models: LinearModels = (
-        DiscountedModels(*size, slip=slip) if slip or inputs.dim < WIDE else WideDiscountedModels(*size)
+        DiscountedModels(*size, slip=slip)
+        if slip or inputs.dim < WIDE
+        else WideDiscountedModels(*size)
     )
     return LinearUcb(
         models,
@@ -385,6 +407,10 @@ def sliding_linear_ucb(
     """SW-LinUCB: only the last `window` rounds count."""
     parameters.require_settled()
     inputs = LinearInputs(shape)
-    models = WindowedModels(inputs.n_models, inputs.dim, parameters.regularisation, int(parameters.window))
+    models = WindowedModels(
+        inputs.n_models, inputs.dim, parameters.regularisation, int(parameters.window)
+    )
     width = parameters.windowed_width(inputs.dim)
-    return LinearUcb(models, inputs, width=lambda _: width, rng=streams.generator("ties"), kind="sw-lin-ucb")
+    return LinearUcb(
+        models, inputs, width=lambda _: width, rng=streams.generator("ties"), kind="sw-lin-ucb"
+    )

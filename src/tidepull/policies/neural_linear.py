@@ -1,17 +1,18 @@
-"""Neural-linear posterior sampling: an encoder makes features, a posterior believes in the last layer,
-an exploration rule decides.
+"""Neural-linear posterior sampling: an encoder makes features, a posterior believes in the last
+layer, an exploration rule decides.
 
 t being the number of events so far:
 
 1. the first `forced_rounds` rounds play the least pulled arm;
 2. `choose`: features of every arm now -> exploration rule -> arm;
-3. `learn`: the reward updates the posterior by the chosen arm's features at its decision (rank one), which
-   equals recomputing it;
-4. `upkeep`: after an event with t % train_every == 0 the encoder trains for `epochs` epochs on what it remembers, one
-   epoch a slice; in the last slice the history is encoded again and the posterior recomputed from it.
+3. `learn`: the reward updates the posterior by the chosen arm's features at its decision (rank
+   one), which equals recomputing it;
+4. `upkeep`: after an event with t % train_every == 0 the encoder trains for `epochs` epochs on what
+   it remembers, one epoch a slice; in the last slice the history is encoded again and the posterior
+   recomputed from it.
 
-A round is read by the encoder when its event comes, if that is before the next choice: then the arm that was really
-played counts. Else it is read at the next choice, with the arm that was proposed.
+A round is read by the encoder when its event comes, if that is before the next choice: then the arm
+that was really played counts. Else it is read at the next choice, with the arm that was proposed.
 """
 
 from __future__ import annotations
@@ -30,7 +31,8 @@ from tidepull.types import Context, Diagnostics, Event, FloatArray, IntArray, Sn
 
 
 class PendingRounds:
-    """The rounds of one policy, in the order of decisions; `pulls` counts the arms of those that were read."""
+    """The rounds of one policy, in the order of decisions; `pulls` counts the arms of those that
+    were read."""
 
     def __init__(self, encoder: PatientEncoder, n_arms: int) -> None:
         self._encoder = encoder
@@ -67,7 +69,9 @@ class PendingRounds:
         if event.decided is None:
             return len(self) - (self._proposed is not None)
         if not 0 <= event.decided <= len(self):
-            raise EventError(f"round {event.decided} has not been chosen yet; there are {len(self)} rounds")
+            raise EventError(
+                f"round {event.decided} has not been chosen yet; there are {len(self)} rounds"
+            )
         return event.decided
 
     def too_late(self, number: int) -> bool:
@@ -108,7 +112,9 @@ class PendingRounds:
             context, arm = self._proposed
             proposed = {
                 "observation": None if context.observation is None else context.observation.copy(),
-                "arm_features": None if context.arm_features is None else context.arm_features.copy(),
+                "arm_features": None
+                if context.arm_features is None
+                else context.arm_features.copy(),
                 "arm": arm,
             }
         return {
@@ -125,7 +131,9 @@ class PendingRounds:
         proposed = snapshot["proposed"]
         self._proposed = None
         if proposed is not None:
-            self.propose(Context(proposed["observation"], proposed["arm_features"]), int(proposed["arm"]))
+            self.propose(
+                Context(proposed["observation"], proposed["arm_features"]), int(proposed["arm"])
+            )
         self._waiting = {int(number): int(arm) for number, arm in snapshot["waiting"]}
         self.pulls = np.array(snapshot["pulls"], np.int64)
 
@@ -219,7 +227,9 @@ class NeuralLinear(Stateful):
         self._due = False
         self._training: Generator[None, None, float] | None = None
         self._last_loss: float | None = None
-        self._counts = dict.fromkeys(("trainings", "too_late", "failed_trainings", "failed_posteriors"), 0)
+        self._counts = dict.fromkeys(
+            ("trainings", "too_late", "failed_trainings", "failed_posteriors"), 0
+        )
 
     @property
     def encoder(self) -> PatientEncoder:
@@ -293,7 +303,9 @@ class NeuralLinear(Stateful):
         self._reading.read_proposed()
         features = self._encoder.features(context)
         if not np.isfinite(features).all():
-            raise NumericalError("the features that the encoder made of this context are not finite")
+            raise NumericalError(
+                "the features that the encoder made of this context are not finite"
+            )
         shares = np.zeros(len(self._all_arms))
         if self._forced:
             shares[arms[np.argmin(self._reading.pulls[arms])]] = 1.0
@@ -321,7 +333,9 @@ class NeuralLinear(Stateful):
         """
         number = self._reading.number(event)
         if self._reading.too_late(number):
-            self._count("too_late", f"the reward of round {number} was ignored: the round is forgotten")
+            self._count(
+                "too_late", f"the reward of round {number} was ignored: the round is forgotten"
+            )
             return
         self._take_in(number, event)
         self._t += 1
@@ -352,12 +366,18 @@ class NeuralLinear(Stateful):
         except _SingularPosteriorError as error:
             self._count("failed_posteriors", f"{error}; the last good network stays")
         except _NUMERICAL as error:
-            self._count("failed_trainings", f"training failed ({error}); the last good network stays")
+            self._count(
+                "failed_trainings", f"training failed ({error}); the last good network stays"
+            )
         return self.pending
 
     def diagnostics(self) -> Diagnostics:
         """Return counts of trainings, ignored rewards and failures, and the last loss."""
-        return self._counts if self._last_loss is None else {**self._counts, "last_loss": self._last_loss}
+        return (
+            self._counts
+            if self._last_loss is None
+            else {**self._counts, "last_loss": self._last_loss}
+        )
 
     def snapshot(self) -> Snapshot:
         """Return network, optimiser, recurrent state, posterior, generator and counters.

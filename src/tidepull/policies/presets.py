@@ -1,8 +1,10 @@
-"""`rnlps` and `nlps`: the paper's two policies as compositions encoder x posterior x exploration rule.
+"""`rnlps` and `nlps`: the paper's two policies as compositions encoder x posterior x exploration
+rule.
 
-A parameter left out takes the paper's default for the kind of problem at hand (its table "Hyperparameter
-grid and default hyperparameters"); a problem is contextual when it shows observations or arm features.
-The table calls `noise_std` and `prior_std` variances; as standard deviations they reproduce its results.
+A parameter left out takes the paper's default for the kind of problem at hand (its table
+"Hyperparameter grid and default hyperparameters"); a problem is contextual when it shows
+observations or arm features. The table calls `noise_std` and `prior_std` variances; as standard
+deviations they reproduce its results.
 """
 
 from __future__ import annotations
@@ -18,7 +20,12 @@ from tidepull.encoders.recurrent import RecurrentEncoder
 from tidepull.encoders.wrappers import RawFeatures
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, ExplorationRule, PosteriorSampling
+from tidepull.policies.exploration import (
+    Boltzmann,
+    EpsilonGreedy,
+    ExplorationRule,
+    PosteriorSampling,
+)
 from tidepull.policies.neural_linear import NeuralLinear
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
@@ -32,7 +39,8 @@ Units: TypeAlias = tuple[int, int, int]
 
 @dataclass(frozen=True, kw_only=True)
 class NeuralParameters(Parameters):
-    """What both networks share; a parameter left out is the paper's default for the kind of problem."""
+    """What both networks share; a parameter left out is the paper's default for the kind of
+    problem."""
 
     learning_rate: float | None = parameter(None, "step size of Adam", gt=0)
     epochs: int | None = parameter(None, "passes over what is remembered per training", ge=1)
@@ -40,8 +48,12 @@ class NeuralParameters(Parameters):
     noise_std: float | Literal["infer"] | None = parameter(
         None, "standard deviation of the reward, as assumed by the posterior, or 'infer'", gt=0
     )
-    prior_std: float | None = parameter(None, "prior standard deviation of the last layer's weights", gt=0)
-    units: tuple[int, int, int] | None = parameter(None, "units of the three hidden layers", ge=1, le=1024)
+    prior_std: float | None = parameter(
+        None, "prior standard deviation of the last layer's weights", gt=0
+    )
+    units: tuple[int, int, int] | None = parameter(
+        None, "units of the three hidden layers", ge=1, le=1024
+    )
     exploration: Literal["posterior-sampling", "epsilon-greedy", "boltzmann"] = parameter(
         "posterior-sampling", "how the posterior becomes a choice"
     )
@@ -49,11 +61,15 @@ class NeuralParameters(Parameters):
     temperature: float = parameter(0.01, "temperature of Boltzmann exploration", gt=0)
     init: Init = parameter(
         "authors-code",
-        "initial weights: as in the authors' code (LSTM: Glorot, forget gate + 1), as in the paper's text (all from "
-        "a normal distribution cut at 2), or the former with dense ones divided by the root of the fan-in",
+        "initial weights: as in the authors' code (LSTM: Glorot, forget gate + 1), as in the "
+        "paper's text (all from "
+        "a normal distribution cut at 2), or the former with dense ones divided by the root of the "
+        "fan-in",
         stored_as=STORED_AS,
     )
-    raw_features: bool = parameter(False, "show the last layer the arm itself beside the network's features")
+    raw_features: bool = parameter(
+        False, "show the last layer the arm itself beside the network's features"
+    )
     l2: float = parameter(0.001, "weight of half the sum of squared weights in the loss", ge=0)
     memory: int | None = parameter(
         None, "rounds that are remembered for training, the last ones; left out: all", ge=64
@@ -62,13 +78,17 @@ class NeuralParameters(Parameters):
         None, "w_0, prior mean of the last layer's weights (left out: 0)", added=True
     )
     prior_covariance: tuple[float, ...] | tuple[tuple[float, ...], ...] | None = parameter(
-        None, "V_0, variances or covariance matrix of those weights (left out: prior_std^2 I)", added=True
+        None,
+        "V_0, variances or covariance matrix of those weights (left out: prior_std^2 I)",
+        added=True,
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.prior_std is not None and self.prior_covariance is not None:
-            raise ParameterError("prior_std and prior_covariance say the same thing; give one of them")
+            raise ParameterError(
+                "prior_std and prior_covariance say the same thing; give one of them"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,7 +130,9 @@ FEEDFORWARD_CONTEXTUAL = PaperDefaults(learning_rate=0.01, epochs=64, prior_std=
 
 def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) -> NeuralLinear:
     """Recurrent neural-linear posterior sampling."""
-    settings = effective(parameters, RECURRENT_CONTEXTUAL if is_contextual(shape) else RECURRENT_PLAIN)
+    settings = effective(
+        parameters, RECURRENT_CONTEXTUAL if is_contextual(shape) else RECURRENT_PLAIN
+    )
     encoder = RecurrentEncoder(
         shape,
         units=settings.units,
@@ -121,14 +143,19 @@ def rnlps(parameters: RnlpsParameters, shape: ProblemShape, streams: Streams) ->
         memory=parameters.memory,
         rng=streams.generator("network"),
     )
-    # One pull of every arm, in order; linear problems are not about the arm's number: one pull of arm 0.
+    # One pull of every arm, in order; linear problems are not about the arm's number: one pull of
+    # arm 0.
     forced_rounds = shape.n_arms if shape.arm_dim == 0 else 1
-    return _compose(encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration"))
+    return _compose(
+        encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration")
+    )
 
 
 def nlps(parameters: NlpsParameters, shape: ProblemShape, streams: Streams) -> NeuralLinear:
     """Feedforward neural-linear posterior sampling with sinusoidal time units."""
-    settings = effective(parameters, FEEDFORWARD_CONTEXTUAL if is_contextual(shape) else FEEDFORWARD_PLAIN)
+    settings = effective(
+        parameters, FEEDFORWARD_CONTEXTUAL if is_contextual(shape) else FEEDFORWARD_PLAIN
+    )
     encoder = FeedforwardEncoder(
         shape,
         units=settings.units,
@@ -142,7 +169,9 @@ def nlps(parameters: NlpsParameters, shape: ProblemShape, streams: Streams) -> N
     )
     # At least order + 1 rounds, so that the input's past is complete before the network decides.
     forced_rounds = max(settings.order + 1, shape.n_arms if shape.arm_dim == 0 else 1)
-    return _compose(encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration"))
+    return _compose(
+        encoder, parameters, settings, shape, forced_rounds, streams.generator("exploration")
+    )
 
 
 def is_contextual(shape: ProblemShape) -> bool:
@@ -183,7 +212,11 @@ def _posterior(dim: int, settings: PaperDefaults, parameters: NeuralParameters) 
     if settings.noise_std == "infer":
         return NormalInverseGamma(dim, prior_std=std, prior_mean=mean, prior_covariance=covariance)
     return LinearGaussian(
-        dim, prior_std=std, noise_std=settings.noise_std, prior_mean=mean, prior_covariance=covariance
+        dim,
+        prior_std=std,
+        noise_std=settings.noise_std,
+        prior_mean=mean,
+        prior_covariance=covariance,
     )
 
 

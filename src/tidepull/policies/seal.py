@@ -1,8 +1,10 @@
 """Sealed snapshots: a state together with what it belongs to, and a checksum over both.
 
-    {"format", "policy", "version", "parameters", "shape", "rounds", "unfinished", "state", "checksum"}
+    {"format", "policy", "version", "parameters", "shape", "rounds", "unfinished", "state",
+    "checksum"}
 
-`open` says whether a snapshot is one of this very policy, `fill` whether a fresh policy takes its state in exactly.
+`open` says whether a snapshot is one of this very policy, `fill` whether a fresh policy takes its
+state in exactly.
 """
 
 from __future__ import annotations
@@ -36,8 +38,8 @@ class Seal:
         }
 
     def take(self, policy: Policy, rounds: RoundCounter) -> Callable[[], Snapshot]:
-        """A snapshot of a policy and its rounds as they are now. The call that is returned checks and seals it, which
-        takes several times as long and needs the policy no more."""
+        """A snapshot of a policy and its rounds as they are now. The call that is returned checks
+        and seals it, which takes several times as long and needs the policy no more."""
         if not hasattr(policy, "snapshot"):
             raise SnapshotError(f"{self.id} has no snapshot(), so its state cannot be saved")
         content = {
@@ -50,7 +52,9 @@ class Seal:
 
     def _close(self, policy: Policy, content: Snapshot) -> Snapshot:
         if (name := _not_finite(policy, content["state"])) is not None:
-            raise SnapshotError(f"{self.id} cannot be saved: its '{name}' holds numbers that are not finite")
+            raise SnapshotError(
+                f"{self.id} cannot be saved: its '{name}' holds numbers that are not finite"
+            )
         return {**content, "checksum": snapshots.checksum(content)}
 
     def open(self, snapshot: Any) -> tuple[Snapshot, RoundCounter]:
@@ -59,10 +63,14 @@ class Seal:
             raise SnapshotError(f"a snapshot is a dictionary, got a {type(snapshot).__name__}")
         if "format" not in snapshot:
             raise SnapshotError(
-                "the snapshot has no format: it is not one of tidepull's, or of version 0.1; start the policy afresh"
+                "the snapshot has no format: it is not one of tidepull's, or of version 0.1; start "
+                "the policy afresh"
             )
         self._require(
-            "format", snapshot["format"], self._marks["format"], "take one with this version of tidepull"
+            "format",
+            snapshot["format"],
+            self._marks["format"],
+            "take one with this version of tidepull",
         )
         content = {name: snapshots.read(snapshot, name) for name in (*self._marks, *_PARTS)}
         fits = snapshots.difference(snapshot.get("checksum"), snapshots.checksum(content)) is None
@@ -71,7 +79,9 @@ class Seal:
                 "the snapshot was altered or damaged: its checksum does not fit; use an older one"
             )
         self._require("policy", content["policy"], self.id, "restore it into that policy")
-        self._require("version", content["version"], self._marks["version"], "start the policy afresh")
+        self._require(
+            "version", content["version"], self._marks["version"], "start the policy afresh"
+        )
         self._compare("parameters", self._as_now(content["parameters"]))
         self._compare("shape", content["shape"])
         return content["state"], RoundCounter.restored(content["rounds"], content["unfinished"])
@@ -89,15 +99,19 @@ class Seal:
             raise
         except Exception as error:
             raise SnapshotError(
-                f"the snapshot's state cannot be restored into {self.id} ({type(error).__name__}: {error})"
+                f"the snapshot's state cannot be restored into {self.id} ({type(error).__name__}: "
+                f"{error})"
             ) from None
         if difference is not None:
-            raise SnapshotError(f"the snapshot's '{difference}' does not fit {self.id}; use an older one")
+            raise SnapshotError(
+                f"the snapshot's '{difference}' does not fit {self.id}; use an older one"
+            )
 
     def _require(self, name: str, found: Any, expected: Any, advice: str) -> None:
         if snapshots.difference(found, expected) is not None:
             raise SnapshotError(
-                f"the snapshot has the {name} {shown(found)}, this policy has {expected!r}; {advice}"
+                f"the snapshot has the {name} {shown(found)}, this policy has {expected!r}; "
+                f"{advice}"
             )
 
     def _as_now(self, parameters: Any) -> Any:
@@ -117,7 +131,8 @@ class Seal:
             there, here = found.get(name, "nothing"), expected.get(name, "nothing")
             if snapshots.difference(there, here) is not None:
                 raise SnapshotError(
-                    f"the snapshot was taken with {name} = {shown(there)}, this policy has {shown(here)}; "
+                    f"the snapshot was taken with {name} = {shown(there)}, this policy has "
+                    f"{shown(here)}; "
                     f"build it with the same {part}"
                 )
 

@@ -1,6 +1,7 @@
 """Thompson sampling for arms that pay 0 or 1 (Thompson, 1933).
 
-Draw p_i ~ Beta(a + successes_i, b + failures_i) for every arm i and play the arm of the largest draw.
+Draw p_i ~ Beta(a + successes_i, b + failures_i) for every arm i and play the arm of the largest
+draw.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
     index_i = mean_i + c B sqrt(xi log n / N_i),    n = sum_i N_i
 
-N_i and mean_i are the weighted number of plays and the weighted mean reward of arm i; an arm with N_i = 0
-comes first. c is 2 for UCB1 and D-UCB, 1 for SW-UCB (Garivier and Moulines, 2011, "On upper-confidence
-bound policies for switching bandit problems"). With xi = 1/2 and B = 1, c = 2 is the UCB1 of Auer,
-Cesa-Bianchi and Fischer (2002): mean_i + sqrt(2 log n / N_i).
+N_i and mean_i are the weighted number of plays and the weighted mean reward of arm i; an arm with
+N_i = 0 comes first. c is 2 for UCB1 and D-UCB, 1 for SW-UCB (Garivier and Moulines, 2011, "On
+upper-confidence bound policies for switching bandit problems"). With xi = 1/2 and B = 1, c = 2 is
+the UCB1 of Auer, Cesa-Bianchi and Fischer (2002): mean_i + sqrt(2 log n / N_i).
 """
 
 from __future__ import annotations
@@ -35,7 +35,9 @@ class UcbParameters(Parameters):
 class DiscountedUcbParameters(UcbParameters):
     """Parameters of `d-ucb`."""
 
-    discount: float = parameter(0.99, "weight of a round for each round that it lies back", gt=0, le=1)
+    discount: float = parameter(
+        0.99, "weight of a round for each round that it lies back", gt=0, le=1
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,7 +52,9 @@ class Ucb(Stateful):
 
     state = ("latest", "tally", "generator")
 
-    def __init__(self, tally: Tally, *, bonus_scale: float, rng: np.random.Generator, kind: str) -> None:
+    def __init__(
+        self, tally: Tally, *, bonus_scale: float, rng: np.random.Generator, kind: str
+    ) -> None:
         self._tally = tally
         self._latest = -1
         self._bonus_scale = bonus_scale
@@ -64,7 +68,8 @@ class Ucb(Stateful):
         played = counts > 0
         indices: FloatArray = np.full(len(counts), np.inf)
         np.divide(sums, counts, out=indices, where=played)
-        # n >= 1 where the latest round has been learnt, which weighs 1; rounds that wait for a reward leave less.
+        # n >= 1 where the latest round has been learnt, which weighs 1; rounds that wait for a
+        # reward leave less.
         bonus: FloatArray = self._bonus_scale * np.sqrt(
             np.log(max(counts.sum(), 1.0)) / np.where(played, counts, 1.0)
         )
@@ -94,16 +99,24 @@ def ucb(parameters: UcbParameters, shape: ProblemShape, streams: Streams) -> Ucb
     return _build(DiscountedTally(shape.n_arms, 1.0), 2.0, parameters, streams, "ucb")
 
 
-def discounted_ucb(parameters: DiscountedUcbParameters, shape: ProblemShape, streams: Streams) -> Ucb:
+def discounted_ucb(
+    parameters: DiscountedUcbParameters, shape: ProblemShape, streams: Streams
+) -> Ucb:
     """D-UCB: old rounds weigh less."""
-    return _build(DiscountedTally(shape.n_arms, parameters.discount), 2.0, parameters, streams, "d-ucb")
+    return _build(
+        DiscountedTally(shape.n_arms, parameters.discount), 2.0, parameters, streams, "d-ucb"
+    )
 
 
 def sliding_ucb(parameters: SlidingUcbParameters, shape: ProblemShape, streams: Streams) -> Ucb:
     """SW-UCB: only the last `window` rounds count."""
-    return _build(WindowedTally(shape.n_arms, parameters.window), 1.0, parameters, streams, "sw-ucb")
+    return _build(
+        WindowedTally(shape.n_arms, parameters.window), 1.0, parameters, streams, "sw-ucb"
+    )
 
 
-def _build(tally: Tally, factor: float, parameters: UcbParameters, streams: Streams, kind: str) -> Ucb:
+def _build(
+    tally: Tally, factor: float, parameters: UcbParameters, streams: Streams, kind: str
+) -> Ucb:
     scale = factor * parameters.reward_range * np.sqrt(parameters.xi)
     return Ucb(tally, bonus_scale=float(scale), rng=streams.generator("ties"), kind=kind)

@@ -13,7 +13,9 @@ class BetaBernoulli(Stateful):
 
     state = ("successes", "failures")
 
-    def __init__(self, n_arms: int, *, prior_successes: float = 1.0, prior_failures: float = 1.0) -> None:
+    def __init__(
+        self, n_arms: int, *, prior_successes: float = 1.0, prior_failures: float = 1.0
+    ) -> None:
         self._prior = (prior_successes, prior_failures)
         self._successes: FloatArray = np.zeros(n_arms)
         self._failures: FloatArray = np.zeros(n_arms)
@@ -33,7 +35,9 @@ class BetaBernoulli(Stateful):
         a, b = self._parameters()
         return rng.beta(a, b)
 
-    def samples(self, rng: np.random.Generator, count: int, arms: IntArray | None = None) -> FloatArray:
+    def samples(
+        self, rng: np.random.Generator, count: int, arms: IntArray | None = None
+    ) -> FloatArray:
         """So many draws, one a row; of some arms only, if given."""
         a, b = self._parameters()
         if arms is not None:

@@ -1,8 +1,9 @@
 """How often each arm was played and what it paid, when old rounds count less or not at all.
 
-Time is the number of the round in which an arm was chosen, not the moment at which its reward is learnt: a late
-reward counts as little as its round, and rounds whose reward never comes age the others. Both tallies cost O(K) a
-round, whatever the horizon; without forgetting (discount 1) they are plain sums.
+Time is the number of the round in which an arm was chosen, not the moment at which its reward is
+learnt: a late reward counts as little as its round, and rounds whose reward never comes age the
+others. Both tallies cost O(K) a round, whatever the horizon; without forgetting (discount 1) they
+are plain sums.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ def insert_by_round(rounds: deque[_ByRound], entry: _ByRound) -> None:
 
 
 class Tally(Protocol):
-    """Weighted number of plays N_i and weighted sum of rewards of every arm i, as of the round `latest`."""
+    """Weighted number of plays N_i and weighted sum of rewards of every arm i, as of the round
+    `latest`."""
 
     counts: FloatArray
     sums: FloatArray
@@ -47,7 +49,8 @@ class Tally(Protocol):
 
 
 class DiscountedTally(Stateful):
-    """A round that lies k rounds back weighs discount^k: N_i = sum_s discount^(t-s) 1{I_s = i}, t being `latest`."""
+    """A round that lies k rounds back weighs discount^k: N_i = sum_s discount^(t-s) 1{I_s = i}, t
+    being `latest`."""
 
     state = ("counts", "sums", "latest")
 
@@ -74,7 +77,8 @@ class DiscountedTally(Stateful):
 
 
 class WindowedTally(Stateful):
-    """The last `window` rounds weigh 1, older ones 0: N_i = sum over s > t - window of 1{I_s = i}, t being `latest`."""
+    """The last `window` rounds weigh 1, older ones 0: N_i = sum over s > t - window of 1{I_s = i},
+    t being `latest`."""
 
     state = ("counts", "sums", "latest", "dropped")
 
@@ -82,7 +86,9 @@ class WindowedTally(Stateful):
         self.window = window
         self.counts: FloatArray = np.zeros(n_arms)
         self.sums: FloatArray = np.zeros(n_arms)
-        self._rounds: deque[tuple[int, int, float]] = deque()  # (decided, arm, reward), oldest first
+        self._rounds: deque[tuple[int, int, float]] = (
+            deque()
+        )  # (decided, arm, reward), oldest first
         self._latest = -1
         self._dropped = 0
 
@@ -106,9 +112,12 @@ class WindowedTally(Stateful):
         self.advance(decided)
 
     def _sum_afresh(self) -> None:
-        # Adding and subtracting leaves rounding errors; once per window they go (O(1) a round on average).
+        # Adding and subtracting leaves rounding errors; once per window they go (O(1) a round on
+        # average).
         _, arms, rewards = self._history()
-        self.sums = np.asarray(np.bincount(arms, weights=rewards, minlength=len(self.sums)), dtype=float)
+        self.sums = np.asarray(
+            np.bincount(arms, weights=rewards, minlength=len(self.sums)), dtype=float
+        )
         self._dropped = 0
 
     def _history(self) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray]:

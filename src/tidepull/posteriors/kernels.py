@@ -1,8 +1,8 @@
 """Compiled kernels on the upper factor U of a precision matrix, U'U = P, and on z = U'^-1 b.
 
 (U, z) is the square-root form of a Gaussian: its mean is U^-1 z, a draw is U^-1 (z + eps), and one
-triangular solve v = U'^-1 x gives both the mean v.z and the variance v.v of w.x. U is kept by rows, so
-that every inner loop runs over neighbours in memory. All arrays are float64.
+triangular solve v = U'^-1 x gives both the mean v.z and the variance v.v of w.x. U is kept by rows,
+so that every inner loop runs over neighbours in memory. All arrays are float64.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ _compiled = kernel(nogil=True, fastmath={"reassoc", "contract"})
 
 
 @_compiled
-def add_row(P: FloatArray, b: FloatArray, U: FloatArray, z: FloatArray, x: FloatArray, y: float) -> bool:
+def add_row(
+    P: FloatArray, b: FloatArray, U: FloatArray, z: FloatArray, x: FloatArray, y: float
+) -> bool:
     """P += x x', b += y x, and U, z to match, by Givens rotations in O(d^2); x is used up.
 
     Returns False, having changed nothing, when the result would not be finite.
@@ -47,7 +49,9 @@ def add_row(P: FloatArray, b: FloatArray, U: FloatArray, z: FloatArray, x: Float
 
 
 @_compiled
-def remove_row(P: FloatArray, b: FloatArray, U: FloatArray, z: FloatArray, x: FloatArray, y: float) -> bool:
+def remove_row(
+    P: FloatArray, b: FloatArray, U: FloatArray, z: FloatArray, x: FloatArray, y: float
+) -> bool:
     """P -= x x', b -= y x, and U, z to match, in O(d^2) (the method of LINPACK's dchdd).
 
     Returns False, having changed nothing, when P - x x' is not safely positive definite.

@@ -3,10 +3,10 @@
     Sigma^-1 = V_0^-1 + Phi'Phi / noise_std^2                 the precision P
     mu       = Sigma (Phi'r / noise_std^2 + V_0^-1 w_0)       = P^-1 b
 
-The prior is N(w_0, V_0): zero and prior_std^2 I, unless `prior_mean` and `prior_covariance` say otherwise. The
-state is P and b and, beside them, the Cholesky factor U (P = U'U) and z = U'^-1 b, which one
-observation changes in O(d^2). Rounding errors of those changes are wiped out by a periodic fresh
-factorisation of P. Nothing is inverted, except a prior covariance once.
+The prior is N(w_0, V_0): zero and prior_std^2 I, unless `prior_mean` and `prior_covariance` say
+otherwise. The state is P and b and, beside them, the Cholesky factor U (P = U'U) and z = U'^-1 b,
+which one observation changes in O(d^2). Rounding errors of those changes are wiped out by a
+periodic fresh factorisation of P. Nothing is inverted, except a prior covariance once.
 """
 
 from __future__ import annotations
@@ -22,10 +22,15 @@ from tidepull.types import FloatArray, Snapshot
 
 
 class Prior:
-    """N(w_0, V_0) for d weights: zero and std^2 I, or what `mean` and `covariance` (a matrix, or variances) say."""
+    """N(w_0, V_0) for d weights: zero and std^2 I, or what `mean` and `covariance` (a matrix, or
+    variances) say."""
 
     def __init__(
-        self, dim: int, std: float, mean: ArrayLike | None = None, covariance: ArrayLike | None = None
+        self,
+        dim: int,
+        std: float,
+        mean: ArrayLike | None = None,
+        covariance: ArrayLike | None = None,
     ) -> None:
         self._dim, self._std = dim, std
         self._mean = None if mean is None else _vector(mean, dim)
@@ -70,14 +75,20 @@ class Prior:
         """Refuse a snapshot of a posterior with another prior."""
         mine = self.snapshot()
         for name in ("prior_mean", "prior_covariance"):
-            same = np.array_equal(mine[name], snapshot[name]) if name in mine and name in snapshot else None
+            same = (
+                np.array_equal(mine[name], snapshot[name])
+                if name in mine and name in snapshot
+                else None
+            )
             if same is False or (name in mine) != (name in snapshot):
                 raise SnapshotError(f"the snapshot belongs to another {name}")
 
     def _add_mean(self, moment: FloatArray) -> None:
         if self._mean is None:
             return
-        moment += self._mean / self._std**2 if self._precision is None else self._precision @ self._mean
+        moment += (
+            self._mean / self._std**2 if self._precision is None else self._precision @ self._mean
+        )
 
 
 def scaled(covariance: ArrayLike, factor: float) -> FloatArray:
@@ -106,7 +117,8 @@ def _matrix(covariance: ArrayLike, dim: int) -> FloatArray:
     matrix = np.diag(given) if given.ndim == 1 else given
     if matrix.shape != (dim, dim):
         raise ParameterError(
-            f"prior_covariance must be {dim} variances or a {dim} x {dim} matrix, got the shape {given.shape}"
+            f"prior_covariance must be {dim} variances or a {dim} x {dim} matrix, got the shape "
+            f"{given.shape}"
         )
     if not np.array_equal(matrix, matrix.T):
         raise ParameterError("prior_covariance must be symmetric")
@@ -254,7 +266,9 @@ class LinearGaussian(Stateful):
         if not kernels.remove_row(
             self._precision, self._moment, self._factor, self._whitened, row, y / self.noise_std
         ):
-            raise NumericalError("an observation cannot be taken back: the precision would not stay positive")
+            raise NumericalError(
+                "an observation cannot be taken back: the precision would not stay positive"
+            )
         self._count_change()
 
     def refit(self, X: FloatArray, Y: FloatArray) -> None:
@@ -381,14 +395,20 @@ class LinearGaussian(Stateful):
         self._changes += 1
         if self._changes >= self.refresh_every:
             self._changes = 0
-            # Where P is singular in double precision, the rotated factor, its square root, is the better one.
+            # Where P is singular in double precision, the rotated factor, its square root, is the
+            # better one.
             if (factor := upper_factor(self.precision)) is not None:
                 self._adopt(self._precision, self._moment, factor)
 
     def _adopt(self, precision: FloatArray, moment: FloatArray, factor: FloatArray) -> None:
         whitened = moment.copy()
         kernels.whiten(factor, whitened)
-        self._precision, self._moment, self._factor, self._whitened = precision, moment, factor, whitened
+        self._precision, self._moment, self._factor, self._whitened = (
+            precision,
+            moment,
+            factor,
+            whitened,
+        )
         self._mean = None
         self._changes = 0
 

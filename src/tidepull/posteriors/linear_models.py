@@ -2,8 +2,8 @@
 
     V = lambda I + sum x x',    b = sum r x,    prediction x'V^-1 b,    squared width x'V^-1 x
 
-"Side by side" because time passes for all of them at once: a round that teaches one model ages the others. Time is
-the number of the round in which an arm was chosen, whenever its reward comes.
+"Side by side" because time passes for all of them at once: a round that teaches one model ages the
+others. Time is the number of the round in which an arm was chosen, whenever its reward comes.
 
 `DiscountedModels` discount rounds, as D-LinUCB needs it (Russac, Vernade and Cappé, 2019):
 
@@ -11,20 +11,21 @@ the number of the round in which an arm was chosen, whenever its reward comes.
     V~ <- gamma^2 V~ + x x' + (1 - gamma^2) lambda I      V~ = lambda I + S~
     b  <- gamma b    + r x
 
-A round that lies k rounds back weighs gamma^k (in V~ gamma^2k), whenever its reward comes, and rounds whose
-reward never comes age the others.
+A round that lies k rounds back weighs gamma^k (in V~ gamma^2k), whenever its reward comes, and
+rounds whose reward never comes age the others.
 
-The prior does not fade, so V is no rank-one change of what it was, and is factored anew for each use:
-O(d^3) a round for each model. Only the fading parts S and S~ are kept.
+The prior does not fade, so V is no rank-one change of what it was, and is factored anew for each
+use: O(d^3) a round for each model. Only the fading parts S and S~ are kept.
 
-`WideDiscountedModels` compute the same from their rounds, where these are fewer than the numbers of a row.
-With rows R, weights w = gamma^age and Q = sqrt(w) R, the push-through identity turns the d x d system of
-`DiscountedModels` into one of n x n:
+`WideDiscountedModels` compute the same from their rounds, where these are fewer than the numbers of
+a row. With rows R, weights w = gamma^age and Q = sqrt(w) R, the push-through identity turns the d x
+d system of `DiscountedModels` into one of n x n:
 
     V^-1 x = (lambda I + Q'Q)^-1 x = (x - Q'(lambda I + QQ')^-1 Q x) / lambda
 
-so that with a = V^-1 x the prediction is sum w y (R a) and the squared width lambda |a|^2 + |w R a|^2. A use costs
-n^3/3 + O(nd) operations instead of d^3/3 + O(d^2), and nothing has to fade but n weights.
+so that with a = V^-1 x the prediction is sum w y (R a) and the squared width lambda |a|^2 + |w R
+a|^2. A use costs n^3/3 + O(nd) operations instead of d^3/3 + O(d^2), and nothing has to fade but n
+weights.
 """
 
 from __future__ import annotations
@@ -43,7 +44,8 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class LinearModels(Protocol):
-    """Models by number; `weights` says how many observations each one has, old ones counting less."""
+    """Models by number; `weights` says how many observations each one has, old ones counting
+    less."""
 
     weights: FloatArray
 
@@ -88,8 +90,9 @@ class StationaryModels(Stateful):
 class WindowedModels(Stateful):
     """Only the last `window` rounds count: O(d^2) for a round, whatever the window.
 
-    A round that leaves the window is taken back from the factor. Rounding errors of that go whenever a
-    model is rebuilt from the rows in the window: once in `window` (at least 512) of its rounds.
+    A round that leaves the window is taken back from the factor. Rounding errors of that go
+    whenever a model is rebuilt from the rows in the window: once in `window` (at least 512) of its
+    rounds.
     """
 
     state = ("weights", "models", "taken_back", "latest")
@@ -144,7 +147,9 @@ class WindowedModels(Stateful):
 
     def snapshot(self) -> Snapshot:
         """Weights and posterior of every model, and the rounds of the window."""
-        decided, owners, rows, rewards = zip(*self._rounds, strict=True) if self._rounds else ((), (), (), ())
+        decided, owners, rows, rewards = (
+            zip(*self._rounds, strict=True) if self._rounds else ((), (), (), ())
+        )
         return super().snapshot() | {
             "decided": np.array(decided, np.int64),
             "owners": np.array(owners, np.int64),
@@ -160,12 +165,15 @@ class WindowedModels(Stateful):
         rewards = read_array(snapshot, "rewards", (len(decided),))
         super().restore(snapshot)
         self._rounds = deque(
-            zip(decided.tolist(), owners.tolist(), map(np.copy, rows), rewards.tolist(), strict=True)
+            zip(
+                decided.tolist(), owners.tolist(), map(np.copy, rows), rewards.tolist(), strict=True
+            )
         )
 
 
 def ridge(dim: int, regularisation: float) -> LinearGaussian:
-    """V = lambda I + sum x x' is the precision of a Gaussian with prior variance 1 / lambda and noise 1."""
+    """V = lambda I + sum x x' is the precision of a Gaussian with prior variance 1 / lambda and
+    noise 1."""
     return LinearGaussian(dim, prior_std=regularisation**-0.5, noise_std=1.0)
 
 
@@ -236,7 +244,8 @@ class DiscountedModels(Stateful):
 
 
 class WideDiscountedModels(Stateful):
-    """As `DiscountedModels`, for rows of many numbers: a model adds its rounds up once there are more than numbers."""
+    """As `DiscountedModels`, for rows of many numbers: a model adds its rounds up once there are
+    more than numbers."""
 
     state = ("latest", "weights", "models")
 
@@ -313,7 +322,9 @@ class WideDiscountedModels(Stateful):
         models: list[_Rounds | DiscountedModels] = []
         parts = _one_by_one(snapshot) if "S" in snapshot else read(snapshot, "models")
         if len(parts) != len(self._models):
-            raise SnapshotError(f"the snapshot has {len(parts)} linear models, expected {len(self._models)}")
+            raise SnapshotError(
+                f"the snapshot has {len(parts)} linear models, expected {len(self._models)}"
+            )
         for part in parts:
             model: _Rounds | DiscountedModels = (
                 _Rounds(self._dim)
@@ -369,9 +380,18 @@ class _Rounds:
     def _make_room(self, room: int) -> None:
         rows, y, decided, products = self.rows, self.y, self.decided, self.products
         n, dim = rows.shape
-        self._rows, self._y, self._decided = np.zeros((room, dim)), np.zeros(room), np.zeros(room, np.int64)
+        self._rows, self._y, self._decided = (
+            np.zeros((room, dim)),
+            np.zeros(room),
+            np.zeros(room, np.int64),
+        )
         self._products = np.zeros((room, room))
-        self._rows[:n], self._y[:n], self._decided[:n], self._products[:n, :n] = rows, y, decided, products
+        self._rows[:n], self._y[:n], self._decided[:n], self._products[:n, :n] = (
+            rows,
+            y,
+            decided,
+            products,
+        )
 
     def snapshot(self) -> Snapshot:
         """Rows, rewards and rounds; products follow from them."""
@@ -381,7 +401,9 @@ class _Rounds:
         """Add the rounds of a snapshot, in their order."""
         decided = read_indices(snapshot, "decided")
         if len(decided) > self._rows.shape[1]:
-            raise SnapshotError(f"the snapshot keeps {len(decided)} rounds of {self._rows.shape[1]} numbers")
+            raise SnapshotError(
+                f"the snapshot keeps {len(decided)} rounds of {self._rows.shape[1]} numbers"
+            )
         rows = read_array(snapshot, "rows", (len(decided), self._rows.shape[1]))
         rewards = read_array(snapshot, "rewards", (len(decided),))
         for x, y, t in zip(rows, rewards, decided, strict=True):
@@ -389,10 +411,14 @@ class _Rounds:
 
 
 def _one_by_one(snapshot: Snapshot) -> list[Snapshot]:
-    """A snapshot of `DiscountedModels`, as policies of this width once were, as one of each model."""
+    """A snapshot of `DiscountedModels`, as policies of this width once were, as one of each
+    model."""
     sums = {name: np.asarray(read(snapshot, name)) for name in ("weights", "S", "S_squared", "b")}
     count = {len(array) for array in sums.values()}
     if len(count) != 1:
         raise SnapshotError("the snapshot has linear models that do not fit together")
     latest = read(snapshot, "latest")
-    return [{"latest": latest, **{name: a[i : i + 1] for name, a in sums.items()}} for i in range(*count)]
+    return [
+        {"latest": latest, **{name: a[i : i + 1] for name, a in sums.items()}}
+        for i in range(*count)
+    ]

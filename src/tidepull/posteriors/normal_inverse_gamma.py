@@ -4,9 +4,9 @@
     w | sigma^2   ~ N(w_0, sigma^2 V_0 / s0^2),   s0^2 = b0 / a0, the noise expected at the start
     y | w, sigma  ~ N(w . x, sigma^2)
 
-so the prior (zero and V_0 = prior_std^2 I unless given) means what it means for `LinearGaussian` as long as the noise
-is what was expected of it.
-Given sigma the posterior is a `LinearGaussian` with unit noise, scaled by sigma: that is how it is built.
+so the prior (zero and V_0 = prior_std^2 I unless given) means what it means for `LinearGaussian` as
+long as the noise is what was expected of it. Given sigma the posterior is a `LinearGaussian` with
+unit noise, scaled by sigma: that is how it is built.
 """
 
 from __future__ import annotations

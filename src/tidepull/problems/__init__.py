@@ -1,4 +1,5 @@
-"""The problems by id, and how one is built; the module of a problem is imported when its id is asked for."""
+"""The problems by id, and how one is built; the module of a problem is imported when its id is
+asked for."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
      "linear, 25 vectors in the plane; w turns once in 2048 rounds"),
     ("criteo-partial-flip", "criteo.banners", "CriteoPartialFlipParameters", "criteo_partial_flip",
      {"horizon": 10_000, "data": "files"},
-     "linear, 10 advertising banners in 50 dimensions; 60% of w's signs change once, in round 4000"),
+     "linear, 10 advertising banners in 50 dimensions; 60% of w's signs change once, in round "
+     "4000"),
     ("criteo-flipping", "criteo.banners", "CriteoFlippingParameters", "criteo_flipping",
      {"horizon": 10_000, "data": "files"},
      "linear, 10 advertising banners in 50 dimensions; w becomes -w every 256 rounds"),
@@ -56,17 +58,22 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
     ("steady-contexts", "linear", "SteadyContextsParameters", "SteadyContexts", {"horizon": 2000},
      "contexts of 10 numbers, 10 arms, each with weights of its own that never change"),
     ("class-blocks", "classification", "ClassBlocksParameters", "ClassBlocks", {"horizon": 6000},
-     "40 classes, 4 at a time in blocks of 300 rounds, 21 numbers; only the arm of the right class pays"),
+     "40 classes, 4 at a time in blocks of 300 rounds, 21 numbers; only the arm of the right class "
+     "pays"),
     ("wild-rewards", "arms", "WildRewardsParameters", "HeavyTailedArms", {"horizon": 2000},
      "8 Gaussian arms; 1% of rewards have heavy tails, or one is absurd"),
     ("from-log", "from_log", "FromLogParameters", "from_log", {"horizon": 5000, "data": "files"},
-     "a model of your own log: its rows, with arms' means by context and time as far as the log tells"),
+     "a model of your own log: its rows, with arms' means by context and time as far as the log "
+     "tells"),
 )  # fmt: skip
-"""Id, module, parameters and builder in it, what differs from the usual entry, and a description."""
+"""Id, module, parameters and builder in it, what differs from the usual entry, and a
+description."""
 
 for _id, _module, _parameters, _build, _others, _description in _DECLARED:
     problems.declare(
-        Declaration(_id, _description, f"tidepull.problems.{_module}", _parameters, _build, **_others)
+        Declaration(
+            _id, _description, f"tidepull.problems.{_module}", _parameters, _build, **_others
+        )
     )
 
 
@@ -132,7 +139,8 @@ def shape_of(problem: Problem) -> ProblemShape:
     context = problem.context()
     if not isinstance(context, Context):
         raise ProblemError(
-            f"the problem's context() must return a tidepull.Context, got a {type(context).__name__}"
+            "the problem's context() must return a tidepull.Context, got a "
+            f"{type(context).__name__}"
         )
     observed, shown = _shape(context.observation), _shape(context.arm_features)
     try:
@@ -145,7 +153,8 @@ def shape_of(problem: Problem) -> ProblemShape:
         )
     if shown is not None and (len(shown) != 2 or shown[0] != plain.n_arms):
         raise ProblemError(
-            f"the problem's arm_features must be a matrix with a row for each of {plain.n_arms} arms, "
+            f"the problem's arm_features must be a matrix with a row for each of {plain.n_arms} "
+            "arms, "
             f"got the shape {shown}"
         )
     return ProblemShape(plain.n_arms, observed[0] if observed else 0, shown[1] if shown else 0)
@@ -155,4 +164,6 @@ def _shape(values: Any) -> tuple[int, ...] | None:
     try:
         return None if values is None else np.shape(values)
     except ValueError:
-        raise ProblemError("the problem's contexts must hold arrays whose rows are equally long") from None
+        raise ProblemError(
+            "the problem's contexts must hold arrays whose rows are equally long"
+        ) from None

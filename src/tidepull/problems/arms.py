@@ -12,8 +12,24 @@ import numpy as np
 from tidepull._internal.system import require_memory
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.problems.drift import Constant, Drift, Flip, FlipsRegularly, Oscillates, Sine, read_only
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, Names, Reward, levels, noise_of, waves
+from tidepull.problems.drift import (
+    Constant,
+    Drift,
+    Flip,
+    FlipsRegularly,
+    Oscillates,
+    Sine,
+    read_only,
+)
+from tidepull.problems.rewards import (
+    BernoulliReward,
+    GaussianReward,
+    Names,
+    Reward,
+    levels,
+    noise_of,
+    waves,
+)
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
@@ -43,7 +59,8 @@ class DriftingArms:
         return reward
 
     def structure(self) -> Structure:
-        """Waves of known period and phase, levels that walk, or levels that hold again whenever they come back."""
+        """Waves of known period and phase, levels that walk, or levels that hold again whenever
+        they come back."""
         noise, moving = noise_of(self.reward), getattr(self.drift, "waves", None)
         if moving is not None:
             stretch = getattr(self.drift, "stretch", None)
@@ -66,7 +83,8 @@ class InitialMeans(Parameters):
     """The arms' expected rewards in the first round."""
 
     means: tuple[float, ...] | None = parameter(
-        None, "expected rewards in the first round (auto: evenly spaced from 0.1 to 0.9 without 0.5)"
+        None,
+        "expected rewards in the first round (auto: evenly spaced from 0.1 to 0.9 without 0.5)",
     )
     n_arms: int | None = parameter(
         None, "number of arms (auto: one for each of means, else 8)", ge=1, le=10**6
@@ -92,7 +110,8 @@ class InitialProbabilities(InitialMeans):
 
     means: tuple[float, ...] | None = parameter(
         None,
-        "probabilities of a reward in the first round (auto: evenly spaced from 0.1 to 0.9 without 0.5)",
+        "probabilities of a reward in the first round (auto: evenly spaced from 0.1 to 0.9 without "
+        "0.5)",
         ge=0,
         le=1,
     )
@@ -120,14 +139,17 @@ class OneBestArm(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.best_mean <= self.mean:
-            raise ParameterError(f"best_mean must be > mean ({self.mean:g}), got {self.best_mean:g}")
+            raise ParameterError(
+                f"best_mean must be > mean ({self.mean:g}), got {self.best_mean:g}"
+            )
 
     def rows(self, n_arms: int) -> list[FloatArray]:
         """The arms' expected rewards, once for each arm that may be the best."""
         require_memory(8 * n_arms**2, f"{n_arms:,} arms")
         others = np.full(n_arms, self.mean)
         return [
-            read_only(np.where(np.arange(n_arms) == best, self.best_mean, others)) for best in range(n_arms)
+            read_only(np.where(np.arange(n_arms) == best, self.best_mean, others))
+            for best in range(n_arms)
         ]
 
 
@@ -169,16 +191,22 @@ class StationaryBernoulliParameters(InitialProbabilities):
 def flipping_bernoulli(parameters: FlippingBernoulliParameters, streams: Streams) -> DriftingArms:
     """Every arm's mean changes from p_k to 1 - p_k every half period."""
     p = parameters.first_means(streams)
-    return DriftingArms(Flip(p, 1 - p, parameters.half_period), BernoulliReward(streams.generator("noise")))
+    return DriftingArms(
+        Flip(p, 1 - p, parameters.half_period), BernoulliReward(streams.generator("noise"))
+    )
 
 
-def sinusoidal_bernoulli(parameters: SinusoidalBernoulliParameters, streams: Streams) -> DriftingArms:
+def sinusoidal_bernoulli(
+    parameters: SinusoidalBernoulliParameters, streams: Streams
+) -> DriftingArms:
     """p_k = 1/2 + sin(2 pi f t + 2 pi (k - 1) / K) / 2 for the arms k = 1 ... K."""
     drift = Sine(parameters.n_arms, parameters.period)
     return DriftingArms(drift, BernoulliReward(streams.generator("noise")))
 
 
-def stationary_bernoulli(parameters: StationaryBernoulliParameters, streams: Streams) -> DriftingArms:
+def stationary_bernoulli(
+    parameters: StationaryBernoulliParameters, streams: Streams
+) -> DriftingArms:
     """Every arm's mean stays."""
     return DriftingArms(
         Constant(parameters.first_means(streams)), BernoulliReward(streams.generator("noise"))

@@ -20,8 +20,20 @@ _QUIET = 100
 _DRAWN_UP_TO = 1_000_000
 """Rounds for which stays of regimes are drawn; the last one is for ever."""
 _PUBLISHED = {
-    "published-local": ((0.3, 0.5, 0.9), (0.3, 0.2, 0.9), (0.3, 0.2, 0.1), (0.7, 0.2, 0.1), (0.7, 0.5, 0.1)),
-    "published-global": ((0.4, 0.5, 0.9), (0.5, 0.4, 0.7), (0.6, 0.3, 0.5), (0.7, 0.2, 0.3), (0.8, 0.1, 0.1)),
+    "published-local": (
+        (0.3, 0.5, 0.9),
+        (0.3, 0.2, 0.9),
+        (0.3, 0.2, 0.1),
+        (0.7, 0.2, 0.1),
+        (0.7, 0.5, 0.1),
+    ),
+    "published-global": (
+        (0.4, 0.5, 0.9),
+        (0.5, 0.4, 0.7),
+        (0.6, 0.3, 0.5),
+        (0.7, 0.2, 0.3),
+        (0.8, 0.1, 0.1),
+    ),
 }
 
 
@@ -51,7 +63,8 @@ class ChangePointsParameters(Parameters):
     """Parameters of `change-points-bernoulli`."""
 
     levels: Literal["drawn", "published-local", "published-global"] = parameter(
-        "drawn", "probabilities drawn from the seed, or those of Besson and Kaufmann's first two problems"
+        "drawn",
+        "probabilities drawn from the seed, or those of Besson and Kaufmann's first two problems",
     )
     n_arms: int = parameter(4, "number of arms (drawn levels)", ge=2, le=10**4)
     changes: int = parameter(6, "number of changes (drawn levels)", ge=0, le=10**4)
@@ -81,7 +94,9 @@ class ReturningRegimesParameters(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.low > self.high:
-            raise ParameterError(f"low is {self.low} and high is {self.high}: low must not lie above high")
+            raise ParameterError(
+                f"low is {self.low} and high is {self.high}: low must not lie above high"
+            )
 
 
 def change_points_bernoulli(parameters: ChangePointsParameters, streams: Streams) -> DriftingArms:
@@ -103,7 +118,9 @@ def returning_regimes(parameters: ReturningRegimesParameters, streams: Streams) 
     rng = streams.generator("changes")
     levels = rng.uniform(parameters.low, parameters.high, (parameters.regimes, parameters.n_arms))
     starts, ruling = stays(parameters.regimes, parameters.stay, _DRAWN_UP_TO, rng)
-    return DriftingArms(Stretches(starts, levels[ruling]), BernoulliReward(streams.generator("noise")))
+    return DriftingArms(
+        Stretches(starts, levels[ruling]), BernoulliReward(streams.generator("noise"))
+    )
 
 
 def redrawn(n: int, changes: int, together: bool, rng: np.random.Generator) -> FloatArray:
@@ -118,8 +135,11 @@ def redrawn(n: int, changes: int, together: bool, rng: np.random.Generator) -> F
     return rows
 
 
-def stays(regimes: int, mean: float, rounds: int, rng: np.random.Generator) -> tuple[IntArray, IntArray]:
-    """When stays begin and who rules in each: lengths are geometric, the next one is any other alike."""
+def stays(
+    regimes: int, mean: float, rounds: int, rng: np.random.Generator
+) -> tuple[IntArray, IntArray]:
+    """When stays begin and who rules in each: lengths are geometric, the next one is any other
+    alike."""
     lengths = rng.geometric(1 / mean, size=max(2, int(2 * rounds / mean)))
     starts = np.concatenate([[0], np.cumsum(lengths)])
     starts = starts[starts < rounds]

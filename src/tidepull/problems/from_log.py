@@ -1,6 +1,7 @@
 """`from-log`: a world fitted to a log (`tidepull model LOG --out FILE`), played as a problem.
 
-The world itself belongs to `tidepull.logs.world`, which is above this package and loaded when the problem is built.
+The world itself belongs to `tidepull.logs.world`, which is above this package and loaded when the
+problem is built.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ class FromLogParameters(Parameters):
         None, "the fitted world, made by `tidepull model LOG --out FILE`; it must be given"
     )
     drawn: bool = parameter(
-        True, "the seed draws arms' means from what the log leaves open, instead of the model's best guess"
+        True,
+        "the seed draws arms' means from what the log leaves open, instead of the model's best "
+        "guess",
     )
 
 
@@ -36,14 +39,16 @@ def from_log(parameters: FromLogParameters, streams: Streams) -> Problem:
 
 
 def files(parameters: FromLogParameters) -> list[Path]:
-    """The file that the problem reads; nothing where none is named, as building the problem says so."""
+    """The file that the problem reads; nothing where none is named, as building the problem says
+    so."""
     return [] if parameters.path is None else [_place(parameters)]
 
 
 def _place(parameters: FromLogParameters) -> Path:
     if parameters.path is None:
         raise DataError(
-            "from-log needs a fitted world: --set path=FILE, made by 'tidepull model LOG --out FILE'"
+            "from-log needs a fitted world: --set path=FILE, made by 'tidepull model LOG --out "
+            "FILE'"
         )
     place = Path(parameters.path).expanduser()
     if place.is_file():

@@ -2,8 +2,8 @@
 
     p(r_t | a_t, w_t) = N(r_t | w_t . x_{t,a_t}, s^2)
 
-`LinearProblem` composes a sampler of arm vectors with a drift of w. `SteadyContexts` has weights that never change, on
-contexts of any length:
+`LinearProblem` composes a sampler of arm vectors with a drift of w. `SteadyContexts` has weights
+that never change, on contexts of any length:
 
     observations    r = w_k . c + noise, c ~ N(0, I) in `rank` directions, every arm's w_k ~ N(0, I / rank)
     arm vectors     r = w . x_k + noise, the same with one w for all arms and a vector x_k for each
@@ -23,16 +23,26 @@ import numpy as np
 from tidepull._internal.system import require_memory
 from tidepull.errors import ParameterError
 from tidepull.parameters import Parameters, parameter
-from tidepull.problems.drift import Constant, Drift, Flip, FlipsRegularly, Oscillates, Rotation, read_only
+from tidepull.problems.drift import (
+    Constant,
+    Drift,
+    Flip,
+    FlipsRegularly,
+    Oscillates,
+    Rotation,
+    read_only,
+)
 from tidepull.problems.rewards import GaussianReward, Names, weights
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, Structure
 
 
 def expected_maximum(draws: Sequence[tuple[FloatArray, int]]) -> float:
-    """E[max] over `count` of the `values`, without replacement, for each (values, count) independently.
+    """E[max] over `count` of the `values`, without replacement, for each (values, count)
+    independently.
 
-    P(max <= v) is the product of C(n(v), count) / C(N, count), where n(v) of the N values are at most v.
+    P(max <= v) is the product of C(n(v), count) / C(N, count), where n(v) of the N values are at
+    most v.
     """
     support = np.sort(np.concatenate([values for values, _ in draws]))
     below = np.ones(len(support))
@@ -57,11 +67,14 @@ class PoolSampler:
     def __init__(self, draws: Pools) -> None:
         for pool, count in draws:
             if count > len(pool):
-                raise ParameterError(f"n_arms asks for {count} vectors of a pool that has {len(pool)}")
+                raise ParameterError(
+                    f"n_arms asks for {count} vectors of a pool that has {len(pool)}"
+                )
         self.draws = tuple((read_only(pool), count) for pool, count in draws)
 
     def __call__(self, rng: np.random.Generator) -> FloatArray:
-        """A fresh read-only matrix with a row for each arm; rows of several pools come in random order."""
+        """A fresh read-only matrix with a row for each arm; rows of several pools come in random
+        order."""
         parts = [pool[rng.choice(len(pool), count, replace=False)] for pool, count in self.draws]
         features = parts[0] if len(parts) == 1 else rng.permutation(np.concatenate(parts))
         features.flags.writeable = False
@@ -87,7 +100,13 @@ class LinearProblem:
     """
 
     def __init__(
-        self, *, sampler: PoolSampler, drift: Drift, noise_std: float, streams: Streams, remark: str = ""
+        self,
+        *,
+        sampler: PoolSampler,
+        drift: Drift,
+        noise_std: float,
+        streams: Streams,
+        remark: str = "",
     ) -> None:
         self.sampler = sampler
         self.drift = drift
@@ -127,7 +146,8 @@ class LinearProblem:
         return self.drift.variation(horizon)
 
     def linear_bounds(self, horizon: int) -> tuple[float, float]:
-        """S, the length of the longest w over the horizon, and L, that of the longest vector of the pools."""
+        """S, the length of the longest w over the horizon, and L, that of the longest vector of the
+        pools."""
         longest = max(float(np.linalg.norm(self.drift(t))) for t in range(horizon))
         return longest, self.sampler.longest
 
@@ -168,7 +188,9 @@ class VectorParameters(Parameters):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.pool_size < self.n_arms:
-            raise ParameterError(f"pool_size must be at least n_arms ({self.n_arms}), got {self.pool_size}")
+            raise ParameterError(
+                f"pool_size must be at least n_arms ({self.n_arms}), got {self.pool_size}"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -196,7 +218,9 @@ class StationaryVectorParameters(VectorParameters):
 def flipping_vector(parameters: FlippingVectorParameters, streams: Streams) -> LinearProblem:
     """A random unit vector w that becomes -w every half period."""
     w = unit_vectors(1, parameters.dim, streams.generator("w"))[0]
-    return _on_unit_vectors(parameters, parameters.dim, Flip(w, -w, parameters.half_period), streams)
+    return _on_unit_vectors(
+        parameters, parameters.dim, Flip(w, -w, parameters.half_period), streams
+    )
 
 
 def rotating_vector(parameters: RotatingVectorParameters, streams: Streams) -> LinearProblem:
@@ -210,10 +234,14 @@ def stationary_vector(parameters: StationaryVectorParameters, streams: Streams) 
     return _on_unit_vectors(parameters, parameters.dim, Constant(w), streams)
 
 
-def _on_unit_vectors(parameters: VectorParameters, dim: int, drift: Drift, streams: Streams) -> LinearProblem:
+def _on_unit_vectors(
+    parameters: VectorParameters, dim: int, drift: Drift, streams: Streams
+) -> LinearProblem:
     pool = unit_vectors(parameters.pool_size, dim, streams.generator("pool"))
     sampler = PoolSampler([(pool, parameters.n_arms)])
-    return LinearProblem(sampler=sampler, drift=drift, noise_std=parameters.noise_std, streams=streams)
+    return LinearProblem(
+        sampler=sampler, drift=drift, noise_std=parameters.noise_std, streams=streams
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -248,7 +276,9 @@ class SteadyContexts:
         world = streams.generator("world")
         self._spread: FloatArray | None = None
         if parameters.rank:
-            self._spread = np.linalg.qr(world.standard_normal((parameters.numbers, self._rank)))[0].T
+            self._spread = np.linalg.qr(world.standard_normal((parameters.numbers, self._rank)))[
+                0
+            ].T
         models = 1 if self._shared else self.n_arms
         self._weights = world.standard_normal((models, self._rank)) / np.sqrt(self._rank)
         self._streams = streams
@@ -258,7 +288,9 @@ class SteadyContexts:
 
     def context(self) -> Context:
         """The observation, or the arms' vectors."""
-        return Context(arm_features=self._seen) if self._shared else Context(observation=self._seen[0])
+        return (
+            Context(arm_features=self._seen) if self._shared else Context(observation=self._seen[0])
+        )
 
     def means(self) -> FloatArray:
         """w_k . c, or w . x_k."""
@@ -271,14 +303,18 @@ class SteadyContexts:
         return reward
 
     def structure(self) -> Structure:
-        """Weights that never change, of every arm or of all; also the directions in which contexts vary are known."""
+        """Weights that never change, of every arm or of all; also the directions in which contexts
+        vary are known."""
         groups = np.zeros(self.n_arms, np.int64) if self._shared else np.arange(self.n_arms)
         inner = np.broadcast_to(self._inner, (self.n_arms, self._rank))
         return weights(groups, inner, self._reward.noise_std)
 
     def random_regret(self, horizon: int) -> float:
-        """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k over the contexts."""
-        means = [(inner @ self._weights.T).ravel() for inner in itertools.islice(self._drawn(), horizon)]
+        """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k over the
+        contexts."""
+        means = [
+            (inner @ self._weights.T).ravel() for inner in itertools.islice(self._drawn(), horizon)
+        ]
         return float(sum(mu.max() - mu.mean() for mu in means))
 
     def _drawn(self) -> Iterator[FloatArray]:

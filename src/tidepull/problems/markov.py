@@ -27,9 +27,11 @@ class CircularMarkovChainParameters(OneBestArm):
 
 
 class CircularMarkovChain:
-    """When the best arm is chosen it trades places with the next arm; the start is drawn from the seed.
+    """When the best arm is chosen it trades places with the next arm; the start is drawn from the
+    seed.
 
-    The noise and the start depend on the seed alone. Where the chain stands depends on what was played.
+    The noise and the start depend on the seed alone. Where the chain stands depends on what was
+    played.
     """
 
     def __init__(self, parameters: CircularMarkovChainParameters, streams: Streams) -> None:
@@ -56,18 +58,23 @@ class CircularMarkovChain:
 
     def structure(self) -> Structure:
         """Whose turn it is; what an arm pays in its turn and out of turn is to be learnt."""
-        return levels((np.arange(self.n_arms) == self._best).astype(np.int64), self._reward.noise_std)
+        return levels(
+            (np.arange(self.n_arms) == self._best).astype(np.int64), self._reward.noise_std
+        )
 
     def random_regret(self, horizon: int) -> float:
-        """Expected regret of uniformly random arms: all but one in K miss, wherever the chain stands."""
+        """Expected regret of uniformly random arms: all but one in K miss, wherever the chain
+        stands."""
         return horizon * self._gap * (1 - 1 / self.n_arms)
 
 
 class RottingArms:
-    """mean_k = fresh_k (1 - depth_k load_k). The load of an arm that is played moves towards 1, that of all others
-    towards 0, by 1 / patience of the way in every round."""
+    """mean_k = fresh_k (1 - depth_k load_k). The load of an arm that is played moves towards 1,
+    that of all others towards 0, by 1 / patience of the way in every round."""
 
-    def __init__(self, fresh: FloatArray, depth: FloatArray, patience: float, reward: Reward) -> None:
+    def __init__(
+        self, fresh: FloatArray, depth: FloatArray, patience: float, reward: Reward
+    ) -> None:
         self.n_arms = len(fresh)
         self._fresh, self._depth, self._patience, self._reward = fresh, depth, patience, reward
         self._load = np.zeros(self.n_arms)
@@ -90,7 +97,11 @@ class RottingArms:
         """How worn every arm is; what it is worth when fresh is to be learnt."""
         vectors = (1 - self._depth * self._load)[:, None]
         return Structure(
-            np.arange(self.n_arms), vectors, noise_of(self._reward), np.array([0.5]), np.array([0.3])
+            np.arange(self.n_arms),
+            vectors,
+            noise_of(self._reward),
+            np.array([0.5]),
+            np.array([0.3]),
         )
 
 
@@ -133,7 +144,9 @@ class TwoStepChain:
     Inside: next = successor[two ago][one ago], a table of random permutations.
     """
 
-    def __init__(self, successor: np.ndarray[tuple[int, int], np.dtype[np.int64]], reward: Reward) -> None:
+    def __init__(
+        self, successor: np.ndarray[tuple[int, int], np.dtype[np.int64]], reward: Reward
+    ) -> None:
         self.n_arms = len(successor)
         self._successor = successor
         self._rows = [read_only(row) for row in np.eye(self.n_arms)]
@@ -157,4 +170,6 @@ class TwoStepChain:
 
     def structure(self) -> Structure:
         """Whose turn it is; what an arm pays in its turn and out of turn is to be learnt."""
-        return levels((np.arange(self.n_arms) == self._now).astype(np.int64), noise_of(self._reward))
+        return levels(
+            (np.arange(self.n_arms) == self._now).astype(np.int64), noise_of(self._reward)
+        )

@@ -31,7 +31,9 @@ class Tabulated:
     def __call__(self, t: int) -> FloatArray:
         """Row t."""
         if t >= len(self.rows):
-            raise ProblemError(f"a random world ends after {len(self.rows)} rounds; shorten the horizon")
+            raise ProblemError(
+                f"a random world ends after {len(self.rows)} rounds; shorten the horizon"
+            )
         row: FloatArray = self.rows[t]
         return row
 
@@ -43,7 +45,8 @@ class Tabulated:
 
 @dataclass(frozen=True, eq=False)
 class Swinging(Tabulated):
-    """Means that swing: rows = centre + the sum of reach x sine over the `sines`, one column for each arm."""
+    """Means that swing: rows = centre + the sum of reach x sine over the `sines`, one column for
+    each arm."""
 
     sines: tuple[FloatArray, ...] = ()
 
@@ -54,7 +57,8 @@ class Swinging(Tabulated):
 
 @dataclass(frozen=True, eq=False)
 class SwingingStretches(Swinging):
-    """Means that swing, and after unannounced rounds swing about other centres; `stretch` numbers them."""
+    """Means that swing, and after unannounced rounds swing about other centres; `stretch` numbers
+    them."""
 
     stretch: IntArray | None = None
 
@@ -107,7 +111,9 @@ def drifting_means(kind: str, n: int, rng: np.random.Generator) -> Tabulated:
         return Tabulated(_stretches(kind, lambda m, alone: redrawn(n, m - 1, not alone, rng), rng))
     if kind == "walk":
         step = log_uniform(rng, 0.005, 0.05)
-        rows = reflected(rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0))
+        rows = reflected(
+            rng.random(n) + step * np.cumsum(rng.standard_normal((LONGEST, n)), axis=0)
+        )
         return Tabulated(rows, step)
     raise ProblemError(f"there is no drift '{kind}'")
 
@@ -135,9 +141,11 @@ def drifting_vectors(kind: str, dim: int, rng: np.random.Generator) -> Tabulated
     raise ProblemError(f"there is no drift '{kind}' for vectors")
 
 
-def _stretches(kind: str, values: Callable[[int, bool], FloatArray], rng: np.random.Generator) -> FloatArray:
-    """Few changes (3 to 9 in 5,000 rounds on average), many (20 to 60), or two to five regimes that return;
-    `values` makes so many rows, which differ from the row before in one place or in all."""
+def _stretches(
+    kind: str, values: Callable[[int, bool], FloatArray], rng: np.random.Generator
+) -> FloatArray:
+    """Few changes (3 to 9 in 5,000 rounds on average), many (20 to 60), or two to five regimes that
+    return; `values` makes so many rows, which differ from the row before in one place or in all."""
     if kind == "returning":
         regimes = int(rng.integers(2, 6))
         starts, ruling = stays(regimes, log_uniform(rng, 80, 500), LONGEST, rng)

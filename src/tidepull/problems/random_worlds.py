@@ -1,7 +1,7 @@
 """Worlds drawn at random: the development suite of `tide`, and a fair field for any other policy.
 
-`world` decides the kind of drift, periods, phases, means, noise, dimensions and arms; the trial's seed
-decides only the noise and the contexts.
+`world` decides the kind of drift, periods, phases, means, noise, dimensions and arms; the trial's
+seed decides only the noise and the contexts.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ from tidepull.problems.random_drifts import (
     phases_of,
     reflected,
 )
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, HeavyReward, Reward, levels, noise_of
+from tidepull.problems.rewards import (
+    BernoulliReward,
+    GaussianReward,
+    HeavyReward,
+    Reward,
+    levels,
+    noise_of,
+)
 from tidepull.problems.wall_clock import WallClockArms, WallClockParameters
 from tidepull.protocols import Problem
 from tidepull.random import Streams
@@ -34,8 +41,8 @@ from tidepull.types import Context, FloatArray, IntArray, Structure
 
 
 class Landscape(NamedTuple):
-    """What sensors and labels make of a point: sensor j shows tanh(gain_j . point + shift_j), noise added;
-    the label is that of the nearest landmark, so that regions are no half spaces."""
+    """What sensors and labels make of a point: sensor j shows tanh(gain_j . point + shift_j), noise
+    added; the label is that of the nearest landmark, so that regions are no half spaces."""
 
     gain: FloatArray  # (dim, sensors)
     shift: FloatArray
@@ -72,7 +79,12 @@ class LabelledPath:
     """One arm pays for each label; which one, takes turns between two rules."""
 
     def __init__(
-        self, readings: FloatArray, labels: IntArray, rules: IntArray, phases: IntArray, reward: Reward
+        self,
+        readings: FloatArray,
+        labels: IntArray,
+        rules: IntArray,
+        phases: IntArray,
+        reward: Reward,
     ) -> None:
         self.n_arms = rules.shape[1]
         self._readings, self._best = read_only(readings), rules[phases, labels]
@@ -97,7 +109,8 @@ class LabelledPath:
         return reward
 
     def structure(self) -> Structure:
-        """Which label it is, and which of the two rules holds; what each arm pays then is to be learnt."""
+        """Which label it is, and which of the two rules holds; what each arm pays then is to be
+        learnt."""
         state = int(self._labels[self._t]) + self.n_arms * int(self._phases[self._t])
         return levels(np.arange(self.n_arms) + self.n_arms * state, noise_of(self._reward))
 
@@ -119,8 +132,11 @@ Kind = Literal[
     "clicks-few-changes", "clicks-many-changes", "clicks-returning",
 ]  # fmt: skip
 KINDS = tuple(kind for kind in get_args(Kind) if kind != "any")
-DRAWN = tuple(kind for kind in KINDS[: KINDS.index("arms-few-changes")] if not kind.startswith("outside"))
-"""Those that take turns when any is asked for; kinds that came later must not renumber the worlds."""
+DRAWN = tuple(
+    kind for kind in KINDS[: KINDS.index("arms-few-changes")] if not kind.startswith("outside")
+)
+"""Those that take turns when any is asked for; kinds that came later must not renumber the
+worlds."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +145,9 @@ class RandomWorldParameters(Parameters):
 
     world: int = parameter(0, "number of the world", ge=0)
     kind: Kind = parameter("any", "kind of world (any: by turns of the world's number)")
-    by_seed: bool = parameter(False, "every trial has a world of its own: its number is the seed", added=True)
+    by_seed: bool = parameter(
+        False, "every trial has a world of its own: its number is the seed", added=True
+    )
 
 
 def random_world(parameters: RandomWorldParameters, streams: Streams) -> Problem:
@@ -153,7 +171,9 @@ def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     if drift in _PECULIAR:
         return _PECULIAR[drift](rng, streams)
     reward = (
-        BernoulliReward(noise) if rng.random() < 0.5 else GaussianReward(log_uniform(rng, 0.03, 0.5), noise)
+        BernoulliReward(noise)
+        if rng.random() < 0.5
+        else GaussianReward(log_uniform(rng, 0.03, 0.5), noise)
     )
     return DriftingArms(drifting_means(drift, n_arms, rng), reward)
 
@@ -161,7 +181,8 @@ def _arms(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
 def _clicks(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     """Rewards of 0 and 1 alone, which many published policies are made for."""
     return DriftingArms(
-        drifting_means(drift, int(rng.integers(2, 11)), rng), BernoulliReward(streams.generator("noise"))
+        drifting_means(drift, int(rng.integers(2, 11)), rng),
+        BernoulliReward(streams.generator("noise")),
     )
 
 
@@ -172,7 +193,9 @@ def _heavy(rng: np.random.Generator, streams: Streams) -> Problem:
 
 def _many(rng: np.random.Generator, streams: Streams) -> Problem:
     n_arms = int(rng.integers(200, 1001))
-    return DriftingArms(Constant(0.9 * rng.random(n_arms)), GaussianReward(0.1, streams.generator("noise")))
+    return DriftingArms(
+        Constant(0.9 * rng.random(n_arms)), GaussianReward(0.1, streams.generator("noise"))
+    )
 
 
 def _rotting(rng: np.random.Generator, streams: Streams) -> Problem:
@@ -214,10 +237,15 @@ def _vectors(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
 
 def _labels(drift: str, rng: np.random.Generator, streams: Streams) -> Problem:
     wide = drift == "wide"
-    n_arms, dim = int(rng.integers(2, 7)), int(rng.integers(100, 201) if wide else log_uniform(rng, 3, 60))
+    n_arms, dim = (
+        int(rng.integers(2, 7)),
+        int(rng.integers(100, 201) if wide else log_uniform(rng, 3, 60)),
+    )
     drift = "stationary" if wide else drift
     stays = 0.95 if drift == "slow" else 0.0
-    phases = np.zeros(LONGEST, np.int64) if drift in ("stationary", "slow") else phases_of(drift, rng)
+    phases = (
+        np.zeros(LONGEST, np.int64) if drift in ("stationary", "slow") else phases_of(drift, rng)
+    )
     return NoisyLabels(
         centres=rng.standard_normal((n_arms, dim)) * 2.5 / np.sqrt(dim),
         rules=np.stack([rng.permutation(n_arms), rng.permutation(n_arms)]),
@@ -259,10 +287,17 @@ _BUILDERS: dict[str, Callable[[str, np.random.Generator, Streams], Problem]] = {
 
 
 class NoisyLabels:
-    """A hidden label shows itself as a noisy point about its centre; one arm pays for each label."""
+    """A hidden label shows itself as a noisy point about its centre; one arm pays for each
+    label."""
 
     def __init__(
-        self, *, centres: FloatArray, rules: IntArray, phases: IntArray, stays: float, streams: Streams
+        self,
+        *,
+        centres: FloatArray,
+        rules: IntArray,
+        phases: IntArray,
+        stays: float,
+        streams: Streams,
     ) -> None:
         self.n_arms = len(centres)
         self._centres, self._rules, self._phases, self._stays = centres, rules, phases, stays
@@ -287,7 +322,8 @@ class NoisyLabels:
         return reward
 
     def structure(self) -> Structure:
-        """Which label it is, and which of the two rules holds; what each arm pays then is to be learnt."""
+        """Which label it is, and which of the two rules holds; what each arm pays then is to be
+        learnt."""
         state = self._label + self.n_arms * int(self._phases[self._t])
         return levels(np.arange(self.n_arms) + self.n_arms * state, self._reward.noise_std)
 
@@ -295,5 +331,7 @@ class NoisyLabels:
         self._t = t
         change, label = self._contexts.random(), int(self._contexts.integers(self.n_arms))
         self._label = self._label if change < self._stays else label
-        spread = self._contexts.standard_normal(self._centres.shape[1]) / np.sqrt(self._centres.shape[1])
+        spread = self._contexts.standard_normal(self._centres.shape[1]) / np.sqrt(
+            self._centres.shape[1]
+        )
         self._point = read_only(self._centres[self._label] + spread)

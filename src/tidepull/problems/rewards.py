@@ -1,8 +1,9 @@
 """Kinds of reward, and the structure of a round.
 
-Each reward draws the noise of every arm in every round, so that the noise an arm meets in a round does not depend on
-the arms that were played before. A structure (`types.Structure`) says which rounds share a reward distribution, without
-its values; only the structure oracle `specialist` sees it.
+Each reward draws the noise of every arm in every round, so that the noise an arm meets in a round
+does not depend on the arms that were played before. A structure (`types.Structure`) says which
+rounds share a reward distribution, without its values; only the structure oracle `specialist` sees
+it.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ class GaussianReward:
 
 
 class HeavyReward(GaussianReward):
-    """Gaussian rewards of which a share has Student noise of 2 degrees of freedom and unit scale instead."""
+    """Gaussian rewards of which a share has Student noise of 2 degrees of freedom and unit scale
+    instead."""
 
     def __init__(self, noise_std: float, share: float, rng: np.random.Generator) -> None:
         super().__init__(noise_std, rng)
@@ -86,7 +88,9 @@ class Names:
 
     def of(self, things: Iterable[Hashable]) -> IntArray:
         """The number of each."""
-        return np.array([self._known.setdefault(thing, len(self._known)) for thing in things], np.int64)
+        return np.array(
+            [self._known.setdefault(thing, len(self._known)) for thing in things], np.int64
+        )
 
 
 def noise_of(reward: Reward) -> float | None:
@@ -99,7 +103,9 @@ def noise_of(reward: Reward) -> float | None:
 
 def levels(groups: IntArray, noise: float | None, step: float = 0.0) -> Structure:
     """A level between 0 and 1 for each group."""
-    return Structure(groups, np.ones((len(groups), 1)), noise, np.array([0.5]), np.array([0.3]), step)
+    return Structure(
+        groups, np.ones((len(groups), 1)), noise, np.array([0.5]), np.array([0.3]), step
+    )
 
 
 def waves(vectors: FloatArray, noise: float | None, stretch: int = 0) -> Structure:

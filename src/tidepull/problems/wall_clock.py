@@ -1,4 +1,5 @@
-"""Arms that follow hour and weekday while traffic comes and goes: no period is constant in rounds."""
+"""Arms that follow hour and weekday while traffic comes and goes: no period is constant in
+rounds."""
 
 from __future__ import annotations
 
@@ -25,20 +26,29 @@ class WallClockParameters(Parameters):
 
     n_arms: int = parameter(6, "number of arms", ge=1, le=10**4)
     per_day: float = parameter(215.0, "rounds on a mean day", gt=0, le=1e7)
-    night: float = parameter(0.1, "traffic of the quietest hour as a share of the busiest", gt=0, le=1)
-    weekend: float = parameter(0.6, "traffic of a day of the weekend as a share of a weekday", gt=0, le=1)
+    night: float = parameter(
+        0.1, "traffic of the quietest hour as a share of the busiest", gt=0, le=1
+    )
+    weekend: float = parameter(
+        0.6, "traffic of a day of the weekend as a share of a weekday", gt=0, le=1
+    )
     daily: float = parameter(0.2, "how far an arm's probability swings over the day", ge=0, le=0.5)
     weekly: float = parameter(0.1, "how far it moves on weekends", ge=0, le=0.5)
 
 
 class WallClockArms:
-    """p_k = 1/2 + daily cos(2 pi (hour - h_k) / 24) + weekly c_k on weekends (- on weekdays), within 0.02 and 0.98.
+    """p_k = 1/2 + daily cos(2 pi (hour - h_k) / 24) + weekly c_k on weekends (- on weekdays),
+    within 0.02 and 0.98.
 
-    Rounds come one by one after exponential times, faster by day (a cosine with its peak at 16:00) and on weekdays.
+    Rounds come one by one after exponential times, faster by day (a cosine with its peak at 16:00)
+    and on weekdays.
     """
 
     def __init__(
-        self, parameters: WallClockParameters, streams: Streams, arms: np.random.Generator | None = None
+        self,
+        parameters: WallClockParameters,
+        streams: Streams,
+        arms: np.random.Generator | None = None,
     ) -> None:
         self.n_arms = parameters.n_arms
         self._p = parameters
@@ -68,10 +78,13 @@ class WallClockArms:
         """A daily wave whose peak is known, and the weekend, for every arm."""
         hour, weekend = self._time % DAY / 3600, 1.0 if _is_weekend(self._time) else -1.0
         swing = np.cos(2 * np.pi * (hour - self._peak) / 24)
-        return waves(np.stack([np.ones(self.n_arms), swing, np.full(self.n_arms, weekend)], axis=1), None)
+        return waves(
+            np.stack([np.ones(self.n_arms), swing, np.full(self.n_arms, weekend)], axis=1), None
+        )
 
     def random_regret(self, horizon: int) -> float:
-        """Expected regret of uniformly random arms: the sum of max_k p_k - mean_k p_k over the visits."""
+        """Expected regret of uniformly random arms: the sum of max_k p_k - mean_k p_k over the
+        visits."""
         probabilities = [self.at(time) for time in itertools.islice(self._traffic(), horizon)]
         return float(sum(p.max() - p.mean() for p in probabilities))
 
@@ -92,7 +105,8 @@ class WallClockArms:
         mean_rate = (1 + p.night) / 2 * (5 + 2 * p.weekend) / 7
         while True:
             by_hour = (
-                p.night + (1 - p.night) * (1 + math.cos(2 * math.pi * (time % DAY / 3600 - 16) / 24)) / 2
+                p.night
+                + (1 - p.night) * (1 + math.cos(2 * math.pi * (time % DAY / 3600 - 16) / 24)) / 2
             )
             rate = by_hour * (p.weekend if _is_weekend(time) else 1.0)
             time += float(rng.exponential(DAY / p.per_day * mean_rate / rate))

@@ -1,4 +1,5 @@
-"""One picture of an agent: traffic over time, rewards by hour and weekday, the gain over the control, and beliefs."""
+"""One picture of an agent: traffic over time, rewards by hour and weekday, the gain over the
+control, and beliefs."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ def draw(insight: Insight, path: Path) -> None:
     _best(panels[2, 0], insight)
     _beliefs(panels[2, 1], insight)
     handles, names = panels[0, 0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside upper center", ncols=min(6, max(1, len(names))), frameon=False)
+    figure.legend(
+        handles, names, loc="outside upper center", ncols=min(6, max(1, len(names))), frameon=False
+    )
     save(figure, [path])
 
 
@@ -45,9 +48,15 @@ def _traffic(axes: Any, insight: Insight, log: DecisionLog, moments: list[Any]) 
     """Each arm's share of the policy's decisions, over time."""
     rows = np.flatnonzero(log.group == DecisionGroup.POLICY)
     if len(rows):
-        parts = [part for part in np.array_split(rows, min(_POINTS, max(1, len(rows) // 20))) if len(part)]
+        parts = [
+            part
+            for part in np.array_split(rows, min(_POINTS, max(1, len(rows) // 20)))
+            if len(part)
+        ]
         x = [moments[int(part[len(part) // 2])] for part in parts]
-        shares = [[float((log.arm[part] == place).mean()) for part in parts] for place in insight.labels]
+        shares = [
+            [float((log.arm[part] == place).mean()) for part in parts] for place in insight.labels
+        ]
         colours = [_colour(place) for place in insight.labels]
         axes.stackplot(x, shares, labels=list(insight.labels.values()), colors=colours, alpha=0.85)
         axes.set_ylim(0, 1)
@@ -96,7 +105,8 @@ def _gain(axes: Any, log: DecisionLog, moments: list[Any]) -> None:
 
 
 def _best(axes: Any, insight: Insight) -> None:
-    """What the policy's draws of late found best in every hour of the week; the surer, the darker."""
+    """What the policy's draws of late found best in every hour of the week; the surer, the
+    darker."""
     week = insight.week()
     known = ~np.isnan(week).any(axis=2)
     picture = np.ones((7, 24, 4))
@@ -116,7 +126,9 @@ def _beliefs(axes: Any, insight: Insight) -> None:
     beliefs = insight.summarise_policy().beliefs
     axes.set_title("what it believes about time", fontsize=10)
     if not beliefs:
-        axes.text(0.5, 0.5, "this policy does not say, or not yet", ha="center", va="center", fontsize=9)
+        axes.text(
+            0.5, 0.5, "this policy does not say, or not yet", ha="center", va="center", fontsize=9
+        )
         axes.set_axis_off()
         return
     y = np.arange(len(beliefs))

@@ -1,4 +1,5 @@
-"""What policies that explain themselves (`tide`) believed about time: in words, as weights, as a table."""
+"""What policies that explain themselves (`tide`) believed about time: in words, as weights, as a
+table."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ from tidepull.reporting.traces import Band
 
 @dataclass(frozen=True, slots=True)
 class Beliefs:
-    """Hypotheses in words with their weights at the end, the leading one first; weights of families in some rounds."""
+    """Hypotheses in words with their weights at the end, the leading one first; weights of families
+    in some rounds."""
 
     leading: tuple[tuple[str, float], ...]
     rounds: tuple[int, ...]
@@ -30,16 +32,22 @@ def beliefs_of(diagnostics: Mapping[str, Any]) -> Beliefs | None:
         told = diagnostics["beliefs"]
         leading = tuple((_text(one["words"]), _number(one["weight"])) for one in told["leading"])
         rounds = tuple(int(_number(t)) for t in told["rounds"])
-        families = {_text(name): tuple(map(_number, told["families"][name])) for name in told["families"]}
+        families = {
+            _text(name): tuple(map(_number, told["families"][name])) for name in told["families"]
+        }
     except (KeyError, IndexError, TypeError):
         return None
-    sound = len(set(rounds)) == len(rounds) and all(len(w) == len(rounds) for w in families.values())
+    sound = len(set(rounds)) == len(rounds) and all(
+        len(w) == len(rounds) for w in families.values()
+    )
     return Beliefs(leading, rounds, families) if leading and sound else None
 
 
 def believers(study: Study) -> Iterator[Group]:
     """The groups whose trials came with beliefs."""
-    return (group for group in study.groups if all(beliefs_of(row.diagnostics) for row in group.rows))
+    return (
+        group for group in study.groups if all(beliefs_of(row.diagnostics) for row in group.rows)
+    )
 
 
 def misunderstood(study: Study) -> Iterator[Group]:
@@ -47,12 +55,15 @@ def misunderstood(study: Study) -> Iterator[Group]:
     return (
         group
         for group in study.groups
-        if any(row.diagnostics.get("beliefs") and not beliefs_of(row.diagnostics) for row in group.rows)
+        if any(
+            row.diagnostics.get("beliefs") and not beliefs_of(row.diagnostics) for row in group.rows
+        )
     )
 
 
 def belief_bands(group: Group) -> dict[str, Band]:
-    """Weight of each family of hypotheses over the rounds, mean over trials, without families that never matter."""
+    """Weight of each family of hypotheses over the rounds, mean over trials, without families that
+    never matter."""
     told = [beliefs for row in group.rows if (beliefs := beliefs_of(row.diagnostics))]
     rounds = sorted(set.intersection(*(set(one.rounds) for one in told)))
     at = [[one.rounds.index(t) for t in rounds] for one in told]
@@ -66,7 +77,9 @@ def belief_bands(group: Group) -> dict[str, Band]:
         if table.size and table.mean(axis=0).max() >= 0.01:
             low, high = mean_interval(table)
             mean = table.mean(axis=0)
-            bands[name] = Band(np.array(rounds, float), mean, np.clip(low, 0, 1), np.clip(high, 0, 1))
+            bands[name] = Band(
+                np.array(rounds, float), mean, np.clip(low, 0, 1), np.clip(high, 0, 1)
+            )
     return bands
 
 

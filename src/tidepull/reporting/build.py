@@ -38,7 +38,8 @@ def build_report(
     on_study: Callable[[Study], None] | None = None,
     front: Callable[[Frame], Iterable[str]] | None = None,
 ) -> ReportFiles:
-    """Write everything into `out`; files of an earlier report are replaced. `front` makes the page's first parts."""
+    """Write everything into `out`; files of an earlier report are replaced. `front` makes the
+    page's first parts."""
     frame = load_frame(stores)
     suites = examine(frame, on_study=on_study)
     title = "tidepull: " + (", ".join(suite.name or "trials" for suite in suites) or "no results")
@@ -99,7 +100,11 @@ def draw_figures(suite: ExaminedSuite, folder: Path, formats: Sequence[str]) -> 
     if settings:
         figures.sensitivity_grid(settings, paths=files("sensitivity"))
     for number, panel in enumerate(suite.panels, 1):
-        title = ", ".join(panel.problems) if len(panel.problems) <= 3 else f"{len(panel.problems)} problems"
+        title = (
+            ", ".join(panel.problems)
+            if len(panel.problems) <= 3
+            else f"{len(panel.problems)} problems"
+        )
         figures.profile_figure(panel, title=title, paths=files("profile", str(number)))
     for examined in suite.studies:
         _study_figures(examined, files)

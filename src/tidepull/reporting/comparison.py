@@ -1,4 +1,5 @@
-"""The winner on each problem in words; two stores, or a store and the paper's table, side by side."""
+"""The winner on each problem in words; two stores, or a store and the paper's table, side by
+side."""
 
 from __future__ import annotations
 
@@ -13,7 +14,8 @@ from tidepull.reporting.stats import Difference, Summary, compared, independent,
 
 
 def verdict(study: Study) -> str:
-    """`rnlps won: regret 254.6, 388.7 less than nlps (95% interval 300.1 to 470.2; better on 10 of 10 seeds).`"""
+    """`rnlps won: regret 254.6, 388.7 less than nlps (95% interval 300.1 to 470.2; better on 10 of
+    10 seeds).`"""
     order = study.contenders
     if not order:
         return "No policy that could win was run."
@@ -52,7 +54,8 @@ def _trials(group: Group) -> str:
 class ComparisonRow:
     """One policy on one problem in both; `difference` is the first minus the second.
 
-    A star at the policy's name: in one of the two it is the best setting of a grid, chosen on these trials.
+    A star at the policy's name: in one of the two it is the best setting of a grid, chosen on these
+    trials.
     """
 
     problem: str
@@ -64,7 +67,8 @@ class ComparisonRow:
 
 
 def versus_store(a: Frame, b: Frame) -> Iterator[ComparisonRow]:
-    """What both have: the same problem, horizon and delay under the same name; paired on common seeds."""
+    """What both have: the same problem, horizon and delay under the same name; paired on common
+    seeds."""
     for mine in a.studies:
         for theirs in b.studies:
             if _same_world(mine, theirs):
@@ -89,12 +93,15 @@ def versus_paper(a: Frame) -> Iterator[ComparisonRow]:
                     (theirs.mean, theirs.std, TRIALS),
                 )
                 their = Summary(theirs.mean, theirs.std, float("nan"), TRIALS)
-                yield ComparisonRow(study.title, group.shown_name, study.horizon, ours, their, difference)
+                yield ComparisonRow(
+                    study.title, group.shown_name, study.horizon, ours, their, difference
+                )
 
 
 def _same_world(a: Study, b: Study) -> bool:
     first, second = (
-        (study.problem, study.horizon, study.delay, canonical(dict(study.parameters))) for study in (a, b)
+        (study.problem, study.horizon, study.delay, canonical(dict(study.parameters)))
+        for study in (a, b)
     )
     return first == second
 

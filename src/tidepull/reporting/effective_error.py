@@ -1,10 +1,13 @@
-"""The measurement error that a neural-linear policy really has: a bridge from the theory to a trial.
+"""The measurement error that a neural-linear policy really has: a bridge from the theory to a
+trial.
 
-In the theory the observed context x of an arm differs from the true one x* by at most epsilon, so that
+In the theory the observed context x of an arm differs from the true one x* by at most epsilon, so
+that
 |w . x - w . x*| <= epsilon. In a trial x are the network's features u, and the truth is known: the expected
-reward of every arm. Between two trainings the network is fixed; on every other of those rounds the best linear
-map v is fitted (u . v to the expected rewards of all arms), and the root mean square of u . v minus the truth on
-the held-out rounds estimates the effective error, from below, in units of reward.
+reward of every arm. Between two trainings the network is fixed; on every other of those rounds the
+best linear map v is fitted (u . v to the expected rewards of all arms), and the root mean square of
+u . v minus the truth on the held-out rounds estimates the effective error, from below, in units of
+reward.
 """
 
 from __future__ import annotations
@@ -31,9 +34,10 @@ _ROWS_PER_FEATURE = 2
 class EffectiveError:
     """Error of each stretch of rounds between two trainings, and the trial's cumulative regret.
 
-    `first` and `length` say which rounds a stretch covers. `features` is the error of the learned features under
-    the best linear map, `vectors` that of the arms' own vectors under theirs, `last_layer` that of the features
-    under the mean of the policy's posterior (learned from its past choices alone), `nothing` that of predicting 0.
+    `first` and `length` say which rounds a stretch covers. `features` is the error of the learned
+    features under the best linear map, `vectors` that of the arms' own vectors under theirs,
+    `last_layer` that of the features under the mean of the policy's posterior (learned from its
+    past choices alone), `nothing` that of predicting 0.
     """
 
     first: FloatArray
@@ -48,11 +52,14 @@ class EffectiveError:
     def regret_per_round(self) -> FloatArray:
         """Mean regret of a round in each stretch."""
         last = (self.first + self.length - 1).astype(int)
-        before = np.where(self.first > 0, self.regret[np.maximum(self.first.astype(int) - 1, 0)], 0.0)
+        before = np.where(
+            self.first > 0, self.regret[np.maximum(self.first.astype(int) - 1, 0)], 0.0
+        )
         return np.asarray((self.regret[last] - before) / self.length)
 
     def as_plain(self) -> dict[str, Any]:
-        """JSON values; `correlation` is that of the features' error and the regret a round, over stretches."""
+        """JSON values; `correlation` is that of the features' error and the regret a round, over
+        stretches."""
         names = ("features", "vectors", "last_layer", "nothing", "regret_per_round")
         columns = [getattr(self, name).tolist() for name in names]
         several = len(self.first) > 2
@@ -62,14 +69,19 @@ class EffectiveError:
             if several
             else None,
             "stretches": [
-                {"first": int(first), "length": int(length), **dict(zip(names, values, strict=True))}
+                {
+                    "first": int(first),
+                    "length": int(length),
+                    **dict(zip(names, values, strict=True)),
+                }
                 for first, length, *values in zip(self.first, self.length, *columns, strict=True)
             ],
         }
 
 
 class FeatureProbe:
-    """A neural-linear policy under observation: it plays as it would, while features and truth are written down."""
+    """A neural-linear policy under observation: it plays as it would, while features and truth are
+    written down."""
 
     def __init__(self, policy: NeuralLinear) -> None:
         self._policy = policy
@@ -113,9 +125,15 @@ class FeatureProbe:
 
 
 def effective_error(
-    problem: Named, policy: Named, *, horizon: int, seed: int, on_round: Callable[[int], None] | None = None
+    problem: Named,
+    policy: Named,
+    *,
+    horizon: int,
+    seed: int,
+    on_round: Callable[[int], None] | None = None,
 ) -> EffectiveError:
-    """Play the same trial as `run_trial` would, and measure the features' error between trainings."""
+    """Play the same trial as `run_trial` would, and measure the features' error between
+    trainings."""
     world = build_problem(problem, seed=seed)
     shape = shape_of(world)
     if not shape.arm_dim:
@@ -132,7 +150,11 @@ def effective_error(
 
 
 def _measure(probe: FeatureProbe, regret: FloatArray) -> EffectiveError:
-    features, vectors, means = np.array(probe.features), np.array(probe.vectors), np.array(probe.means)
+    features, vectors, means = (
+        np.array(probe.features),
+        np.array(probe.vectors),
+        np.array(probe.means),
+    )
     versions, predictions = np.array(probe.versions), np.array(probe.predictions)
     rows = []
     for version in np.unique(versions):
@@ -143,11 +165,19 @@ def _measure(probe: FeatureProbe, regret: FloatArray) -> EffectiveError:
             learned = held_out_error(features[fitted], means[fitted], features[held], truth)
             raw = held_out_error(vectors[fitted], means[fitted], vectors[held], truth)
             rows.append(
-                (stretch[0], len(stretch), learned, raw, _rms(predictions[held] - truth), _rms(truth))
+                (
+                    stretch[0],
+                    len(stretch),
+                    learned,
+                    raw,
+                    _rms(predictions[held] - truth),
+                    _rms(truth),
+                )
             )
     if not rows:
         raise ParameterError(
-            f"horizon or train_every is too short: between two trainings the arms shown must be at least "
+            "horizon or train_every is too short: between two trainings the arms shown must be at "
+            "least "
             f"{2 * _ROWS_PER_FEATURE * features.shape[-1]}, over all rounds"
         )
     first, length, learned, raw, last_layer, nothing = np.array(rows, dtype=np.float64).T
@@ -157,7 +187,8 @@ def _measure(probe: FeatureProbe, regret: FloatArray) -> EffectiveError:
 def held_out_error(
     features: FloatArray, means: FloatArray, held_features: FloatArray, held_means: FloatArray
 ) -> float:
-    """Fit means (rounds x arms) by one linear map of features (rounds x arms x dim); the error on held-out ones."""
+    """Fit means (rounds x arms) by one linear map of features (rounds x arms x dim); the error on
+    held-out ones."""
     flat = features.reshape(-1, features.shape[-1])
     v, *_ = np.linalg.lstsq(flat, means.ravel(), rcond=1e-6)
     return _rms(held_features @ v - held_means)

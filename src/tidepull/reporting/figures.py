@@ -1,4 +1,5 @@
-"""Figures of regret, sensitivity and profiles, and what all figures share; no other file imports matplotlib.
+"""Figures of regret, sensitivity and profiles, and what all figures share; no other file imports
+matplotlib.
 
 A policy keeps its colour everywhere; all are safe for colour-blind readers (after Okabe and Ito).
 Variants of one policy (best, default, other explorations) share its colour and differ by their
@@ -73,7 +74,9 @@ def dashes(policy: str) -> tuple[float, ...]:
 
 
 def _id(policy: str) -> str:
-    matches = [id for id in _FIXED if policy == id or policy.startswith((f"{id}-", f"{id} ", f"{id}*"))]
+    matches = [
+        id for id in _FIXED if policy == id or policy.startswith((f"{id}-", f"{id} ", f"{id}*"))
+    ]
     return max(matches, key=len, default="")
 
 
@@ -85,14 +88,19 @@ def regret_curves(curves: Mapping[str, FloatArray], *, title: str, path: Path) -
         thin = regret[:, rounds - 1]
         bands[name] = Band(rounds.astype(float), thin.mean(axis=0), *mean_interval(thin))
     band_figure(
-        bands, title=title, xlabel="round", ylabel="cumulative regret (lower is better)", paths=[path]
+        bands,
+        title=title,
+        xlabel="round",
+        ylabel="cumulative regret (lower is better)",
+        paths=[path],
     )
 
 
 def band_figure(
     bands: Mapping[str, Band], *, title: str, xlabel: str, ylabel: str, paths: Sequence[Path]
 ) -> None:
-    """One chart, every line named at its end; written once for each path, in the format of its ending."""
+    """One chart, every line named at its end; written once for each path, in the format of its
+    ending."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
     draw_bands(axes, bands)
@@ -109,7 +117,11 @@ def band_grid(
     columns = 2 if len(charts) == 4 else min(3, len(charts))
     rows = -(-len(charts) // columns)
     figure, panels = plt.subplots(
-        rows, columns, figsize=(3.7 * columns, 2.7 * rows + 0.5), layout="constrained", squeeze=False
+        rows,
+        columns,
+        figsize=(3.7 * columns, 2.7 * rows + 0.5),
+        layout="constrained",
+        squeeze=False,
     )
     for axes, (title, bands) in zip(panels.ravel(), charts.items(), strict=False):
         draw_bands(axes, bands, most_points=80)
@@ -119,16 +131,24 @@ def band_grid(
     figure.supxlabel(xlabel, fontsize=10)
     figure.supylabel(ylabel, fontsize=10)
     lines = {
-        line.get_label(): line for axes in panels.ravel() for line in axes.get_lines() if line.get_visible()
+        line.get_label(): line
+        for axes in panels.ravel()
+        for line in axes.get_lines()
+        if line.get_visible()
     }
     figure.legend(
-        lines.values(), lines.keys(), loc="outside upper center", ncols=min(6, len(lines)), frameon=False
+        lines.values(),
+        lines.keys(),
+        loc="outside upper center",
+        ncols=min(6, len(lines)),
+        frameon=False,
     )
     save(figure, paths)
 
 
 def draw_bands(axes: Any, bands: Mapping[str, Band], most_points: int = 200) -> None:
-    """Lines with their bands, each in its policy's colour; more points than can be seen only make large files."""
+    """Lines with their bands, each in its policy's colour; more points than can be seen only make
+    large files."""
     for name, band in bands.items():
         kept = thinned_rounds(len(band.x), most_points) - 1
         axes.plot(band.x[kept], band.mean[kept], label=name, **line_style(name))
@@ -212,7 +232,8 @@ def trials_text(counts: Sequence[int]) -> str:
 
 
 def spread(heights: Sequence[float], top: float) -> list[float]:
-    """Move labels (sorted upwards) apart so that they do not overlap and none lies above the chart."""
+    """Move labels (sorted upwards) apart so that they do not overlap and none lies above the
+    chart."""
     gap = min(top * 0.052, top / max(1, len(heights) - 1))
     placed: list[float] = []
     for height in heights:
@@ -239,7 +260,8 @@ def pyplot() -> Any:
 
 
 def svg(figure: Any) -> str:
-    """The figure as the text of an SVG in which words are words, for pages; it is forgotten then."""
+    """The figure as the text of an SVG in which words are words, for pages; it is forgotten
+    then."""
     text = io.StringIO()
     plt = pyplot()
     with plt.rc_context({"svg.fonttype": "none"}):
@@ -258,7 +280,8 @@ def save(figure: Any, paths: Sequence[Path]) -> None:
 
 
 def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequence[Path]) -> None:
-    """Every setting's mean cumulative reward, best to worst, one line for each policy; a chart a problem."""
+    """Every setting's mean cumulative reward, best to worst, one line for each policy; a chart a
+    problem."""
     plt = pyplot()
     columns = 2 if len(charts) == 4 else min(3, len(charts))
     rows = -(-len(charts) // columns)
@@ -268,7 +291,13 @@ def sensitivity_grid(charts: Mapping[str, Sequence[Sensitivity]], *, paths: Sequ
         for s in found:
             share = np.linspace(0, 100, len(s.means))
             marker = "." if len(s.means) <= 40 else ""
-            axes.plot(share, s.means, marker=marker, label=f"{s.name} ({len(s.means)})", **line_style(s.name))
+            axes.plot(
+                share,
+                s.means,
+                marker=marker,
+                label=f"{s.name} ({len(s.means)})",
+                **line_style(s.name),
+            )
         axes.set_title(title, fontsize=9)
         axes.set_xlim(0, 100)
         tidy(axes)
@@ -293,9 +322,16 @@ def profile_figure(
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 4.8), layout="constrained")
     for profile in panel.profiles:
-        axes.plot(panel.thresholds, profile.share, label=profile.policy, **line_style(profile.policy))
+        axes.plot(
+            panel.thresholds, profile.share, label=profile.policy, **line_style(profile.policy)
+        )
         axes.fill_between(
-            panel.thresholds, profile.low, profile.high, color=colour(profile.policy), alpha=0.15, lw=0
+            panel.thresholds,
+            profile.low,
+            profile.high,
+            color=colour(profile.policy),
+            alpha=0.15,
+            lw=0,
         )
     axes.set(title=title, xlabel=scale, ylabel="share of trials")
     axes.set_xlim(0, float(panel.thresholds[-1]))

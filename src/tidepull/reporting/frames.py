@@ -1,4 +1,5 @@
-"""From stores to studies: the rows of each problem, grouped by policy and setting. Rounds are not read here.
+"""From stores to studies: the rows of each problem, grouped by policy and setting. Rounds are not
+read here.
 
 `random_regret` is 1 on the scale on which the oracle is 0.
 """
@@ -29,11 +30,11 @@ NOT_A_CONTENDER = ("oracle", "specialist")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group:
-    """The trials of one policy under one setting, by seed; `stores` says where each of them is (None: only its totals
-    were kept).
+    """The trials of one policy under one setting, by seed; `stores` says where each of them is
+    (None: only its totals were kept).
 
-    `chosen_from` tells how many settings of a grid it is the best of; such a choice, made on the very
-    trials that are shown, flatters and is marked wherever it is shown.
+    `chosen_from` tells how many settings of a grid it is the best of; such a choice, made on the
+    very trials that are shown, flatters and is marked wherever it is shown.
     """
 
     name: str
@@ -85,8 +86,9 @@ class Group:
 class Study:
     """One problem of one suite at one horizon, its rewards as late as `delay` says.
 
-    `groups` has one group for each policy (the best setting where there is a grid), `grids` all settings of each
-    policy that has several. `apart` is what tells it from another study of the same suite, problem and delay.
+    `groups` has one group for each policy (the best setting where there is a grid), `grids` all
+    settings of each policy that has several. `apart` is what tells it from another study of the
+    same suite, problem and delay.
     """
 
     suite: str
@@ -102,8 +104,11 @@ class Study:
 
     @property
     def remarks(self) -> str:
-        """What stands behind the problem's name: its remark, how late rewards came, what tells it apart."""
-        return ", ".join(part for part in (self.remark, delay_words(self.delay), self.apart) if part)
+        """What stands behind the problem's name: its remark, how late rewards came, what tells it
+        apart."""
+        return ", ".join(
+            part for part in (self.remark, delay_words(self.delay), self.apart) if part
+        )
 
     @property
     def title(self) -> str:
@@ -129,7 +134,8 @@ class Study:
 
 @dataclass(frozen=True, slots=True)
 class Gaps:
-    """What the suites asked for and the stores do not have: ids, with the reason where one is known."""
+    """What the suites asked for and the stores do not have: ids, with the reason where one is
+    known."""
 
     missing: tuple[str, ...]
     damaged: Mapping[str, str]
@@ -141,7 +147,8 @@ class Gaps:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """All that analysis knows of one or more stores; `hardware` is said where only totals were kept."""
+    """All that analysis knows of one or more stores; `hardware` is said where only totals were
+    kept."""
 
     studies: tuple[Study, ...]
     gaps: Gaps
@@ -171,7 +178,9 @@ def archived_frame(folder: Path) -> Frame:
     return replace(made, hardware=archive.hardware)
 
 
-def _frame(loaded: Sequence[tuple[Store | None, Rows]], texts: Mapping[str, str], where: str) -> Frame:
+def _frame(
+    loaded: Sequence[tuple[Store | None, Rows]], texts: Mapping[str, str], where: str
+) -> Frame:
     gaps = _gaps([part for _, part in loaded])
     found = [(store, row) for store, part in loaded for row in part.rows]
     planned = {row.hash for _, row in found if row.suite}
@@ -180,7 +189,9 @@ def _frame(loaded: Sequence[tuple[Store | None, Rows]], texts: Mapping[str, str]
         if row.suite or row.hash not in planned:
             rows.setdefault((row.suite, row.problem, row.name, row.setting, row.hash), (store, row))
     if not rows and not gaps:
-        raise WrongStoreError(f"the store {where} holds no trials yet; `tidepull sweep` puts some there")
+        raise WrongStoreError(
+            f"the store {where} holds no trials yet; `tidepull sweep` puts some there"
+        )
     kept = [row for _, row in rows.values()]
     return Frame(
         studies=tuple(sorted(_distinguished(list(_studies(rows.values()))), key=_rank)),
@@ -198,15 +209,20 @@ def _gaps(parts: Sequence[Rows]) -> Gaps:
     found = {row.hash for part in parts for row in part.rows}
     lost = {id for part in parts for id, hash in part.lost if hash not in found}
     failed = {id: why for part in parts for id, why in part.failed.items() if id in lost}
-    damaged = {id: why for part in parts for id, why in part.damaged.items() if id in lost - set(failed)}
+    damaged = {
+        id: why for part in parts for id, why in part.damaged.items() if id in lost - set(failed)
+    }
     missing = dict.fromkeys(id for part in parts for id in part.missing if id in lost)
-    return Gaps(tuple(id for id in missing if id not in failed and id not in damaged), damaged, failed)
+    return Gaps(
+        tuple(id for id in missing if id not in failed and id not in damaged), damaged, failed
+    )
 
 
 def _studies(rows: Iterable[_Kept]) -> Iterable[Study]:
     tree: dict[_Key, dict[str, dict[str, list[_Kept]]]] = {}
     for store, row in rows:
-        # Two stores may have run two versions of one suite; outside any suite anything may share a name.
+        # Two stores may have run two versions of one suite; outside any suite anything may share a
+        # name.
         world = canonical(row.problem_parameters)
         setting = row.setting if row.suite else row.setting or canonical(row.policy_parameters)
         key = (row.suite, row.problem, row.horizon, world, row.delay)
@@ -233,7 +249,8 @@ def _studies(rows: Iterable[_Kept]) -> Iterable[Study]:
 
 
 def _distinguished(studies: Sequence[Study]) -> Iterator[Study]:
-    """Studies that share suite, problem and delay say their rounds, and their number where those are the same too."""
+    """Studies that share suite, problem and delay say their rounds, and their number where those
+    are the same too."""
     alike = Counter((study.suite, study.problem, study.delay) for study in studies)
     seen: Counter[tuple[str, str, str, int]] = Counter()
     for study in studies:
@@ -241,7 +258,11 @@ def _distinguished(studies: Sequence[Study]) -> Iterator[Study]:
         seen[key] += 1
         rounds = f"{study.horizon:,} rounds"
         apart = rounds if seen[key] == 1 else f"{rounds}, version {seen[key]}"
-        yield replace(study, apart=apart) if alike[study.suite, study.problem, study.delay] > 1 else study
+        yield (
+            replace(study, apart=apart)
+            if alike[study.suite, study.problem, study.delay] > 1
+            else study
+        )
 
 
 def _rank(study: Study) -> tuple[bool, bool]:
@@ -249,8 +270,11 @@ def _rank(study: Study) -> tuple[bool, bool]:
     return bool(study.grids), "table" not in study.suite
 
 
-def _told_apart(policies: Mapping[str, dict[str, list[_Kept]]]) -> dict[str, dict[str, list[_Kept]]]:
-    """Trials that share every name and are not the same (an edited suite or module) get names of their own."""
+def _told_apart(
+    policies: Mapping[str, dict[str, list[_Kept]]],
+) -> dict[str, dict[str, list[_Kept]]]:
+    """Trials that share every name and are not the same (an edited suite or module) get names of
+    their own."""
     apart: dict[str, dict[str, list[_Kept]]] = {}
     for name, settings in policies.items():
         for setting, pairs in settings.items():
@@ -258,9 +282,9 @@ def _told_apart(policies: Mapping[str, dict[str, list[_Kept]]]) -> dict[str, dic
             if len({_world(row) for _, row in pairs}) < len(pairs):
                 by_version: dict[str, list[_Kept]] = {}
                 for store, row in pairs:
-                    by_version.setdefault(f"{row.code} {canonical(row.policy_parameters)}", []).append(
-                        (store, row)
-                    )
+                    by_version.setdefault(
+                        f"{row.code} {canonical(row.policy_parameters)}", []
+                    ).append((store, row))
                 versions = list(by_version.values())
             for number, version in enumerate(versions, 1):
                 shown = name if number == 1 else f"{name} ({number})"
@@ -270,7 +294,9 @@ def _told_apart(policies: Mapping[str, dict[str, list[_Kept]]]) -> dict[str, dic
 
 def _group(name: str, setting: str, pairs: list[_Kept]) -> Group:
     ordered = sorted(pairs, key=lambda pair: _world(pair[1]))
-    return Group(name, setting, tuple(row for _, row in ordered), tuple(store for store, _ in ordered))
+    return Group(
+        name, setting, tuple(row for _, row in ordered), tuple(store for store, _ in ordered)
+    )
 
 
 def _world(row: Row) -> tuple[int, int]:
@@ -293,8 +319,8 @@ class _HasRandomRegret(Protocol):
 
 
 def random_regret(study: Study) -> float | None:
-    """From the trials of `random` when there are any, else the problem's own formula on its first seed; None
-    where neither is at hand."""
+    """From the trials of `random` when there are any, else the problem's own formula on its first
+    seed; None where neither is at hand."""
     for group in study.groups:
         if group.rows[0].policy == "random":
             return float(group.regrets.mean())

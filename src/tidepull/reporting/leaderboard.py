@@ -1,4 +1,5 @@
-"""Tideline's leaderboard: a page of Markdown with its figures, one column each, so that they can be read on a phone."""
+"""Tideline's leaderboard: a page of Markdown with its figures, one column each, so that they can be
+read on a phone."""
 
 from __future__ import annotations
 
@@ -23,14 +24,18 @@ from tidepull.reporting.tideline import (
 )
 
 SCORE = (
-    "0 is the specialist who knows how each world changes and has only its values to learn, 1 is random arms; lower is "
-    "better. The score is an interquartile mean over all trials, its interval resamples trials within each world, "
+    "0 is the specialist who knows how each world changes and has only its values to learn, 1 is "
+    "random arms; lower is "
+    "better. The score is an interquartile mean over all trials, its interval resamples trials "
+    "within each world, "
     '"mean" is the plain mean over worlds, and "ms a round" is processor time. A star: the best setting of a grid for '
     "each world, chosen in hindsight on these very trials, which flatters."
 )
 PROFILES = (
-    "### How often it goes well\n\nThe share of trials whose score is at most x: further up and left is better.\n\n"
-    "![Share of trials up to each score: tidepull's policies, guests as documented, guests in hindsight](profiles.svg)"
+    "### How often it goes well\n\nThe share of trials whose score is at most x: further up and "
+    "left is better.\n\n"
+    "![Share of trials up to each score: tidepull's policies, guests as documented, guests in "
+    "hindsight](profiles.svg)"
 )
 
 
@@ -61,10 +66,14 @@ def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
         yield f"## One setting, and the best of a grid in hindsight\n\n{to_markdown(hindsight).strip()}"
     seen = {one.policy for one in first.standings}
     for board in others:
-        yield _smaller(line, board, [one.policy for one in board.standings if one.policy not in seen])
+        yield _smaller(
+            line, board, [one.policy for one in board.standings if one.policy not in seen]
+        )
         seen |= {one.policy for one in board.standings}
     yield f"## Who plays\n\n{to_markdown(players_table(frame, line)).strip()}"
-    yield "## Where it was played\n\n" + "\n".join(f"- {said}" for said in provenance(frame, names=False))
+    yield "## Where it was played\n\n" + "\n".join(
+        f"- {said}" for said in provenance(frame, names=False)
+    )
 
 
 def _smaller(line: Tideline, board: Board, new: list[str]) -> str:
@@ -77,7 +86,8 @@ def _smaller(line: Tideline, board: Board, new: list[str]) -> str:
 
 
 def _numbers(table: Table) -> str:
-    """A narrow table whose first column stays when it is scrolled (the manual's style sheet does it)."""
+    """A narrow table whose first column stays when it is scrolled (the manual's style sheet does
+    it)."""
     return f'<div class="numbers" markdown>\n\n{to_markdown(table)}\n</div>'
 
 
@@ -88,8 +98,14 @@ def _named(names: list[str]) -> str:
 
 
 def _gaps(frame: Frame) -> str:
-    kinds = {"not played yet": frame.gaps.missing, "failed": frame.gaps.failed, "damaged": frame.gaps.damaged}
-    return ", ".join(f"{len(ids):,} trial{'s' * (len(ids) > 1)} {what}" for what, ids in kinds.items() if ids)
+    kinds = {
+        "not played yet": frame.gaps.missing,
+        "failed": frame.gaps.failed,
+        "damaged": frame.gaps.damaged,
+    }
+    return ", ".join(
+        f"{len(ids):,} trial{'s' * (len(ids) > 1)} {what}" for what, ids in kinds.items() if ids
+    )
 
 
 WIDTH = 4.8
@@ -115,7 +131,9 @@ def standings_figure(board: Board, path: Path) -> None:
         axes.plot(one.overall.iqm, place, "o", color=shade, ms=5)
     axes.set_yticks(range(len(board.standings)), [shown_name(one) for one in board.standings])
     axes.set_ylim(len(board.standings) - 0.4, -0.6)
-    axes.set_xlim(min(-0.03, *(one.overall.low for one in board.standings)), _right(board.standings))
+    axes.set_xlim(
+        min(-0.03, *(one.overall.low for one in board.standings)), _right(board.standings)
+    )
     axes.set_xlabel("score, 95% interval (lower is better)", fontsize=10)
     unbox(axes, grid="x")
     axes.tick_params(labelsize=9)
@@ -147,7 +165,9 @@ def _draw(axes: Any, panel: Panel, profiles: Mapping[str, Profile], *, leader: s
         shade = colour("tide") if profile.policy == leader else next(free)
         width = 2.4 if profile.policy == leader else 1.5
         axes.plot(panel.thresholds, profile.share, label=name, color=shade, lw=width)
-        axes.fill_between(panel.thresholds, profile.low, profile.high, color=shade, alpha=0.12, lw=0)
+        axes.fill_between(
+            panel.thresholds, profile.low, profile.high, color=shade, alpha=0.12, lw=0
+        )
     axes.set_xlim(0, min(1.25, float(panel.thresholds[-1])))
     axes.set_ylim(0, 1.02)
     axes.set_ylabel("share of trials", fontsize=9)

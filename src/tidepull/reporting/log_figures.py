@@ -1,4 +1,5 @@
-"""The pictures of a diagnosis, as SVG that takes its colour from the page, so that it is readable in light and dark."""
+"""The pictures of a diagnosis, as SVG that takes its colour from the page, so that it is readable
+in light and dark."""
 
 from __future__ import annotations
 
@@ -83,7 +84,9 @@ def by_hour(found: Diagnosis) -> str:
         mean = found.hours.arm_mean[:, a]
         bars = [mean - found.hours.arm_low[:, a], found.hours.arm_high[:, a] - mean]
         axes.errorbar(x, mean, bars, fmt="o", ms=3, lw=1, color=COLOURS[n], label=found.log.arms[a])
-    axes.set(xlabel=f"hour of the day ({found.log.zone})", ylabel="mean reward", xticks=range(0, 24, 2))
+    axes.set(
+        xlabel=f"hour of the day ({found.log.zone})", ylabel="mean reward", xticks=range(0, 24, 2)
+    )
     axes.set_ylim(_span(found.hours.arm_mean[:, arms]))
     tidy(axes)
     _legend(figure, axes)
@@ -114,7 +117,11 @@ def weights(found: Diagnosis) -> str:
     assert structure is not None
     figure, (axes,) = _figure(1, height=3.2)
     x = _at(found, structure.rows)
-    kinds = [n for n, kind in enumerate(KINDS) if structure.over_time[:, n].max() > 0.02 or kind == "nothing"]
+    kinds = [
+        n
+        for n, kind in enumerate(KINDS)
+        if structure.over_time[:, n].max() > 0.02 or kind == "nothing"
+    ]
     names = list(KINDS)
     axes.stackplot(
         x, [structure.over_time[:, n] for n in kinds], labels=[KINDS[names[n]] for n in kinds],
@@ -131,7 +138,9 @@ def memories(found: Diagnosis) -> str:
     figure, (axes,) = _figure(1, height=2.8)
     tried = found.forgetting.memories
     x = np.array([memory.decisions for memory in tried])
-    gain, low, high = (100 * np.array([getattr(m, name) for m in tried]) for name in ("gain", "low", "high"))
+    gain, low, high = (
+        100 * np.array([getattr(m, name) for m in tried]) for name in ("gain", "low", "high")
+    )
     axes.axhline(0, color=_INK, lw=0.8)
     axes.plot(x, gain, "o-", color=COLOURS[0], ms=4, lw=1.7)
     axes.fill_between(x, low, high, color=COLOURS[0], alpha=0.18, lw=0)
@@ -154,9 +163,13 @@ def calibration(found: Diagnosis) -> str:
         x = np.arange(len(checks))
         half = [1.96 * check.error for check in checks]
         axes.axhline(1, color=_INK, lw=0.8)
-        axes.errorbar(x, [check.value for check in checks], half, fmt="o", ms=3, lw=1, color=COLOURS[0])
+        axes.errorbar(
+            x, [check.value for check in checks], half, fmt="o", ms=3, lw=1, color=COLOURS[0]
+        )
         few = max(1, -(-len(checks) // 8))
-        axes.set_xticks(x[::few], [_short(check.slice) for check in checks[::few]], rotation=45, ha="right")
+        axes.set_xticks(
+            x[::few], [_short(check.slice) for check in checks[::few]], rotation=45, ha="right"
+        )
         axes.set_title(f"by {name}", fontsize=10)
         tidy(axes)
     panels[0].set_ylabel("sum of 1/p, of what it should be")
@@ -232,7 +245,8 @@ def _short_label(name: str) -> str:
 
 
 def _svg(figure: Any, name: str) -> str:
-    """The figure as an element of a page: text as text, ink in the colour of the page, names that meet no others."""
+    """The figure as an element of a page: text as text, ink in the colour of the page, names that
+    meet no others."""
     for axes in figure.axes:
         axes.tick_params(colors=_INK)
         for part in (axes.xaxis.label, axes.yaxis.label, axes.title):
@@ -247,5 +261,8 @@ def _svg(figure: Any, name: str) -> str:
     text = re.sub(r'\b(id=")', rf"\1{name}-", text)
     text = re.sub(r'(url\(#|href="#)', rf"\1{name}-", text)
     return re.sub(
-        r'<svg ([^>]*?)width="[^"]*" height="[^"]*"', r'<svg \1class="plot" role="img"', text, count=1
+        r'<svg ([^>]*?)width="[^"]*" height="[^"]*"',
+        r'<svg \1class="plot" role="img"',
+        text,
+        count=1,
     )

@@ -1,4 +1,5 @@
-"""One self-contained HTML page about a log: what happened, whether time matters, how, and what follows."""
+"""One self-contained HTML page about a log: what happened, whether time matters, how, and what
+follows."""
 
 from __future__ import annotations
 
@@ -28,7 +29,10 @@ def render(found: Diagnosis) -> str:
     str
         One HTML document with its style, script and pictures inside.
     """
-    size = ". ".join(line.strip().rstrip(".") for line in found.log.preview(rows=0).splitlines()[:4]) + "."
+    size = (
+        ". ".join(line.strip().rstrip(".") for line in found.log.preview(rows=0).splitlines()[:4])
+        + "."
+    )
     changes = () if found.structure is None else found.structure.changes
     return render_page(
         "log.html",
@@ -76,8 +80,12 @@ def _tables(found: Diagnosis) -> dict[str, Any]:
             "changes",
             "Change points",
             ("when", "chance, %", "what moved"),
-            tuple((Cell(c.when), number(100 * c.chance, 0), Cell(c.words or "–")) for c in structure.changes),
-            "The chance is that of a change about then or since, if change points are the right kind.",
+            tuple(
+                (Cell(c.when), number(100 * c.chance, 0), Cell(c.words or "–"))
+                for c in structure.changes
+            ),
+            "The chance is that of a change about then or since, if change points are the right "
+            "kind.",
         )
     return tables
 
@@ -96,7 +104,9 @@ def _arms_table(found: Diagnosis) -> Table:
         "arm", "decisions", "share, %", "rewards", "mean reward", "95% interval", "least propensity",
         "mean propensity", "sum of 1/p, of what it should be",
     )  # fmt: skip
-    more = f"{len(lines) - _MOST_ARMS:,} more arms are not shown. " if len(lines) > _MOST_ARMS else ""
+    more = (
+        f"{len(lines) - _MOST_ARMS:,} more arms are not shown. " if len(lines) > _MOST_ARMS else ""
+    )
     copies = "The log has no ids of decisions, so copies cannot be told. "
     if found.overview.copies is not None:
         copies = f"{found.overview.copies:,} rows have the id of an earlier one. "
@@ -106,7 +116,9 @@ def _arms_table(found: Diagnosis) -> Table:
 def _gaps(found: Diagnosis) -> str:
     if not found.overview.gaps:
         return "There are no long gaps." if found.log.time is not None else ""
-    gaps = "; ".join(f"after {gap.when}: {gap.times_usual:,.0f} usual steps" for gap in found.overview.gaps)
+    gaps = "; ".join(
+        f"after {gap.when}: {gap.times_usual:,.0f} usual steps" for gap in found.overview.gaps
+    )
     return f"Long gaps: {gaps}."
 
 
@@ -126,7 +138,8 @@ def _worth_table(found: Diagnosis) -> Table:
 
 
 def mixup_table(mixup: Mixup) -> Table:
-    """An arm that is ahead over the whole log and behind within slices of it (Simpson's paradox)."""
+    """An arm that is ahead over the whole log and behind within slices of it (Simpson's
+    paradox)."""
     rows = tuple(
         (Cell(name), number(n, 0), number(mean, 4), number(other_n, 0), number(other, 4))
         for name, n, mean, other_n, other in mixup.slices
@@ -134,8 +147,10 @@ def mixup_table(mixup: Mixup) -> Table:
     better, other, by = mixup.better, mixup.other, mixup.by
     columns = (by, f"{better}: decisions", "mean reward", f"{other}: decisions", "mean reward ")
     note = (
-        f"Over the whole log {better} is ahead by {mixup.apart:.3g} (± {1.96 * mixup.apart_error:.2g}), "
-        f"within a {by} {other} is, by {mixup.within:.3g} (± {1.96 * mixup.within_error:.2g}): shares moved "
+        f"Over the whole log {better} is ahead by {mixup.apart:.3g} (± "
+        f"{1.96 * mixup.apart_error:.2g}), "
+        f"within a {by} {other} is, by {mixup.within:.3g} (± {1.96 * mixup.within_error:.2g}): "
+        "shares moved "
         f"with the {by}."
     )
     title = f"'{better}' is ahead over the whole log, '{other}' within each {by} on average"

@@ -47,7 +47,11 @@ def band_chart(bands: Mapping[str, Band], *, xlabel: str, ylabel: str, **options
 def dots_chart(study: Study) -> Chart:
     """The final regret of every trial, a row for each policy."""
     series = [
-        {**_series(g.name), "x": _numbers(g.regrets), "hover": [f"seed {row.seed}" for row in g.rows]}
+        {
+            **_series(g.name),
+            "x": _numbers(g.regrets),
+            "hover": [f"seed {row.seed}" for row in g.rows],
+        }
         for g in study.contenders
     ]
     return {"kind": "dots", "xlabel": "final regret of each trial", "ylabel": "", "series": series}
@@ -82,8 +86,11 @@ def sensitivity_chart(found: Iterable[Sensitivity]) -> Chart:
 
 
 def thinned(charts: Mapping[str, Chart], most_numbers: int) -> Mapping[str, Chart]:
-    """Every n-th point (and the last) of all lines, so that all charts together stay within the budget."""
-    total = sum(len(s.get(key, ())) for c in charts.values() for s in c["series"] for key in _ARRAYS)
+    """Every n-th point (and the last) of all lines, so that all charts together stay within the
+    budget."""
+    total = sum(
+        len(s.get(key, ())) for c in charts.values() for s in c["series"] for key in _ARRAYS
+    )
     step = -(-total // most_numbers)
     if step <= 1:
         return charts
@@ -101,7 +108,9 @@ _ARRAYS = ("x", "y", "low", "high", "hover")
 def _every(series: Mapping[str, Any], step: int) -> dict[str, Any]:
     last = len(series["x"]) - 1
     kept = sorted({*range(0, last + 1, step), last})
-    return {key: [value[i] for i in kept] if key in _ARRAYS else value for key, value in series.items()}
+    return {
+        key: [value[i] for i in kept] if key in _ARRAYS else value for key, value in series.items()
+    }
 
 
 def _series(name: str) -> dict[str, Any]:
@@ -110,7 +119,9 @@ def _series(name: str) -> dict[str, Any]:
 
 def _numbers(values: FloatArray | Sequence[float]) -> list[float | None]:
     """Five significant digits; None where there is no number."""
-    return [float(f"{v:.5g}") if math.isfinite(v) else None for v in np.asarray(values, dtype=float)]
+    return [
+        float(f"{v:.5g}") if math.isfinite(v) else None for v in np.asarray(values, dtype=float)
+    ]
 
 
 MOST_NUMBERS = 400_000
@@ -127,7 +138,9 @@ class ChartPart:
     chart: Chart
 
 
-def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str, front: Iterable[str] = ()) -> str:
+def render(
+    frame: Frame, suites: Sequence[ExaminedSuite], title: str, front: Iterable[str] = ()
+) -> str:
     """The page as text.
 
     Parameters
@@ -147,7 +160,12 @@ def render(frame: Frame, suites: Sequence[ExaminedSuite], title: str, front: Ite
         One HTML document with its style, script and data inside.
     """
     shown = [_suite(suite) for suite in suites]
-    lists = [part for suite in shown for one in suite["studies"] for part in (*one["parts"], *one["details"])]
+    lists = [
+        part
+        for suite in shown
+        for one in suite["studies"]
+        for part in (*one["parts"], *one["details"])
+    ]
     lists += [part for suite in shown for part in suite["scores"]]
     charts = {part.id: part.chart for part in lists if isinstance(part, ChartPart)}
     return render_page(
@@ -187,7 +205,9 @@ def _suite(suite: ExaminedSuite) -> dict[str, Any]:
     ]
     return {
         "title": suite.name or "trials outside any suite",
-        "results": result_tables.results_table(suite.name, [examined.study for examined in suite.studies]),
+        "results": result_tables.results_table(
+            suite.name, [examined.study for examined in suite.studies]
+        ),
         "studies": [_study(examined) for examined in suite.studies],
         "scores": [] if scores is None else [scores, *profiles],
     }
@@ -211,7 +231,10 @@ def _study(examined: Examined) -> dict[str, Any]:
     for group in believers(study):
         weights = band_chart(belief_bands(group), xlabel="round", ylabel="weight of the family")
         caption = f"What {group.name} believed, mean over trials"
-        parts += [ChartPart(f"beliefs-{group.name}-{id}", caption, weights), beliefs_table(study, group)]
+        parts += [
+            ChartPart(f"beliefs-{group.name}-{id}", caption, weights),
+            beliefs_table(study, group),
+        ]
     return {
         "id": id,
         "study": study,
@@ -230,5 +253,7 @@ def _details(examined: Examined, id: str) -> Iterator[Table | ChartPart]:
         chart = band_chart(regimes, xlabel="first round of the regime", ylabel="regret per round")
         yield ChartPart(f"regimes-{id}", "Regret per round in each regime", chart)
     if phases := examined.bands("phases"):
-        chart = band_chart(phases, xlabel="phase of the period", ylabel="share of rounds with the best arm")
+        chart = band_chart(
+            phases, xlabel="phase of the period", ylabel="share of rounds with the best arm"
+        )
         yield ChartPart(f"phases-{id}", "Best arm by phase of the period", chart)

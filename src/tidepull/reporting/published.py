@@ -25,7 +25,14 @@ class Reported:
     std: float
 
 
-COLUMNS: Final = ("nlps-best", "rnlps-best", "nlps-default", "rnlps-default", "discounted", "windowed")
+COLUMNS: Final = (
+    "nlps-best",
+    "rnlps-best",
+    "nlps-default",
+    "rnlps-default",
+    "discounted",
+    "windowed",
+)
 """Best NN, Best RNN, Default NN, Default RNN, D-(Lin)UCB, SW-(Lin)UCB."""
 
 _ROWS: dict[str, list[tuple[float, float] | None]] = {
@@ -57,7 +64,11 @@ _ROWS: dict[str, list[tuple[float, float] | None]] = {
 REGRET: Final = MappingProxyType(
     {
         problem: MappingProxyType(
-            {column: Reported(*cell) for column, cell in zip(COLUMNS, cells, strict=True) if cell is not None}
+            {
+                column: Reported(*cell)
+                for column, cell in zip(COLUMNS, cells, strict=True)
+                if cell is not None
+            }
         )
         for problem, cells in _ROWS.items()
     }
@@ -73,7 +84,8 @@ HORIZONS: Final = MappingProxyType(
         **dict.fromkeys(("flipping-vector", "rotating-vector-32", "rotating-vector-2048"), 4096),
     }
 )
-"""Rounds in each trial of the table; hyperparameter search on problems without contexts used 2,048."""
+"""Rounds in each trial of the table; hyperparameter search on problems without contexts used
+2,048."""
 
 NON_CONTEXTUAL: Final = tuple(HORIZONS)[:4]
 CONTEXTUAL: Final = tuple(HORIZONS)[4:]
@@ -106,7 +118,8 @@ DEFAULTS: Final[MappingProxyType[tuple[str, str], MappingProxyType[str, Any]]] =
         ),
     }
 )  # fmt: skip
-"""(Policy, kind of problem) -> the paper's default hyperparameters; its "variances" are standard deviations."""
+"""(Policy, kind of problem) -> the paper's default hyperparameters; its "variances" are standard
+deviations."""
 
 GRIDS: Final[MappingProxyType[tuple[str, str], MappingProxyType[str, Any]]] = MappingProxyType(
     {
@@ -157,7 +170,8 @@ def paper_column(name: str) -> str | None:
 
 
 def reported(study: Study, name: str) -> Reported | None:
-    """The paper's figure, where it has one for the problem, the policy and the horizon; its rewards come at once."""
+    """The paper's figure, where it has one for the problem, the policy and the horizon; its rewards
+    come at once."""
     column = paper_column(name) if study.delay == AT_ONCE else None
     if column is None or HORIZONS.get(study.problem) != study.horizon:
         return None
@@ -165,7 +179,8 @@ def reported(study: Study, name: str) -> Reported | None:
 
 
 def reported_share(study: Study, name: str, random: float | None) -> float:
-    """The paper's regret as a share of random's, whose regret grows evenly with the horizon; nan if unknown.
+    """The paper's regret as a share of random's, whose regret grows evenly with the horizon; nan if
+    unknown.
 
     It lets trials of another length be held against the paper's.
     """

@@ -1,4 +1,5 @@
-"""The tables of a report: results beside the paper's, paired comparisons, scores, recovery, settings, halving."""
+"""The tables of a report: results beside the paper's, paired comparisons, scores, recovery,
+settings, halving."""
 
 from __future__ import annotations
 
@@ -18,22 +19,26 @@ from tidepull.reporting.traces import GroupTrace
 
 SHARE = "share of random's regret"
 _ABOUT_RANDOM = (
-    "Share of random's regret: mean regret divided by that of uniformly random arms; 0 is the oracle, 1 is random. "
-    "Trials worse than random: those with more regret than random arms have on average. Best arm: rounds in which it "
+    "Share of random's regret: mean regret divided by that of uniformly random arms; 0 is the "
+    "oracle, 1 is random. "
+    "Trials worse than random: those with more regret than random arms have on average. Best arm: "
+    "rounds in which it "
     "was played."
 )
 
 
 def results_table(suite: str, studies: Sequence[Study]) -> Table:
-    """Problems x policies: mean ± standard deviation of final regret, best in bold, the paper's figure and
-    the difference in standard errors in the next columns where the paper has one."""
+    """Problems x policies: mean ± standard deviation of final regret, best in bold, the paper's
+    figure and the difference in standard errors in the next columns where the paper has one."""
     names = _in_order(studies)
     printed = [n for n in names if any(reported(s, n) for s in studies)]
     starred = {g.name for study in studies for g in study.groups if g.chosen_from > 1}
     columns = ["problem"]
     for name in names:
         head = f"{name}*" if name in starred else name
-        columns += [head, f"{name}, paper", f"{name}, difference in s.e."] if name in printed else [head]
+        columns += (
+            [head, f"{name}, paper", f"{name}, difference in s.e."] if name in printed else [head]
+        )
     rows = []
     for study in studies:
         winner = study.contenders[0].name if study.contenders else ""
@@ -41,7 +46,11 @@ def results_table(suite: str, studies: Sequence[Study]) -> Table:
         for name in names:
             cells += _result_cells(study, name, name == winner, name in printed)
         rows.append(tuple(cells))
-    note = "* the best setting of a grid, chosen on these very trials, which flatters." if starred else ""
+    note = (
+        "* the best setting of a grid, chosen on these very trials, which flatters."
+        if starred
+        else ""
+    )
     title = "Final regret: mean ± standard deviation"
     return Table(f"results-{_slug(suite)}", title, tuple(columns), tuple(rows), note)
 
@@ -68,12 +77,15 @@ def _result_cells(study: Study, name: str, best: bool, printed: bool) -> list[Ce
     if printed:
         cells.append(Cell("–") if theirs is None else spread(theirs.mean, theirs.std))
         known = group is not None and theirs is not None
-        cells.append(_signed(standard_errors(group, theirs)) if known and group and theirs else Cell("–"))
+        cells.append(
+            _signed(standard_errors(group, theirs)) if known and group and theirs else Cell("–")
+        )
     return cells
 
 
 def details_table(study: Study, random: float | None, traces: Mapping[str, GroupTrace]) -> Table:
-    """One problem: every policy with interval, normalised regret, lost trials, time, and the paper's figure."""
+    """One problem: every policy with interval, normalised regret, lost trials, time, and the
+    paper's figure."""
     order = study.contenders + [group for group in study.groups if group not in study.contenders]
     printed = any(reported(study, group.name) for group in order)
     shared = any(math.isfinite(reported_share(study, group.name, random)) for group in order)
@@ -101,13 +113,21 @@ def details_table(study: Study, random: float | None, traces: Mapping[str, Group
         chosen = "; ".join(f"{g.name}: {g.setting}, best of {g.chosen_from}" for g in starred)
         note = f"{note} * chosen on these very trials, which flatters ({chosen}).".strip()
     return Table(
-        f"details-{_slug(study.suite)}-{study.slug}", "Every policy", tuple(columns), tuple(rows), note
+        f"details-{_slug(study.suite)}-{study.slug}",
+        "Every policy",
+        tuple(columns),
+        tuple(rows),
+        note,
     )
 
 
-def _details(group: Group, random: float | None, trace: GroupTrace | None, best: bool) -> list[Cell]:
+def _details(
+    group: Group, random: float | None, trace: GroupTrace | None, best: bool
+) -> list[Cell]:
     s = summarise(group.regrets)
-    low, high = (float("nan"),) * 2 if trace is None else (trace.regret.low[-1], trace.regret.high[-1])
+    low, high = (
+        (float("nan"),) * 2 if trace is None else (trace.regret.low[-1], trace.regret.high[-1])
+    )
     unknown = Cell("–")
     return [
         Cell(group.shown_name),
@@ -144,9 +164,18 @@ def pairs_table(study: Study) -> Table:
         for d in all_pairs(study.contenders)
         if d.pairs
     )
-    columns = ("pair", "common seeds", "difference in regret", "95% interval", "seeds won", "95% interval ")
+    columns = (
+        "pair",
+        "common seeds",
+        "difference in regret",
+        "95% interval",
+        "seeds won",
+        "95% interval ",
+    )
     note = "Below zero, the first of the pair has less regret. Bold where the interval leaves out zero."
-    return Table(f"pairs-{_slug(study.suite)}-{study.slug}", "Paired comparisons", columns, rows, note)
+    return Table(
+        f"pairs-{_slug(study.suite)}-{study.slug}", "Paired comparisons", columns, rows, note
+    )
 
 
 def recovery_table(study: Study, traces: Mapping[str, GroupTrace]) -> Table | None:
@@ -161,9 +190,15 @@ def recovery_table(study: Study, traces: Mapping[str, GroupTrace]) -> Table | No
         for group in study.contenders
         if (trace := traces.get(group.name)) and trace.recovery
     )
-    columns = ("policy", "first quarter of changes", "last quarter of changes", "changes recovered from")
+    columns = (
+        "policy",
+        "first quarter of changes",
+        "last quarter of changes",
+        "changes recovered from",
+    )
     note = (
-        "Rounds from a change to the first of three good rounds in a row (at most a tenth of the regret of random "
+        "Rounds from a change to the first of three good rounds in a row (at most a tenth of the "
+        "regret of random "
         "arms). A regime that ends before counts with its whole length."
     )
     name = f"recovery-{_slug(study.suite)}-{study.slug}"
@@ -186,10 +221,15 @@ def scores_table(suite: str, panels: Sequence[Panel]) -> Table | None:
     )
     columns = ("policy", "problems", "trials", "interquartile mean", "95% interval", "mean")
     note = (
-        "Regret as a share of random's: 0 is the oracle, 1 is random. Intervals: stratified percentile bootstrap, "
+        "Regret as a share of random's: 0 is the oracle, 1 is random. Intervals: stratified "
+        "percentile bootstrap, "
         "as in rliable; too narrow where a problem has only a few trials."
     )
-    return Table(f"scores-{_slug(suite)}", "Scores over problems", columns, rows, note) if rows else None
+    return (
+        Table(f"scores-{_slug(suite)}", "Scores over problems", columns, rows, note)
+        if rows
+        else None
+    )
 
 
 def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
@@ -220,19 +260,23 @@ def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
         "best setting",
     )
     note = (
-        "Rewards are means over trials. Score: what the median setting earns above random arms, as a share of what the "
+        "Rewards are means over trials. Score: what the median setting earns above random arms, as "
+        "a share of what the "
         "policy's own best setting earns above them; 1 is as good as the best, 0 as random."
     )
     return Table(f"sensitivity-{_slug(study.suite)}-{study.slug}", "Settings", columns, rows, note)
 
 
 def _score(value: float) -> Cell:
-    """Two digits; how far below random a setting lies says nothing where the best is hardly above."""
+    """Two digits; how far below random a setting lies says nothing where the best is hardly
+    above."""
     return number(value, 2) if not value < 0 else Cell("below random", value)
 
 
 def _set_name(panel: Panel) -> str:
-    return ", ".join(panel.problems) if len(panel.problems) <= 4 else f"{len(panel.problems)} problems"
+    return (
+        ", ".join(panel.problems) if len(panel.problems) <= 4 else f"{len(panel.problems)} problems"
+    )
 
 
 def _from_to(low: int, high: int) -> Cell:
@@ -253,17 +297,28 @@ def halving_table(studies: Sequence[Study]) -> Table:
     for study in studies:
         if rung := rung_number(study.suite):
             for name, groups in study.grids.items():
-                rungs.setdefault((searched_suite(study.suite), study.title, name), {})[rung] = groups
+                rungs.setdefault((searched_suite(study.suite), study.title, name), {})[rung] = (
+                    groups
+                )
     rows = tuple(
         (Cell(problem), Cell(name), *_played(by_rung), *_ranked(problem, name, by_rung))
         for (_, problem, name), by_rung in rungs.items()
     )
-    columns = ("problem", "policy", "settings x rounds x trials", "CPU time", "rank correlation of rungs")
+    columns = (
+        "problem",
+        "policy",
+        "settings x rounds x trials",
+        "CPU time",
+        "rank correlation of rungs",
+    )
     note = (
-        "Spearman's correlation of mean rewards on two rungs, over the settings that played both. Those are the best "
+        "Spearman's correlation of mean rewards on two rungs, over the settings that played both. "
+        "Those are the best "
         "of the shorter rung, so that it is lower than over a whole grid."
     )
-    return Table("halving", "What was played, and how short trials rank long ones", columns, rows, note)
+    return Table(
+        "halving", "What was played, and how short trials rank long ones", columns, rows, note
+    )
 
 
 def _played(by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
@@ -272,7 +327,10 @@ def _played(by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
         for _, groups in sorted(by_rung.items())
     ]
     seconds = {
-        row.hash: row.cpu_seconds for groups in by_rung.values() for group in groups for row in group.rows
+        row.hash: row.cpu_seconds
+        for groups in by_rung.values()
+        for group in groups
+        for row in group.rows
     }
     yield Cell(", ".join(parts))
     yield Cell(duration(sum(seconds.values())))
@@ -280,12 +338,17 @@ def _played(by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
 
 def _ranked(problem: str, name: str, by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:
     standings = [
-        RungMeans(problem, name, rung, {group.setting: float(group.rewards.mean()) for group in groups})
+        RungMeans(
+            problem, name, rung, {group.setting: float(group.rewards.mean()) for group in groups}
+        )
         for rung, groups in sorted(by_rung.items())
     ]
     found = agreements(standings)
     yield Cell(
-        ", ".join(f"{one.first} and {one.second}: {number(one.correlation, 2).text}" for one in found) or "–"
+        ", ".join(
+            f"{one.first} and {one.second}: {number(one.correlation, 2).text}" for one in found
+        )
+        or "–"
     )
 
 

@@ -1,4 +1,5 @@
-"""Statistics over trials: summaries, bootstrap intervals, paired comparisons, scores over problems, sensitivity.
+"""Statistics over trials: summaries, bootstrap intervals, paired comparisons, scores over problems,
+sensitivity.
 
 Two policies are compared in pairs on common seeds where there are any, else as independent samples.
 
@@ -27,10 +28,11 @@ def mean_interval(
 ) -> tuple[FloatArray, FloatArray]:
     """Bootstrap interval of the mean over axis 0 (trials), for every column.
 
-    With ten trials the plain percentile interval is about a tenth too narrow; its tails are therefore moved
-    outwards to Phi(-sqrt(n / (n - 1)) t_{n-1}) (the "expanded percentile" interval of Hesterberg, 2015), which
-    covers like Student's on symmetric data and follows the skew of the sample otherwise. Fewer than six trials
-    have too few distinct resamples for that: Student's interval is used.
+    With ten trials the plain percentile interval is about a tenth too narrow; its tails are
+    therefore moved outwards to Phi(-sqrt(n / (n - 1)) t_{n-1}) (the "expanded percentile" interval
+    of Hesterberg, 2015), which covers like Student's on symmetric data and follows the skew of the
+    sample otherwise. Fewer than six trials have too few distinct resamples for that: Student's
+    interval is used.
     """
     samples = np.asarray(samples, dtype=float)
     n = len(samples)
@@ -65,15 +67,18 @@ def summarise(values: FloatArray) -> Summary:
     if n < 2:
         return Summary(float(values.mean()), float("nan"), float("nan"), n)
     std = float(values.std(ddof=1))
-    return Summary(float(values.mean()), std, float(special.stdtrit(n - 1, 0.975)) * std / n**0.5, n)
+    return Summary(
+        float(values.mean()), std, float(special.stdtrit(n - 1, 0.975)) * std / n**0.5, n
+    )
 
 
 @dataclass(frozen=True, slots=True)
 class Difference:
     """Mean regret of `a` minus that of `b`, with its 95% interval; below zero, `a` is better.
 
-    `wins` is the share of common seeds on which `a` has less regret (ties count half): the probability of
-    improvement, with Wilson's 95% interval. It is nan where the samples are not paired.
+    `wins` is the share of common seeds on which `a` has less regret (ties count half): the
+    probability of improvement, with Wilson's 95% interval. It is nan where the samples are not
+    paired.
     """
 
     a: str
@@ -106,7 +111,9 @@ def paired(a: Group, b: Group, *, seed: int = 0) -> Difference:
     )
 
 
-def paired_values(a: str, b: str, first: FloatArray, second: FloatArray, *, seed: int = 0) -> Difference:
+def paired_values(
+    a: str, b: str, first: FloatArray, second: FloatArray, *, seed: int = 0
+) -> Difference:
     """The same for two arrays whose entries belong together."""
     n = len(first)
     if n == 0:
@@ -121,7 +128,8 @@ def paired_values(a: str, b: str, first: FloatArray, second: FloatArray, *, seed
 def independent(
     a: str, b: str, first: tuple[float, float, int], second: tuple[float, float, int]
 ) -> Difference:
-    """Welch's interval from two (mean, standard deviation, trials); all that a printed table allows."""
+    """Welch's interval from two (mean, standard deviation, trials); all that a printed table
+    allows."""
     (m1, s1, n1), (m2, s2, n2) = first, second
     if min(n1, n2) < 2:
         unknown = float("nan")
@@ -141,7 +149,10 @@ def compared(a: Group, b: Group) -> Difference:
         return difference
     first, second = summarise(a.regrets), summarise(b.regrets)
     return independent(
-        a.name, b.name, (first.mean, first.std, first.trials), (second.mean, second.std, second.trials)
+        a.name,
+        b.name,
+        (first.mean, first.std, first.trials),
+        (second.mean, second.std, second.trials),
     )
 
 
@@ -193,12 +204,18 @@ class Panel:
 
 
 def panels(normalised: Mapping[str, Mapping[str, FloatArray]]) -> list[Panel]:
-    """Policy to problem to trials; one panel for each set of at least two problems that a policy played.
+    """Policy to problem to trials; one panel for each set of at least two problems that a policy
+    played.
 
-    Policies are only ever compared on the same problems; a policy that is alone on its set gets no panel.
+    Policies are only ever compared on the same problems; a policy that is alone on its set gets no
+    panel.
     """
-    sets = dict.fromkeys(frozenset(by_problem) for by_problem in normalised.values() if len(by_problem) > 1)
-    found = [panel(problems, normalised) for problems in sorted(sets, key=lambda s: (-len(s), sorted(s)))]
+    sets = dict.fromkeys(
+        frozenset(by_problem) for by_problem in normalised.values() if len(by_problem) > 1
+    )
+    found = [
+        panel(problems, normalised) for problems in sorted(sets, key=lambda s: (-len(s), sorted(s)))
+    ]
     return [panel for panel in found if len(panel.scores) > 1]
 
 
@@ -223,7 +240,8 @@ def interquartile_mean(values: FloatArray) -> FloatArray:
 
 
 def score(policy: str, strata: Sequence[FloatArray], *, seed: int = 0) -> Score:
-    """Interquartile mean over all trials of all problems, with its stratified bootstrap interval."""
+    """Interquartile mean over all trials of all problems, with its stratified bootstrap
+    interval."""
     values = np.concatenate(strata)
     low, high = np.quantile(interquartile_mean(resampled(strata, seed)), [0.025, 0.975])
     return Score(
@@ -236,7 +254,9 @@ def score(policy: str, strata: Sequence[FloatArray], *, seed: int = 0) -> Score:
     )
 
 
-def profile(policy: str, strata: Sequence[FloatArray], thresholds: FloatArray, *, seed: int = 0) -> Profile:
+def profile(
+    policy: str, strata: Sequence[FloatArray], thresholds: FloatArray, *, seed: int = 0
+) -> Profile:
     """The performance profile; lower regret lies further up and left."""
     draws = np.sort(resampled(strata, seed), axis=1)
     shares = np.stack([_share(draw, thresholds) for draw in draws])
@@ -247,7 +267,9 @@ def profile(policy: str, strata: Sequence[FloatArray], thresholds: FloatArray, *
 def resampled(strata: Sequence[FloatArray], seed: int) -> FloatArray:
     """Bootstrap samples (resamples x all trials): trials are drawn anew within each problem."""
     rng = np.random.default_rng(seed)
-    return np.concatenate([s[rng.integers(len(s), size=(RESAMPLES, len(s)))] for s in strata], axis=1)
+    return np.concatenate(
+        [s[rng.integers(len(s), size=(RESAMPLES, len(s)))] for s in strata], axis=1
+    )
 
 
 def _share(values: FloatArray, thresholds: FloatArray) -> FloatArray:
@@ -258,8 +280,8 @@ def _share(values: FloatArray, thresholds: FloatArray) -> FloatArray:
 class Sensitivity:
     """One policy on one problem: means in falling order, and the settings they belong to.
 
-    `scores` are normalised as in the paper, (m - m_random) / (m_best - m_random) with the policy's own
-    best setting; None when `random` was not run on the problem.
+    `scores` are normalised as in the paper, (m - m_random) / (m_best - m_random) with the policy's
+    own best setting; None when `random` was not run on the problem.
     """
 
     name: str
@@ -270,7 +292,8 @@ class Sensitivity:
 
     @property
     def median_score(self) -> float:
-        """The normalised score that half of the settings reach; near 1 where the choice hardly matters."""
+        """The normalised score that half of the settings reach; near 1 where the choice hardly
+        matters."""
         return float("nan") if self.scores is None else float(np.median(self.scores))
 
     @property

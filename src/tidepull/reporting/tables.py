@@ -1,4 +1,5 @@
-"""A table as data and its rendering as Markdown, CSV, LaTeX and HTML; durations and provenance in words."""
+"""A table as data and its rendering as Markdown, CSV, LaTeX and HTML; durations and provenance in
+words."""
 
 from __future__ import annotations
 
@@ -33,7 +34,8 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """`name` becomes a file's name; rows have one cell for each column; the first column names the row."""
+    """`name` becomes a file's name; rows have one cell for each column; the first column names the
+    row."""
 
     name: str
     title: str
@@ -72,7 +74,10 @@ def to_markdown(table: Table) -> str:
     """A pipe table, the best in bold."""
     marks = ["---:" if table.numeric(i) else ":---" for i in range(len(table.columns))]
     lines = [_piped(table.columns), _piped(marks)]
-    lines += [_piped([f"**{cell.text}**" if cell.best else cell.text for cell in row]) for row in table.rows]
+    lines += [
+        _piped([f"**{cell.text}**" if cell.best else cell.text for cell in row])
+        for row in table.rows
+    ]
     return "\n".join(lines) + ("\n\n" + table.note if table.note else "") + "\n"
 
 
@@ -107,8 +112,11 @@ def to_html(table: Table) -> str:
     return str(_templates().get_template("macros.html").module.table(table))
 
 
-def render_page(template: str, *, data: Mapping[str, Any] = MappingProxyType({}), **values: Any) -> str:
-    """A page from a template of `templates/`, with its style and script inside; `data` is read by the script."""
+def render_page(
+    template: str, *, data: Mapping[str, Any] = MappingProxyType({}), **values: Any
+) -> str:
+    """A page from a template of `templates/`, with its style and script inside; `data` is read by
+    the script."""
     package = files("tidepull.reporting")
     page: str = (
         _templates()
@@ -116,7 +124,8 @@ def render_page(template: str, *, data: Mapping[str, Any] = MappingProxyType({})
         .render(
             values,
             style=package.joinpath("report.css").read_text(encoding="utf-8"),
-            # "</script" would end the element and "<!--" begin a comment: no "<" may stand in it as it is
+            # "</script" would end the element and "<!--" begin a comment: no "<" may stand in it as
+            # it is
             data=json.dumps(dict(data), separators=(",", ":")).replace("<", "\\u003c"),
             script=package.joinpath("report.js").read_text(encoding="utf-8"),
         )
@@ -188,7 +197,8 @@ def hardware() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
         model = next(
-            (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), model
+            (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")),
+            model,
         )
     except OSError:
         pass

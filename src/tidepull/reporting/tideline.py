@@ -1,4 +1,5 @@
-"""Tideline: every trial on a scale between the specialist that knows the structure (0) and random arms (1).
+"""Tideline: every trial on a scale between the specialist that knows the structure (0) and random
+arms (1).
 
     score = (R - R_specialist) / (R_random - R_specialist), all three in one world under one seed
 
@@ -51,8 +52,9 @@ MOST_BOARDS = 4
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """One policy on a board: its score over all worlds there, its mean by kind, milliseconds a round, of how many
-    settings it is the best in hindsight, and the library that really plays, with its version (empty: tidepull)."""
+    """One policy on a board: its score over all worlds there, its mean by kind, milliseconds a
+    round, of how many settings it is the best in hindsight, and the library that really plays, with
+    its version (empty: tidepull)."""
 
     policy: str
     overall: Score
@@ -64,7 +66,8 @@ class Standing:
 
 @dataclass(frozen=True, slots=True)
 class Board:
-    """Policies that all played these worlds, lowest score first: nobody is compared on other worlds."""
+    """Policies that all played these worlds, lowest score first: nobody is compared on other
+    worlds."""
 
     problems: tuple[str, ...]
     standings: tuple[Standing, ...]
@@ -72,7 +75,8 @@ class Board:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Tideline:
-    """Boards, that of most worlds first; `profiles` are of the first, `costs` the two lines' milliseconds a round."""
+    """Boards, that of most worlds first; `profiles` are of the first, `costs` the two lines'
+    milliseconds a round."""
 
     boards: tuple[Board, ...]
     profiles: Panel | None
@@ -99,7 +103,9 @@ def tideline(frame: Frame) -> Tideline:
         for group in study.groups:
             groups.setdefault(group.name, {})[study.problem] = group
     boards = [_board(problems, scores, groups) for problems in _sets(scores)]
-    boards = [board for number, board in enumerate(boards) if number == 0 or len(board.standings) > 1]
+    boards = [
+        board for number, board in enumerate(boards) if number == 0 or len(board.standings) > 1
+    ]
     several = bool(boards) and len(boards[0].standings) > 1
     return Tideline(
         boards=tuple(boards),
@@ -113,7 +119,9 @@ def _sets(scores: Mapping[str, Mapping[str, FloatArray]]) -> list[frozenset[str]
     sets = Counter(frozenset(by_problem) for by_problem in scores.values())
     most = max(sets, key=len, default=frozenset())
     others = [problems for problems, _ in sets.most_common() if problems != most]
-    return sorted({most, *others[: MOST_BOARDS - 1]} - {frozenset()}, key=lambda s: (-len(s), sorted(s)))
+    return sorted(
+        {most, *others[: MOST_BOARDS - 1]} - {frozenset()}, key=lambda s: (-len(s), sorted(s))
+    )
 
 
 def _board(
@@ -169,13 +177,17 @@ def _by_kind(by_problem: Mapping[str, FloatArray]) -> dict[str, float]:
 
 def _cost(groups: Iterable[Group]) -> float:
     """Milliseconds of processor time a round, each trial counted once."""
-    return float(np.mean([row.cpu_seconds / row.horizon * 1e3 for group in groups for row in group.rows]))
+    return float(
+        np.mean([row.cpu_seconds / row.horizon * 1e3 for group in groups for row in group.rows])
+    )
 
 
 def _library(row: Row) -> str:
     """Name and version of a guest's package: the only text among what else a trial hangs on."""
     found = json.loads(row.code or "{}")
-    return ", ".join(f"{name} {version}" for name, version in found.items() if isinstance(version, str))
+    return ", ".join(
+        f"{name} {version}" for name, version in found.items() if isinstance(version, str)
+    )
 
 
 HINDSIGHT = "-hindsight"
@@ -207,7 +219,10 @@ def kinds_table(board: Board) -> Table:
     rows = tuple(
         (
             Cell(shown_name(one)),
-            *(number(round(one.by_kind[k], 2) + 0.0, 2, best=one.by_kind[k] == least[k]) for k in kinds),
+            *(
+                number(round(one.by_kind[k], 2) + 0.0, 2, best=one.by_kind[k] == least[k])
+                for k in kinds
+            ),
         )
         for one in board.standings
     )
@@ -215,7 +230,8 @@ def kinds_table(board: Board) -> Table:
 
 
 def hindsight_table(line: Tideline) -> Table:
-    """Everybody who plays twice: at one setting, and at the best of a grid for each world, in hindsight."""
+    """Everybody who plays twice: at one setting, and at the best of a grid for each world, in
+    hindsight."""
     rows: list[tuple[Cell, ...]] = []
     for board in line.boards:
         by_name = {one.policy: one for one in board.standings}
@@ -230,22 +246,33 @@ def hindsight_table(line: Tideline) -> Table:
                         _scored(best),
                         number(best.chosen_from, 0),
                         Cell(f"{len(board.problems)}", len(board.problems)),
-                        Cell(f"{shown_name(board.standings[0])} {board.standings[0].overall.iqm:.3f}"),
+                        Cell(
+                            f"{shown_name(board.standings[0])} {board.standings[0].overall.iqm:.3f}"
+                        ),
                     )
                 )
     columns = ("policy", "one setting", "best of a grid", "settings", "worlds", "who leads there")
-    return Table("tideline-hindsight", "One setting, and the best in hindsight", columns, tuple(rows))
+    return Table(
+        "tideline-hindsight", "One setting, and the best in hindsight", columns, tuple(rows)
+    )
 
 
 def players_table(frame: Frame, line: Tideline) -> Table:
     """What stands behind each name: library, policies, settings."""
     libraries = {one.policy: one.library for board in line.boards for one in board.standings}
     rows = tuple(
-        (Cell(name), Cell(libraries[name] or "tidepull"), Cell("; ".join(ids)), Cell("; ".join(settings)))
+        (
+            Cell(name),
+            Cell(libraries[name] or "tidepull"),
+            Cell("; ".join(ids)),
+            Cell("; ".join(settings)),
+        )
         for name, ids, settings in _players(frame)
         if name in libraries
     )
-    return Table("tideline-players", "Who plays", ("policy", "library", "what plays", "settings"), rows)
+    return Table(
+        "tideline-players", "Who plays", ("policy", "library", "what plays", "settings"), rows
+    )
 
 
 def shown_name(one: Standing) -> str:

@@ -29,7 +29,8 @@ from tidepull.types import BoolArray, FloatArray, IntArray
 HOLD = 3
 """Good rounds in a row that count as recovery (fewer where a regime is shorter)."""
 GOOD = 0.1
-"""A round is good when it loses at most this share of what random arms lose in a round on average."""
+"""A round is good when it loses at most this share of what random arms lose in a round on
+average."""
 
 
 def regimes_of(study: Study) -> HasRegimes | None:
@@ -49,7 +50,8 @@ def regret_per_regime(gaps: FloatArray, changes: IntArray) -> FloatArray:
 
 
 def rounds_to_recover(gaps: FloatArray, changes: IntArray, good_gap: float) -> FloatArray:
-    """Rounds from each change to the first of `HOLD` good rounds in a row; nan where the regime ends first."""
+    """Rounds from each change to the first of `HOLD` good rounds in a row; nan where the regime
+    ends first."""
     good: BoolArray = gaps <= good_gap
     ends = np.append(changes[1:], len(gaps))
     holds = np.minimum(HOLD, ends - changes)
@@ -70,7 +72,8 @@ def _run_starts(good: BoolArray, length: int) -> IntArray:
 
 
 def best_by_phase(gaps: FloatArray, period: float, bins: int = 32) -> FloatArray:
-    """Share of rounds in which the best arm was played, by phase of the period; nan for a phase not seen."""
+    """Share of rounds in which the best arm was played, by phase of the period; nan for a phase not
+    seen."""
     bins = min(bins, int(np.ceil(period)))
     phase = np.floor(np.mod(np.arange(len(gaps)), period) / period * bins).astype(np.int64)
     seen = np.bincount(phase, minlength=bins)
@@ -101,10 +104,12 @@ class Band:
 
 @dataclass(frozen=True, slots=True)
 class Recovery:
-    """Rounds to recover after a change, averaged over trials and over the first or last quarter of changes.
+    """Rounds to recover after a change, averaged over trials and over the first or last quarter of
+    changes.
 
-    A regime that ends before recovery counts with its whole length, so the averages are lower bounds where
-    `recovered` (the share of changes after which the policy recovered at all) is below 1.
+    A regime that ends before recovery counts with its whole length, so the averages are lower
+    bounds where `recovered` (the share of changes after which the policy recovered at all) is below
+    1.
     """
 
     early: float
@@ -114,7 +119,8 @@ class Recovery:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class GroupTrace:
-    """One group: its regret curve, share of best arms, and what happens around changes where there are any.
+    """One group: its regret curve, share of best arms, and what happens around changes where there
+    are any.
 
     `late` is what each trial adds to its regret in the last eighth of its rounds.
     """
@@ -139,8 +145,8 @@ def thinned_rounds(horizon: int, most: int = MOST_POINTS) -> IntArray:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TrialSummary:
-    """What is kept of one trial's rounds: thinned regret, share of best arms, regret of the last eighth, and what
-    happened around changes where there are any."""
+    """What is kept of one trial's rounds: thinned regret, share of best arms, regret of the last
+    eighth, and what happened around changes where there are any."""
 
     curve: FloatArray
     best_share: float
@@ -223,7 +229,9 @@ class _Reader:
 def _band(x: IntArray | FloatArray, values: FloatArray, most: float = np.inf) -> Band:
     """The band of something that is never negative and at most `most`, however few the trials."""
     low, high = mean_interval(values)
-    return Band(np.asarray(x, dtype=float), values.mean(axis=0), np.maximum(low, 0), np.minimum(high, most))
+    return Band(
+        np.asarray(x, dtype=float), values.mean(axis=0), np.maximum(low, 0), np.minimum(high, most)
+    )
 
 
 def _phase_band(shares: FloatArray) -> Band:
@@ -232,7 +240,8 @@ def _phase_band(shares: FloatArray) -> Band:
 
 
 def _pooled(starts: IntArray, values: FloatArray, most: int = 64) -> tuple[FloatArray, FloatArray]:
-    """Neighbouring regimes averaged, an even number at a time so that both kinds of a flip are in each."""
+    """Neighbouring regimes averaged, an even number at a time so that both kinds of a flip are in
+    each."""
     size = -(-len(starts) // most)
     size += size % 2 if size > 1 else 0
     cuts = np.arange(0, len(starts), size)
@@ -263,7 +272,16 @@ def _mean_recovery(trials: Sequence[Recovery]) -> Recovery:
 FILE = "curves.csv"
 POINTS = 65
 """Of a curve, with the first and the last round."""
-_COLUMNS = ("hash", "best_share", "late", "recovered", "recovery_early", "recovery_late", "points", "curve")
+_COLUMNS = (
+    "hash",
+    "best_share",
+    "late",
+    "recovered",
+    "recovery_early",
+    "recovery_late",
+    "points",
+    "curve",
+)
 
 
 def write_curves(played: Mapping[str, TrialSummary], folder: Path) -> None:
@@ -307,8 +325,8 @@ def _played(line: Mapping[str, str]) -> TrialSummary:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Examined:
-    """One study with its curves; `random` is the regret of random arms where it is known, and `traces` goes by
-    the groups' names."""
+    """One study with its curves; `random` is the regret of random arms where it is known, and
+    `traces` goes by the groups' names."""
 
     study: Study
     random: float | None
@@ -330,23 +348,33 @@ class ExaminedSuite:
     panels: tuple[Panel, ...]
 
 
-def examine(frame: Frame, *, on_study: Callable[[Study], None] | None = None) -> list[ExaminedSuite]:
+def examine(
+    frame: Frame, *, on_study: Callable[[Study], None] | None = None
+) -> list[ExaminedSuite]:
     """Read the rounds of all groups, study by study, and group the studies by suite."""
     by_suite: dict[str, list[Examined]] = {}
     for study in frame.studies:
         if on_study is not None:
             on_study(study)
         by_suite.setdefault(study.suite, []).append(examined(study))
-    return [ExaminedSuite(name, tuple(studies), tuple(scored(studies))) for name, studies in by_suite.items()]
+    return [
+        ExaminedSuite(name, tuple(studies), tuple(scored(studies)))
+        for name, studies in by_suite.items()
+    ]
 
 
 def examined(
-    study: Study, *, points: int = MOST_POINTS, known: Mapping[str, TrialSummary] = MappingProxyType({})
+    study: Study,
+    *,
+    points: int = MOST_POINTS,
+    known: Mapping[str, TrialSummary] = MappingProxyType({}),
 ) -> Examined:
-    """Read the rounds of one study's groups, except of trials that are known (by hash, with as many points)."""
+    """Read the rounds of one study's groups, except of trials that are known (by hash, with as many
+    points)."""
     random = random_regret(study)
     traces = {
-        group.name: read_trace(study, group, random, points=points, known=known) for group in study.groups
+        group.name: read_trace(study, group, random, points=points, known=known)
+        for group in study.groups
     }
     return Examined(study, random, traces, tuple(sensitivities(study)))
 

@@ -1,7 +1,8 @@
-"""The service as an ASGI application: operations, and what every request and every response passes through.
+"""The service as an ASGI application: operations, and what every request and every response passes
+through.
 
-Starlette routes a request to the operations of its path; msgspec reads and writes bodies. `docs/architecture.md` has
-the measurements for which no framework does more than that.
+Starlette routes a request to the operations of its path; msgspec reads and writes bodies.
+`docs/architecture.md` has the measurements for which no framework does more than that.
 """
 
 from __future__ import annotations
@@ -23,7 +24,13 @@ from starlette.routing import BaseRoute, Route, Router
 from tidepull.agent.commands import Caller
 from tidepull.service.auth import Scope, Token, require
 from tidepull.service.metrics import LONGEST_PATH, timestamp
-from tidepull.service.problem_details import CONTENT_TYPE, HttpError, personalizer_error, problem_of, sentence
+from tidepull.service.problem_details import (
+    CONTENT_TYPE,
+    HttpError,
+    personalizer_error,
+    problem_of,
+    sentence,
+)
 from tidepull.service.shards import FORWARDED, RawResponse
 
 if TYPE_CHECKING:
@@ -43,7 +50,8 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
     (b"x-frame-options", b"DENY"),
     (
         b"content-security-policy",
-        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
+        b"connect-src 'self'; "
         b"font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     ),
     (b"cross-origin-resource-policy", b"same-origin"),
@@ -53,8 +61,8 @@ SECURITY_HEADERS: tuple[tuple[bytes, bytes], ...] = (
 
 @dataclass(slots=True)
 class Call:
-    """A request that may be made: it was authorised, and its body and query fit. `forwarded`: another shard handed it
-    on; `answered_by`: the shard that it was handed on to."""
+    """A request that may be made: it was authorised, and its body and query fit. `forwarded`:
+    another shard handed it on; `answered_by`: the shard that it was handed on to."""
 
     service: Service
     token: Token
@@ -82,8 +90,9 @@ Handler = Callable[[Call], Awaitable[Any]]
 
 @dataclass(frozen=True, eq=False)
 class Operation:
-    """A method of a path. `scope` None: no token is needed; "any": any valid one will do. `problems` are the
-    statuses that it may answer besides those that all do; `errors` is their form where they are no problem+json."""
+    """A method of a path. `scope` None: no token is needed; "any": any valid one will do.
+    `problems` are the statuses that it may answer besides those that all do; `errors` is their form
+    where they are no problem+json."""
 
     method: str
     path: str
@@ -142,7 +151,9 @@ def _explained(error: Exception, what: str) -> str:
     """ "Expected `str`, got `int` - at `$.arms[1]`" as a sentence that names the field."""
     said, _, where = str(error).partition(" - at `")
     where = where.rstrip("`").removeprefix("$").removeprefix(".")
-    return sentence(f"{what} does not fit{f', at {where}' if where else ''}: {said[:1].lower()}{said[1:]}")
+    return sentence(
+        f"{what} does not fit{f', at {where}' if where else ''}: {said[:1].lower()}{said[1:]}"
+    )
 
 
 class Operations(list[Operation]):
@@ -151,27 +162,34 @@ class Operations(list[Operation]):
     def add(
         self, method: str, path: str, scope: Scope | str | None, **details: Any
     ) -> Callable[[Handler], Handler]:
-        """Add an operation. Its id is the handler's name and its summary the handler's docstring, unless given."""
+        """Add an operation. Its id is the handler's name and its summary the handler's docstring,
+        unless given."""
 
         def register(handler: Handler) -> Handler:
-            names = {"id": handler.__name__, "summary": handler.__doc__ or ""}
-            self.append(Operation(method, path, handler=handler, scope=scope, **{**names, **details}))
+            names = {"id": handler.__name__, "summary": " ".join((handler.__doc__ or "").split())}
+            self.append(
+                Operation(method, path, handler=handler, scope=scope, **{**names, **details})
+            )
             return handler
 
         return register
 
-    def get(self, path: str, scope: Scope | str | None, **details: Any) -> Callable[[Handler], Handler]:
+    def get(
+        self, path: str, scope: Scope | str | None, **details: Any
+    ) -> Callable[[Handler], Handler]:
         """Add an operation of the method GET."""
         return self.add("GET", path, scope, **details)
 
-    def post(self, path: str, scope: Scope | str | None, **details: Any) -> Callable[[Handler], Handler]:
+    def post(
+        self, path: str, scope: Scope | str | None, **details: Any
+    ) -> Callable[[Handler], Handler]:
         """Add an operation of the method POST."""
         return self.add("POST", path, scope, **details)
 
 
 class App:
-    """Gives every request an id, every response its headers and every error a form, and logs them; `pages` are routes
-    besides the operations."""
+    """Gives every request an id, every response its headers and every error a form, and logs them;
+    `pages` are routes besides the operations."""
 
     def __init__(
         self, service: Service, operations: Sequence[Operation], pages: Sequence[BaseRoute] = ()
@@ -205,7 +223,11 @@ class App:
         self.service.last_request = time.monotonic()
         headers = dict(scope["headers"])
         request_id = headers.get(b"x-request-id", b"")
-        request = request_id.decode() if _REQUEST_ID.match(request_id) else f"{_RANDOM.getrandbits(64):016x}"
+        request = (
+            request_id.decode()
+            if _REQUEST_ID.match(request_id)
+            else f"{_RANDOM.getrandbits(64):016x}"
+        )
         scope["tidepull"] = trace = RequestTrace(request, headers)
         sent = 0
 
@@ -215,16 +237,23 @@ class App:
                 sent = trace.status = message["status"]
                 own = {name for name, _ in message["headers"]}
                 extra = [pair for pair in SECURITY_HEADERS if pair[0] not in own]
-                message["headers"] = [*message["headers"], (b"x-request-id", request.encode()), *extra]
+                message["headers"] = [
+                    *message["headers"],
+                    (b"x-request-id", request.encode()),
+                    *extra,
+                ]
             await send(message)
 
         try:
             if len(headers) != len(scope["headers"]):
                 _require_once(scope["headers"])
-            if self.service.tokens.insecure and not _LOOPBACK.match(headers.get(b"host", b"localhost")):
+            if self.service.tokens.insecure and not _LOOPBACK.match(
+                headers.get(b"host", b"localhost")
+            ):
                 raise HttpError(
                     421,
-                    "This service was started with --insecure: it answers only to localhost and 127.0.0.1.",
+                    "This service was started with --insecure: it answers only to localhost and "
+                    "127.0.0.1.",
                 )
             await self._router(scope, receive, send_with_headers)
         except ConnectionResetError:
@@ -244,7 +273,9 @@ class App:
 
     def _record(self, scope: Any, trace: RequestTrace, seconds: float) -> None:
         service, operation = self.service, trace.operation
-        service.metrics.answered("none" if operation is None else operation.id, trace.status, seconds)
+        service.metrics.answered(
+            "none" if operation is None else operation.id, trace.status, seconds
+        )
         entry = {
             "at": timestamp(),
             "request": trace.request,
@@ -307,7 +338,9 @@ class Resource:
             body = await self._body(receive, trace.headers)
             call.body = operation.read(body)
         if operation.query is not None:
-            call.query = operation.read_query(dict(parse_qsl(scope["query_string"].decode("latin-1"))))
+            call.query = operation.read_query(
+                dict(parse_qsl(scope["query_string"].decode("latin-1")))
+            )
         if operation.audited:
             trace.audit = {"agent": name or getattr(call.body, "name", None)}
         answer = await self._service.forwarder.answer(operation, call, scope, body)
@@ -355,7 +388,14 @@ class Resource:
 def _require_once(headers: list[tuple[bytes, bytes]]) -> None:
     """Headers that decide something must not contradict themselves."""
     names = [name for name, _ in headers]
-    for name in (b"authorization", b"content-type", b"content-encoding", b"idempotency-key", b"host", KEY):
+    for name in (
+        b"authorization",
+        b"content-type",
+        b"content-encoding",
+        b"idempotency-key",
+        b"host",
+        KEY,
+    ):
         if names.count(name) > 1:
             raise HttpError(400, f"The header {name.decode()} came more than once.")
 
@@ -368,10 +408,18 @@ async def _not_found(*_: Any) -> None:
 
 
 async def _send(
-    send: Any, status: int, data: bytes, content_type: bytes, headers: tuple[tuple[bytes, bytes], ...] = ()
+    send: Any,
+    status: int,
+    data: bytes,
+    content_type: bytes,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
 ) -> None:
     length = str(len(data)).encode()
-    start = [(b"content-type", content_type), (b"content-length", length), *headers] if status != 204 else []
+    start = (
+        [(b"content-type", content_type), (b"content-length", length), *headers]
+        if status != 204
+        else []
+    )
     await send({"type": "http.response.start", "status": status, "headers": start})
     await send({"type": "http.response.body", "body": data})
 
@@ -382,4 +430,6 @@ async def _send_problem(send: Any, problem: HttpError, request: str, personalize
         status, body = personalizer_error(problem)
         await _send(send, status, msgspec.json.encode(body), JSON, headers)
         return
-    await _send(send, problem.status, msgspec.json.encode(problem.body(request)), CONTENT_TYPE, headers)
+    await _send(
+        send, problem.status, msgspec.json.encode(problem.body(request)), CONTENT_TYPE, headers
+    )

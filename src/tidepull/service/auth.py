@@ -1,7 +1,7 @@
 """What a caller may do: tokens for agents, with scopes, and limits.
 
-Tokens are kept as hashes in a file that is read again when it changes. A token is 256 random bits, so one round of
-SHA-256 is enough: slow hashes are for passwords that people choose.
+Tokens are kept as hashes in a file that is read again when it changes. A token is 256 random bits,
+so one round of SHA-256 is enough: slow hashes are for passwords that people choose.
 """
 
 from __future__ import annotations
@@ -41,7 +41,8 @@ class Scope(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What is kept of a token. `agents` are names, or "*" for all; `expires` is in seconds since 1970."""
+    """What is kept of a token. `agents` are names, or "*" for all; `expires` is in seconds since
+    1970."""
 
     id: str
     hash: str
@@ -147,8 +148,8 @@ class Tokens:
         return self.verify(clear.strip())
 
     def verify(self, clear: str) -> Token:
-        """The token that is written so; a 401 if it is not valid. Whether its id exists cannot be told from the time
-        that this takes."""
+        """The token that is written so; a 401 if it is not valid. Whether its id exists cannot be
+        told from the time that this takes."""
         parts = clear.split("_", 2)
         token = self._by_id.get(parts[1]) if len(parts) == 3 else None
         same = hmac.compare_digest(_hash(clear), _NO_TOKEN_HASH if token is None else token.hash)
@@ -179,7 +180,9 @@ class Tokens:
             self._by_id = read_tokens(self._path)
         except InputError as error:
             if self.sound:
-                _LOG.error("%s; the tokens that were valid before stay valid until it is mended", error)
+                _LOG.error(
+                    "%s; the tokens that were valid before stay valid until it is mended", error
+                )
             self.sound = False
             return
         self._stamp, self.sound = stamp, True
@@ -198,7 +201,8 @@ def require(token: Token, scope: Scope, agent: str | None) -> None:
         )
     if not token.allows(scope):
         raise HttpError(
-            403, f"This needs a token with the scope '{scope}'; this one has {', '.join(token.scopes)}."
+            403,
+            f"This needs a token with the scope '{scope}'; this one has {', '.join(token.scopes)}.",
         )
 
 
@@ -230,7 +234,8 @@ class RateLimiter:
             wait = (1.0 - left) / self._rate
             raise HttpError(
                 429,
-                f"This token has made more than {self._rate:g} requests in a second: slow down, or use batches.",
+                f"This token has made more than {self._rate:g} requests in a second: slow down, or "
+                "use batches.",
                 {"retry-after": str(max(1, round(wait)))},
             )
         self._buckets[token] = (left - 1.0, now)

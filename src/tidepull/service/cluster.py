@@ -1,7 +1,9 @@
-"""A service on a Ray cluster: Ray places shards, watches them and starts them again; requests never pass through it.
+"""A service on a Ray cluster: Ray places shards, watches them and starts them again; requests never
+pass through it.
 
-Each shard is an actor that runs the same server as `tidepull serve` on its machine and owns agents through leases in
-the database. They outlive the command that started them: the same command finds them again.
+Each shard is an actor that runs the same server as `tidepull serve` on its machine and owns agents
+through leases in the database. They outlive the command that started them: the same command finds
+them again.
 """
 
 from __future__ import annotations
@@ -63,8 +65,12 @@ class ShardActor:
         audit = config.audit or self._folder / "audit.jsonl"
         reachable = _address() if host in ("0.0.0.0", "::") else host
         here = url_of(reachable, sock.getsockname()[1])
-        config = replace(config, host=host, tokens=self._folder / "tokens.json", audit=audit, here=here)
-        self._server = make_server(prepare(config), host, config.port, lambda _: self._listening.set())
+        config = replace(
+            config, host=host, tokens=self._folder / "tokens.json", audit=audit, here=here
+        )
+        self._server = make_server(
+            prepare(config), host, config.port, lambda _: self._listening.set()
+        )
         threading.Thread(target=self._run, args=(sock,), daemon=True).start()
         if not self._listening.wait(60):
             raise InputError("its server did not start within 60 seconds")
@@ -131,7 +137,8 @@ class _Shard:
 
 
 class Cluster:
-    """The shards of one database on one Ray cluster (None shards: one for each machine that is there now)."""
+    """The shards of one database on one Ray cluster (None shards: one for each machine that is
+    there now)."""
 
     def __init__(
         self, config: ServerConfig, address: str, shards: int | None, say: Callable[[str], None]
@@ -160,7 +167,8 @@ class Cluster:
         return _Shard(f"shard {k}", actor.remote(name, sent, self._tokens.read_text(), count))
 
     def watch(self, stopped: threading.Event) -> None:
-        """Say where shards are as they come and go, and keep their tokens up to date, until it is enough."""
+        """Say where shards are as they come and go, and keep their tokens up to date, until it is
+        enough."""
         while not stopped.is_set():
             for shard in self._shards:
                 self._check(shard)
@@ -196,9 +204,12 @@ class Cluster:
         self._update(shard, info)
 
     def _lost(self, shard: _Shard, error: Exception) -> None:
-        if isinstance(error, self._ray.exceptions.RaySystemError) or "ModuleNotFoundError" in str(error):
+        if isinstance(error, self._ray.exceptions.RaySystemError) or "ModuleNotFoundError" in str(
+            error
+        ):
             raise InputError(
-                f"{shard.name} cannot start: tidepull with the extras serve, postgres and cluster must be installed "
+                f"{shard.name} cannot start: tidepull with the extras serve, postgres and cluster "
+                "must be installed "
                 "on every machine"
             )
         if shard.url is not None:
@@ -210,7 +221,8 @@ class Cluster:
             raise InputError(f"{shard.name} cannot start: {info.failure}")
         if info.version != __version__:
             raise InputError(
-                f"{shard.name} has tidepull {info.version}, and this is {__version__}: install the same everywhere"
+                f"{shard.name} has tidepull {info.version}, and this is {__version__}: install the "
+                "same everywhere"
             )
         if info.url != shard.url:
             shard.url, shard.warned = info.url, False
@@ -233,7 +245,9 @@ def _require_fit(config: ServerConfig) -> None:
         raise InputError(f"there is no tokens file {config.tokens}: `tidepull token new` makes one")
 
 
-def serve_on_ray(config: ServerConfig, address: str, shards: int | None, say: Callable[[str], None]) -> None:
+def serve_on_ray(
+    config: ServerConfig, address: str, shards: int | None, say: Callable[[str], None]
+) -> None:
     """Run shards on a cluster until SIGTERM or SIGINT."""
     cluster = Cluster(config, address, shards, say)
     stopped = threading.Event()

@@ -1,7 +1,8 @@
 """Group commit: one commit for everything that an agent decides in one turn of the event loop.
 
-Steps are taken on the loop. The first one of a turn asks for a commit at the end of it; all that were taken until then
-wait for that commit, and are answered after it, each by what became of its own record. There is no batching delay.
+Steps are taken on the loop. The first one of a turn asks for a commit at the end of it; all that
+were taken until then wait for that commit, and are answered after it, each by what became of its
+own record. There is no batching delay.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ from tidepull.service.metrics import Metrics
 
 
 class CommitBatcher:
-    """The commits of one agent. Where a commit waits for a network (`remote`), a thread waits for it, not the loop."""
+    """The commits of one agent. Where a commit waits for a network (`remote`), a thread waits for
+    it, not the loop."""
 
     def __init__(self, agent: Agent, metrics: Metrics, executor: Executor, *, remote: bool) -> None:
         self._agent = agent

@@ -36,7 +36,8 @@ _WARM: set[tuple[object, ...]] = set()
 
 
 class LogCache:
-    """An agent's log in columns; one thread at a time looks into it, and the agent goes on meanwhile."""
+    """An agent's log in columns; one thread at a time looks into it, and the agent goes on
+    meanwhile."""
 
     def __init__(self, agent: Agent) -> None:
         self._agent = agent
@@ -50,9 +51,12 @@ class LogCache:
 
 
 class HostedAgent:
-    """An agent that is open. `saving`: a snapshot is under way; `failing`: its upkeep failed, and rests."""
+    """An agent that is open. `saving`: a snapshot is under way; `failing`: its upkeep failed, and
+    rests."""
 
-    def __init__(self, name: str, agent: Agent, commits: CommitBatcher, executor: ThreadPoolExecutor) -> None:
+    def __init__(
+        self, name: str, agent: Agent, commits: CommitBatcher, executor: ThreadPoolExecutor
+    ) -> None:
         self.name = name
         self.agent = agent
         self.commits = commits
@@ -80,7 +84,9 @@ class HostedAgent:
     async def in_thread(self, question: Callable[[Agent], T]) -> T:
         """Let a thread ask the agent something that takes long."""
         with self.in_use():
-            return await asyncio.get_running_loop().run_in_executor(self._executor, question, self.agent)
+            return await asyncio.get_running_loop().run_in_executor(
+                self._executor, question, self.agent
+            )
 
     @contextmanager
     def in_use(self) -> Iterator[None]:
@@ -93,8 +99,9 @@ class HostedAgent:
 
 
 class Hosting:
-    """Finds, makes, opens, closes and deletes agents; only the event loop may call it. An agent that another shard has
-    is an `OtherShardError`; `forwarded`: another shard sent the request, so that this one should take the agent."""
+    """Finds, makes, opens, closes and deletes agents; only the event loop may call it. An agent
+    that another shard has is an `OtherShardError`; `forwarded`: another shard sent the request, so
+    that this one should take the agent."""
 
     def __init__(self, store: AgentStore, metrics: Metrics, max_agents: int) -> None:
         self._store = store
@@ -136,19 +143,23 @@ class Hosting:
         hosted.touched = time.monotonic()
         return hosted
 
-    async def create(self, name: str, settings: dict[str, Any], *, forwarded: bool = False) -> HostedAgent:
+    async def create(
+        self, name: str, settings: dict[str, Any], *, forwarded: bool = False
+    ) -> HostedAgent:
         """A new agent; a 409 if there is one of that name."""
         async with self._lock(name):
             if not forwarded and (url := await self._in_thread(self.routing.emptiest)) is not None:
                 raise OtherShardError(url)
             if name in self._open or await self._in_thread(lambda: self._store.exists(name)):
                 raise HttpError(
-                    409, f"There is an agent '{name}' already: delete it first, or choose another name."
+                    409,
+                    f"There is an agent '{name}' already: delete it first, or choose another name.",
                 )
             if len(await self.names()) >= self._max_agents:
                 raise HttpError(
                     409,
-                    f"There are {self._max_agents} agents already, which is the most that this service takes.",
+                    f"There are {self._max_agents} agents already, which is the most that this "
+                    "service takes.",
                 )
             await self._in_thread(lambda: self._store.create(name, settings))
             return await self._load(name)
@@ -167,7 +178,8 @@ class Hosting:
         self._check_leases = True
 
     async def drop_lost(self) -> None:
-        """Let go of agents that other processes hold now; nothing of them can be written here any more."""
+        """Let go of agents that other processes hold now; nothing of them can be written here any
+        more."""
         lost = set(await self._in_thread(self._store.lost))
         if self._check_leases:
             self._check_leases = False
@@ -223,7 +235,9 @@ class Hosting:
             async with self._lock(name):
                 try:
                     await self._close(name)
-                except TidepullError as error:  # what was acknowledged is safe; only the snapshot is missing
+                except (
+                    TidepullError
+                ) as error:  # what was acknowledged is safe; only the snapshot is missing
                     _LOG.warning("agent %s was closed without a snapshot: %s", name, error)
         await self._in_thread(self._store.close)
         self.executor.shutdown(wait=True)
@@ -247,7 +261,10 @@ class Hosting:
             except WrongStoreError:
                 raise _not_found(name) from None
             except HeldError:
-                if not self._store.remote or await self._in_thread(lambda: self._store.owner(name)) == "":
+                if (
+                    not self._store.remote
+                    or await self._in_thread(lambda: self._store.owner(name)) == ""
+                ):
                     raise  # its owner takes no requests
                 raise NoOwnerError from None
 
@@ -275,7 +292,8 @@ class Hosting:
 
 
 def warm_up(agent: Agent) -> None:
-    """Compile what an agent needs: a copy in memory makes a few decisions, once for each kind of policy."""
+    """Compile what an agent needs: a copy in memory makes a few decisions, once for each kind of
+    policy."""
     settings = agent.settings
     kind = (
         settings.policy,

@@ -1,4 +1,5 @@
-"""What goes over the wire, as typed structures: bodies are checked against them, and the OpenAPI is made of them."""
+"""What goes over the wire, as typed structures: bodies are checked against them, and the OpenAPI is
+made of them."""
 
 from __future__ import annotations
 
@@ -20,9 +21,11 @@ Whole = Annotated[int, Meta(ge=-(10**15), le=10**15)]
 Chance = Annotated[float, Meta(ge=0, le=1)]
 Seconds = Annotated[float, Meta(gt=0, lt=1e12, description="seconds")]
 Moment = Annotated[
-    Annotated[float, Meta(gt=-62_135_596_800, lt=253_402_300_800)] | Annotated[str, Meta(max_length=40)],
+    Annotated[float, Meta(gt=-62_135_596_800, lt=253_402_300_800)]
+    | Annotated[str, Meta(max_length=40)],
     Meta(
-        description="seconds since 1970, or ISO text such as 2026-07-01T12:00", examples=["2026-07-01T12:00"]
+        description="seconds since 1970, or ISO text such as 2026-07-01T12:00",
+        examples=["2026-07-01T12:00"],
     ),
 ]
 Value = (
@@ -34,7 +37,9 @@ Value = (
     | Annotated[list[Text | Whole | Number | bool], Meta(max_length=MOST_TAGS)]
 )
 Values = Annotated[dict[Label, Value], Meta(max_length=MOST_FIELDS)]
-DecisionId = Annotated[str, Meta(min_length=1, max_length=MOST_NAME, examples=["17-5f0c2d1e", "order 17"])]
+DecisionId = Annotated[
+    str, Meta(min_length=1, max_length=MOST_NAME, examples=["17-5f0c2d1e", "order 17"])
+]
 
 
 class Strict(Struct, kw_only=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -49,8 +54,9 @@ class PolicyChoice(Strict):
 
 
 class NewAgent(Strict):
-    """An agent to make. `context` names its fields: "number", "text", "boolean", "moment", "tags", a list of texts, or
-    an object such as {"kind": "Cyclic", "period": 24}; without it they are guessed from the first 16 decisions."""
+    """An agent to make. `context` names its fields: "number", "text", "boolean", "moment", "tags",
+    a list of texts, or an object such as {"kind": "Cyclic", "period": 24}; without it they are
+    guessed from the first 16 decisions."""
 
     name: AgentName
     arms: (
@@ -86,7 +92,8 @@ class NewAgent(Strict):
 
 
 class ChooseBody(Strict):
-    """A decision to make. The same `id` (or `Idempotency-Key`) with the same body is the same decision again."""
+    """A decision to make. The same `id` (or `Idempotency-Key`) with the same body is the same
+    decision again."""
 
     context: Values | None = None
     arms: Annotated[list[Label], Meta(min_length=1, max_length=4096)] | None = None
@@ -118,7 +125,8 @@ class DecisionsMade(Struct, kw_only=True):
 
 
 class RewardBody(Strict):
-    """What a decision was worth. `key` names a reward that must count once, where rewards add up."""
+    """What a decision was worth. `key` names a reward that must count once, where rewards add
+    up."""
 
     id: DecisionId
     reward: Number
@@ -140,8 +148,8 @@ class RewardTaken(Struct, kw_only=True):
 
 
 class RewardAnswer(Struct, kw_only=True, omit_defaults=True):
-    """`status` is 200, or what this reward alone would have been answered; then `detail` says why, and there is no
-    `duplicate`."""
+    """`status` is 200, or what this reward alone would have been answered; then `detail` says why,
+    and there is no `duplicate`."""
 
     id: str
     status: int
@@ -178,7 +186,8 @@ class AgentsShown(Struct, kw_only=True):
 
 
 class StateShown(Struct, kw_only=True):
-    """Where an agent stands. Times are seconds since 1970; `records` and `saved` count lines of its ledger."""
+    """Where an agent stands. Times are seconds since 1970; `records` and `saved` count lines of its
+    ledger."""
 
     name: str
     policy: str
@@ -215,7 +224,8 @@ class LiftPoint(Struct, kw_only=True):
 
 
 class LiftShown(Struct, kw_only=True):
-    """The gain over the control; null where it cannot be told yet. `words` says it in a sentence."""
+    """The gain over the control; null where it cannot be told yet. `words` says it in a
+    sentence."""
 
     words: str
     known: bool
@@ -288,7 +298,8 @@ class Deleted(Struct, kw_only=True):
 
 
 class Line(Struct, kw_only=True):
-    """For each bin: decisions, those with a reward, its mean and the ends of the mean's 95% interval."""
+    """For each bin: decisions, those with a reward, its mean and the ends of the mean's 95%
+    interval."""
 
     decisions: list[int]
     rewarded: list[int]
@@ -305,7 +316,8 @@ class Change(Struct, kw_only=True):
 
 
 class HistoryShown(Struct, kw_only=True):
-    """Decisions and rewards in bins of `seconds`, by arm and by who chose; bins begin at `starts`."""
+    """Decisions and rewards in bins of `seconds`, by arm and by who chose; bins begin at
+    `starts`."""
 
     since: float
     until: float
@@ -317,7 +329,8 @@ class HistoryShown(Struct, kw_only=True):
 
 
 class WaitingShown(Struct, kw_only=True):
-    """How rewards come. `delay_median` and `delay_late` (95%) are in seconds; `alarms` are sentences."""
+    """How rewards come. `delay_median` and `delay_late` (95%) are in seconds; `alarms` are
+    sentences."""
 
     decisions: int
     rewarded: int
@@ -331,8 +344,8 @@ class WaitingShown(Struct, kw_only=True):
 
 
 class HeatmapShown(Struct, kw_only=True):
-    """For every weekday (from Monday) and hour over four weeks: the best arm, its share of the policy's draws, and by
-    how much it leads; null where nothing was decided."""
+    """For every weekday (from Monday) and hour over four weeks: the best arm, its share of the
+    policy's draws, and by how much it leads; null where nothing was decided."""
 
     weekdays: list[str]
     arms: list[str]
@@ -350,7 +363,8 @@ class Speed(Struct, kw_only=True):
 
 
 class ShardShown(Struct, kw_only=True):
-    """A process that shares the database: where it is, for how many seconds, and the agents that it has."""
+    """A process that shares the database: where it is, for how many seconds, and the agents that it
+    has."""
 
     url: str
     seconds: float
@@ -358,8 +372,9 @@ class ShardShown(Struct, kw_only=True):
 
 
 class ServiceShown(Struct, kw_only=True):
-    """How the service is doing since it was started. `shards` are all that share its database, with the agents that
-    the token is for; `here` is the one that answers (empty where agents are files)."""
+    """How the service is doing since it was started. `shards` are all that share its database, with
+    the agents that the token is for; `here` is the one that answers (empty where agents are
+    files)."""
 
     version: str
     status: str

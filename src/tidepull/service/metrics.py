@@ -1,6 +1,7 @@
 """Metrics for Prometheus, the access log and the audit log.
 
-Logs are JSON lines. They hold the id of a token, the path and the status; never a token, a body or a query.
+Logs are JSON lines. They hold the id of a token, the path and the status; never a token, a body or
+a query.
 """
 
 from __future__ import annotations
@@ -28,7 +29,8 @@ _GROUP = (1, 2, 4, 8, 16, 32, 64, 128)
 
 
 class Timing(NamedTuple):
-    """How often something was timed, and within how many milliseconds half of it, and 99%, was done."""
+    """How often something was timed, and within how many milliseconds half of it, and 99%, was
+    done."""
 
     times: int
     p50: float | None
@@ -52,15 +54,21 @@ class Metrics:
         self._seconds = histogram(
             "tidepull_request_seconds", "From request to answer.", ["operation"], buckets=_FAST
         )
-        self._decisions = counter("tidepull_decisions_total", "Decisions that were made.", ["agent"])
+        self._decisions = counter(
+            "tidepull_decisions_total", "Decisions that were made.", ["agent"]
+        )
         self._rewards = counter("tidepull_rewards_total", "Rewards that were news.", ["agent"])
         self._ignored = counter(
             "tidepull_personalizer_rewards_ignored_total",
             "Rewards through Personalizer's interface that had no effect: second, or late.",
             ["why"],
         )
-        self._commits = histogram("tidepull_commit_seconds", "How long a commit took.", buckets=_FAST)
-        self._groups = histogram("tidepull_commit_requests", "Requests that shared a commit.", buckets=_GROUP)
+        self._commits = histogram(
+            "tidepull_commit_seconds", "How long a commit took.", buckets=_FAST
+        )
+        self._groups = histogram(
+            "tidepull_commit_requests", "Requests that shared a commit.", buckets=_GROUP
+        )
         self.slices = counter("tidepull_upkeep_slices_total", "Slices of upkeep.")
         self.slice_seconds = histogram(
             "tidepull_upkeep_slice_seconds", "How long a slice of upkeep took.", buckets=_FAST
@@ -68,12 +76,17 @@ class Metrics:
         self.snapshots = counter("tidepull_snapshots_total", "Snapshots that were taken.")
         self._forwarded = counter(
             "tidepull_forwarded_total",
-            "Requests for another shard's agents: answered there, moved on since, unanswered, unreachable.",
+            "Requests for another shard's agents: answered there, moved on since, unanswered, "
+            "unreachable.",
             ["outcome"],
         )
         self.open_agents = gauge("tidepull_open_agents", "Agents in memory.")
-        self.log_lines_lost = gauge("tidepull_log_lines_lost", "Lines of logs that could not be written.")
-        self.tokens_sound = gauge("tidepull_tokens_file_sound", "Whether the tokens file could be read.")
+        self.log_lines_lost = gauge(
+            "tidepull_log_lines_lost", "Lines of logs that could not be written."
+        )
+        self.tokens_sound = gauge(
+            "tidepull_tokens_file_sound", "Whether the tokens file could be read."
+        )
 
     def answered(self, operation: str, status: int, seconds: float) -> None:
         """A request came to its end."""
@@ -136,21 +149,30 @@ def total(counter: Counter) -> int:
 
 
 def _timings(timed: Histogram) -> dict[str, Timing]:
-    """By operation (one without labels: by ""). Reads no other: asking the registry reads them all."""
+    """By operation (one without labels: by ""). Reads no other: asking the registry reads them
+    all."""
     below: dict[str, list[float]] = {}
     for sample in next(iter(timed.collect())).samples:
         if sample.name.endswith("_bucket"):
             below.setdefault(sample.labels.get("operation", ""), []).append(sample.value)
-    return {name: Timing(int(counts[-1]), *map(_end(counts), (0.5, 0.99))) for name, counts in below.items()}
+    return {
+        name: Timing(int(counts[-1]), *map(_end(counts), (0.5, 0.99)))
+        for name, counts in below.items()
+    }
 
 
 def _end(below: list[float]) -> Callable[[float], float | None]:
-    """Milliseconds within which a share was done; None: longer than the last bin, or nothing was done."""
+    """Milliseconds within which a share was done; None: longer than the last bin, or nothing was
+    done."""
 
     def end(share: float) -> float | None:
         if not below[-1]:
             return None
-        found = (1000 * end for end, count in zip(_FAST, below, strict=False) if count >= share * below[-1])
+        found = (
+            1000 * end
+            for end, count in zip(_FAST, below, strict=False)
+            if count >= share * below[-1]
+        )
         return next(found, None)
 
     return end
@@ -166,7 +188,9 @@ class RequestLog:
         self.lost = 0
         if audit is not None:
             with explained("write", audit):
-                self._audit = os.open(audit, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+                self._audit = os.open(
+                    audit, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600
+                )
 
     def write(self, entry: dict[str, Any]) -> None:
         """A request that was answered."""

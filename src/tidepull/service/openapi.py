@@ -42,7 +42,10 @@ def document(operations: Sequence[Operation]) -> dict[str, Any]:
 @lru_cache(maxsize=4)
 def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
     types = {
-        kind for op in operations for kind in (op.answer, op.body, op.errors) if kind not in (None, dict)
+        kind
+        for op in operations
+        for kind in (op.answer, op.body, op.errors)
+        if kind not in (None, dict)
     } | {ProblemBody}
     _, components = msgspec.json.schema_components(sorted(types, key=str), ref_template=_REF)
     paths: dict[str, Any] = {}
@@ -61,7 +64,11 @@ def _document(operations: tuple[Operation, ...]) -> dict[str, Any]:
         "components": {
             "schemas": components,
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "`tidepull token new`"},
+                "token": {
+                    "type": "http",
+                    "scheme": "bearer",
+                    "description": "`tidepull token new`",
+                },
                 "key": {"type": "apiKey", "in": "header", "name": "Ocp-Apim-Subscription-Key"},
             },
         },
@@ -107,10 +114,15 @@ def _success(operation: Operation) -> dict[str, Any]:
         return {"description": operation.summary}
     content: dict[str, Any] = {"example": operation.answer_example}
     if operation.answer is not None:
-        content["schema"] = {"type": "object"} if operation.answer is dict else _ref(operation.answer)
+        content["schema"] = (
+            {"type": "object"} if operation.answer is dict else _ref(operation.answer)
+        )
     else:
         content["schema"] = {"type": "string"}
-    return {"description": operation.summary, "content": dict.fromkeys(operation.content_types, content)}
+    return {
+        "description": operation.summary,
+        "content": dict.fromkeys(operation.content_types, content),
+    }
 
 
 def _statuses(operation: Operation) -> set[int]:
@@ -131,7 +143,15 @@ def _statuses(operation: Operation) -> set[int]:
 def _path(operation: Operation) -> list[dict[str, Any]]:
     if "{eventId}" in operation.path:
         event = {"type": "string", "minLength": 1, "maxLength": 256}
-        return [{"name": "eventId", "in": "path", "required": True, "schema": event, "example": "visit 17"}]
+        return [
+            {
+                "name": "eventId",
+                "in": "path",
+                "required": True,
+                "schema": event,
+                "example": "visit 17",
+            }
+        ]
     if not operation.per_agent:
         return []
     schema = {"type": "string", "pattern": NAME}

@@ -1,5 +1,5 @@
-"""Personalizer's interface over one agent: actions are arms, added as they appear and described by their features;
-features of the context are one hashed field.
+"""Personalizer's interface over one agent: actions are arms, added as they appear and described by
+their features; features of the context are one hashed field.
 
 Its words: an event is a decision, an action an arm, the reward wait time is `reward_within`.
 """
@@ -27,7 +27,8 @@ from tidepull.service.problem_details import ErrorResponse, HttpError
 from tidepull.service.shards import RawResponse
 
 DESCRIBE_INTERVAL = 60.0
-"""Seconds after which actions whose features have changed are described anew; each time is a line of the ledger."""
+"""Seconds after which actions whose features have changed are described anew; each time is a line
+of the ledger."""
 
 
 OPERATIONS = Operations()
@@ -109,19 +110,26 @@ class Personalizer:
         return await call.agent()
 
     def _changed(self, agent: Agent, actions: Actions) -> dict[str, dict[str, Any]]:
-        """What is to be described anew: what differs from what the agent knows, and was not just looked at."""
+        """What is to be described anew: what differs from what the agent knows, and was not just
+        looked at."""
         now = time.monotonic()
         if not agent.describes or all(
-            now - self._described.get(action, -DESCRIBE_INTERVAL) < DESCRIBE_INTERVAL for action in actions
+            now - self._described.get(action, -DESCRIBE_INTERVAL) < DESCRIBE_INTERVAL
+            for action in actions
         ):
             return {}
         self._described |= dict.fromkeys(actions, now)
-        features = {action: clean_features(action, {FREE: parts}) for action, parts in actions.items()}
+        features = {
+            action: clean_features(action, {FREE: parts}) for action, parts in actions.items()
+        }
         return {action: new for action, new in features.items() if new != agent.features(action)}
 
 
-def ranking(actions: Sequence[str], chances: Mapping[str, float], best: str) -> list[tuple[str, float]]:
-    """All actions: the chosen one first, then by their chances; what was excluded stays where it came.
+def ranking(
+    actions: Sequence[str], chances: Mapping[str, float], best: str
+) -> list[tuple[str, float]]:
+    """All actions: the chosen one first, then by their chances; what was excluded stays where it
+    came.
 
     >>> ranking(["a", "b", "c"], {"b": 0.25, "c": 0.75}, "b")
     [('a', 0.0), ('b', 0.25), ('c', 0.75)]
@@ -146,7 +154,8 @@ def _grow(agent: Agent, actions: Actions) -> None:
     if len(known) + len(new) > MOST_ACTIONS:
         raise HttpError(
             422,
-            f"This would be more than {MOST_ACTIONS:,} different actions, which is the most that an agent gets to know:"
+            f"This would be more than {MOST_ACTIONS:,} different actions, which is the most that "
+            "an agent gets to know:"
             " give actions ids that stay, or start another agent.",
         )
     for action in new:
@@ -242,7 +251,11 @@ async def personalizer_reward(call: Call) -> RawResponse:
 
 
 @OPERATIONS.post(
-    f"{_BASE}/events/{{eventId}}/activate", Scope.DECIDE, status=204, problems=(404,), errors=ErrorResponse
+    f"{_BASE}/events/{{eventId}}/activate",
+    Scope.DECIDE,
+    status=204,
+    problems=(404,),
+    errors=ErrorResponse,
 )
 async def personalizer_activate(call: Call) -> RawResponse:
     """Personalizer: an event whose activation was deferred was shown."""

@@ -1,4 +1,5 @@
-"""Errors as HTTP responses: `application/problem+json` (RFC 9457), or the form that Personalizer has."""
+"""Errors as HTTP responses: `application/problem+json` (RFC 9457), or the form that Personalizer
+has."""
 
 from __future__ import annotations
 
@@ -32,7 +33,8 @@ _STATUS: list[tuple[type[TidepullError], int]] = [  # the first that fits
 
 
 class ProblemBody(Struct, kw_only=True, omit_defaults=True):
-    """What went wrong: `detail` is one sentence for people, `request` the id under which the logs have it."""
+    """What went wrong: `detail` is one sentence for people, `request` the id under which the logs
+    have it."""
 
     type: str = "about:blank"
     title: str
@@ -56,7 +58,9 @@ class HttpError(Exception):
 
     def body(self, request: str | None = None) -> ProblemBody:
         """As it is sent."""
-        return ProblemBody(title=self.title, status=self.status, detail=self.detail, request=request)
+        return ProblemBody(
+            title=self.title, status=self.status, detail=self.detail, request=request
+        )
 
 
 def problem_of(error: BaseException) -> HttpError | None:
@@ -82,7 +86,8 @@ class InnerError(Struct, kw_only=True):
 
 
 class PersonalizerError(Struct, kw_only=True, rename="camel"):
-    """BadRequest, ResourceNotFound or InternalServerError (or a status, as Azure's gateway had it), and a sentence."""
+    """BadRequest, ResourceNotFound or InternalServerError (or a status, as Azure's gateway had it),
+    and a sentence."""
 
     code: str
     message: str

@@ -74,9 +74,13 @@ def prepare(config: ServerConfig) -> App:
             raise ParameterError("--tokens is needed with a database: say where the tokens file is")
         path = Path(config.db) / TOKENS
     if not shared and Path(config.db).exists() and not Path(config.db).is_dir():
-        raise ParameterError(f"--db must be a directory or a postgresql:// URL, {config.db} is a file")
+        raise ParameterError(
+            f"--db must be a directory or a postgresql:// URL, {config.db} is a file"
+        )
     _require_safe(config, path)
-    store: AgentStore = SharedDatabase(config.db, config.here) if shared else Directory(Path(config.db))
+    store: AgentStore = (
+        SharedDatabase(config.db, config.here) if shared else Directory(Path(config.db))
+    )
     beside = path.parent if shared and path is not None else None if shared else Path(config.db)
     audit = config.audit or (None if beside is None else beside / AUDIT)
     request_log = RequestLog(None if config.quiet else _access_log(config.log), audit)
@@ -84,7 +88,8 @@ def prepare(config: ServerConfig) -> App:
     if config.personalizer is not None:
         if not re.match(NAME, config.personalizer):
             raise ParameterError(
-                "--personalizer must name an agent: up to 63 of a-z, 0-9, - and _, beginning with a letter or number, "
+                "--personalizer must name an agent: up to 63 of a-z, 0-9, - and _, beginning with "
+                "a letter or number, "
                 f"got {config.personalizer!r}"
             )
         service.personalizer = Personalizer(config.personalizer)
@@ -94,18 +99,21 @@ def prepare(config: ServerConfig) -> App:
 def _require_safe(config: ServerConfig, path: Path | None) -> None:
     if config.here and not _SHARD_URL.match(config.here):
         raise ParameterError(
-            f"--here must be http://HOST:PORT, where other services reach this one, got {config.here!r}"
+            "--here must be http://HOST:PORT, where other services reach this one, got "
+            f"{config.here!r}"
         )
     if config.insecure:
         if config.tokens is not None:
             raise ParameterError("--insecure and --tokens contradict each other: give one of them")
         if not is_loopback(config.host):
             raise ParameterError(
-                "--insecure lets anybody in, so it is for loopback only: use --host 127.0.0.1, or tokens"
+                "--insecure lets anybody in, so it is for loopback only: use --host 127.0.0.1, or "
+                "tokens"
             )
     elif path is not None and not path.is_file():
         raise InputError(
-            f"there is no tokens file {path}: make a token with `tidepull token new --tokens {path} "
+            f"there is no tokens file {path}: make a token with `tidepull token new --tokens "
+            f"{path} "
             "--agent '*' --scope admin`, or try things out with --insecure"
         )
 
@@ -142,7 +150,8 @@ def listener(host: str, port: int) -> socket.socket:
     except OSError as error:
         why = error.strerror or str(error)
         raise InputError(
-            f"cannot listen on {host}:{port} ({why}): choose another --port (0: any that is free) or --host"
+            f"cannot listen on {host}:{port} ({why}): choose another --port (0: any that is free) "
+            "or --host"
         ) from None
 
 
@@ -170,15 +179,17 @@ def make_server(app: App, host: str, port: int, ready: Callable[[str], None] | N
 
 
 def give_memory_back(above: int = 1 << 20) -> None:
-    """Blocks of more than so many bytes go back to the system when they are freed. GNU's C library keeps them once a
-    few have been freed, so that every snapshot of an agent would leave some behind; others stay as they are."""
+    """Blocks of more than so many bytes go back to the system when they are freed. GNU's C library
+    keeps them once a few have been freed, so that every snapshot of an agent would leave some
+    behind; others stay as they are."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_MMAP_THRESHOLD, above)
 
 
 class Server(uvicorn.Server):
-    """Uvicorn's server, but for signals: one that stops it is not raised again, so that the exit code is 0."""
+    """Uvicorn's server, but for signals: one that stops it is not raised again, so that the exit
+    code is 0."""
 
     def __init__(
         self,
@@ -196,7 +207,9 @@ class Server(uvicorn.Server):
         if threading.current_thread() is not threading.main_thread():
             yield
             return
-        handlers = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGTERM, signal.SIGINT)}
+        handlers = {
+            sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGTERM, signal.SIGINT)
+        }
         try:
             yield
         finally:
@@ -215,7 +228,8 @@ class Server(uvicorn.Server):
 
 
 def reachable(host: str) -> str:
-    """What others can call an address to listen on: where that is every address, the machine's name."""
+    """What others can call an address to listen on: where that is every address, the machine's
+    name."""
     return socket.gethostname() if ipaddress.ip_address(host).is_unspecified else host
 
 
@@ -225,10 +239,12 @@ def url_of(host: str, port: int) -> str:
 
 
 class RequestTimeouts(asyncio.Protocol):
-    """Uvicorn's protocol behind a check of what arrives: requests must be HTTP, with short heads, and end in time.
+    """Uvicorn's protocol behind a check of what arrives: requests must be HTTP, with short heads,
+    and end in time.
 
-    A parser of its own follows the bytes, so nothing of uvicorn is known here but `asyncio.Protocol` and the
-    arguments with which a server makes the class that `uvicorn.Config(http=...)` names.
+    A parser of its own follows the bytes, so nothing of uvicorn is known here but
+    `asyncio.Protocol` and the arguments with which a server makes the class that
+    `uvicorn.Config(http=...)` names.
     """
 
     def __init__(self, **arguments: Any) -> None:
@@ -294,7 +310,9 @@ class RequestTimeouts(asyncio.Protocol):
 
     def _start_deadline(self) -> None:
         if self._deadline is None:
-            self._deadline = asyncio.get_running_loop().call_later(REQUEST_TIMEOUT, self._refuse, TOO_SLOW)
+            self._deadline = asyncio.get_running_loop().call_later(
+                REQUEST_TIMEOUT, self._refuse, TOO_SLOW
+            )
 
     def _stop_deadline(self) -> None:
         if self._deadline is not None:
@@ -310,10 +328,14 @@ class RequestTimeouts(asyncio.Protocol):
 def _response(problem: HttpError) -> bytes:
     """An answer without the application, after which the connection is closed."""
     body = msgspec.json.encode(problem.body())
-    head = f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: application/problem+json\r\n"
+    head = (
+        f"HTTP/1.1 {problem.status} {problem.title}\r\ncontent-type: application/problem+json\r\n"
+    )
     return f"{head}content-length: {len(body)}\r\nconnection: close\r\n\r\n".encode() + body
 
 
 NOT_HTTP = _response(HttpError(400, "This is not a request as HTTP has them."))
-TOO_SLOW = _response(HttpError(408, f"The request did not come to its end within {REQUEST_TIMEOUT} seconds."))
+TOO_SLOW = _response(
+    HttpError(408, f"The request did not come to its end within {REQUEST_TIMEOUT} seconds.")
+)
 TOO_LONG = _response(HttpError(431, f"The head of the request is longer than {MAX_HEAD:,} bytes."))

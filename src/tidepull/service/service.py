@@ -57,7 +57,11 @@ class Service:
         """Begin; the event loop runs."""
         self.hosting = Hosting(self.store, self.metrics, self.limits.agents)
         self.forwarder = Forwarder(self.hosting, self.metrics)
-        work = [self._upkeep(), self._housekeeping(), *([self._keep_in_touch()] if self.store.remote else [])]
+        work = [
+            self._upkeep(),
+            self._housekeeping(),
+            *([self._keep_in_touch()] if self.store.remote else []),
+        ]
         self._tasks = [asyncio.create_task(one) for one in work]
         self.status = "ok"
 
@@ -105,7 +109,9 @@ class Service:
         try:
             hosted.agent.slice()
         except Exception:
-            hosted.failing = True  # until its next request, which reads the state from the ledger again
+            hosted.failing = (
+                True  # until its next request, which reads the state from the ledger again
+            )
             _LOG.exception("upkeep of agent %s failed", hosted.name)
         took = time.perf_counter() - started
         self.metrics.slices.inc()
@@ -128,7 +134,8 @@ class Service:
             hosted.saving = False
 
     async def _keep_in_touch(self) -> None:
-        """Tell other shards that this one lives, let go of what they have taken, share what there is."""
+        """Tell other shards that this one lives, let go of what they have taken, share what there
+        is."""
         for turn in itertools.count(1):
             await asyncio.sleep(1.0)
             try:

@@ -1,8 +1,9 @@
 """Shards that share one database: which one holds an agent, and forwarding requests to it.
 
-A request is forwarded at most once: a shard that receives a forwarded one answers it or says 421, whereupon the first
-looks again. What an owner may have heard without answering is not sent a second time from here: whether it was done is
-not known, and the caller alone knows whether it may be repeated.
+A request is forwarded at most once: a shard that receives a forwarded one answers it or says 421,
+whereupon the first looks again. What an owner may have heard without answering is not sent a second
+time from here: whether it was done is not known, and the caller alone knows whether it may be
+repeated.
 """
 
 from __future__ import annotations
@@ -30,13 +31,21 @@ OWNER_TIMEOUT = 8.0
 """Seconds for which a request waits until an agent has an owner; longer than a lease."""
 
 LEASE_CHECK, MISSED_CHECKS = 1.0, 3
-"""While an owner is waited for, its lease is looked at so often (seconds); found without one so many times, it is given
-up."""
+"""While an owner is waited for, its lease is looked at so often (seconds); found without one so
+many times, it is given up."""
 
 RETRY_PAUSE = 0.05
 _MISDIRECTED = 421
 _NOT_FORWARDED = {
-    *(b"connection", b"keep-alive", b"host", b"content-length", b"transfer-encoding", b"te", b"trailer"),
+    *(
+        b"connection",
+        b"keep-alive",
+        b"host",
+        b"content-length",
+        b"transfer-encoding",
+        b"te",
+        b"trailer",
+    ),
     *(b"upgrade", b"expect", b"proxy-connection", b"x-request-id", FORWARDED),
 }
 _RETURNED = {
@@ -90,8 +99,9 @@ class ShardRouting:
             self._unreachable[url] = time.monotonic() + UNREACHABLE
 
     def find(self, name: str, *, place: bool) -> str | None:
-        """The shard to ask for an agent; None: this one may try to take it. With `place`, an agent without an
-        owner goes to the shard with the fewest agents, to this one among equals. Asks the database."""
+        """The shard to ask for an agent; None: this one may try to take it. With `place`, an agent
+        without an owner goes to the shard with the fewest agents, to this one among equals. Asks
+        the database."""
         owner = self._store.owner(name)
         if owner is None and place:
             owner = self._emptiest()
@@ -151,12 +161,15 @@ class Response:
 
 
 class ShardClient:
-    """HTTP requests to other shards over connections that are kept; httpx needs ten times the processor time."""
+    """HTTP requests to other shards over connections that are kept; httpx needs ten times the
+    processor time."""
 
     def __init__(self) -> None:
         self._idle: dict[str, list[_Connection]] = {}
 
-    async def send(self, url: str, method: str, path: bytes, headers: Headers, body: bytes) -> Response:
+    async def send(
+        self, url: str, method: str, path: bytes, headers: Headers, body: bytes
+    ) -> Response:
         """Send a request and wait for its response."""
         connection = self._kept(url) or await _Connection.open(url)
         try:
@@ -193,7 +206,9 @@ class ShardClient:
 class _Connection:
     """One request at a time."""
 
-    def __init__(self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, host: str, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         self._host = host
         self._reader, self._writer = reader, writer
         self._used = time.monotonic()
@@ -258,8 +273,8 @@ class Forwarder:
         self._client.close()
 
     async def answer(self, operation: Operation, call: Call, scope: Any, body: bytes) -> Any:
-        """What an operation gives, here or elsewhere; handlers do nothing before they have their agent, so they can be
-        called again."""
+        """What an operation gives, here or elsewhere; handlers do nothing before they have their
+        agent, so they can be called again."""
         deadline = time.monotonic() + OWNER_TIMEOUT
         while True:
             try:
@@ -283,9 +298,13 @@ class Forwarder:
 
     async def _forward(self, url: str, call: Call, scope: Any, body: bytes) -> Response | None:
         """The answer of another shard; None where it was not asked, or has not got the agent."""
-        path: bytes = scope["raw_path"] + (b"?" + scope["query_string"] if scope["query_string"] else b"")
+        path: bytes = scope["raw_path"] + (
+            b"?" + scope["query_string"] if scope["query_string"] else b""
+        )
         request = asyncio.ensure_future(
-            self._client.send(url, scope["method"], path, _forwarded_headers(call, self._hosting.here), body)
+            self._client.send(
+                url, scope["method"], path, _forwarded_headers(call, self._hosting.here), body
+            )
         )
         name, missed = call.name, 0
         try:
@@ -319,16 +338,22 @@ def _forwarded_headers(call: Call, here: str) -> Headers:
 
 def _raw(response: Response) -> RawResponse:
     by_name = dict(response.headers)
-    headers = tuple(pair for pair in response.headers if pair[0] in _RETURNED and pair[0] != b"content-type")
+    headers = tuple(
+        pair for pair in response.headers if pair[0] in _RETURNED and pair[0] != b"content-type"
+    )
     return RawResponse(
-        response.body, by_name.get(b"content-type", b"application/octet-stream"), headers, response.status
+        response.body,
+        by_name.get(b"content-type", b"application/octet-stream"),
+        headers,
+        response.status,
     )
 
 
 def _no_owner() -> HttpError:
     return HttpError(
         503,
-        f"No shard could take this agent within {OWNER_TIMEOUT:g} seconds; nothing was done: try again.",
+        f"No shard could take this agent within {OWNER_TIMEOUT:g} seconds; nothing was done: try "
+        "again.",
         {"retry-after": "1"},
     )
 
@@ -336,7 +361,8 @@ def _no_owner() -> HttpError:
 def _no_answer(url: str) -> HttpError:
     return HttpError(
         502,
-        f"{url}, which has this agent, was asked and gave no answer; it may or may not have been done: "
+        f"{url}, which has this agent, was asked and gave no answer; it may or may not have been "
+        "done: "
         "send it again with the same id.",
         {"retry-after": "1"},
     )

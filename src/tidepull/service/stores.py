@@ -1,4 +1,5 @@
-"""Where a service keeps its agents: files of a directory, or a database that several services share."""
+"""Where a service keeps its agents: files of a directory, or a database that several services
+share."""
 
 from __future__ import annotations
 
@@ -20,8 +21,9 @@ _NAME = re.compile(NAME)
 
 
 class AgentStore(ABC):
-    """Agents by name. `remote`: a commit waits for a network. `here`: where others reach this process, once it
-    listens. What concerns other processes does nothing here: a store that is shared overrides it."""
+    """Agents by name. `remote`: a commit waits for a network. `here`: where others reach this
+    process, once it listens. What concerns other processes does nothing here: a store that is
+    shared overrides it."""
 
     remote = False
     here = ""
@@ -47,7 +49,8 @@ class AgentStore(ABC):
         """Delete one that is closed, for good."""
 
     def owner(self, name: str) -> str | None:
-        """Where the owner of an agent takes requests (empty: it takes none); None where it has no owner."""
+        """Where the owner of an agent takes requests (empty: it takes none); None where it has no
+        owner."""
         return None
 
     def shards(self) -> list[Shard]:
@@ -110,8 +113,8 @@ class Directory(AgentStore):
 
 
 class SharedDatabase(AgentStore):
-    """Agents in one PostgreSQL database; each is held by one process, through a lease that says where it takes
-    requests (`here`)."""
+    """Agents in one PostgreSQL database; each is held by one process, through a lease that says
+    where it takes requests (`here`)."""
 
     remote = True
 
@@ -123,7 +126,9 @@ class SharedDatabase(AgentStore):
         except ImportError:
             raise MissingExtraError("agents in PostgreSQL", "postgres") from None
         if "agent=" in url:
-            raise ParameterError("--db names a database for all agents: leave agent= out of the URL")
+            raise ParameterError(
+                "--db names a database for all agents: leave agent= out of the URL"
+            )
         self._url, self.here = url, here
         self._place = Place
         self._leases = Leases.shared(url)

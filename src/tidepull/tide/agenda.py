@@ -11,8 +11,8 @@ _KINDS = {"rebuild", "train", "births", "record"}
 
 
 class Agenda:
-    """Jobs by name and the number of rewards after which they became due; `begun` starts one. `piece` are steps that
-    every piece of work costs beyond those that it says."""
+    """Jobs by name and the number of rewards after which they became due; `begun` starts one.
+    `piece` are steps that every piece of work costs beyond those that it says."""
 
     def __init__(self, begun: Callable[[str, int], Pieces[None]], piece: int = 0) -> None:
         self._begun, self._piece = begun, piece
@@ -59,7 +59,8 @@ class Agenda:
 
 
 def birth_is_due(count: int) -> bool:
-    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 to 4096, every 512 for ever after."""
+    """At 24 and 32, then every 32 rewards to 512, every 128 to 1024, every 256 to 4096, every 512
+    for ever after."""
     interval = 32 if count <= 512 else 128 if count <= 1024 else 256 if count <= 4096 else 512
     return count == 24 or (count >= 32 and count % interval == 0)
 

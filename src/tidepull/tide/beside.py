@@ -10,7 +10,9 @@ from tidepull.tide.parameters import TideParameters
 from tidepull.tide.trial import Trial
 
 
-def filters_of(layout: Layout, families: list[str], prior: NoisePrior, streams: Streams) -> list[Filter]:
+def filters_of(
+    layout: Layout, families: list[str], prior: NoisePrior, streams: Streams
+) -> list[Filter]:
     """The hypotheses with a hidden state that sit beside the bank."""
     made: list[Filter] = []
     for name in families:
@@ -20,10 +22,14 @@ def filters_of(layout: Layout, families: list[str], prior: NoisePrior, streams: 
     return made
 
 
-def trial_of(layout: Layout, parameters: TideParameters, prior: NoisePrior, streams: Streams) -> Trial | None:
+def trial_of(
+    layout: Layout, parameters: TideParameters, prior: NoisePrior, streams: Streams
+) -> Trial | None:
     """The hypothesis that sits beside the mixture until its own decisions earn as much."""
     for name in parameters.families():
         maker, share = FAMILIES[name].on_trial, FAMILIES[name].prior
-        for filter in maker(layout, prior, int(streams.generator(name).integers(2**62))) if maker else ():
+        for filter in (
+            maker(layout, prior, int(streams.generator(name).integers(2**62))) if maker else ()
+        ):
             return Trial(filter, share / (1 + share), parameters.share)
     return None

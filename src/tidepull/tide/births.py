@@ -1,18 +1,18 @@
 """Births and deaths: new periods near what proves good, at the expense of what does not.
 
-A newborn lives through the window of past rounds in a spare slot. Its weight is then what Bayes' rule
-would have given it, had it been there since the window began with the prior pi:
+A newborn lives through the window of past rounds in a spare slot. Its weight is then what Bayes'
+rule would have given it, had it been there since the window began with the prior pi:
 
     log w = log pi + (its log likelihood of the window) - (the gain in log evidence over the window)
 
-Evidence is that of all present hypotheses, as if each had been there from the start: a birth adds to it.
-(The mixture's own record of predictions would not do. It contains the losses of hypotheses that are gone,
-and newborns would be measured against those.) Here pi is its family's prior over the number of candidates
-that were looked at, so that looking at many costs what it should. It takes the place of the lightest of
-its family, if that is lighter.
+Evidence is that of all present hypotheses, as if each had been there from the start: a birth adds
+to it. (The mixture's own record of predictions would not do. It contains the losses of hypotheses
+that are gone, and newborns would be measured against those.) Here pi is its family's prior over the
+number of candidates that were looked at, so that looking at many costs what it should. It takes the
+place of the lightest of its family, if that is lighter.
 
-What to look for is each family's own affair (`tide/models/*.py`). All of it is done in slices, between which
-rewards may come: a newborn lives through these, too, before it counts.
+What to look for is each family's own affair (`tide/models/*.py`). All of it is done in slices,
+between which rewards may come: a newborn lives through these, too, before it counts.
 """
 
 from __future__ import annotations
@@ -41,11 +41,14 @@ _SINES = 3
 
 
 def pools(layout: Layout, families: Sequence[str]) -> list[Pool]:
-    """Every pool of these families that suits the problem; context-free hypotheses stand beside contextual ones,
-    because they learn faster where contexts do not matter. Arms known by vectors alone need the vectors."""
+    """Every pool of these families that suits the problem; context-free hypotheses stand beside
+    contextual ones, because they learn faster where contexts do not matter. Arms known by vectors
+    alone need the vectors."""
     kinds = [True] if layout.shared else [False, True] if layout.context_dim > 1 else [False]
     kept = [FAMILIES[name] for name in FAMILIES if name in families]
-    return [pool for contextual in kinds for family in kept for pool in family.pools(layout, contextual)]
+    return [
+        pool for contextual in kinds for family in kept for pool in family.pools(layout, contextual)
+    ]
 
 
 class Slots:
@@ -57,10 +60,14 @@ class Slots:
         self.families = tuple(dict.fromkeys([*(pool.family for pool in pools), *alone]))
         sizes = [len(pool.initial) + pool.spare for pool in pools]
         stops = np.cumsum(sizes)
-        self.of = [range(int(stop) - size, int(stop)) for size, stop in zip(sizes, stops, strict=True)]
+        self.of = [
+            range(int(stop) - size, int(stop)) for size, stop in zip(sizes, stops, strict=True)
+        ]
         family_of = [self.families.index(pool.family) for pool in pools]
         self.family_of = np.repeat(family_of, sizes)
-        self.family_of = np.append(self.family_of, [self.families.index(name) for name in alone]).astype(int)
+        self.family_of = np.append(
+            self.family_of, [self.families.index(name) for name in alone]
+        ).astype(int)
         self._alone = alone
         for pool, slots in zip(pools, self.of, strict=True):
             for m, spec in zip(slots, pool.initial, strict=False):
@@ -79,14 +86,18 @@ class Slots:
             prior[len(prior) - len(self._alone) + i] = self._share_alone(name)
         for pool, slots in zip(self.pools, self.of, strict=True):
             if pool.initial:
-                prior[slots.start : slots.start + len(pool.initial)] = self._share(pool) / len(pool.initial)
+                prior[slots.start : slots.start + len(pool.initial)] = self._share(pool) / len(
+                    pool.initial
+                )
         return prior / self._unit
 
     def _share_alone(self, name: str) -> float:
         return FAMILIES[name].prior / self._alone.count(name)
 
     def _share(self, pool: Pool) -> float:
-        return FAMILIES[pool.family].prior / sum(other.family == pool.family for other in self.pools)
+        return FAMILIES[pool.family].prior / sum(
+            other.family == pool.family for other in self.pools
+        )
 
 
 @dataclass(frozen=True)
@@ -140,7 +151,9 @@ class _Hunt:
         return self._named(max(found, key=lambda m: float(log_weights[m]))) if found else None
 
     def ridge(self, hypothesis: Hypothesis) -> float:
-        return float(self.births.bank.arrays.ridge[self.births.settle(self.pool, hypothesis.spec())])
+        return float(
+            self.births.bank.arrays.ridge[self.births.settle(self.pool, hypothesis.spec())]
+        )
 
     def _named(self, m: int) -> Hypothesis:
         return hypothesis_of(self.births.bank.spec(m))
@@ -149,14 +162,16 @@ class _Hunt:
 class Births:
     """Looks for newborns in every pool that has room, and lets those live that deserve it."""
 
-    def __init__(self, bank: HypothesisBank, slots: Slots, mixture: Mixture, recent: RecentRounds) -> None:
+    def __init__(
+        self, bank: HypothesisBank, slots: Slots, mixture: Mixture, recent: RecentRounds
+    ) -> None:
         self.bank, self.slots, self.mixture = bank, slots, mixture
         self.heard: list[tuple[float, float]] = []  # the rhythms of the search under way
         self.sines: list[float] | None = None  # its strongest sines, once somebody asked
         self._recent = recent
         self._noise = 1.0
-        # Of the search under way: the gain in log evidence over the window, log evidence and what rewards had
-        # added to it when the search began, and what newborns have added since.
+        # Of the search under way: the gain in log evidence over the window, log evidence and what
+        # rewards had added to it when the search began, and what newborns have added since.
         self._gain = self._evidence = self._learnt = self._added = 0.0
         self.count = 0
 
@@ -171,9 +186,13 @@ class Births:
         begins = recent.start
         window = recent.window(units)
         if self.bank.layout.wide_dim:  # newborns see what is narrow
-            window = window._replace(x=np.ascontiguousarray(window.x[:, : self.bank.layout.context_dim]))
+            window = window._replace(
+                x=np.ascontiguousarray(window.x[:, : self.bank.layout.context_dim])
+            )
         rounds = one_by_one(window)
-        self._noise = self.bank.assumed_noise(int(np.argmax(self.mixture.log_weights[: self.bank.size])))
+        self._noise = self.bank.assumed_noise(
+            int(np.argmax(self.mixture.log_weights[: self.bank.size]))
+        )
         for i, pool in enumerate(self.slots.pools):
             newborns = FAMILIES[pool.family].newborns
             if not pool.spare or newborns is None:
@@ -187,7 +206,8 @@ class Births:
             self._keep_time(window)
 
     def _keep_time(self, window: Window) -> None:
-        """Where a season leads whose phase has run away, a twin with a better period shares its weight."""
+        """Where a season leads whose phase has run away, a twin with a better period shares its
+        weight."""
         log_weights, prior, bank = self.mixture.log_weights, self.mixture.prior, self.bank
         elder = int(np.argmax(log_weights))
         found = phase.twin(bank, elder, window) if elder < bank.size else None
@@ -195,7 +215,11 @@ class Births:
             return
         slots = next(slots for slots in self.slots.of if elder in slots)
         empty = [m for m in slots if not bank.arrays.active[m]]
-        heir = empty[0] if len(empty) > 1 else min(set(slots) - {elder, *empty}, key=lambda m: log_weights[m])
+        heir = (
+            empty[0]
+            if len(empty) > 1
+            else min(set(slots) - {elder, *empty}, key=lambda m: log_weights[m])
+        )
         if bank.arrays.active[heir]:
             prior[elder] += prior[heir]
         phase.inherit(bank, elder, heir, found)
@@ -205,7 +229,8 @@ class Births:
         self.count += 1
 
     def settle(self, pool: int, spec: Spec, *, blank: bool = True) -> int:
-        """Put a hypothesis into a spare slot, where it does not count yet; unless `blank`, it is still to be reset."""
+        """Put a hypothesis into a spare slot, where it does not count yet; unless `blank`, it is
+        still to be reset."""
         cradle = next(m for m in self.slots.of[pool] if not self.bank.arrays.active[m])
         self.bank.assign(cradle, spec, self._noise, blank=blank)
         self.bank.arrays.active[cradle] = False
@@ -240,18 +265,21 @@ class Births:
         return int(kin[np.argmax(self.mixture.log_weights[kin])]) if len(kin) else None
 
     def _is_known(self, i: int, spec: Spec, n: int) -> bool:
-        """Whether somebody in the pool differs by less than a hundredth of a peak from what is to be tried."""
+        """Whether somebody in the pool differs by less than a hundredth of a peak from what is to
+        be tried."""
         slots, bank = slice(self.slots.of[i].start, self.slots.of[i].stop), self.bank.arrays
         alike = bank.active[slots] & (bank.discount[slots] == spec.discount)
         alike &= (bank.cell_by[slots] == spec.cell_by) & (bank.reads[slots] == spec.reads)
         for j in range(2):
-            alike &= (bank.shapes[slots, j] == spec.shapes[j]) & (bank.offsets[slots, j] == spec.offsets[j])
+            alike &= (bank.shapes[slots, j] == spec.shapes[j]) & (
+                bank.offsets[slots, j] == spec.offsets[j]
+            )
             alike &= np.abs(1 / bank.periods[slots, j] - 1 / spec.periods[j]) < _SAME / n
         return bool(alike.any())
 
     def _total(self, scores: FloatArray, since: int) -> float:
-        """The log likelihood of rewards from the n-th on; who could not say (NaN) is taken to have predicted as
-        the others did together."""
+        """The log likelihood of rewards from the n-th on; who could not say (NaN) is taken to have
+        predicted as the others did together."""
         silent = np.flatnonzero(np.isnan(scores))
         if len(silent):
             evidence = [self._recent.evidence_before(since + i) for i in range(len(scores))]
@@ -261,8 +289,11 @@ class Births:
             scores[silent] = np.diff([*evidence, last])[silent]
         return float(scores.sum())
 
-    def _try(self, i: int, newborn: Newborn, window: Window, upto: int, units: Units) -> Pieces[None]:
-        """Live through the window and what came since; then take a place, if the weight deserves one."""
+    def _try(
+        self, i: int, newborn: Newborn, window: Window, upto: int, units: Units
+    ) -> Pieces[None]:
+        """Live through the window and what came since; then take a place, if the weight deserves
+        one."""
         bank, slots = self.bank, self.slots.of[i]
         spec = newborn.hypothesis.spec()
         if self._is_known(i, spec, len(window.t)):

@@ -1,9 +1,10 @@
 """Contexts as short vectors: (1, z) with z a linear map of what is seen, mean square length 1.
 
-z_j = (v_j . (c - mean)) / sqrt(spread_j), where v_j are the coordinates themselves or, where there are more
-than is said below, the leading principal directions. Dividing by the root of the spread is half-way between
-leaving coordinates as they are and making them all alike. The mean is taken off observations, which all
-arms share, but not off vectors that tell arms apart, because w . c has no constant.
+z_j = (v_j . (c - mean)) / sqrt(spread_j), where v_j are the coordinates themselves or, where there
+are more than is said below, the leading principal directions. Dividing by the root of the spread is
+half-way between leaving coordinates as they are and making them all alike. The mean is taken off
+observations, which all arms share, but not off vectors that tell arms apart, because w . c has no
+constant.
 """
 
 from __future__ import annotations
@@ -18,15 +19,17 @@ LONGEST_OBSERVATION, LONGEST_PLAIN = 32, 64
 """Observations of more numbers than the second keep as many directions as the first says."""
 LONGEST_ARM_VECTOR = 64
 _LONGEST_WHOLE, _MOST_ARMS, _MOST_PRODUCTS = 256, 128, 4_000_000
-"""Longer arm vectors are kept whole, too, up to so many numbers, arms, and products for a decision."""
+"""Longer arm vectors are kept whole, too, up to so many numbers, arms, and products for a
+decision."""
 
 
 _NOTHING = np.empty((1, 0))
 
 
 class ContextMap:
-    """From a context to one row (1, z) for each arm; before the first fit contexts are ignored. Arm vectors
-    of more numbers than directions are kept stand behind z, too: (1, z, 1, all numbers, scaled as z is)."""
+    """From a context to one row (1, z) for each arm; before the first fit contexts are ignored. Arm
+    vectors of more numbers than directions are kept stand behind z, too: (1, z, 1, all numbers,
+    scaled as z is)."""
 
     def __init__(self, shape: ProblemShape) -> None:
         self._shape = shape

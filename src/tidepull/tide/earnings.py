@@ -1,7 +1,8 @@
-"""What the decisions of a hypothesis on trial earn, and those of all others: who decides is drawn by it (`trial.py`).
+"""What the decisions of a hypothesis on trial earn, and those of all others: who decides is drawn
+by it (`trial.py`).
 
-Two means of standardised rewards, each with its posterior; a draw of each says who comes out best. What was earned
-fades, because hypotheses learn.
+Two means of standardised rewards, each with its posterior; a draw of each says who comes out best.
+What was earned fades, because hypotheses learn.
 """
 
 from __future__ import annotations

@@ -14,8 +14,8 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 
 @dataclass(frozen=True, slots=True)
 class Belief:
-    """One hypothesis and how likely it is. `period` is its longest, in rounds or, of the clock's families, in the
-    user's time; 0 where nothing repeats."""
+    """One hypothesis and how likely it is. `period` is its longest, in rounds or, of the clock's
+    families, in the user's time; 0 where nothing repeats."""
 
     words: str
     family: str
@@ -28,9 +28,9 @@ class Belief:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
-    """The leading beliefs, and the weights of whole families (columns) in past rounds (rows). `told` is what
-    families with a hidden state say: when something changed, or which regime rules (`family.Told`). Where a
-    season of the user's day leads, `hours` says when which arm is best."""
+    """The leading beliefs, and the weights of whole families (columns) in past rounds (rows).
+    `told` is what families with a hidden state say: when something changed, or which regime rules
+    (`family.Told`). Where a season of the user's day leads, `hours` says when which arm is best."""
 
     beliefs: tuple[Belief, ...]
     rounds: IntArray
@@ -45,16 +45,19 @@ class Explanation:
         return "\n".join([*(str(belief) for belief in self.beliefs), *details, *hours])
 
     def plain(self, most_rounds: int = 64) -> dict[str, Any]:
-        """The same as JSON values, at most so many rounds; small enough to be kept with every trial."""
+        """The same as JSON values, at most so many rounds; small enough to be kept with every
+        trial."""
         count = len(self.rounds)
         kept = np.unique(np.linspace(0, count - 1, min(count, most_rounds)).round().astype(int))
         told = {
-            family: [{"words": one.words, **one.facts} for one in said] for family, said in self.told.items()
+            family: [{"words": one.words, **one.facts} for one in said]
+            for family, said in self.told.items()
         }
         return {
             **({"told": told} if told else {}),
             "leading": [
-                {"words": belief.words, "weight": round(belief.weight, 4)} for belief in self.beliefs
+                {"words": belief.words, "weight": round(belief.weight, 4)}
+                for belief in self.beliefs
             ],
             "hours": [str(span) for span in self.hours],
             "rounds": (self.rounds[kept] + 1).tolist(),
@@ -82,7 +85,10 @@ class WeightHistory:
             self._every *= 2
             kept = np.flatnonzero(self._rounds % self._every == 0)
             self._count = len(kept)
-            self._rows[: len(kept)], self._rounds[: len(kept)] = self._rows[kept], self._rounds[kept]
+            self._rows[: len(kept)], self._rounds[: len(kept)] = (
+                self._rows[kept],
+                self._rounds[kept],
+            )
             if t % self._every:
                 return
         self._rows[self._count], self._rounds[self._count] = weights, t

@@ -1,4 +1,5 @@
-"""Which arm is best at which hour, as the leading hypothesis of the user's time sees it, in calendar words."""
+"""Which arm is best at which hour, as the leading hypothesis of the user's time sees it, in
+calendar words."""
 
 from __future__ import annotations
 
@@ -17,7 +18,8 @@ _DAYS = {"every day": range(7), "on weekdays": range(5), "on weekends": range(5,
 
 @dataclass(frozen=True, slots=True)
 class HourSpan:
-    """An arm, and the hours of some days in which it is best: from `start` up to `stop`, perhaps past midnight."""
+    """An arm, and the hours of some days in which it is best: from `start` up to `stop`, perhaps
+    past midnight."""
 
     arm: int
     start: int
@@ -40,14 +42,15 @@ class HourSpan:
 
 
 def is_daily(spec: Spec) -> bool:
-    """Whether a hypothesis tells hours apart: one of the calendar, or a period of the clock within 1% of a day."""
+    """Whether a hypothesis tells hours apart: one of the calendar, or a period of the clock within
+    1% of a day."""
     period = spec.periods[0] * (2 if spec.shapes[0] == SQUARE else 1)
     return spec.family == "calendar" or (spec.family == "clock" and abs(period / DAY - 1) < 0.01)
 
 
 def best_arms(bank: HypothesisBank, m: int, latest: float) -> IntArray:
-    """The best arm under hypothesis m in the middle of every hour (columns) of the week of `latest`, Monday first,
-    for a context as usual."""
+    """The best arm under hypothesis m in the middle of every hour (columns) of the week of
+    `latest`, Monday first, for a context as usual."""
     layout = bank.layout
     monday = latest - latest % DAY - weekday(latest) * DAY
     X = np.zeros((layout.n_arms, layout.context_dim))
@@ -61,11 +64,15 @@ def best_arms(bank: HypothesisBank, m: int, latest: float) -> IntArray:
 
 
 def spans(table: IntArray) -> tuple[HourSpan, ...]:
-    """The table as few spans: weekdays and weekends apart where they differ; of days that differ, the usual one."""
+    """The table as few spans: weekdays and weekends apart where they differ; of days that differ,
+    the usual one."""
     usual = {name: _usual(table[list(days)]) for name, days in _DAYS.items()}
     if (usual["on weekdays"] == usual["on weekends"]).all():
         return tuple(_runs(usual["every day"], "every day"))
-    return (*_runs(usual["on weekdays"], "on weekdays"), *_runs(usual["on weekends"], "on weekends"))
+    return (
+        *_runs(usual["on weekdays"], "on weekdays"),
+        *_runs(usual["on weekends"], "on weekends"),
+    )
 
 
 def _usual(rows: IntArray) -> IntArray:

@@ -1,11 +1,12 @@
 """Rewards that come in two kinds, such as 0 and 1 with a little noise.
 
-Where an arm is right or wrong, the errors of a linear rule have two heads, and no bell fits them: judged by it,
-hypotheses rise and fall by many nats with single rewards. So all that counts of a reward is which kind it is of.
+Where an arm is right or wrong, the errors of a linear rule have two heads, and no bell fits them:
+judged by it, hypotheses rise and fall by many nats with single rewards. So all that counts of a
+reward is which kind it is of.
 
-There are two kinds if nine tenths of the variance of all rewards lie between them. They stay while recent rewards keep
-close to them, however rare one kind becomes; but only while what is paid *within* a kind is noise. If arms, contexts or
-a rhythm explain it, how much is paid counts again.
+There are two kinds if nine tenths of the variance of all rewards lie between them. They stay while
+recent rewards keep close to them, however rare one kind becomes; but only while what is paid
+*within* a kind is noise. If arms, contexts or a rhythm explain it, how much is paid counts again.
 """
 
 from __future__ import annotations
@@ -16,13 +17,15 @@ from scipy.special import fdtrc
 from tidepull.types import FloatArray, IntArray
 
 _PURE, _TIGHT, _NOISE = 0.9, 1 / 3, 0.3
-"""The share of the variance between the kinds when they are first taken for two; how far rewards may lie from their
-kinds later (root mean square, in spreads); the share of the variance within a kind that may be explained."""
+"""The share of the variance between the kinds when they are first taken for two; how far rewards
+may lie from their kinds later (root mean square, in spreads); the share of the variance within a
+kind that may be explained."""
 _FEWEST, LATELY, OFTEN = 16, 256, 64
-"""Rewards that can tell; those among which what is paid within a kind is looked at; and those that say, each time that
-so many have come, whether known kinds stay."""
+"""Rewards that can tell; those among which what is paid within a kind is looked at; and those that
+say, each time that so many have come, whether known kinds stay."""
 _ARMS, _FEATURES, _OF_A_FEATURE = 4, 32, 4
-"""Arms and most numbers of their contexts that are looked at, and fewest rewards for each number."""
+"""Arms and most numbers of their contexts that are looked at, and fewest rewards for each
+number."""
 _CHANCE = 1e-5
 _ROUNDING = 1e-9
 """Deviations within a kind, beside the size of rewards, that are none."""
@@ -31,7 +34,8 @@ _SMALLEST = 1e-6
 
 
 def still_two(rewards: FloatArray, centre: float, spread: float) -> bool:
-    """Whether no reward lies far from known kinds, at centre - spread and centre + spread, and the latest lie close.
+    """Whether no reward lies far from known kinds, at centre - spread and centre + spread, and the
+    latest lie close.
 
     >>> still_two(np.array([0.9, 1.1, 1.0]), 0.5, 0.5), still_two(np.array([0.9, 0.6, 0.7]), 0.5, 0.5)
     (True, False)
@@ -52,14 +56,18 @@ def found_two(rewards: FloatArray, threshold: float) -> tuple[float, float] | No
     within = float(low.var() * len(low) + high.var() * len(high)) / len(rewards)
     centre, spread = float(low.mean() + high.mean()) / 2, float(high.mean() - low.mean()) / 2
     mixed = within > (1 - _PURE) * float(rewards.var())
-    if mixed or np.abs(rewards - centre).max() > 2 * spread or spread < _SMALLEST * np.abs(rewards).max():
+    if (
+        mixed
+        or np.abs(rewards - centre).max() > 2 * spread
+        or spread < _SMALLEST * np.abs(rewards).max()
+    ):
         return None
     return centre, spread
 
 
 def explained_within(rewards: FloatArray, arms: IntArray, x: FloatArray, centre: float) -> bool:
-    """Whether something explains what was paid lately within the more frequent kind: which arm it was, the context of
-    one of the arms that were played most, or a rhythm."""
+    """Whether something explains what was paid lately within the more frequent kind: which arm it
+    was, the context of one of the arms that were played most, or a rhythm."""
     rewards, arms, x = rewards[-LATELY:], arms[-LATELY:], x[-LATELY:]
     high = rewards > centre
     mine = high if 2 * int(high.sum()) >= len(high) else ~high
@@ -74,8 +82,8 @@ def explained_within(rewards: FloatArray, arms: IntArray, x: FloatArray, centre:
 
 
 def _explain(features: FloatArray, y: FloatArray) -> bool:
-    """Whether the first of some features, as many as there are rewards for, explain enough (adjusted R^2), and more
-    than by chance (F test)."""
+    """Whether the first of some features, as many as there are rewards for, explain enough
+    (adjusted R^2), and more than by chance (F test)."""
     n = len(y)
     features = features[:, : min(_FEATURES, n // _OF_A_FEATURE)]
     if n < _FEWEST or not features.shape[1]:
@@ -83,10 +91,15 @@ def _explain(features: FloatArray, y: FloatArray) -> bool:
     features = np.concatenate([np.ones((n, 1)), features], axis=1)
     weights, *_ = np.linalg.lstsq(features, y, rcond=1e-9)
     free, fitted = n - features.shape[1], features.shape[1] - 1
-    left, all_of_it = float(np.sum((y - features @ weights) ** 2)), float(np.sum((y - y.mean()) ** 2))
+    left, all_of_it = (
+        float(np.sum((y - features @ weights) ** 2)),
+        float(np.sum((y - y.mean()) ** 2)),
+    )
     if left / free >= (1 - _NOISE) * all_of_it / (n - 1):
         return False
-    return bool(fdtrc(fitted, free, (all_of_it - left) / fitted / max(left / free, 1e-300)) < _CHANCE)
+    return bool(
+        fdtrc(fitted, free, (all_of_it - left) / fitted / max(left / free, 1e-300)) < _CHANCE
+    )
 
 
 def _swings(y: FloatArray) -> bool:

@@ -1,4 +1,5 @@
-"""The weights of all hypotheses: Bayes' rule with a little of the prior given back, and who is asked next.
+"""The weights of all hypotheses: Bayes' rule with a little of the prior given back, and who is
+asked next.
 
 v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
 """
@@ -14,8 +15,8 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class Mixture:
-    """A weight and a prior for every slot. `evidence` is the log evidence of all that are there now, as if each had
-    been there from the start."""
+    """A weight and a prior for every slot. `evidence` is the log evidence of all that are there
+    now, as if each had been there from the start."""
 
     def __init__(
         self, prior: FloatArray, family_of: IntArray, families: tuple[str, ...], share: float
@@ -29,9 +30,10 @@ class Mixture:
         self._share = share
 
     def reweigh(self, scores: FloatArray, count: int = 0) -> float:
-        """Take in how well everybody predicted a reward, after `count` others; returns the mixture's own log likelihood
-        of it. Who said nothing is taken to have predicted as the others did together. No more than 1 / count is given
-        back: then the cost of giving back falls for ever, and that of a change of hypothesis grows like log count."""
+        """Take in how well everybody predicted a reward, after `count` others; returns the
+        mixture's own log likelihood of it. Who said nothing is taken to have predicted as the
+        others did together. No more than 1 / count is given back: then the cost of giving back
+        falls for ever, and that of a change of hypothesis grows like log count."""
         weights.fill_in(self.log_weights, scores)
         share = 1.0 / count if self._share * count > 1.0 else self._share
         gain = float(weights.reweigh(self.log_weights, scores, self.prior, share))
@@ -40,7 +42,8 @@ class Mixture:
         return gain
 
     def rest(self, m: int) -> None:
-        """Slot m says nothing for a while: nothing is given back to its prior, so that its weight stays."""
+        """Slot m says nothing for a while: nothing is given back to its prior, so that its weight
+        stays."""
         self.prior[m] = 0.0
         self.prior /= self.prior.sum()
 
@@ -65,8 +68,8 @@ class Mixture:
         self.evidence = 0.0
 
     def pick(self, rng: np.random.Generator, explore: float, resting: IntArray) -> int:
-        """A hypothesis by its weight; with the chance `explore` by its weight within a family drawn uniformly. Slots
-        that are `resting` cannot be asked now."""
+        """A hypothesis by its weight; with the chance `explore` by its weight within a family drawn
+        uniformly. Slots that are `resting` cannot be asked now."""
         if rng.random() >= explore:
             return int(weights.pick(self.log_weights, resting, rng.random()))
         chances = self._within_random_family(rng)
@@ -112,7 +115,10 @@ class Mixture:
 
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
-        prior, log_weights = np.array(snapshot["prior"], float), np.array(snapshot["log_weights"], float)
+        prior, log_weights = (
+            np.array(snapshot["prior"], float),
+            np.array(snapshot["log_weights"], float),
+        )
         if not (prior.shape == log_weights.shape == self.prior.shape):
             raise ValueError("weights of another number of hypotheses")
         total = np.exp(log_weights).sum()

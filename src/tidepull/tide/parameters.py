@@ -11,10 +11,12 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.tide.models.families import FAMILIES
 
 _LEFT = ("discounted",)
-"""Families that do not pay where there are observations (research/lab/tide.md): not there unless asked for."""
+"""Families that do not pay where there are observations (research/lab/tide.md): not there unless
+asked for."""
 _TURNS = 16
-"""Most arms that take turns where there are observations, unless asked for: who follows whom among more is not learnt
-in time, and arms that were never seen right are locked out (research/lab/tide.md)."""
+"""Most arms that take turns where there are observations, unless asked for: who follows whom among
+more is not learnt in time, and arms that were never seen right are locked out
+(research/lab/tide.md)."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -23,10 +25,13 @@ class TideParameters(Parameters):
 
     without: tuple[str, ...] = parameter((), "families of hypotheses to leave out")
     also: tuple[str, ...] = parameter(
-        (), "families to take in where they do not pay: 'discounted', and 'turns' of more than 16 arms"
+        (),
+        "families to take in where they do not pay: 'discounted', and 'turns' of more than 16 arms",
     )
     births: bool = parameter(True, "whether new hypotheses are born near good ones")
-    share: float = parameter(1e-5, "alpha, the weight given back to the prior in every round", gt=0, lt=1)
+    share: float = parameter(
+        1e-5, "alpha, the weight given back to the prior in every round", gt=0, lt=1
+    )
     exploration: float = parameter(
         0.5, "c of the share min(0.05, c / (t + 1)) of families drawn uniformly", ge=0
     )
@@ -39,8 +44,8 @@ class TideParameters(Parameters):
     window: int = parameter(2048, "past rounds kept for newborn hypotheses", ge=64, le=1_000_000)
 
     def families(self, *, observed: bool = False, n_arms: int = 2) -> list[str]:
-        """The families that take part; `observed`: where every arm has weights of its own on an observation, and there
-        are `n_arms` of them."""
+        """The families that take part; `observed`: where every arm has weights of its own on an
+        observation, and there are `n_arms` of them."""
         for field, names in (("without", self.without), ("also", self.also)):
             for name in names:
                 if name not in FAMILIES:
@@ -52,12 +57,14 @@ class TideParameters(Parameters):
 
     @classmethod
     def from_earlier(cls, values: Mapping[str, Any]) -> dict[str, Any]:
-        """What agents and snapshots hold of the time when `tide` had versions: 13 is what there is now."""
+        """What agents and snapshots hold of the time when `tide` had versions: 13 is what there is
+        now."""
         kept = dict(values)
         version = kept.pop("version", 4)  # the first default was left out
         if version != 13:
             raise ParameterError(
-                f"made with tide version {version}, which is gone: export it with the release that made it, and learn "
+                f"made with tide version {version}, which is gone: export it with the release that "
+                "made it, and learn "
                 "from the export in a new agent"
             )
         for name, off in (("uniform_weights", False), ("earnings", False)):

@@ -1,17 +1,19 @@
 """`tide`: many hypotheses about time at once, weighed by how well they predicted.
 
     p_m(r)   Student-t with 2a degrees of freedom, centre phi'mu, scale^2 (b/a)(1 + phi' Lam^-1 phi)
-             (rewards of 0 and 1: the probability of the reward, on the same scale for all hypotheses)
+             (rewards of 0 and 1: the probability of the reward, on the same scale for all
+             hypotheses)
     v_m ~ w_m p_m(r);   w_m <- (1 - alpha) v_m + alpha prior_m
     act:     a hypothesis by weight, s2 = b / Gamma(a, 1), theta ~ N(mu, k^2 s2 Lam^-1), the best arm;
              k = 1, or down to 1/4 for weights on a context (`tide/models/boldness.py`);
              with observations the average of 16 hypotheses' phi'mu takes the place of its own
 
-With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a hypothesis within it.
+With probability min(0.05, c / (t + 1)) a family is drawn uniformly instead, then a hypothesis
+within it.
 
-A round is a call of `choose`. What a hypothesis says of a reward follows from what was known when its round was
-decided, however late it comes (`trail.py`). New scales and context maps, training and births are due after
-certain numbers of rewards, and are paid in slices (`upkeep`).
+A round is a call of `choose`. What a hypothesis says of a reward follows from what was known when
+its round was decided, however late it comes (`trail.py`). New scales and context maps, training and
+births are due after certain numbers of rewards, and are paid in slices (`upkeep`).
 """
 
 from __future__ import annotations
@@ -54,7 +56,8 @@ _NONE = np.empty(0, np.int64)
 _PRODUCTS = 75_000
 """Multiplications that the hypotheses of one family may cost in a round, beyond the first few."""
 _BLOCKS = 100_000
-"""Weight vectors that a hypothesis may have: "the arm that paid last" among 1,000 would have a million."""
+"""Weight vectors that a hypothesis may have: "the arm that paid last" among 1,000 would have a
+million."""
 
 _PIECE, _PIECE_OF_AN_ARM = 8_000, 100
 """Steps that a piece of upkeep takes beside its kernels."""
@@ -63,17 +66,20 @@ _VOICES = 16
 """Hypotheses, drawn by weight, whose means are averaged where there are observations."""
 
 _EXPECTED, _ODD, _USUAL, _LEADS = 256, 2.0, 4.0, math.log(0.5)
-"""Rewards among which one is nothing like what was expected: how many times as far off as nearly all others (fewer than
-of rewards themselves, since one that is taken looks like a change), at least so many standard deviations of what was
-expected; and the log weight from which on a hypothesis leads."""
+"""Rewards among which one is nothing like what was expected: how many times as far off as nearly
+all others (fewer than of rewards themselves, since one that is taken looks like a change), at least
+so many standard deviations of what was expected; and the log weight from which on a hypothesis
+leads."""
 
 _BOLDNESS, _BOLDEST, _PLAYS, _NARROWEST = 0.25, 2.0, 0.5, 0.5
-"""The least and the largest factor on the width of draws with contexts, c of `tide/models/boldness.py` there (1 where
-every arm has weights of its own on an observation), and the least factor without contexts."""
+"""The least and the largest factor on the width of draws with contexts, c of
+`tide/models/boldness.py` there (1 where every arm has weights of its own on an observation), and
+the least factor without contexts."""
 
 _WILD, _WILD_OBSERVED = 3.0, 30.0
-"""How many times as far out as nearly all rewards a wild one lies. Where an observation decides whether an arm is
-right, who chooses well sees few rewards of wrong arms: they are rare, and what there is to learn from."""
+"""How many times as far out as nearly all rewards a wild one lies. Where an observation decides
+whether an arm is right, who chooses well sees few rewards of wrong arms: they are rare, and what
+there is to learn from."""
 
 _SECONDS = 1e8
 """A time beyond this is taken to be seconds since 1970 when it is put into words."""
@@ -136,9 +142,13 @@ class Tide:
         beside = [filter.family for filter in self._filters]
         alone = beside + ["network"] * (self._network is not None)
         slots = Slots(self._bank, kept, alone)
-        self._mixture = Mixture(slots.initial_prior(), slots.family_of, slots.families, parameters.share)
+        self._mixture = Mixture(
+            slots.initial_prior(), slots.family_of, slots.families, parameters.share
+        )
         self._prior_of_network = float(self._mixture.prior[-1])
-        self._scale = RewardScale(1 if self._contexts.shared else shape.n_arms, kinds=self._of_kinds)
+        self._scale = RewardScale(
+            1 if self._contexts.shared else shape.n_arms, kinds=self._of_kinds
+        )
         careful = layout.context_dim == 1
         beyond = _WILD_OBSERVED if own else _WILD
         self._wild = WildRewards(parameters.wild, shape.n_arms, beyond=beyond, careful=careful)
@@ -151,7 +161,10 @@ class Tide:
             usual=_USUAL,
         )
         self._recent = RecentRounds(
-            parameters.window, min(1024, parameters.window), self._contexts.dim, self._contexts.raw_dim
+            parameters.window,
+            min(1024, parameters.window),
+            self._contexts.dim,
+            self._contexts.raw_dim,
         )
         self._births = Births(self._bank, slots, self._mixture, self._recent)
         self._memories: dict[str, Memory] = {}
@@ -206,7 +219,9 @@ class Tide:
             scores[:, ~context.available] = -np.inf
         arm = pick(best_shares(scores, None))
         voters = np.flatnonzero(np.argmax(scores, axis=1) == arm)
-        if trial is not None and len(voters):  # one of them decided; draws of the mixture come first
+        if trial is not None and len(
+            voters
+        ):  # one of them decided; draws of the mixture come first
             who = int(voters[self._rng.integers(len(voters))])
             trial.decided(noted.t, OTHERS if who < draws - own else ITSELF)
         return self._decided(noted, raw, arm)
@@ -221,7 +236,8 @@ class Tide:
         return raw, X, self._begin(X, context.time)
 
     def _looked_at(self, context: Context, t: int) -> tuple[FloatArray, FloatArray]:
-        """What is seen, and its rows; as they were when the round was decided, if that was the latest."""
+        """What is seen, and its rows; as they were when the round was decided, if that was the
+        latest."""
         looked = self._looked
         latest = looked is not None and looked.t == t and looked.contexts is self._contexts
         if looked is not None and latest and looked.context is context:
@@ -235,8 +251,8 @@ class Tide:
         return min(0.05, self.parameters.exploration / (noted.t + 1))
 
     def _mixed(self, noted: Moment, X: FloatArray) -> FloatArray:
-        """A draw of the slot that decides; with observations around the average of `_VOICES` slots drawn by weight, of
-        which it is one."""
+        """A draw of the slot that decides; with observations around the average of `_VOICES` slots
+        drawn by weight, of which it is one."""
         rng, explore, resting, now = (
             self._rng,
             self._explore(noted),
@@ -244,18 +260,23 @@ class Tide:
             self._standard(noted),
         )
         if not self._averages or rng.random() < explore:
-            return self._draw(self._mixture.pick(rng, 1.0 if self._averages else explore, resting), now, X)
+            return self._draw(
+                self._mixture.pick(rng, 1.0 if self._averages else explore, resting), now, X
+            )
         found = self._mixture.picks(rng, 0.0, resting, _VOICES)
         asked = [m for m, count in found.items() for _ in range(count)]
         m = asked[int(rng.integers(_VOICES))]
         if m >= self._bank.size:
             return self._draw(m, now, X)
         inside = {slot: count for slot, count in found.items() if slot < self._bank.size}
-        drawn: FloatArray = self._bank.draws({m: 1}, now, X, self._scale.units.binary, rng, about=inside)[0]
+        drawn: FloatArray = self._bank.draws(
+            {m: 1}, now, X, self._scale.units.binary, rng, about=inside
+        )[0]
         return drawn
 
     def _draw(self, m: int, now: Moment, X: FloatArray) -> FloatArray:
-        """One draw of every arm's expected reward under slot m; rewards in `now` are standardised."""
+        """One draw of every arm's expected reward under slot m; rewards in `now` are
+        standardised."""
         binary = self._scale.units.binary
         if m >= self._bank.size:
             return self._drawn_beside(m - self._bank.size, now.t, X, binary)
@@ -275,7 +296,9 @@ class Tide:
 
     def _decided(self, noted: Moment, raw: FloatArray, arm: int) -> int:
         """The arm of the round that began is known."""
-        self._trail.add(Known(noted, self._recent.count, arm, raw[arm if self._contexts.shared else 0]))
+        self._trail.add(
+            Known(noted, self._recent.count, arm, raw[arm if self._contexts.shared else 0])
+        )
         if self._network is not None:
             self._network.proposed(arm)
         return arm
@@ -288,7 +311,8 @@ class Tide:
         if not self._wild.takes(arm, reward) or not self._is_expected(known.moment, arm, X, reward):
             return
         units, stale = self._scale.units, not self._scale.fits(reward)
-        # With observations a reward that is neither 0 nor 1, or of neither kind, is a success, or none, meanwhile.
+        # With observations a reward that is neither 0 nor 1, or of neither kind, is a success, or
+        # none, meanwhile.
         y, binary = self._scale.standardise(reward), units.binary and (self._of_kinds or not stale)
         notes, x, scores = known.moment.row(arm), X[arm], np.empty(len(self._mixture.prior))
         self._bank.score(t, in_units(notes, units.centre, units.spread), arm, x, y, binary, scores)
@@ -296,7 +320,9 @@ class Tide:
             scores[i] = filter.observe(t, arm, x, y, binary)
         by_network = math.nan
         if self._network is not None:
-            by_network = scores[-1] = self._network.observe(t, arm, known.arm, self._narrow(X), y, binary)
+            by_network = scores[-1] = self._network.observe(
+                t, arm, known.arm, self._narrow(X), y, binary
+            )
             by_network -= 0.0 if binary else math.log(units.spread)
         before = self._mixture.evidence
         gain = self._mixture.reweigh(scores, self._recent.count)
@@ -314,8 +340,9 @@ class Tide:
         self._plan(self._tame() or stale)
 
     def _is_expected(self, moment: Moment, arm: int, X: FloatArray, reward: float) -> bool:
-        """Whether a reward is to be learnt beside what the leading hypothesis expected, without contexts; where none of
-        the bank leads (as after a change), or half of all rewards are one number, each is."""
+        """Whether a reward is to be learnt beside what the leading hypothesis expected, without
+        contexts; where none of the bank leads (as after a change), or half of all rewards are one
+        number, each is."""
         scale = self._scale
         if not self._odd.share or scale.units.binary or not self._wild.varied:
             return True
@@ -337,8 +364,8 @@ class Tide:
         return bool(self._agenda)
 
     def explain(self, most: int = 5) -> Explanation:
-        """The leading hypotheses in words, and the weights of families over the rounds; of one on trial, the share of
-        rounds that it decides."""
+        """The leading hypotheses in words, and the weights of families over the rounds; of one on
+        trial, the share of rounds that it decides."""
         seconds = "calendar" in self.parameters.also or self._latest >= _SECONDS
         weights, filters = np.exp(self._mixture.log_weights), list(self._filters)
         if self._trial is not None:
@@ -363,8 +390,8 @@ class Tide:
         return np.append((1 - self._trial.share) * weights, self._trial.share)
 
     def diagnostics(self) -> Diagnostics:
-        """The leading beliefs, the weights of families over the rounds, how many hypotheses there are, and how many
-        rewards came too late for those that remember or were set aside."""
+        """The leading beliefs, the weights of families over the rounds, how many hypotheses there
+        are, and how many rewards came too late for those that remember or were set aside."""
         told = self.explain()
         return {
             "explanation": told.beliefs[0].words,
@@ -378,9 +405,12 @@ class Tide:
         }
 
     def snapshot(self) -> Snapshot:
-        """All that was learnt, all that is pending, and the generator's position; work under way starts anew."""
+        """All that was learnt, all that is pending, and the generator's position; work under way
+        starts anew."""
         agenda = self._agenda.snapshot()
-        filters = {"filters": [filter.snapshot() for filter in self._filters]} if self._filters else {}
+        filters = (
+            {"filters": [filter.snapshot() for filter in self._filters]} if self._filters else {}
+        )
         return {
             **filters,
             "rng": generator_state(self._rng),
@@ -441,7 +471,8 @@ class Tide:
         return noted
 
     def _known(self, t: int, arm: int, X: FloatArray, time: float | None) -> Known:
-        """What was known when round t was decided; an event that nobody chose is a round of its own."""
+        """What was known when round t was decided; an event that nobody chose is a round of its
+        own."""
         known = self._trail.take(t)
         if known is None and t == self._t:
             return Known(self._begin(X, time), self._recent.count, arm, np.empty(0))
@@ -456,7 +487,8 @@ class Tide:
         return moment.standardised(self._scale.units.centre, self._scale.units.spread)
 
     def _resting(self, time: float) -> IntArray:
-        """Slots that nobody may ask now: the network's while it sleeps, clocks' while no time is given."""
+        """Slots that nobody may ask now: the network's while it sleeps, clocks' while no time is
+        given."""
         network = self._network
         asleep = network is not None and network.trainings > 0 and not network.awake
         return self._rest[math.isnan(time), asleep]
@@ -504,7 +536,9 @@ class Tide:
 
     def _tame(self) -> bool:
         """Put the first rewards onto the bounds that are known now; whether some lay beyond."""
-        if not self._wild.judges_the_first() or not self._recent.tame(self._wild.low, self._wild.high):
+        if not self._wild.judges_the_first() or not self._recent.tame(
+            self._wild.low, self._wild.high
+        ):
             return False
         self._scale.recount(
             [0 if self._contexts.shared else arm for _, arm, _ in self._recent.events(0)],
@@ -513,9 +547,13 @@ class Tide:
         return True
 
     def _rebuild_is_due(self, count: int) -> bool:
-        """At powers of two: always in the first rounds, then when contexts or rewards turn out otherwise; whether there
-        are two kinds of rewards still, more often."""
-        if self._scale.units.kinds and count % OFTEN == 0 and self._scale.is_stale(self._recent.seen(LATELY)):
+        """At powers of two: always in the first rounds, then when contexts or rewards turn out
+        otherwise; whether there are two kinds of rewards still, more often."""
+        if (
+            self._scale.units.kinds
+            and count % OFTEN == 0
+            and self._scale.is_stale(self._recent.seen(LATELY))
+        ):
             return True
         if not is_power_of_two(count):
             return False
@@ -549,15 +587,22 @@ class Tide:
             self._agenda.put("rebuild", self._recent.count)
             return
         self._scale.units, self._contexts, self._memories = new.units, new.contexts, new.memories
-        before = self._bank.arrays  # giving many pages back takes a while, which a later slice shall pay
+        before = (
+            self._bank.arrays
+        )  # giving many pages back takes a while, which a later slice shall pay
         self._bank.become(new.bank)
         self._filters, self._trial = new.filters, new.trial
         self._mixture.become(new.mixture)
         if new.units.kinds and not all(map(self._scale.fits, self._recent.rewards)):
-            self._agenda.put("rebuild", self._recent.count)  # one of neither kind came in the meantime
+            self._agenda.put(
+                "rebuild", self._recent.count
+            )  # one of neither kind came in the meantime
         self._recent.adopt(new.notes, new.x, new.evidence, silence=new.silence)
         if self._network is not None:
-            seen = {t: self._narrow(self._contexts(raw[None])[0]) for t, raw in self._trail.seen().items()}
+            seen = {
+                t: self._narrow(self._contexts(raw[None])[0])
+                for t, raw in self._trail.seen().items()
+            }
             self._network.rescale(self._lessons, seen)
             if self._network.trainings:
                 yield from self._network.training(self._lessons, new.units.binary)

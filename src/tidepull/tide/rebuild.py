@@ -1,7 +1,8 @@
-"""A new scale of rewards and a new context map; every hypothesis lives through the window again under them.
+"""A new scale of rewards and a new context map; every hypothesis lives through the window again
+under them.
 
-All of it happens on copies, in slices, while decisions go on as before; at the end the copies, which have lived
-through everything that came in between, take over.
+All of it happens on copies, in slices, while decisions go on as before; at the end the copies,
+which have lived through everything that came in between, take over.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ TRUSTED = 16
 _STEPS_OF_REWEIGHING, _STEPS_OF_WEIGHING = 20, 1000
 
 _FEW = 32
-"""Rewards that came in the meantime, which all hypotheses live through in a few pieces: were each of them a piece, one
-reward would take as many as there are hypotheses, and whoever has few slices between rewards would never be done."""
+"""Rewards that came in the meantime, which all hypotheses live through in a few pieces: were each
+of them a piece, one reward would take as many as there are hypotheses, and whoever has few slices
+between rewards would never be done."""
 
 
 class Rebuilt(NamedTuple):
@@ -63,14 +65,15 @@ def rebuilding(
     latest: FloatArray,
     network: bool,
 ) -> Pieces[Rebuilt | None]:
-    """`latest` is what was seen of every arm in the latest round. None when more came meanwhile than can be
-    lived through again: then start anew."""
+    """`latest` is what was seen of every arm in the latest round. None when more came meanwhile
+    than can be lived through again: then start anew."""
     first, old = recent.start, scale.units
     units = scale.fitted(recent.seen())
     silence = old.binary != units.binary
     raw = recent.raw if recent.count <= recent.raw_capacity else None
     if raw is not None and contexts.raw_dim:
-        # Vectors of arms that were not chosen tell as much about contexts as those of arms that were.
+        # Vectors of arms that were not chosen tell as much about contexts as those of arms that
+        # were.
         contexts = contexts.fitted(np.concatenate([raw, latest]) if contexts.shared else raw)
         yield raw.size * min(contexts.dim, 64)
     notes, memories = recent.notes(), copy.deepcopy(memories)
@@ -99,10 +102,13 @@ def rebuilding(
                     memory.add(t, arm, reward, reward > units.threshold)
             notes = np.concatenate([notes, recent.notes(noted)])
         window = recent.window(units, lived)
-        window = window._replace(notes=standardised(notes[lived - first :], units.centre, units.spread))
+        window = window._replace(
+            notes=standardised(notes[lived - first :], units.centre, units.spread)
+        )
         if raw is not None and recent.raw is not None:
             window = window._replace(x=contexts(recent.raw[lived:]))
-        # A row for each who is there, so that it is filled row by row; on small pages, as the bank is.
+        # A row for each who is there, so that it is filled row by row; on small pages, as the bank
+        # is.
         scores = pages.zeros((len(there), len(window.t)))
         if network:
             told = np.nan if silence else recent.network(lived)
@@ -132,13 +138,16 @@ def rebuilding(
         x, gains = np.concatenate([x, window.x]), np.concatenate([gains, more])
     again.evidence = float(gains.sum())
     evidence = np.cumsum(gains) - gains
-    return Rebuilt(units, contexts, memories, fresh, anew, tried, again, notes, x, evidence, silence)
+    return Rebuilt(
+        units, contexts, memories, fresh, anew, tried, again, notes, x, evidence, silence
+    )
 
 
 def _follow(
     bank: HypothesisBank, active: list[int], window: Window, binary: bool, scores: FloatArray
 ) -> Pieces[None]:
-    """Every active slot lives through a few rounds, many slots in a piece; `scores` has a row for each."""
+    """Every active slot lives through a few rounds, many slots in a piece; `scores` has a row for
+    each."""
     spent = 0
     for i, m in enumerate(active):
         scores[i], steps = at_once(bank.live(m, window, binary))

@@ -1,4 +1,5 @@
-"""What all hypotheses say now, in words: whose weight leads, what they know of changes, regimes and hours."""
+"""What all hypotheses say now, in words: whose weight leads, what they know of changes, regimes and
+hours."""
 
 from __future__ import annotations
 
@@ -20,8 +21,8 @@ _ASKED = 200
 
 
 class Sayings:
-    """The weights of the slots of the bank, then of the filters, then of the network. `seconds`: the user's clock runs
-    in them."""
+    """The weights of the slots of the bank, then of the filters, then of the network. `seconds`:
+    the user's clock runs in them."""
 
     def __init__(
         self, bank: HypothesisBank, weights: FloatArray, filters: Sequence[Filter], *, seconds: bool
@@ -50,7 +51,8 @@ class Sayings:
         return spans(best_arms(self._bank, m, latest))
 
     def told(self, units: Units) -> dict[str, tuple[Told, ...]]:
-        """What the heaviest of each family with a hidden state says, unless hardly anything speaks for it."""
+        """What the heaviest of each family with a hidden state says, unless hardly anything speaks
+        for it."""
         told: dict[str, tuple[Told, ...]] = {}
         beside = self._weights[self._bank.size : self._bank.size + len(self._filters)]
         for i in np.argsort(-beside, kind="stable"):
@@ -67,7 +69,9 @@ class Sayings:
             return self._filters[beside].words, self._filters[beside].family
         hypothesis = hypothesis_of(self._bank.spec(m))
         # Without the calendar nobody says that the clock runs in seconds.
-        words = getattr(hypothesis, "spoken", hypothesis.words) if self._seconds else hypothesis.words
+        words = (
+            getattr(hypothesis, "spoken", hypothesis.words) if self._seconds else hypothesis.words
+        )
         return words, hypothesis.family
 
     def _period(self, m: int) -> float:

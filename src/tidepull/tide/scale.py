@@ -13,8 +13,9 @@ from tidepull.types import FloatArray, IntArray, Snapshot
 
 
 class Units(NamedTuple):
-    """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: that is all that counts, because
-    rewards are 0 and 1 or, with `kinds`, of two kinds (`kinds.py`), and y = -1 or 1."""
+    """y = (r - centre) / spread; a reward above the threshold is a success; `binary`: that is all
+    that counts, because rewards are 0 and 1 or, with `kinds`, of two kinds (`kinds.py`), and y = -1
+    or 1."""
 
     centre: float = 0.5
     spread: float = 0.5
@@ -38,17 +39,20 @@ class Seen(NamedTuple):
 
 
 class RewardScale:
-    """The units in force. Every arm weighs the same in centre and spread, however often it was played.
+    """The units in force. Every arm weighs the same in centre and spread, however often it was
+    played.
 
-    While all rewards are 0 or 1 the scale is fixed: y = -1 or 1. Totals are taken in always, but the
-    units in force change only when they are set, after which whoever used them must start anew. `kinds`: rewards
-    may be of two kinds.
+    While all rewards are 0 or 1 the scale is fixed: y = -1 or 1. Totals are taken in always, but
+    the units in force change only when they are set, after which whoever used them must start anew.
+    `kinds`: rewards may be of two kinds.
     """
 
     def __init__(self, n_arms: int, *, kinds: bool = False) -> None:
         self.units = Units()
         self._kinds = kinds
-        self._totals = np.zeros((n_arms, 3))  # rounds, sum and sum of squares about the first reward
+        self._totals = np.zeros(
+            (n_arms, 3)
+        )  # rounds, sum and sum of squares about the first reward
         self._first = math.nan
 
     def add(self, arm: int, reward: float) -> None:
@@ -82,8 +86,8 @@ class RewardScale:
         return (reward - units.centre) / units.spread
 
     def is_stale(self, seen: Seen) -> bool:
-        """Whether the totals say by now that the units in force are more than a tenth of a spread out, or recent
-        rewards that there are no longer, or only now, two kinds."""
+        """Whether the totals say by now that the units in force are more than a tenth of a spread
+        out, or recent rewards that there are no longer, or only now, two kinds."""
         if self.units.kinds:
             return self._of_two_kinds(seen) != self.units
         if self.units.binary:
@@ -93,7 +97,8 @@ class RewardScale:
         centre, spread = self._from_totals()
         in_force = self.units
         return (
-            abs(centre - in_force.centre) > 0.1 * in_force.spread or not 0.9 < spread / in_force.spread < 1.1
+            abs(centre - in_force.centre) > 0.1 * in_force.spread
+            or not 0.9 < spread / in_force.spread < 1.1
         )
 
     def fitted(self, seen: Seen) -> Units:
@@ -101,10 +106,13 @@ class RewardScale:
         rewards = seen.rewards
         if self.units.binary and bool(np.isin(rewards, (0.0, 1.0)).all()):
             return Units()
-        return self._of_two_kinds(seen) or Units(*self._from_totals(), two_means_threshold(rewards), False)
+        return self._of_two_kinds(seen) or Units(
+            *self._from_totals(), two_means_threshold(rewards), False
+        )
 
     def _of_two_kinds(self, seen: Seen) -> Units | None:
-        """Those in force if they are of two kinds that stay, others if two kinds are found, else None."""
+        """Those in force if they are of two kinds that stay, others if two kinds are found, else
+        None."""
         if not self._kinds or not len(seen.rewards):
             return None
         rewards, known, units = seen.rewards, self.units, None
@@ -133,7 +141,9 @@ class RewardScale:
         centre, spread, threshold, binary, kinds = snapshot["units"]
         if np.shape(snapshot["totals"]) != self._totals.shape or not (0 < spread < math.inf):
             raise ValueError("a scale of rewards that does not fit")
-        self.units = Units(float(centre), float(spread), float(threshold), bool(binary), bool(kinds))
+        self.units = Units(
+            float(centre), float(spread), float(threshold), bool(binary), bool(kinds)
+        )
         self._first = float(snapshot["first"])
         self._totals[...] = snapshot["totals"]
 

@@ -1,4 +1,5 @@
-"""What was known when each round was decided, kept until its reward comes: bounded, whatever never comes."""
+"""What was known when each round was decided, kept until its reward comes: bounded, whatever never
+comes."""
 
 from __future__ import annotations
 
@@ -14,8 +15,8 @@ CAPACITY = 8192
 
 
 class Known(NamedTuple):
-    """A round that was decided: its moment (rewards as they were paid), how many rewards had come, the arm
-    that was chosen, and what was seen of that arm."""
+    """A round that was decided: its moment (rewards as they were paid), how many rewards had come,
+    the arm that was chosen, and what was seen of that arm."""
 
     moment: Moment
     came: int

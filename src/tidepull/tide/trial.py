@@ -1,14 +1,16 @@
-"""A hypothesis on trial: it decides as often as its predictions deserve, and only while its own decisions earn as much.
+"""A hypothesis on trial: it decides as often as its predictions deserve, and only while its own
+decisions earn as much.
 
-Where arms have weights of their own on an observation, a hidden state may predict well and choose badly: it foresees
-that what *others* chose well will pay, or that it will itself go on failing. So it stays outside the mixture of all
-others, which goes on as if it were not there, and is weighed against that mixture as a whole,
+Where arms have weights of their own on an observation, a hidden state may predict well and choose
+badly: it foresees that what *others* chose well will pay, or that it will itself go on failing. So
+it stays outside the mixture of all others, which goes on as if it were not there, and is weighed
+against that mixture as a whole,
 
     v ~ w p(r), 1 - v ~ (1 - w) p_mixture(r);   w <- (1 - alpha) v + alpha prior
 
 where its chances of rewards of 0 and 1 are put right by what came of earlier ones, as those of all
-others are (`tide/models/calibration.py`). A round is offered to it with the chance w. It decides if a draw of what its
-decisions earn beats a draw of what those of the others earn (`earnings.py`).
+others are (`tide/models/calibration.py`). A round is offered to it with the chance w. It decides if
+a draw of what its decisions earn beats a draw of what those of the others earn (`earnings.py`).
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ _MEMORY = NoisePrior().memory
 
 
 class Trial:
-    """One filter, its log odds against all others together, and what both earned when they decided."""
+    """One filter, its log odds against all others together, and what both earned when they
+    decided."""
 
     def __init__(self, filter: Filter, prior: float, share: float) -> None:
         self.filter = filter
@@ -65,7 +68,8 @@ class Trial:
     def learn(
         self, t: int, arm: int, x: FloatArray, y: float, binary: bool, *, others: float, count: int
     ) -> None:
-        """The reward of round t, of which the mixture's log likelihood was `others`, after `count` rewards."""
+        """The reward of round t, of which the mixture's log likelihood was `others`, after `count`
+        rewards."""
         score = self.filter.observe(t, arm, x, y, binary)
         self.weigh(self.put_right(score, y, binary), others, count)
         self._earnings.add(t, y)
@@ -79,7 +83,8 @@ class Trial:
         return float(put_right(bins, odds, 2 * chance - 1, 0.0, y, score, 0.0, True, _MEMORY))
 
     def weigh(self, score: float, others: float, count: int) -> None:
-        """Bayes' rule with a little given back, no more than 1 / count; who cannot say (NaN) is not weighed."""
+        """Bayes' rule with a little given back, no more than 1 / count; who cannot say (NaN) is not
+        weighed."""
         if math.isnan(score):
             return
         odds = min(max(self._odds + score - others, -_MOST), _MOST)
@@ -89,7 +94,8 @@ class Trial:
         self._odds = math.log(weight / against)
 
     def fresh(self, units: float | None) -> Trial:
-        """The same before it has seen anything, to live through the past again; what was earned stays."""
+        """The same before it has seen anything, to live through the past again; what was earned
+        stays."""
         made = Trial(self.filter.fresh(units), self._prior, self._alpha)
         made._earnings = self._earnings
         return made

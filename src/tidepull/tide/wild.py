@@ -1,23 +1,26 @@
-"""Rewards that are nothing like all others: set aside, unless the next one of the same arm is like them.
+"""Rewards that are nothing like all others: set aside, unless the next one of the same arm is like
+them.
 
-Let m be the median of recent rewards and q the distance from it that all but a share of them keep. By exchangeability
-a new reward lies farther out with no more chance than that share, whatever the distribution. One that lies more than
-3 q from m is set aside, as if it had never come (30 q with observations: there the mistakes of who
-chooses well are rare, too, and lie that far out). If the next one of its arm lies beyond the bounds, too, that is no
-accident but a change: it is taken, and all that follow until one lies within. So an absurd reward costs one round, and
-a change that goes beyond all that was seen lately costs one round an arm.
+Let m be the median of recent rewards and q the distance from it that all but a share of them keep.
+By exchangeability a new reward lies farther out with no more chance than that share, whatever the
+distribution. One that lies more than 3 q from m is set aside, as if it had never come (30 q with
+observations: there the mistakes of who chooses well are rare, too, and lie that far out). If the
+next one of its arm lies beyond the bounds, too, that is no accident but a change: it is taken, and
+all that follow until one lies within. So an absurd reward costs one round, and a change that goes
+beyond all that was seen lately costs one round an arm.
 
-`careful` (without contexts): by chance there may be more of them than their share n in a
-window, so two standard deviations 2 sqrt(n) are added to it; and one that lies beyond is taken only if it is *like* the
-latest of any arm that did, whenever that came: no farther from it than q, or a fifth of how far that lies out. Two
-absurd rewards in a row are no change, and what is rare but always the same (a sale, a success) is learnt.
+`careful` (without contexts): by chance there may be more of them than their share n in a window, so
+two standard deviations 2 sqrt(n) are added to it; and one that lies beyond is taken only if it is
+*like* the latest of any arm that did, whenever that came: no farther from it than q, or a fifth of
+how far that lies out. Two absurd rewards in a row are no change, and what is rare but always the
+same (a sale, a success) is learnt.
 
-The same rule serves what was expected (`Tide._is_expected`): a reward may be like others and still nothing like those
-of its arm and moment.
+The same rule serves what was expected (`Tide._is_expected`): a reward may be like others and still
+nothing like those of its arm and moment.
 
-Where all but that share of rewards are equal (nothing, and rarely something) there is no such distance, and all are
-taken. Before 16 rewards there are no bounds; of the first ones, those that turn out to lie beyond are then put onto
-the bounds.
+Where all but that share of rewards are equal (nothing, and rarely something) there is no such
+distance, and all are taken. Before 16 rewards there are no bounds; of the first ones, those that
+turn out to lie beyond are then put onto the bounds.
 """
 
 from __future__ import annotations
@@ -38,8 +41,8 @@ _BY_CHANCE = 2.0
 
 
 class WildRewards:
-    """Bounds for rewards; `share` of them may be wild (0: all are taken): those `beyond` times as far out as others,
-    and never those from -`usual` to `usual`."""
+    """Bounds for rewards; `share` of them may be wild (0: all are taken): those `beyond` times as
+    far out as others, and never those from -`usual` to `usual`."""
 
     def __init__(
         self,
@@ -58,7 +61,9 @@ class WildRewards:
         self.aside = 0
         self._judged = not share  # whether the first rewards have been put onto the bounds
         self._recent = np.zeros(recent if share else 0)
-        self._beyond = np.zeros(n_arms, bool)  # whether the latest reward of an arm lay beyond the bounds
+        self._beyond = np.zeros(
+            n_arms, bool
+        )  # whether the latest reward of an arm lay beyond the bounds
         self._latest = math.nan  # `careful`: the latest of any arm that lay beyond
         self._varied = False
 
@@ -91,16 +96,20 @@ class WildRewards:
         recent = self._recent[: min(self.count, len(self._recent))]
         by_chance = _BY_CHANCE if self._careful else 0.0
         low, high = bounds(recent, self.share, self._times, by_chance)
-        self.low, self.high = (min(low, -self._usual), max(high, self._usual)) if self._usual else (low, high)
+        self.low, self.high = (
+            (min(low, -self._usual), max(high, self._usual)) if self._usual else (low, high)
+        )
         self._varied = bool(np.ptp(np.quantile(recent, (0.25, 0.75)))) if self._careful else False
 
     def _alike(self, reward: float) -> bool:
-        """Whether a reward beyond the bounds is like the latest that lay beyond (not a number: there was none)."""
+        """Whether a reward beyond the bounds is like the latest that lay beyond (not a number:
+        there was none)."""
         middle, usual = 0.5 * (self.low + self.high), 0.5 * (self.high - self.low) / self._times
         return abs(reward - self._latest) <= max(usual, _NEAR * abs(self._latest - middle))
 
     def judges_the_first(self) -> bool:
-        """True once, as soon as there are bounds for the rewards that came before there were any."""
+        """True once, as soon as there are bounds for the rewards that came before there were
+        any."""
         if self._judged or self.count < TRUSTED:
             return False
         self._judged = True
@@ -140,12 +149,14 @@ class WildRewards:
 def bounds(
     rewards: FloatArray, share: float, times: float = 3.0, by_chance: float = 0.0
 ) -> tuple[float, float]:
-    """So many times as far from the median as all rewards but the farthest one, and a share of the others, lie.
+    """So many times as far from the median as all rewards but the farthest one, and a share of the
+    others, lie.
 
     >>> bounds(np.array([0.0, 1.0, 2.0, 3.0, 1e14]), 0.01)
     (-4.0, 8.0)
     """
-    # Sorted throughout: where most rewards are equal, finding one place alone takes many times as long.
+    # Sorted throughout: where most rewards are equal, finding one place alone takes many times as
+    # long.
     ordered, n = np.sort(rewards), len(rewards)
     middle = float((ordered[(n - 1) // 2] + ordered[n // 2]) / 2)
     others = int(share * n + by_chance * math.sqrt(share * n))

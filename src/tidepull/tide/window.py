@@ -1,4 +1,5 @@
-"""The latest finished rounds, kept so that hypotheses born later can live through them: memory bounded for ever.
+"""The latest finished rounds, kept so that hypotheses born later can live through them: memory
+bounded for ever.
 
 Rounds stand in the order in which their rewards came, which need not be the order of decisions.
 """
@@ -19,8 +20,9 @@ _LONGEST_SPAN = 4
 
 
 class RecentRounds:
-    """A ring of `capacity` rounds. What contexts looked like before the map is kept for the first `raw_capacity`
-    rewards (and a few more, for those that come while a new map is made): after that the map no longer changes."""
+    """A ring of `capacity` rounds. What contexts looked like before the map is kept for the first
+    `raw_capacity` rewards (and a few more, for those that come while a new map is made): after that
+    the map no longer changes."""
 
     def __init__(self, capacity: int, raw_capacity: int, context_dim: int, raw_dim: int) -> None:
         self.capacity, self.raw_capacity = capacity, raw_capacity
@@ -76,7 +78,8 @@ class RecentRounds:
 
     @property
     def raw(self) -> FloatArray | None:
-        """What was seen of the chosen arms, one row for each reward; None when not all of it is kept."""
+        """What was seen of the chosen arms, one row for each reward; None when not all of it is
+        kept."""
         return self._raw[: self.count] if self.count <= len(self._raw) else None
 
     def evidence_before(self, index: int) -> float:
@@ -99,7 +102,8 @@ class RecentRounds:
         return self._notes[self._order(since)]
 
     def network(self, since: int = 0) -> FloatArray:
-        """Log likelihood of each of these rewards under the network, in the units in which they were paid."""
+        """Log likelihood of each of these rewards under the network, in the units in which they
+        were paid."""
         return self._network[self._order(since)]
 
     def events(self, since: int) -> list[tuple[int, int, float]]:
@@ -109,7 +113,8 @@ class RecentRounds:
         return [(int(t), int(arm), float(reward)) for t, arm, reward in rows]
 
     def window(self, units: Units, since: int = 0) -> Window:
-        """The rounds whose rewards came since the n-th, as the kernels read them, in these units."""
+        """The rounds whose rewards came since the n-th, as the kernels read them, in these
+        units."""
         order = self._order(since)
         return Window(
             t=self._t[order],
@@ -119,12 +124,18 @@ class RecentRounds:
             y=units.standardised(self._reward[order]),
         )
 
-    def adopt(self, notes: FloatArray, x: FloatArray, evidence: FloatArray, *, silence: bool) -> None:
-        """New notes, context vectors and evidence for all rounds in the window; `silence`: as if the network had
-        slept so far."""
+    def adopt(
+        self, notes: FloatArray, x: FloatArray, evidence: FloatArray, *, silence: bool
+    ) -> None:
+        """New notes, context vectors and evidence for all rounds in the window; `silence`: as if
+        the network had slept so far."""
         n = len(self)
         order = self._order()
-        self._notes[order], self._x[order], self._evidence[order] = notes[-n:], x[-n:], evidence[-n:]
+        self._notes[order], self._x[order], self._evidence[order] = (
+            notes[-n:],
+            x[-n:],
+            evidence[-n:],
+        )
         if silence:
             self._network[:] = np.nan
 

@@ -33,7 +33,9 @@ needed = pytest.mark.skipif(
 @contextmanager
 def chromium(profile: Path, *, offline: bool) -> Iterator[Any]:
     """A browser with a profile of its own."""
-    api = pytest.importorskip("playwright.sync_api", reason="the browser tests need the package playwright")
+    api = pytest.importorskip(
+        "playwright.sync_api", reason="the browser tests need the package playwright"
+    )
     with api.sync_playwright() as playwright:
         context = playwright.chromium.launch_persistent_context(
             str(profile),
@@ -50,10 +52,13 @@ def chromium(profile: Path, *, offline: bool) -> Iterator[Any]:
 
 @contextmanager
 def clean_page(browser: Any, expected: tuple[str, ...] = ()) -> Iterator[Any]:
-    """A page of whose console no error may come, but for those that have one of the `expected` words in them."""
+    """A page of whose console no error may come, but for those that have one of the `expected`
+    words in them."""
     opened = browser.new_page()
     errors: list[str] = []
-    opened.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
+    opened.on(
+        "console", lambda message: errors.append(message.text) if message.type == "error" else None
+    )
     opened.on("pageerror", lambda error: errors.append(str(error)))
     opened.on("requestfailed", lambda request: errors.append(f"asked for {request.url}"))
     try:

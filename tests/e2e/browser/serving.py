@@ -20,11 +20,16 @@ HTML = "<img src=x onerror=alert(1)>"
 QUARTER = 900.0
 
 
-def fill(path: Path, decisions: int, *, silent: int = 0, arms: tuple[str, ...] = ("coffee", HTML)) -> None:
-    """An agent that decided every 15 minutes until now; a visitor likes every third banner, and says so after two
-    minutes; of the last `silent` decisions nobody says anything. In the middle an arm was added."""
+def fill(
+    path: Path, decisions: int, *, silent: int = 0, arms: tuple[str, ...] = ("coffee", HTML)
+) -> None:
+    """An agent that decided every 15 minutes until now; a visitor likes every third banner, and
+    says so after two minutes; of the last `silent` decisions nobody says anything. In the middle an
+    arm was added."""
     start = time.time() - decisions * QUARTER
-    agent = Agent(path, arms=arms, policy="bernoulli-ts", seed=1, control=0.2, capacity=4, training="manual")
+    agent = Agent(
+        path, arms=arms, policy="bernoulli-ts", seed=1, control=0.2, capacity=4, training="manual"
+    )
     with agent:
         for n in range(decisions):
             at = start + n * QUARTER
@@ -45,14 +50,20 @@ class Served:
 
     def get(self, path: str, **query: Any) -> Any:
         """An answer, as the page gets it too."""
-        return httpx.get(self.url + path, params=query, headers=self._headers).raise_for_status().json()
+        return (
+            httpx.get(self.url + path, params=query, headers=self._headers)
+            .raise_for_status()
+            .json()
+        )
 
 
 @contextmanager
 def serving(directory: Path, *, port: int = 0, tokens: Path | None = None) -> Iterator[Served]:
     """Serve a directory; without tokens anybody may ask."""
     app = prepare(ServerConfig(str(directory), tokens=tokens, insecure=tokens is None, quiet=True))
-    server = uvicorn.Server(uvicorn.Config(app, port=port, log_config=None, lifespan="on", ws="none"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, port=port, log_config=None, lifespan="on", ws="none")
+    )
     thread = threading.Thread(target=server.run)
     thread.start()
     try:

@@ -1,4 +1,5 @@
-"""The dashboard of `tidepull serve` in a real browser: what it shows is what the service answers."""
+"""The dashboard of `tidepull serve` in a real browser: what it shows is what the service
+answers."""
 
 from __future__ import annotations
 
@@ -43,7 +44,8 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def page(browser: Any, service: Served) -> Iterator[Any]:
-    """The shop's page; errors and violations of the page's policy go to the console and fail the test."""
+    """The shop's page; errors and violations of the page's policy go to the console and fail the
+    test."""
     with clean_page(browser) as opened:
         opened.asked = Asked(opened)
         opened.goto(f"{service.url}/#/shop")
@@ -72,7 +74,9 @@ def chart(page: Any, title: str) -> Any:
 
 def legend(page: Any, title: str) -> dict[str, str]:
     buttons = chart(page, title).locator(".legend button")
-    return {one.locator(".label").inner_text(): one.locator("b").inner_text() for one in buttons.all()}
+    return {
+        one.locator(".label").inner_text(): one.locator("b").inner_text() for one in buttons.all()
+    }
 
 
 def shares(history: Any) -> dict[str, str]:
@@ -103,14 +107,18 @@ def test_tiles_and_panels_show_what_the_service_answers(page: Any, service: Serv
     bars = page.locator(".chances li").all()
     assert bars[0].locator(".label").inner_text() == best
     assert bars[0].locator("b").inner_text() == f"{100 * chance:.0f}%"
-    assert f"{abs(100 * report['lift']['relative']):.0f}" in tile(page, "Improvement over the control")
+    assert f"{abs(100 * report['lift']['relative']):.0f}" in tile(
+        page, "Improvement over the control"
+    )
     assert tile(page, "Rewards on their way") == str(waiting["pending"])
     assert page.locator(".facts dd").first.inner_text() == f"{waiting['decisions']}" == "900"
     assert page.locator(".status").inner_text() == report["status"]
     assert all(sentence in page.locator("ul.said").inner_text() for sentence in report["when"])
 
 
-def test_legends_show_shares_and_rewards_of_the_range_that_is_pressed(page: Any, service: Served) -> None:
+def test_legends_show_shares_and_rewards_of_the_range_that_is_pressed(
+    page: Any, service: Served
+) -> None:
     for name, seconds in (("24 hours", 86_400), ("7 days", 7 * 86_400)):
         button = page.get_by_role("button", name=name)
         button.click()
@@ -125,8 +133,12 @@ def test_legends_show_shares_and_rewards_of_the_range_that_is_pressed(page: Any,
             if n
         ]
         mean = sum(mean * n for mean, n in paid) / sum(n for _, n in paid)
-        assert float(legend(page, "Reward per decision")["all decisions"]) == pytest.approx(mean, abs=6e-4)
-        assert legend(page, "Decisions and their rewards")["with a reward"] == str(sum(n for _, n in paid))
+        assert float(legend(page, "Reward per decision")["all decisions"]) == pytest.approx(
+            mean, abs=6e-4
+        )
+        assert legend(page, "Decisions and their rewards")["with a reward"] == str(
+            sum(n for _, n in paid)
+        )
 
 
 def test_arrow_keys_read_the_values_of_a_bin(page: Any, service: Served) -> None:
@@ -137,7 +149,10 @@ def test_arrow_keys_read_the_values_of_a_bin(page: Any, service: Served) -> None
     bins = int(page.asked.history()["bins"])
     history = service.get("/v1/agents/shop/history", **page.asked.history() | {"bins": bins})
     second = sum(line["decisions"][1] for line in history["arms"].values())
-    assert f"decisions {second}," in chart(page, "Decisions and their rewards").locator("output").inner_text()
+    assert (
+        f"decisions {second},"
+        in chart(page, "Decisions and their rewards").locator("output").inner_text()
+    )
     assert legend(page, "Decisions and their rewards")["decisions"] == str(second)
 
 
@@ -158,12 +173,15 @@ def test_charts_are_drawn_in_the_colours_of_their_arms(page: Any) -> None:
         chart(page, "Traffic share by arm")
         .locator(".legend i")
         .evaluate_all(
-            "(all) => all.map((one) => getComputedStyle(one).backgroundColor.match(/\\d+/g).map(Number))"
+            "(all) => all.map((one) => "
+            "getComputedStyle(one).backgroundColor.match(/\\d+/g).map(Number))"
         )
     )
     assert len(swatches) == 3
     for swatch in swatches:
-        assert any(max(abs(a - b) for a, b in zip(swatch, colour, strict=True)) <= 3 for colour in painted)
+        assert any(
+            max(abs(a - b) for a, b in zip(swatch, colour, strict=True)) <= 3 for colour in painted
+        )
 
 
 def test_zoom_is_kept_when_the_page_asks_again(browser: Any, service: Served) -> None:
@@ -231,7 +249,9 @@ def test_change_is_listed_with_its_date(page: Any) -> None:
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_page_fits_its_window_and_follows_the_colour_scheme(page: Any, width: int, scheme: str) -> None:
+def test_page_fits_its_window_and_follows_the_colour_scheme(
+    page: Any, width: int, scheme: str
+) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
     page.wait_for_function("(width) => document.documentElement.scrollWidth <= width", arg=width)
@@ -257,14 +277,18 @@ def test_tab_walks_from_the_header_through_ranges_and_charts(browser: Any, servi
         for _ in range(30):
             page.keyboard.press("Tab")
             walked.append(
-                page.evaluate("document.activeElement.ariaLabel ?? document.activeElement.textContent")
+                page.evaluate(
+                    "document.activeElement.ariaLabel ?? document.activeElement.textContent"
+                )
             )
         assert [text for text in walked if text in wanted] == wanted
         charts = [text.partition(".")[0] for text in walked if "Arrow keys" in text]
         assert charts[:2] == ["Reward per decision", "Traffic share by arm"]
 
 
-def test_overview_tells_how_agents_are_and_alarms_when_rewards_stop(page: Any, service: Served) -> None:
+def test_overview_tells_how_agents_are_and_alarms_when_rewards_stop(
+    page: Any, service: Served
+) -> None:
     page.goto(f"{service.url}/#/silent")
     page.locator(".alarms p").wait_for()
     assert "Rewards have stopped coming" in page.locator(".alarms").inner_text()
@@ -284,7 +308,9 @@ def test_first_steps_of_a_new_agent_work_as_they_are_written(browser: Any, servi
         words = shlex.split(page.locator("pre").first.inner_text().replace("\\\n", " "))
         assert words[0] == "curl"
         answer = httpx.post(
-            words[1], content=words[words.index("-d") + 1], headers={"content-type": "application/json"}
+            words[1],
+            content=words[words.index("-d") + 1],
+            headers={"content-type": "application/json"},
         )
         assert answer.status_code == 200, answer.text
         later(page, page.locator(".tile b").first.is_visible)
@@ -316,13 +342,17 @@ def test_token_is_asked_for_kept_out_of_addresses_and_told_what_it_lacks(
         page.keyboard.press("Enter")
         page.locator(".legend b").first.wait_for()
         assert not page.locator("#trouble").is_visible()
-        assert not any(clear.split("_", 2)[2] in url for clear in (reader, decider) for url in asked)
+        assert not any(
+            clear.split("_", 2)[2] in url for clear in (reader, decider) for url in asked
+        )
         assert json.loads(page.evaluate("JSON.stringify([...Object.keys(sessionStorage)])")) == [
             "tidepull-token"
         ]
 
 
-def test_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(browser: Any, tmp_path: Path) -> None:
+def test_page_says_that_the_server_is_gone_and_goes_on_when_it_is_back(
+    browser: Any, tmp_path: Path
+) -> None:
     fill(tmp_path / "shop.db", 60)
     with clean_page(browser, ("ERR_CONNECTION_REFUSED", "asked for")) as page:
         page.clock.install()

@@ -33,7 +33,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("material", reason="the extra 'docs' is not installed")
     pytest.importorskip("mkdocstrings", reason="the extra 'docs' is not installed")
     made = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(made)]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "--site-dir",
+        str(made),
+    ]
     paths = os.pathsep.join([str(ROOT / "src"), str(ROOT)])
     done = subprocess.run(
         command,
@@ -54,7 +63,11 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
 
 def test_manual_asks_nobody_for_anything(site: Path) -> None:
     asked = re.compile(r"""(?:src|href)=["'](https?:)?//[^"']*\.(?:js|css|woff2?|png|svg)["']""")
-    found = {str(page.relative_to(site)) for page in site.rglob("*.html") if asked.search(page.read_text())}
+    found = {
+        str(page.relative_to(site))
+        for page in site.rglob("*.html")
+        if asked.search(page.read_text())
+    }
     assert not found
 
 
@@ -67,7 +80,9 @@ def test_reference_describes_members_with_their_signatures(site: Path) -> None:
 
 @needed
 def test_formulas_are_set_and_no_raw_latex_is_left(site: Path, browser: Any) -> None:
-    pages = [page for page in sorted(site.rglob("*.html")) if 'class="arithmatex"' in page.read_text()]
+    pages = [
+        page for page in sorted(site.rglob("*.html")) if 'class="arithmatex"' in page.read_text()
+    ]
     assert {page.stem for page in pages} >= {
         "neural",
         "how-tide-thinks",

@@ -17,7 +17,9 @@ pytestmark = needed
 
 @pytest.fixture(scope="module")
 def address(tmp_path_factory: pytest.TempPathFactory) -> str:
-    store = fill(tmp_path_factory.mktemp("store"), SUITE.replace("0-5", "0-2").replace("= 200", "= 2000"))
+    store = fill(
+        tmp_path_factory.mktemp("store"), SUITE.replace("0-5", "0-2").replace("= 200", "= 2000")
+    )
     return build_report([store], tmp_path_factory.mktemp("report"), formats=[]).page.as_uri()
 
 
@@ -87,7 +89,9 @@ def test_table_sorts_by_number_both_ways_when_its_heading_is_clicked(page: Any) 
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(1280, "light"), (390, "dark")])
-def test_page_fits_its_window_and_follows_the_colour_scheme(page: Any, width: int, scheme: str) -> None:
+def test_page_fits_its_window_and_follows_the_colour_scheme(
+    page: Any, width: int, scheme: str
+) -> None:
     page.set_viewport_size({"width": width, "height": 800})
     page.emulate_media(color_scheme=scheme)
     assert page.evaluate("document.documentElement.scrollWidth") <= width

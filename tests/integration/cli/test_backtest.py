@@ -20,10 +20,24 @@ def backtest(*words: object) -> Result:
 def test_backtest_shows_policies_intervals_and_how_much_was_learnt(tmp_path: Path) -> None:
     writing.csv(tmp_path / "log.csv", writing.rows(200))
     done = backtest(
-        tmp_path / "log.csv", "--policies", "random,arm:red,ucb", "--context", "none", "--by", "weekday"
+        tmp_path / "log.csv",
+        "--policies",
+        "random,arm:red,ucb",
+        "--context",
+        "none",
+        "--by",
+        "weekday",
     )
     assert done.exit_code == 0, done.output
-    for words in ("logged", "arm:red", "replay-dr", "By weekday", "Monday", "it learnt from", "read as csv"):
+    for words in (
+        "logged",
+        "arm:red",
+        "replay-dr",
+        "By weekday",
+        "Monday",
+        "it learnt from",
+        "read as csv",
+    ):
         assert words in done.output
 
 
@@ -48,7 +62,9 @@ def test_backtest_needs_propensities_or_the_word_that_arms_were_as_likely(tmp_pa
     assert backtest(tmp_path / "log.csv", "--uniform").exit_code == 0
 
 
-def test_backtest_takes_parameters_of_policies_and_names_those_that_are_wrong(tmp_path: Path) -> None:
+def test_backtest_takes_parameters_of_policies_and_names_those_that_are_wrong(
+    tmp_path: Path,
+) -> None:
     writing.csv(tmp_path / "log.csv", writing.rows(200))
     words = (tmp_path / "log.csv", "--context", "none", "--json", "--policies")
     done = backtest(*words, "ucb,d-ucb:discount=0.9:xi=0.1")

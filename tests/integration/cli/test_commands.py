@@ -26,7 +26,10 @@ def process(*words: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_process_of_its_own_answers_and_fails_like_the_command_that_is_called_here() -> None:
-    for words in (("run", "flipping-bernoulli", "ucb", "--horizon", "20", "--json"), ("run", "x", "ucb")):
+    for words in (
+        ("run", "flipping-bernoulli", "ucb", "--horizon", "20", "--json"),
+        ("run", "x", "ucb"),
+    ):
         real, here = process(*words), tidepull(*words)
         assert (real.returncode, real.stderr) == (here.returncode, here.stderr)
         assert [line for line in real.stdout.splitlines() if "seconds" not in line] == [
@@ -41,7 +44,9 @@ def test_help_imports_no_numerical_library() -> None:
         "finally: print(sorted({'numpy', 'scipy', 'numba', 'pyarrow'} & set(sys.modules)))"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120
+    )
     assert done.stdout.splitlines()[-1] == "[]", done.stdout + done.stderr
 
 
@@ -52,7 +57,9 @@ def test_every_command_of_the_list_is_there_and_a_near_miss_is_named() -> None:
 
 
 def test_run_prints_only_an_array_of_seeds_when_asked_for_json() -> None:
-    done = tidepull("run", "flipping-bernoulli", "d-ucb", "--horizon", "50", "--seeds", "2", "--json")
+    done = tidepull(
+        "run", "flipping-bernoulli", "d-ucb", "--horizon", "50", "--seeds", "2", "--json"
+    )
     assert done.returncode == 0, done.stderr
     rows = json.loads(done.stdout)
     assert [row["seed"] for row in rows] == [0, 1]
@@ -61,7 +68,9 @@ def test_run_prints_only_an_array_of_seeds_when_asked_for_json() -> None:
 
 def test_run_plays_the_seeds_that_are_listed() -> None:
     words = ("run", "flipping-bernoulli", "d-ucb", "--horizon", "50", "--json", "--seeds")
-    three, listed, one = (json.loads(tidepull(*words, seeds).stdout) for seeds in ("3", "2,0", "2-2"))
+    three, listed, one = (
+        json.loads(tidepull(*words, seeds).stdout) for seeds in ("3", "2,0", "2-2")
+    )
     regrets = {row["seed"]: row["regret"] for row in three}
     assert list(regrets) == [0, 1, 2]
     assert [(row["seed"], row["regret"]) for row in listed] == [(0, regrets[0]), (2, regrets[2])]
@@ -89,13 +98,20 @@ def test_run_delays_rewards_and_says_so_when_asked() -> None:
     words = ("run", "flipping-gaussian", "ucb", "--horizon", "100", "--delay")
     shown = tidepull(*words, "8")
     assert shown.returncode == 0, shown.stderr
-    assert shown.stdout.splitlines()[0] == "ucb on flipping-gaussian, 100 rounds, rewards 8 rounds late"
-    regrets = [json.loads(tidepull(*words, delay, "--json").stdout)[0]["regret"] for delay in ("0", "8")]
+    assert (
+        shown.stdout.splitlines()[0]
+        == "ucb on flipping-gaussian, 100 rounds, rewards 8 rounds late"
+    )
+    regrets = [
+        json.loads(tidepull(*words, delay, "--json").stdout)[0]["regret"] for delay in ("0", "8")
+    ]
     assert regrets[0] != regrets[1]
 
 
 def test_run_prints_aligned_plain_text_when_piped() -> None:
-    done = tidepull("run", "stationary-bernoulli", "bernoulli-ts", "--horizon", "40", "--seeds", "2")
+    done = tidepull(
+        "run", "stationary-bernoulli", "bernoulli-ts", "--horizon", "40", "--seeds", "2"
+    )
     assert done.returncode == 0, done.stderr
     assert "\x1b[" not in done.stdout
     assert "│" not in done.stdout
@@ -110,7 +126,14 @@ def test_spread_is_the_standard_deviation_over_trials() -> None:
 
 def test_run_gives_a_setting_to_the_problem_or_the_policy_that_has_it() -> None:
     done = tidepull(
-        "run", "flipping-gaussian", "sw-ucb", "--horizon", "30", "--set", "policy.window=5", "--json"
+        "run",
+        "flipping-gaussian",
+        "sw-ucb",
+        "--horizon",
+        "30",
+        "--set",
+        "policy.window=5",
+        "--json",
     )
     assert done.returncode == 0, done.stderr
 
@@ -163,12 +186,21 @@ def test_list_shows_parameters_and_ranges_in_plain_text_when_piped() -> None:
             "in 100,000 dimensions would need 144 TB of memory",
         ),
         (("sweep", "smoke", "--address", "here:6379"), "--address is for --on ray"),
-        (("tune", "flipping-gaussian", "ucb", "--address", "here:6379"), "--address is for --on ray"),
+        (
+            ("tune", "flipping-gaussian", "ucb", "--address", "here:6379"),
+            "--address is for --on ray",
+        ),
         (("demo", "--seeds", "five"), '--seeds: write seeds as "0-9"'),
         (("store", "export", "nowhere", "--to", "all.csv"), "--to is now --out"),
         (("select", "nowhere", "--write", "all.toml"), "--write is now --out"),
-        (("theory", "check", "--seed", "3"), "--seed is now a part of --seeds, such as --seeds 1000-1099"),
-        (("theory", "simulate", "--seeds", "0,3"), "--seeds: write them without gaps, such as 0-3, got 0,3"),
+        (
+            ("theory", "check", "--seed", "3"),
+            "--seed is now a part of --seeds, such as --seeds 1000-1099",
+        ),
+        (
+            ("theory", "simulate", "--seeds", "0,3"),
+            "--seeds: write them without gaps, such as 0-3, got 0,3",
+        ),
         (
             ("run", "flipping-gaussian", "ucb", "--horizon", "9", "--workers", "0"),
             "--workers must be at least 1",
@@ -197,7 +229,9 @@ def test_missing_data_file_gives_one_sentence_that_says_where_to_put_it(tmp_path
 
 def test_truncated_data_file_gives_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "sensor_readings_24.data").write_text("0.4,0.5,Move-Forward\n")
-    done = tidepull("run", "wall-following", "random", "--horizon", "5", TIDEPULL_DATA=str(tmp_path))
+    done = tidepull(
+        "run", "wall-following", "random", "--horizon", "5", TIDEPULL_DATA=str(tmp_path)
+    )
     assert done.returncode == 2
     assert "sensor_readings_24.data" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
@@ -218,5 +252,7 @@ def test_an_interrupted_command_leaves_without_unloading_anything() -> None:
         "app.app = interrupted; app.run_app()"
     )
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120)
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=env, timeout=120
+    )
     assert (done.returncode, done.stdout) == (130, "kept\n"), done.stderr

@@ -21,7 +21,9 @@ runner = CliRunner()
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("criteo") / "made.tsv.gz"
-    result = runner.invoke(app, ["synthesize-criteo", "--rows", "3000", "--out", str(path), "--seed", "4"])
+    result = runner.invoke(
+        app, ["synthesize-criteo", "--rows", "3000", "--out", str(path), "--seed", "4"]
+    )
     assert result.exit_code == 0
     assert "3,000 synthetic impressions" in result.output
     return path
@@ -49,7 +51,9 @@ def test_prepare_writes_into_the_cache_by_default(
 def test_prepare_writes_nothing_when_the_file_is_truncated(dataset: Path, tmp_path: Path) -> None:
     (tmp_path / "cut.tsv.gz").write_bytes(dataset.read_bytes()[:20_000])
     target = tmp_path / "prepared.npz"
-    result = runner.invoke(app, ["prepare-criteo", str(tmp_path / "cut.tsv.gz"), "--out", str(target)])
+    result = runner.invoke(
+        app, ["prepare-criteo", str(tmp_path / "cut.tsv.gz"), "--out", str(target)]
+    )
     assert isinstance(result.exception, DataError)
     assert not target.exists()
 
@@ -59,7 +63,11 @@ def test_missing_file_is_one_sentence_and_exit_code_two(tmp_path: Path) -> None:
     code = "import sys; from tidepull.cli import main; sys.argv[0] = 'tidepull'; main()"
     arguments = ["data", "prepare-criteo", str(tmp_path / "nowhere.tsv.gz")]
     result = subprocess.run(
-        [sys.executable, "-c", code, *arguments], capture_output=True, text=True, env=environment, check=False
+        [sys.executable, "-c", code, *arguments],
+        capture_output=True,
+        text=True,
+        env=environment,
+        check=False,
     )
     assert result.returncode == 2
     assert result.stderr.startswith("tidepull: there is no file")

@@ -16,7 +16,9 @@ def diagnose(*words: object) -> Result:
     return CliRunner().invoke(app, ["diagnose", *(str(word) for word in words)])
 
 
-def test_diagnose_writes_a_page_and_says_it_in_short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_diagnose_writes_a_page_and_says_it_in_short(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     writing.csv(tmp_path / "shop.csv", writing.rows(200))
     done = diagnose("shop.csv", "--context", "none")
@@ -58,7 +60,9 @@ ROWS = [f"{DAY}{n // 60:02d}:{n % 60:02d}:00,{'ab'[n % 2]},{n % 3 % 2},0.5" for 
         ([row.replace(",0,", ",,").replace(",1,", ",,") for row in ROWS], "has 0 rewards; at least 20 are needed"),
     ],
 )  # fmt: skip
-def test_a_log_that_is_not_fit_ends_in_one_sentence(tmp_path: Path, rows: list[str], sentence: str) -> None:
+def test_a_log_that_is_not_fit_ends_in_one_sentence(
+    tmp_path: Path, rows: list[str], sentence: str
+) -> None:
     (tmp_path / "log.csv").write_text("\n".join(["time,arm,reward,propensity", *rows, ""]))
     done = diagnose(tmp_path / "log.csv", "--json")
     assert sentence in str(done.exception)
@@ -76,9 +80,13 @@ def test_a_log_that_is_not_fit_ends_in_one_sentence(tmp_path: Path, rows: list[s
         (lambda row: row.replace("T00:30", "T09:30"), "rows were not in the order of time (1 are earlier"),
     ],
 )  # fmt: skip
-def test_a_log_that_needs_care_hears_a_sentence_of_it(tmp_path: Path, change: object, sentence: str) -> None:
+def test_a_log_that_needs_care_hears_a_sentence_of_it(
+    tmp_path: Path, change: object, sentence: str
+) -> None:
     assert callable(change)
-    (tmp_path / "log.csv").write_text("\n".join(["time,arm,reward,propensity", *map(change, ROWS), ""]))
+    (tmp_path / "log.csv").write_text(
+        "\n".join(["time,arm,reward,propensity", *map(change, ROWS), ""])
+    )
     done = diagnose(tmp_path / "log.csv", "--json")
     assert done.exit_code == 0, done.output
     assert any(sentence in one for one in json.loads(done.stdout)["warnings"]), done.stdout
@@ -96,7 +104,18 @@ def test_diagnose_writes_the_page_where_it_is_asked_to(tmp_path: Path) -> None:
 def test_diagnose_only_shows_how_a_log_is_understood_when_asked(tmp_path: Path) -> None:
     table = "\n".join(["seen,shown,sale,p,came", *(f"{row},2026-01-06" for row in ROWS), ""])
     (tmp_path / "log.csv").write_text(table)
-    named = ["--time", "seen", "--arm", "shown", "--reward", "sale", "--propensity", "p", "--paid-at", "came"]
+    named = [
+        "--time",
+        "seen",
+        "--arm",
+        "shown",
+        "--reward",
+        "sale",
+        "--propensity",
+        "p",
+        "--paid-at",
+        "came",
+    ]
     done = diagnose(tmp_path / "log.csv", *named, "--arms", "a,b,c", "--preview")
     assert done.exit_code == 0, done.output
     assert "60 decisions, 3 arms, read as csv" in done.output

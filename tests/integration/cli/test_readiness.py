@@ -1,4 +1,5 @@
-"""Commands that run trials say what is missing before they start, and then have recorded nothing."""
+"""Commands that run trials say what is missing before they start, and then have recorded
+nothing."""
 
 from __future__ import annotations
 
@@ -62,11 +63,15 @@ def test_run_says_what_is_missing_before_it_starts() -> None:
 def test_sweep_says_what_is_missing_and_records_nothing(suite: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError) as caught:
         tidepull("sweep", suite, "--out", tmp_path / "store", "--on", "here")
-    assert str(caught.value) == f"4 of 8 trials cannot run here: {NEEDED}; --partial runs the others"
+    assert (
+        str(caught.value) == f"4 of 8 trials cannot run here: {NEEDED}; --partial runs the others"
+    )
     assert not (tmp_path / "store").exists()
 
 
-def test_sweep_runs_the_others_when_asked_to_and_records_no_failure(suite: Path, tmp_path: Path) -> None:
+def test_sweep_runs_the_others_when_asked_to_and_records_no_failure(
+    suite: Path, tmp_path: Path
+) -> None:
     done = tidepull("sweep", suite, "--out", tmp_path / "store", "--on", "here", "--partial")
     assert done.exit_code == 0
     assert f"left out: 4 trials (such as flipping-digits/random/seed-0): {NEEDED}" in done.stderr
@@ -74,7 +79,9 @@ def test_sweep_runs_the_others_when_asked_to_and_records_no_failure(suite: Path,
     assert (len(store.hashes()), store.failures()) == (4, [])
 
 
-def test_dry_run_counts_what_the_sweep_would_run_and_names_the_rest(suite: Path, tmp_path: Path) -> None:
+def test_dry_run_counts_what_the_sweep_would_run_and_names_the_rest(
+    suite: Path, tmp_path: Path
+) -> None:
     said = tidepull("sweep", suite, "--out", tmp_path / "store", "--dry-run", "--json")
     counts = json.loads(said.stdout)
     assert (counts["total"], counts["unable"], counts["unknown"]) == (8, 4, 4)
@@ -93,13 +100,17 @@ def needy(suite: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.mark.usefixtures("needy")
 def test_reproduce_says_what_is_missing_and_records_nothing(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match="4 of 8 trials cannot run here: flipping-digits needs the extra"):
+    with pytest.raises(
+        DataError, match="4 of 8 trials cannot run here: flipping-digits needs the extra"
+    ):
         tidepull("reproduce", "--quick", "--out", tmp_path / "store")
     assert not (tmp_path / "store").exists()
 
 
 @pytest.mark.usefixtures("needy")
-def test_reproduce_runs_the_others_when_asked_to_and_its_dry_run_counts_them(tmp_path: Path) -> None:
+def test_reproduce_runs_the_others_when_asked_to_and_its_dry_run_counts_them(
+    tmp_path: Path,
+) -> None:
     words = ("reproduce", "--quick", "--out", tmp_path / "store", "--partial")
     before = tidepull(*words, "--dry-run", "--json")
     counts = json.loads(before.stdout)
@@ -120,7 +131,9 @@ def test_reproduce_counts_failed_trials_and_runs_them_again_when_asked_to(
     suite: Path, tmp_path: Path
 ) -> None:
     suite.write_text(
-        SUITE.replace('"flipping-digits"', '"flipping-gaussian"').replace('"fixed"', '"bernoulli-ts"')
+        SUITE.replace('"flipping-digits"', '"flipping-gaussian"').replace(
+            '"fixed"', '"bernoulli-ts"'
+        )
     )
     words = ("reproduce", "--quick", "--out", tmp_path / "store")
     assert tidepull(*words).exit_code == 1  # Bernoulli Thompson sampling refuses Gaussian rewards
@@ -133,19 +146,31 @@ def test_reproduce_counts_failed_trials_and_runs_them_again_when_asked_to(
     assert retried.stderr.count("failed flipping-gaussian/bernoulli-ts") == 2
 
 
-def test_tune_names_its_own_extra_and_makes_no_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tune_names_its_own_extra_and_makes_no_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(sys.modules, "optuna", None)
     with pytest.raises(
         MissingExtraError,
         match=r"tuning needs the extra 'experiments': pip install 'tidepull\[experiments\]'",
     ):
-        tidepull("tune", "flipping-gaussian", "ucb", "--range", "reward_range=1,2", "--out", tmp_path / "t")
+        tidepull(
+            "tune",
+            "flipping-gaussian",
+            "ucb",
+            "--range",
+            "reward_range=1,2",
+            "--out",
+            tmp_path / "t",
+        )
     assert not (tmp_path / "t").exists()
 
 
 def test_tune_says_what_is_missing_and_makes_no_store(tmp_path: Path) -> None:
     with pytest.raises(DataError, match="flipping-digits needs the extra 'data'"):
-        tidepull("tune", "flipping-digits", "ucb", "--range", "reward_range=1,2", "--out", tmp_path / "t")
+        tidepull(
+            "tune", "flipping-digits", "ucb", "--range", "reward_range=1,2", "--out", tmp_path / "t"
+        )
     assert not (tmp_path / "t").exists()
 
 

@@ -46,10 +46,15 @@ def test_compare_prints_differences_with_intervals_as_json(directory: Path) -> N
         (("report", "nowhere"), "there is no store at nowhere"),
         (("report", "{store}", "--formats", "gif"), "--formats knows svg, pdf, png, got 'gif'"),
         (("compare", "{store}", "nowhere"), "there is no store at nowhere"),
-        (("compare", "{store}", "paper"), "the same problem, horizon and name of the policy are needed"),
+        (
+            ("compare", "{store}", "paper"),
+            "the same problem, horizon and name of the policy are needed",
+        ),
     ],
 )
-def test_mistakes_are_said_in_one_sentence(directory: Path, words: tuple[str, ...], said: str) -> None:
+def test_mistakes_are_said_in_one_sentence(
+    directory: Path, words: tuple[str, ...], said: str
+) -> None:
     done = tidepull(*(word.format(store=directory) for word in words))
     assert done.returncode == 2
     assert said in done.stderr

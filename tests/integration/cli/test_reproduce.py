@@ -46,16 +46,28 @@ SEARCH = (
 
 
 def test_all_is_every_part_of_the_paper_once() -> None:
-    assert set(suites_of_part(PaperPart.all, quick=False)) - {"paper-exploration-more-selected"} == PAPER
+    assert (
+        set(suites_of_part(PaperPart.all, quick=False)) - {"paper-exploration-more-selected"}
+        == PAPER
+    )
     assert searches_of_part(PaperPart.all) == SEARCHES
     assert len(suites_of_part(PaperPart.all, quick=True)) == 5
 
 
 def test_table_has_its_best_columns_from_the_selection_that_comes_along() -> None:
     names = {
-        spec.name for name in suites_of_part(PaperPart.table, quick=False) for spec in load_suite(name).specs
+        spec.name
+        for name in suites_of_part(PaperPart.table, quick=False)
+        for spec in load_suite(name).specs
     }
-    assert {"rnlps-best", "nlps-best", "rnlps-default", "nlps-default", "d-ucb", "d-ucb-best"} <= names
+    assert {
+        "rnlps-best",
+        "nlps-best",
+        "rnlps-default",
+        "nlps-default",
+        "d-ucb",
+        "d-ucb-best",
+    } <= names
     assert searches_of_part(PaperPart.table) == ()
 
 
@@ -82,7 +94,9 @@ def test_every_suite_of_every_target_can_be_loaded(target: PaperPart) -> None:
 def test_quick_searches_and_reports_share_no_seed() -> None:
     searched = {spec.seed for spec in load_suite("quick-sensitivity").specs}
     reported = {
-        spec.seed for name in suites_of_part(PaperPart.table, quick=True) for spec in load_suite(name).specs
+        spec.seed
+        for name in suites_of_part(PaperPart.table, quick=True)
+        for spec in load_suite(name).specs
     }
     assert not searched & reported
 
@@ -198,7 +212,9 @@ def test_theory_alone_is_measured_once(
 def test_reproduce_reports_what_failed_and_ends_with_an_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wrong = SMALL.replace("stationary-bernoulli", "flipping-gaussian").replace("ucb", "bernoulli-ts")
+    wrong = SMALL.replace("stationary-bernoulli", "flipping-gaussian").replace(
+        "ucb", "bernoulli-ts"
+    )
     standing(tmp_path, monkeypatch, wrong)
     with pytest.raises(typer.Exit) as end:
         run(PaperPart.stationary, tmp_path / "store", trials=1)
@@ -240,8 +256,13 @@ def test_own_search_stands_instead_of_the_selection_that_comes_along(
     monkeypatch.setattr(reproduce, "suites_of_part", lambda *_, **__: ["search-selected"])
     store = tmp_path / "store"
     run(PaperPart.table, store, trials=1, quick=False)
-    assert {row.name for row in load_rows(Store.open(store), "search-selected").rows} == {"random", "ucb"}
-    assert reproduce._run("search.toml", directory=store, workers=1, retry_failed=False, partial=False)
+    assert {row.name for row in load_rows(Store.open(store), "search-selected").rows} == {
+        "random",
+        "ucb",
+    }
+    assert reproduce._run(
+        "search.toml", directory=store, workers=1, retry_failed=False, partial=False
+    )
     run(PaperPart.table, store, trials=1, quick=False)
     chosen = load_rows(Store.open(store), "search-selected").rows
     assert {row.name for row in chosen} == {"random", "d-ucb-best", "d-ucb-default"}

@@ -33,7 +33,11 @@ def test_bound_prints_only_json_when_asked() -> None:
     assert report["linear_from"] == 551
     terms = [report[name] for name in ("mismatch", "exploration", "rare", "luck")]
     assert sum(terms) == pytest.approx(report["bound"])
-    assert report["branches"]["arms"]["bound"] == report["bound"] < report["branches"]["dimension"]["bound"]
+    assert (
+        report["branches"]["arms"]["bound"]
+        == report["bound"]
+        < report["branches"]["dimension"]["bound"]
+    )
 
 
 def test_bound_names_the_branch_and_the_horizon_of_the_linear_term() -> None:
@@ -65,7 +69,13 @@ def test_simulate_measures_and_draws(tmp_path: Path) -> None:
     picture = tmp_path / "new" / "regret.svg"
     shown = invoke("simulate", *SMALL, "--epsilon", "0.1", "--growth", "--out", str(picture))
     assert "E^Θ failures" in shown
-    assert [line.split()[0] for line in shown.splitlines()[-6:-1]] == ["axis", "T", "epsilon", "d", "k"]
+    assert [line.split()[0] for line in shown.splitlines()[-6:-1]] == [
+        "axis",
+        "T",
+        "epsilon",
+        "d",
+        "k",
+    ]
     for name in ("regret", "regret-promises", "regret-growth"):
         assert (tmp_path / "new" / f"{name}.svg").read_text().startswith("<?xml")
 
@@ -81,9 +91,13 @@ def test_simulate_is_deterministic_in_numbers_and_pictures(tmp_path: Path) -> No
     assert pictures[0] == pictures[1]
 
 
-def test_simulate_draws_nothing_with_json_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_simulate_draws_nothing_with_json_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
-    report = json.loads(invoke("simulate", *SMALL, "--json", "--no-inflate", "--adversary", "hidden-best"))
+    report = json.loads(
+        invoke("simulate", *SMALL, "--json", "--no-inflate", "--adversary", "hidden-best")
+    )
     assert report["regret"]["worst"] == 0
     assert report["bound_over_worst"] is None
     assert list(tmp_path.iterdir()) == []
@@ -120,7 +134,16 @@ def test_check_shows_one_line_for_each_configuration() -> None:
 
 
 def test_features_measures_and_draws(tmp_path: Path) -> None:
-    small = ["--set", "units=4,4,4", "--set", "epochs=1", "--set", "train_every=8", "--horizon", "96"]
+    small = [
+        "--set",
+        "units=4,4,4",
+        "--set",
+        "epochs=1",
+        "--set",
+        "train_every=8",
+        "--horizon",
+        "96",
+    ]
     picture = tmp_path / "features.svg"
     shown = invoke("features", "rotating-vector-32", *small, "--out", str(picture))
     assert shown.splitlines()[-2].startswith("88 to 95")

@@ -1,4 +1,5 @@
-"""What a user types, run in this process: the same words, output and exit code as a real one, without its start."""
+"""What a user types, run in this process: the same words, output and exit code as a real one,
+without its start."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ class Done:
 
 
 def tidepull(*words: str, cwd: Path | None = None, **environment: str) -> Done:
-    """Run `tidepull WORDS...`; what is not caught by the command line's own net is raised here too."""
+    """Run `tidepull WORDS...`; what is not caught by the command line's own net is raised here
+    too."""
     out, err = io.StringIO(), io.StringIO()
     code: object = 0
     with (

@@ -66,7 +66,8 @@ def test_a_trial_without_room_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -
     (result,) = InProcess().run(levers(range(1)))
     assert result.trial is None
     assert result.mistake == (
-        "coins/lever/seed-0 needs more memory than there is (Unable to allocate 9.9 TiB): make it smaller"
+        "coins/lever/seed-0 needs more memory than there is (Unable to allocate 9.9 TiB): make it "
+        "smaller"
     )
 
 
@@ -86,7 +87,10 @@ def test_two_trials_run_at_the_same_time_on_two_workers(tmp_path: Path) -> None:
 def test_closing_early_leaves_no_worker_behind() -> None:
     running = LocalProcesses(2).run(levers(range(50), sleep=0.05))
     next(running)
-    assert len([command for command in _children() if b"tidepull.experiments.executors" in command]) == 2
+    assert (
+        len([command for command in _children() if b"tidepull.experiments.executors" in command])
+        == 2
+    )
     running.close()  # type: ignore[attr-defined]
     assert not [command for command in _children() if b"tidepull.experiments.executors" in command]
 

@@ -72,7 +72,9 @@ def test_a_cluster_gives_the_same_bytes_and_survives_the_death_of_a_machine(
     assert differences(Store.open(tmp_path / "local"), Store.open(tmp_path / "ray")) == []
 
     (tmp_path / "lost.toml").write_text(SUITE)
-    running = begin(str(tmp_path / "lost.toml"), tmp_path / "lost", "--on", "ray", "--address", address)
+    running = begin(
+        str(tmp_path / "lost.toml"), tmp_path / "lost", "--on", "ray", "--address", address
+    )
     while len(list(tmp_path.glob("lost/trials/*/*.json"))) < 6 and running.poll() is None:
         time.sleep(0.05)
     assert running.poll() is None

@@ -33,7 +33,9 @@ def test_batches_grow_when_trials_are_short_and_shrink_when_they_are_long() -> N
 
 def test_a_batch_holds_specs_with_the_same_files_only(tmp_path: Path) -> None:
     (tmp_path / "world").write_text("")
-    other = replace(SPEC, problem="file-coins", problem_parameters={"path": str(tmp_path / "world")})
+    other = replace(
+        SPEC, problem="file-coins", problem_parameters={"path": str(tmp_path / "world")}
+    )
     flow = Flow(iter([SPEC, SPEC, other, other, SPEC]))
     flow._seconds = 0.001
     assert [len(flow.next_batch()) for _ in range(4)] == [2, 2, 1, 0]
@@ -43,7 +45,9 @@ def test_a_batch_holds_specs_with_the_same_files_only(tmp_path: Path) -> None:
     ("loss", "said"),
     [(RuntimeError("the machine is gone\nmore"), "the machine is gone"), (OSError(), "OSError")],
 )
-def test_lost_specs_go_out_again_one_by_one_and_fail_for_good_in_the_end(loss: Exception, said: str) -> None:
+def test_lost_specs_go_out_again_one_by_one_and_fail_for_good_in_the_end(
+    loss: Exception, said: str
+) -> None:
     flow = Flow(iter(specs(3)))
     flow._seconds = 0.001
     batch = flow.next_batch()
@@ -52,7 +56,9 @@ def test_lost_specs_go_out_again_one_by_one_and_fail_for_good_in_the_end(loss: E
     assert [[spec.seed for spec in batch] for batch in alone] == [[0], [1], [2]]
     for _ in range(ATTEMPTS - 1):
         failed = list(flow.collect(alone[0], loss))
-    assert [result.error for result in failed] == [f"lost 3 times on the cluster; the last time: {said}"]
+    assert [result.error for result in failed] == [
+        f"lost 3 times on the cluster; the last time: {said}"
+    ]
 
 
 def test_own_modules_and_data_travel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

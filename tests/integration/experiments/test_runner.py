@@ -57,7 +57,12 @@ def suite() -> Suite:
 
 
 def run(
-    suite: Suite, directory: Path, executor: Executor, *, most: int = 10**9, retry_failed: bool = False
+    suite: Suite,
+    directory: Path,
+    executor: Executor,
+    *,
+    most: int = 10**9,
+    retry_failed: bool = False,
 ) -> int:
     store = Store.create(directory)
     work = prepare(suite, store, retry_failed=retry_failed)
@@ -73,7 +78,8 @@ def test_results_are_the_same_bytes_whatever_the_workers_order_or_interruptions(
 ) -> None:
     assert run(suite, tmp_path / "a", InProcess()) == 24
     assert run(suite, tmp_path / "b", LocalProcesses(3)) == 24
-    # What had finished ahead of an interruption is kept too, so how many are left each time is a matter of speed.
+    # What had finished ahead of an interruption is kept too, so how many are left each time is a
+    # matter of speed.
     assert run(suite, tmp_path / "c", Backwards(), most=7) == 7
     assert run(suite, tmp_path / "c", Backwards(), most=3) <= 3
     assert run(suite, tmp_path / "c", LocalProcesses(2)) <= 17
@@ -97,7 +103,9 @@ def test_failures_are_kept_and_only_retried_when_asked(suite: Suite, tmp_path: P
     work = prepare(suite, store)
     assert work.todo == ()
     assert work.failed_before == ("coins/brittle/seed-2", "few-coins/brittle/seed-2")
-    assert [spec.id for spec in prepare(suite, store, retry_failed=True).todo] == list(work.failed_before)
+    assert [spec.id for spec in prepare(suite, store, retry_failed=True).todo] == list(
+        work.failed_before
+    )
     assert run(suite, tmp_path, InProcess(), retry_failed=True) == 2
 
 
@@ -120,7 +128,8 @@ def test_only_keeps_to_a_pattern_and_names_a_useless_one(suite: Suite, tmp_path:
     work = prepare(suite, store, only=["few-coins/lever/*", "coins/first/seed-3"])
     assert len(work.todo) == 9
     with pytest.raises(
-        InputError, match=r"no trial of levers fits nothing\*; ids look like coins/lever/arm=0/seed-0"
+        InputError,
+        match=r"no trial of levers fits nothing\*; ids look like coins/lever/arm=0/seed-0",
     ):
         prepare(suite, store, only=["nothing*"])
 
@@ -174,7 +183,9 @@ def test_time_left_is_known_once_something_alike_was_measured(suite: Suite, tmp_
     assert unknown == 0
 
 
-def test_what_a_crash_left_behind_is_cleared_at_the_next_start(suite: Suite, tmp_path: Path) -> None:
+def test_what_a_crash_left_behind_is_cleared_at_the_next_start(
+    suite: Suite, tmp_path: Path
+) -> None:
     store = Store.create(tmp_path)
     (tmp_path / "trials" / "ab").mkdir(parents=True)
     dead = tmp_path / "trials" / "ab" / "abc.json.nohost@1.0123.tmp"

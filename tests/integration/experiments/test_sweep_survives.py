@@ -80,7 +80,10 @@ def test_killing_the_driver_ten_times_changes_nothing(suite: Path, tmp_path: Pat
     kills = 0
     for threshold in sorted(chance.sample(range(180), 10)):
         process = begin(
-            suite, tmp_path / "stormy", *(["--on", "here"] if kills % 2 else ["--workers", "1"]), main=QUICK
+            suite,
+            tmp_path / "stormy",
+            *(["--on", "here"] if kills % 2 else ["--workers", "1"]),
+            main=QUICK,
         )
         wait_for(tmp_path / "stormy", threshold, process)
         time.sleep(chance.uniform(0, 0.01))
@@ -96,7 +99,8 @@ def test_killing_the_driver_ten_times_changes_nothing(suite: Path, tmp_path: Pat
     assert len(calm.failures()) == 4
     assert check(stormy).orphans == []
     files = [
-        {path.relative_to(store.directory) for path in store.directory.rglob("*")} for store in (calm, stormy)
+        {path.relative_to(store.directory) for path in store.directory.rglob("*")}
+        for store in (calm, stormy)
     ]
     assert files[0] == files[1]
 
@@ -135,6 +139,8 @@ def test_a_dead_driver_takes_its_workers_along(tmp_path: Path) -> None:
     process.kill()
     finish(process)
     deadline = time.monotonic() + 100
-    while any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline:
+    while (
+        any(Path(f"/proc/{child}").exists() for child in children) and time.monotonic() < deadline
+    ):
         time.sleep(0.01)
     assert not [child for child in children if Path(f"/proc/{child}").exists()]

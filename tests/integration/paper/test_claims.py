@@ -27,7 +27,9 @@ def seen(study: Study, late: Mapping[str, Sequence[float]] | None = None) -> Exa
     return Examined(study, random_regret(study), traces, ())
 
 
-def evidence(*studies: Study, searches: Sequence[Study] = (), explored: Sequence[Study] = ()) -> Evidence:
+def evidence(
+    *studies: Study, searches: Sequence[Study] = (), explored: Sequence[Study] = ()
+) -> Evidence:
     return gather([seen(study) for study in studies], searches, [seen(study) for study in explored])
 
 
@@ -49,7 +51,8 @@ def test_claims_cover_every_problem_of_the_paper() -> None:
 
 
 @pytest.mark.parametrize(
-    ("low", "high", "outcome"), [(-2, -1, HOLDS), (-1, 1, OPEN), (1, 2, FAILS), (np.nan, np.nan, OPEN)]
+    ("low", "high", "outcome"),
+    [(-2, -1, HOLDS), (-1, 1, OPEN), (1, 2, FAILS), (np.nan, np.nan, OPEN)],
 )
 def test_limits_are_judged_by_the_interval(low: float, high: float, outcome: str) -> None:
     assert below(low, high, 0.0) == outcome
@@ -66,7 +69,8 @@ def test_one_failure_decides_and_one_open_figure_keeps_a_claim_open() -> None:
 
 
 @pytest.mark.parametrize(
-    ("regret", "outcome"), [(300.0, HOLDS), (530.0, OPEN), (580.0, FAILS), (640.0, OPEN), (900.0, FAILS)]
+    ("regret", "outcome"),
+    [(300.0, HOLDS), (530.0, OPEN), (580.0, FAILS), (640.0, OPEN), (900.0, FAILS)],
 )
 def test_large_margin_holds_only_when_clear_and_large(regret: float, outcome: str) -> None:
     found = evidence(at(GAUSSIAN, a=around(regret, 40), b=around(640, 60)[::-1]))
@@ -83,7 +87,11 @@ def test_small_margin_fails_when_it_is_clearly_large() -> None:
 
 
 def test_conventional_rivals_have_their_searched_settings_too() -> None:
-    searched = {"d_ucb_best": around(200), "d_ucb_best_selected": around(301), "d_ucb_default": around(1)}
+    searched = {
+        "d_ucb_best": around(200),
+        "d_ucb_best_selected": around(301),
+        "d_ucb_default": around(1),
+    }
     study = at(GAUSSIAN, rnlps_best=around(300), d_ucb=around(1300), **searched)
     claim = rules.beats(evidence(study), "", GAUSSIAN, ["rnlps-best"], ["discounted"])
     assert [line.outcome for line in claim.lines] == [HOLDS, FAILS, HOLDS]
@@ -97,8 +105,12 @@ def test_same_trials_under_two_names_count_once() -> None:
 
 
 def test_missing_policies_and_short_trials_keep_a_claim_open_and_are_named() -> None:
-    short = make_study(GAUSSIAN, {"rnlps-default": around(100), "nlps-default": around(300)}, horizon=1024)
-    claim = rules.beats(evidence(short), "", GAUSSIAN, ["rnlps-default", "rnlps-best"], ["nlps-default"])
+    short = make_study(
+        GAUSSIAN, {"rnlps-default": around(100), "nlps-default": around(300)}, horizon=1024
+    )
+    claim = rules.beats(
+        evidence(short), "", GAUSSIAN, ["rnlps-default", "rnlps-best"], ["nlps-default"]
+    )
     assert claim.outcome == OPEN
     assert claim.reason == (
         f"missing: {GAUSSIAN}: rnlps-best was not played; "
@@ -110,9 +122,13 @@ def test_missing_policies_and_short_trials_keep_a_claim_open_and_are_named() -> 
     ("others", "outcome"),
     [((1010, 1200), HOLDS), ((990, 1200), OPEN), ((500, 1200), FAILS), ((1150, 1200), FAILS)],
 )
-def test_insignificant_lead_is_neither_lost_nor_clear(others: tuple[float, float], outcome: str) -> None:
+def test_insignificant_lead_is_neither_lost_nor_clear(
+    others: tuple[float, float], outcome: str
+) -> None:
     b, c = others
-    study = at("flipping-bernoulli", a=around(1000, 100), b=around(b, 100)[::-1], c=around(c, 100)[::-1])
+    study = at(
+        "flipping-bernoulli", a=around(1000, 100), b=around(b, 100)[::-1], c=around(c, 100)[::-1]
+    )
     claim = rules.leads_insignificantly(evidence(study), "", "flipping-bernoulli", "a", ["b", "c"])
     assert claim.outcome == outcome
 
@@ -136,7 +152,9 @@ def test_growth_is_measured_against_the_pace_of_random(late: float, slow: str, q
 
 
 def test_growth_is_open_without_the_rounds_of_the_trials() -> None:
-    claim = rules.grows(evidence(at(GAUSSIAN, random=around(1600), a=around(300))), "", GAUSSIAN, ["a"], 0.25)
+    claim = rules.grows(
+        evidence(at(GAUSSIAN, random=around(1600), a=around(300))), "", GAUSSIAN, ["a"], 0.25
+    )
     assert claim.outcome == OPEN
     assert "regret of random arms beside a" in claim.reason
 
@@ -151,8 +169,12 @@ def test_poor_policies_keep_more_than_half_of_randoms_regret(regret: float, poor
     ("regret", "one_way", "both_ways"),
     [(30.0, HOLDS, HOLDS), (200.0, FAILS, FAILS), (-100.0, HOLDS, FAILS), (110.0, OPEN, OPEN)],
 )
-def test_comparable_is_within_a_twentieth_of_random(regret: float, one_way: str, both_ways: str) -> None:
-    found = evidence(at(GAUSSIAN, random=around(1600), a=around(regret, 20), b=around(30, 20)[::-1]))
+def test_comparable_is_within_a_twentieth_of_random(
+    regret: float, one_way: str, both_ways: str
+) -> None:
+    found = evidence(
+        at(GAUSSIAN, random=around(1600), a=around(regret, 20), b=around(30, 20)[::-1])
+    )
     assert rules.within(found, "", GAUSSIAN, [("a", "b")]).outcome == one_way
     assert rules.within(found, "", GAUSSIAN, [("a", "b")], both_ways=True).outcome == both_ways
 
@@ -165,7 +187,9 @@ def test_spread_is_compared_by_the_ratio_of_standard_deviations() -> None:
 
 
 @pytest.mark.parametrize(("worse", "outcome"), [(3, HOLDS), (1, HOLDS), (9, FAILS)])
-def test_share_of_lost_trials_is_compatible_with_the_papers_or_not(worse: int, outcome: str) -> None:
+def test_share_of_lost_trials_is_compatible_with_the_papers_or_not(
+    worse: int, outcome: str
+) -> None:
     found = evidence(at(CHAIN, random=[3600.0] * 10, a=[4000.0] * worse + [1000.0] * (10 - worse)))
     claim = rules.fails_as_often(found, "", CHAIN, "a", 0.3)
     assert claim.lines[0].value == worse / 10
@@ -175,15 +199,20 @@ def test_share_of_lost_trials_is_compatible_with_the_papers_or_not(worse: int, o
 def test_conventional_policies_are_worse_where_change_is_quicker() -> None:
     slow = at("rotating-vector-2048", random=around(4000), d_lin_ucb=around(500))
     fast = at("rotating-vector-32", random=around(4000), d_lin_ucb=around(3300))
-    claim = rules.worse_where_faster(evidence(slow, fast), "", slow.problem, fast.problem, ["discounted"])
+    claim = rules.worse_where_faster(
+        evidence(slow, fast), "", slow.problem, fast.problem, ["discounted"]
+    )
     assert claim.outcome == HOLDS
     assert claim.lines[0].value == pytest.approx(0.7)
-    back = rules.worse_where_faster(evidence(slow, fast), "", fast.problem, slow.problem, ["discounted"])
+    back = rules.worse_where_faster(
+        evidence(slow, fast), "", fast.problem, slow.problem, ["discounted"]
+    )
     assert back.outcome == FAILS
 
 
 @pytest.mark.parametrize(
-    ("second", "outcome"), [(around(500), HOLDS), (around(100), FAILS), (around(300), HOLDS), (None, OPEN)]
+    ("second", "outcome"),
+    [(around(500), HOLDS), (around(100), FAILS), (around(300), HOLDS), (None, OPEN)],
 )
 def test_consistently_allows_no_clear_loss_and_needs_all_problems(
     second: list[float] | None, outcome: str
@@ -192,7 +221,9 @@ def test_consistently_allows_no_clear_loss_and_needs_all_problems(
     wins = [at(problem, a=around(200), b=around(400)) for problem in played]
     third = [at("wall-following", a=around(300), b=second)] if second else []
     third = [replace(study, horizon=5455) for study in third]
-    claim = rules.consistently(evidence(*wins, *third), "", [("a", "b")], [*played, "wall-following"])
+    claim = rules.consistently(
+        evidence(*wins, *third), "", [("a", "b")], [*played, "wall-following"]
+    )
     assert claim.outcome == outcome
 
 
@@ -205,8 +236,14 @@ def test_solving_what_others_solve_and_what_they_do_not_are_two_questions() -> N
         both, others = [GAUSSIAN, CHAIN], ["discounted", "windowed"]
         return rules.solved(evidence(*studies), "", both, "a", others, by_others=by_others)
 
-    assert [judged(easy, hard, by_others=asked).outcome for asked in (True, False)] == [HOLDS, HOLDS]
-    assert [judged(easy, lost, by_others=asked).outcome for asked in (True, False)] == [FAILS, FAILS]
+    assert [judged(easy, hard, by_others=asked).outcome for asked in (True, False)] == [
+        HOLDS,
+        HOLDS,
+    ]
+    assert [judged(easy, lost, by_others=asked).outcome for asked in (True, False)] == [
+        FAILS,
+        FAILS,
+    ]
     assert [judged(easy, by_others=asked).outcome for asked in (True, False)] == [OPEN, OPEN]
     assert [line.problem for line in judged(easy, hard, by_others=True).lines] == [GAUSSIAN]
 
@@ -215,7 +252,9 @@ def grid(study: Study, rewards: Mapping[str, Sequence[Sequence[float]]]) -> Stud
     """A search: mean rewards of settings by seed."""
     grids = {}
     for name, settings in rewards.items():
-        made = [make_study(study.problem, {name: [-r for r in values]}).groups[0] for values in settings]
+        made = [
+            make_study(study.problem, {name: [-r for r in values]}).groups[0] for values in settings
+        ]
         grids[name] = tuple(replace(group, setting=str(i)) for i, group in enumerate(made))
     return replace(study, grids=grids)
 
@@ -236,7 +275,9 @@ def test_robustness_compares_median_settings_of_as_many_draws_on_common_seeds() 
 
 def test_robustness_is_not_fooled_by_the_luck_of_a_larger_grid() -> None:
     rng = np.random.default_rng(0)
-    lucky = {name: rng.exponential(100, (n, 1)).tolist() for name, n in (("rnlps", 60), ("nlps", 2000))}
+    lucky = {
+        name: rng.exponential(100, (n, 1)).tolist() for name, n in (("rnlps", 60), ("nlps", 2000))
+    }
     study = grid(make_study(GAUSSIAN, {"random": [0.0]}), lucky)
     line = robustness.more_robust(evidence(searches=[study]), "", [GAUSSIAN]).lines[0]
     own_best = [np.median(values) / np.max(values) for values in lucky.values()]
@@ -247,7 +288,8 @@ def test_robustness_is_not_fooled_by_the_luck_of_a_larger_grid() -> None:
 
 def test_search_that_misleads_is_ahead_on_search_seeds_and_behind_in_the_report() -> None:
     search = grid(
-        make_study(GAUSSIAN, {"random": [0.0, 0.0]}), {"rnlps": [[9, 9], [1, 1]], "nlps": [[5, 5], [4, 4]]}
+        make_study(GAUSSIAN, {"random": [0.0, 0.0]}),
+        {"rnlps": [[9, 9], [1, 1]], "nlps": [[5, 5], [4, 4]]},
     )
     report = at(GAUSSIAN, nlps_best=around(100), rnlps_best=around(200))
     claim = robustness.search_misleads(evidence(report, searches=[search]), "", GAUSSIAN)
@@ -273,7 +315,8 @@ def explored(trials: int, *, best: float = 300.0) -> list[Study]:
         "rnlps-boltzmann-best": around(360, trials=trials),
     }
     return [
-        make_study(problem, regrets, suite="paper-exploration-report") for problem in exploration.PROBLEMS
+        make_study(problem, regrets, suite="paper-exploration-report")
+        for problem in exploration.PROBLEMS
     ]
 
 
@@ -319,8 +362,12 @@ def test_exploration_names_what_was_not_played_and_shows_the_interval_so_far() -
 
 def test_trials_of_exploration_from_two_suites_count_together_and_stay_out_of_reports() -> None:
     first, again = explored(40)[0], explored(40)[0]
-    rows = tuple(replace(row, seed=row.seed + 40, hash=f"{row.hash} more") for row in again.groups[1].rows)
-    more = replace(again, suite="paper-exploration-selected", groups=(replace(again.groups[1], rows=rows),))
+    rows = tuple(
+        replace(row, seed=row.seed + 40, hash=f"{row.hash} more") for row in again.groups[1].rows
+    )
+    more = replace(
+        again, suite="paper-exploration-selected", groups=(replace(again.groups[1], rows=rows),)
+    )
     changed = replace(rows[0], policy_parameters={"epsilon": 0.1})
     edited = replace(
         more, groups=(replace(more.groups[0], rows=(changed,), stores=(more.groups[0].stores[0],)),)
@@ -335,5 +382,7 @@ def test_claim_has_a_reason_only_while_it_is_open() -> None:
     claim = rules.beats(evidence(at(GAUSSIAN, a=[1.0], b=[2.0])), "", GAUSSIAN, ["a"], ["b"])
     assert isinstance(claim, Claim)
     assert (claim.outcome, claim.reason) == (OPEN, "no interval is on one side yet")
-    decided = rules.beats(evidence(at(GAUSSIAN, a=around(1), b=around(200))), "", GAUSSIAN, ["a"], ["b"])
+    decided = rules.beats(
+        evidence(at(GAUSSIAN, a=around(1), b=around(200))), "", GAUSSIAN, ["a"], ["b"]
+    )
     assert (decided.outcome, decided.reason) == (HOLDS, "")

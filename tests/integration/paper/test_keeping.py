@@ -117,7 +117,8 @@ def test_the_page_from_kept_trials_equals_the_page_from_the_store(
 
 def _without_times(text: str) -> str:
     lines = [
-        {k: v for k, v in line.items() if k != "cpu_seconds"} for line in csv.DictReader(text.splitlines())
+        {k: v for k, v in line.items() if k != "cpu_seconds"}
+        for line in csv.DictReader(text.splitlines())
     ]
     return json.dumps(lines)
 
@@ -140,7 +141,9 @@ def archived_rows(kept: Path) -> dict[tuple[str, ...], Any]:
     return {(row.suite, row.hash, row.name, row.setting): row for row in rows}
 
 
-def test_only_reported_trials_have_curves_and_they_are_thinned_regret(store: Path, kept: Path) -> None:
+def test_only_reported_trials_have_curves_and_they_are_thinned_regret(
+    store: Path, kept: Path
+) -> None:
     curves = read_curves(kept)
     rows = [row for row in load_rows(Store.open(store)).rows if row.suite == "paper-table"]
     assert set(curves) == {row.hash for row in rows}
@@ -157,13 +160,16 @@ def test_writing_again_changes_no_byte(store: Path, kept: Path) -> None:
 
 
 def test_a_grid_that_was_halved_lacks_nothing(store: Path, kept: Path) -> None:
-    """The exhaustive suite asks for d-ucb's whole grid too; halving left most of it out by design."""
+    """The exhaustive suite asks for d-ucb's whole grid too; halving left most of it out by
+    design."""
     loaded = load_rows(Store.open(store), "grid")
     assert loaded.missing == ()
     assert {row.name for row in loaded.rows} == {"random", "sw-ucb"}
     assert not archived_frame(kept).gaps
     for name in ("d-ucb", "sw-ucb"):
-        chosen = command("select", str(store), "--suite", "grid", "--out", str(kept / "s.toml"), "--json")
+        chosen = command(
+            "select", str(store), "--suite", "grid", "--out", str(kept / "s.toml"), "--json"
+        )
         assert name in {best["name"] for best in chosen["best"]}
 
 
@@ -199,7 +205,9 @@ def test_a_sweep_whose_store_is_lost_goes_on_from_kept_trials(kept: Path, tmp_pa
     write_results(archived_frame(kept), tmp_path / "docs", command="how", known=read_curves(kept))
 
 
-def test_a_later_search_on_fewer_seeds_keeps_the_random_arms_of_an_earlier_one(tmp_path: Path) -> None:
+def test_a_later_search_on_fewer_seeds_keeps_the_random_arms_of_an_earlier_one(
+    tmp_path: Path,
+) -> None:
     place = tmp_path / "store"
     searched(tmp_path, place, "--only", "*/d-ucb/*", "--rungs", "1/2:2,1:3")
     searched(tmp_path, place, "--only", "*/sw-ucb/*", "--rungs", "1/2:1,1:3")
@@ -229,11 +237,15 @@ def test_a_store_that_searched_another_part_of_the_grid_loses_no_row(tmp_path: P
 
 def test_suites_that_a_new_store_does_not_know_stay(kept: Path, tmp_path: Path) -> None:
     before = archived_rows(kept)
-    other = fill(tmp_path / "other", REPORT.replace('"paper-table"', '"late"').replace("0-5", "50-51"))
+    other = fill(
+        tmp_path / "other", REPORT.replace('"paper-table"', '"late"').replace("0-5", "50-51")
+    )
     keep(other, kept)
     after = archived_rows(kept)
     assert {suite for suite, *_ in after} == {"late", *{suite for suite, *_ in before}}
-    assert set(read_curves(kept)) == {hash for suite, hash, *_ in after if suite in ("late", "paper-table")}
+    assert set(read_curves(kept)) == {
+        hash for suite, hash, *_ in after if suite in ("late", "paper-table")
+    }
 
 
 def test_trials_that_a_suite_no_longer_asks_for_go(store: Path, kept: Path, tmp_path: Path) -> None:
@@ -241,7 +253,9 @@ def test_trials_that_a_suite_no_longer_asks_for_go(store: Path, kept: Path, tmp_
     fill(tmp_path / "copy", REPORT.replace("window = 20", "window = 10"))
     keep(Store.open(tmp_path / "copy"), kept)
     windows = {
-        row.policy_parameters["window"] for key, row in archived_rows(kept).items() if "rnlps-default" in key
+        row.policy_parameters["window"]
+        for key, row in archived_rows(kept).items()
+        if "rnlps-default" in key
     }
     assert windows == {10}
 
@@ -268,7 +282,12 @@ def test_settings_of_an_unfinished_search_are_told_from_reports(tmp_path: Path) 
     }
 
 
-CUTS = [("paper-table.csv", False), ("paper-table.csv", True), ("shared.json", False), ("curves.csv", False)]
+CUTS = [
+    ("paper-table.csv", False),
+    ("paper-table.csv", True),
+    ("shared.json", False),
+    ("curves.csv", False),
+]
 
 
 @pytest.mark.parametrize(("file", "at_a_line"), CUTS)
@@ -293,7 +312,9 @@ def test_the_command_rebuilds_the_page_from_kept_trials_and_from_a_store(
         results_page.main([str(docs)])
 
 
-def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_was_played(store: Path) -> None:
+def test_sensitivity_shows_first_rungs_and_whole_grids_together_and_says_what_was_played(
+    store: Path,
+) -> None:
     studies = load_frame([Store.open(store)]).studies
     found = searches_of(studies)
     assert [played_words(study) for study in found] == [
@@ -326,9 +347,13 @@ def test_the_report_says_what_halving_played_and_how_short_trials_rank_long_ones
 
 def test_a_rung_that_has_only_begun_is_no_report(store: Path) -> None:
     (study,) = [
-        study for study in load_frame([Store.open(store)]).studies if study.suite == "grid-rung-2-of-2"
+        study
+        for study in load_frame([Store.open(store)]).studies
+        if study.suite == "grid-rung-2-of-2"
     ]
-    assert combined([study]) == explorations([replace(study, suite="exploration-rung-2-of-2")]) == []
+    assert (
+        combined([study]) == explorations([replace(study, suite="exploration-rung-2-of-2")]) == []
+    )
     begun = replace(study, grids={})
     assert combined([begun]) == []
     assert explorations([replace(begun, suite="exploration-rung-2-of-2")]) == []
@@ -339,7 +364,11 @@ def test_rungs_as_long_as_the_grid_are_shown_beside_it(tmp_path: Path) -> None:
     (tmp_path / "grid.toml").write_text(SEARCH.replace("share = 0.5", "share = 1.0"))
     place = ("--out", str(tmp_path / "store"), "--on", "here", "--json")
     command("search", str(tmp_path / "grid.toml"), *place, "--only", "*/d-ucb/*")
-    fill(tmp_path / "store", SEARCH.replace("share = 0.5", "share = 1.0"), only=("*/sw-ucb/*", "*/random/*"))
+    fill(
+        tmp_path / "store",
+        SEARCH.replace("share = 0.5", "share = 1.0"),
+        only=("*/sw-ucb/*", "*/random/*"),
+    )
     (study,) = searches_of(load_frame([Store.open(tmp_path / "store")]).studies)
     assert played_words(study).endswith("80 rounds, 3 trials of each setting (d-ucb: 1)")
 
@@ -356,7 +385,9 @@ def test_the_committed_page_is_what_the_kept_trials_give(tmp_path: Path) -> None
     )
     assert (tmp_path / "results.md").read_text() == page, f"the page is out of date: {made}"
     for file in (ROOT / "docs" / "results").iterdir():
-        assert (tmp_path / "results" / file.name).exists(), f"{file.name} is left from an earlier page"
+        assert (tmp_path / "results" / file.name).exists(), (
+            f"{file.name} is left from an earlier page"
+        )
     assert (tmp_path / "results" / "summary.csv").read_text() == (
         ROOT / "docs/results/summary.csv"
     ).read_text()

@@ -76,7 +76,9 @@ def understood(command: str) -> None:
 def missing_heading(link: str) -> bool:
     file, _, anchor = link.partition("#")
     headings = re.findall(r"(?m)^#+ (.+)$", (DOCS / file).read_text())
-    slugs = [re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower()) for text in headings]
+    slugs = [
+        re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", text).strip().lower()) for text in headings
+    ]
     return bool(anchor) and anchor not in slugs
 
 
@@ -125,7 +127,9 @@ def test_page_has_all_parts_of_the_paper() -> None:
     ):
         assert words in TEXT
     more = ("criteo-partial-flip", "criteo-flipping", "stationary-bernoulli", "stationary-vector")
-    assert [problem for problem in (*published.HORIZONS, *more) if f"run {problem} " not in TEXT] == []
+    assert [
+        problem for problem in (*published.HORIZONS, *more) if f"run {problem} " not in TEXT
+    ] == []
 
 
 def test_names_and_headings_that_do_not_exist_are_noticed() -> None:

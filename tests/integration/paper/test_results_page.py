@@ -55,9 +55,12 @@ def test_other_horizons_are_not_combined() -> None:
     assert len(combined([short, make_study("flipping-gaussian", {"random": [2.0]})])) == 2
 
 
-def test_agreement_names_columns_within_two_standard_errors_and_the_size_of_other_differences() -> None:
+def test_agreement_names_columns_within_two_standard_errors_and_the_size_of_other_differences() -> (
+    None
+):
     study = make_study(
-        "flipping-gaussian", {"rnlps-default": around(360, 80), "d-ucb": around(1519.43), "nlps-best": [1.0]}
+        "flipping-gaussian",
+        {"rnlps-default": around(360, 80), "d-ucb": around(1519.43), "nlps-best": [1.0]},
     )
     assert agreement(study) == (
         "Ours is within two standard errors of the paper for default RNN; 10% above for D-(Lin)UCB."
@@ -68,7 +71,9 @@ def test_agreement_names_columns_within_two_standard_errors_and_the_size_of_othe
     ("horizon", "regrets", "said"),
     [(100, around(5), "shorter"), (4096, [5.0], "single trial")],
 )
-def test_agreement_is_not_claimed_where_it_cannot_be(horizon: int, regrets: list[float], said: str) -> None:
+def test_agreement_is_not_claimed_where_it_cannot_be(
+    horizon: int, regrets: list[float], said: str
+) -> None:
     assert said in agreement(make_study("flipping-gaussian", {"d-ucb": regrets}, horizon=horizon))
 
 
@@ -105,7 +110,9 @@ def test_averages_without_trials_have_a_table_of_their_own(tmp_path: Path) -> No
     study = make_study("flipping-gaussian", {"rnlps-default": around(350), "d-ucb": around(1380)})
     assert read_averages(tmp_path / "none.csv") == ()
     (*_, table) = averages_section(read_averages(file), [study])
-    assert table.splitlines()[2:] == ["| flipping-gaussian | d-lin-ucb | 10 | 1.0 ± 1.0 | paper-table |"]
+    assert table.splitlines()[2:] == [
+        "| flipping-gaussian | d-lin-ucb | 10 | 1.0 ± 1.0 | paper-table |"
+    ]
     file.write_text("suite,problem,name\npaper-table,flipping-gaussian,nlps-best\n")
     with pytest.raises(InputError, match="line 2: no average of trials"):
         read_averages(file)
@@ -113,12 +120,18 @@ def test_averages_without_trials_have_a_table_of_their_own(tmp_path: Path) -> No
 
 def test_page_says_how_settings_were_chosen() -> None:
     table = chosen_table(
-        {name: find_suite(name).read_text() for name in ("paper-table", "paper-exploration-selected")}
+        {
+            name: find_suite(name).read_text()
+            for name in ("paper-table", "paper-exploration-selected")
+        }
     )
     assert chosen_table({"tuning": ""}).rows == ()
     rows = {(row[0].text, row[1].text): (row[2].text, row[3].text) for row in table.rows}
     vectors = "flipping-vector, rotating-vector-2048, rotating-vector-32"
-    assert rows["d-lin-ucb", vectors] == ("–", "discount from the variation budget, as in the paper")
+    assert rows["d-lin-ucb", vectors] == (
+        "–",
+        "discount from the variation budget, as in the paper",
+    )
     setting, words = rows["rnlps-boltzmann-best", "flipping-gaussian"]
     assert setting == (
         "temperature=0.001,learning_rate=0.01,epochs=64,train_every=32,noise_std=0.1,prior_std=0.5,units=32x32x32"
@@ -127,11 +140,14 @@ def test_page_says_how_settings_were_chosen() -> None:
     assert "epsilon=0.01" in greedy
     assert "temperature" not in greedy
     assert words.startswith(
-        "highest mean reward of 7 settings that successive halving left of 384, 5 trials of each (seeds 1000-1004"
+        "highest mean reward of 7 settings that successive halving left of 384, 5 trials of each "
+        "(seeds 1000-1004"
     )
 
 
-def test_page_links_only_to_what_was_written_and_judges_every_claim(store: Store, tmp_path: Path) -> None:
+def test_page_links_only_to_what_was_written_and_judges_every_claim(
+    store: Store, tmp_path: Path
+) -> None:
     page = write_results(load_frame([store]), tmp_path, command="the command that made it")
     text = page.read_text()
     for link in re.findall(r"\]\(([^)]+)\)", text):
@@ -167,5 +183,10 @@ id = "random"
         command="",
     )
     shown = re.findall(r"results/(exploration-[\w-]+\.svg)", page.read_text())
-    assert shown == ["exploration-flipping-gaussian-40.svg", "exploration-sinusoidal-bernoulli-40.svg"]
-    assert all("rnlps-boltzmann" in (tmp_path / "docs" / "results" / name).read_text() for name in shown)
+    assert shown == [
+        "exploration-flipping-gaussian-40.svg",
+        "exploration-sinusoidal-bernoulli-40.svg",
+    ]
+    assert all(
+        "rnlps-boltzmann" in (tmp_path / "docs" / "results" / name).read_text() for name in shown
+    )

@@ -12,7 +12,10 @@ KEPT = sorted(path.parent for path in (ROOT / "research" / "results").rglob(SHAR
 
 
 def test_the_lab_shows_the_table_that_the_kept_trials_give() -> None:
-    assert f"<!-- halving: begin -->\n{halving.text()}\n<!-- halving: end -->" in halving.PAGE.read_text()
+    assert (
+        f"<!-- halving: begin -->\n{halving.text()}\n<!-- halving: end -->"
+        in halving.PAGE.read_text()
+    )
 
 
 @pytest.mark.parametrize("folder", KEPT, ids=lambda folder: folder.name)

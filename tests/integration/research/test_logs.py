@@ -37,7 +37,9 @@ def test_written_logs_are_read_whole(kind: str, tmp_path: Path) -> None:
 
 
 def test_backtests_of_learners_stand_beside_what_they_earn_for_real() -> None:
-    policies = {name: log_learners.POLICIES[name] for name in ("random", "first arm", "bernoulli-ts")}
+    policies = {
+        name: log_learners.POLICIES[name] for name in ("random", "first arm", "bernoulli-ts")
+    }
     rows = log_learners.world_rows(0, 1200, 2, policies)
     assert [row["policy"] for row in rows] == list(policies)
     for row in rows:

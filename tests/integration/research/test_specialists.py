@@ -1,4 +1,5 @@
-"""The yardsticks for worlds in stretches: GLR-klUCB against its definition, and who is told the structure."""
+"""The yardsticks for worlds in stretches: GLR-klUCB against its definition, and who is told the
+structure."""
 
 from __future__ import annotations
 

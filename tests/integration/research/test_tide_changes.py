@@ -9,15 +9,30 @@ from research.benchmarks.tide_changes import PUBLISHED, ROUNDS, regret, stretche
 
 def row(world: str, seed: int, policy: str, regret: float) -> dict[str, str]:
     kind, number = world.split()
-    return {"kind": kind, "world": number, "seed": str(seed), "policy": policy, "regret": str(regret)}
+    return {
+        "kind": kind,
+        "world": number,
+        "seed": str(seed),
+        "policy": policy,
+        "regret": str(regret),
+    }
 
 
 def test_ratio_of_a_world_is_that_of_mean_regrets_over_trials_that_all_have_played() -> None:
     rows = [
-        *(row("one-arm 7", s, p, r) for s, p, r in ((1, "glr", 10.0), (2, "glr", 30.0), (3, "glr", 99.0))),
+        *(
+            row("one-arm 7", s, p, r)
+            for s, p, r in ((1, "glr", 10.0), (2, "glr", 30.0), (3, "glr", 99.0))
+        ),
         *(row("one-arm 7", s, p, r) for s, p, r in ((1, "tide", 40.0), (2, "tide", 20.0))),
-        *(row("one-arm 7", s, p, r) for s, p, r in ((1, "specialist", 10.0), (2, "specialist", 10.0))),
-        *(row("published-local 0", 1, p, r) for p, r in (("glr", 50.0), ("tide", 25.0), ("specialist", 5.0))),
+        *(
+            row("one-arm 7", s, p, r)
+            for s, p, r in ((1, "specialist", 10.0), (2, "specialist", 10.0))
+        ),
+        *(
+            row("published-local 0", 1, p, r)
+            for p, r in (("glr", 50.0), ("tide", 25.0), ("specialist", 5.0))
+        ),
         row("all-arms 8", 1, "glr", 3.0),
     ]
     lines = table(rows, "tide").splitlines()

@@ -65,7 +65,8 @@ def test_judged_does_not_say_pays_when_the_rule_is_not_met(cells: list[Gain], wo
 
 def test_taking_part_leaves_families_out_when_a_layout_has_no_room_for_them() -> None:
     arms, clock, vectors, labels = (
-        set(taking_part(kind, 5, {})) for kind in ("arms-flip", "arms-clock", "vectors-flip", "labels-flip")
+        set(taking_part(kind, 5, {}))
+        for kind in ("arms-flip", "arms-clock", "vectors-flip", "labels-flip")
     )
     assert clock - arms == {"calendar", "clock"}
     assert {"changes", "regimes", "network"} <= arms & vectors
@@ -89,7 +90,9 @@ def test_table_leaves_a_cell_empty_when_a_family_took_no_part() -> None:
         for world in (1, 2):
             rows.append({**_tide("", 100.0, world, world), "kind": kind, "policy": "random"})
             rows.append({**_tide("", 10.0, world, world), "kind": kind})
-            rows += [{**_tide(name, 9.0 + 2 * world, world, world), "kind": kind} for name in families]
+            rows += [
+                {**_tide(name, 9.0 + 2 * world, world, world), "kind": kind} for name in families
+            ]
     lines = table(rows).splitlines()
     assert lines[0] == "| kind | turns | regimes |"
     assert lines[2:4] == ["| arms-walk | +0.020 | +0.020 |", "| labels-flip | +0.020 |  |"]

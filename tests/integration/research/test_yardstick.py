@@ -1,4 +1,5 @@
-"""The table of `tide` between its yardsticks: who is chosen in hindsight, what is counted, what is played again."""
+"""The table of `tide` between its yardsticks: who is chosen in hindsight, what is counted, what is
+played again."""
 
 from __future__ import annotations
 
@@ -18,10 +19,19 @@ from research.benchmarks.tide_yardstick import (
     shares,
     table,
 )
-from research.benchmarks.world_trials import Book, Row, horizon_of, read_rows, same_rounds, same_settings
+from research.benchmarks.world_trials import (
+    Book,
+    Row,
+    horizon_of,
+    read_rows,
+    same_rounds,
+    same_settings,
+)
 
 
-def _row(column: str, regret: float, *, policy: str = "", kind: str = "arms-walk", seed: int = 5) -> Row:
+def _row(
+    column: str, regret: float, *, policy: str = "", kind: str = "arms-walk", seed: int = 5
+) -> Row:
     return {
         "kind": kind,
         "world": "5",
@@ -38,7 +48,8 @@ def _both(
     column: str, regrets: tuple[float, float], *, policy: str = "", kind: str = "arms-walk"
 ) -> list[Row]:
     return [
-        _row(column, r, policy=policy, kind=kind, seed=s) for r, s in zip(regrets, (5, 10_005), strict=True)
+        _row(column, r, policy=policy, kind=kind, seed=s)
+        for r, s in zip(regrets, (5, 10_005), strict=True)
     ]
 
 
@@ -49,7 +60,9 @@ def test_finalists_are_the_best_quarter_of_the_usual_and_of_all_when_many_are_tr
     assert finalists([3.0], [True]) == [0]
 
 
-def test_shares_take_the_policy_that_is_best_over_both_seeds_when_several_play_for_a_column() -> None:
+def test_shares_take_the_policy_that_is_best_over_both_seeds_when_several_play_for_a_column() -> (
+    None
+):
     rows = [
         *_both("random", (100.0, 50.0)),
         *_both("tuned", (10.0, 40.0), policy="d-ucb"),
@@ -150,7 +163,10 @@ def test_book_goes_on_where_it_was_when_it_is_opened_again(tmp_path: Path) -> No
     path = tmp_path / "some" / "file.csv"
     for regret in (1.0, 2.0):
         Book(path, ("kind", "regret")).add({"kind": "arms-walk", "regret": regret, "unasked": 3})
-    assert read_rows(path) == [{"kind": "arms-walk", "regret": "1.0"}, {"kind": "arms-walk", "regret": "2.0"}]
+    assert read_rows(path) == [
+        {"kind": "arms-walk", "regret": "1.0"},
+        {"kind": "arms-walk", "regret": "2.0"},
+    ]
 
 
 def test_estimate_counts_both_seeds_when_nothing_was_played() -> None:

@@ -1,6 +1,6 @@
 # ruff: noqa: E501
-"""Attacks and mistakes, and the answer that each gets. `python -m tests.integration.service.attacks` writes the table into
-docs/service.md."""
+"""Attacks and mistakes, and the answer that each gets. `python -m
+tests.integration.service.attacks` writes the table into docs/service.md."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SOME: dict[str, Any] = {"context": {"age": 31}}
 
 @dataclass(frozen=True)
 class Attack:
-    """A request and what it must get. `token`: "admin", "decide", "read", "other" (of another agent), "expired",
-    "revoked", None, or itself."""
+    """A request and what it must get. `token`: "admin", "decide", "read", "other" (of another
+    agent), "expired", "revoked", None, or itself."""
 
     what: str
     status: int
@@ -47,7 +47,9 @@ def any_deep(levels: int) -> bytes:
     """A new agent whose context is nested where any value may be."""
     nested = b'{"a": ' * levels + b"1" + b"}" * levels
     return (
-        b'{"name": "other", "arms": ["a", "b"], "context": {"x": {"kind": "Number", "y": ' + nested + b"}}}"
+        b'{"name": "other", "arms": ["a", "b"], "context": {"x": {"kind": "Number", "y": '
+        + nested
+        + b"}}}"
     )
 
 
@@ -189,7 +191,12 @@ WIRE: list[tuple[str, bytes, int, str]] = [
         "not a request",
     ),
     ("a head of 100,000 bytes", b"GET / HTTP/1.1\r\nx: " + b"y" * 100_000, 431, "longer than"),
-    ("a head that never ends", b"GET /healthz HTTP/1.1\r\nx: y\r\n", 408, "did not come to its end"),
+    (
+        "a head that never ends",
+        b"GET /healthz HTTP/1.1\r\nx: y\r\n",
+        408,
+        "did not come to its end",
+    ),
     (
         "a body that never ends",
         b"POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n"
@@ -240,7 +247,12 @@ WIRE: list[tuple[str, bytes, int, str]] = [
         "not a request",
     ),
     ("a target that is no path", b"GET foo HTTP/1.1\r\nhost: x\r\n\r\n", 400, "not a request"),
-    ("a line break in a header", b"GET /healthz HTTP/1.1\r\nx: a\x00b\r\n\r\n", 400, "not a request"),
+    (
+        "a line break in a header",
+        b"GET /healthz HTTP/1.1\r\nx: a\x00b\r\n\r\n",
+        400,
+        "not a request",
+    ),
     (
         "two encodings (request smuggling)",
         b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\ntransfer-encoding: identity\r\n\r\n"
@@ -257,7 +269,8 @@ WIRE: list[tuple[str, bytes, int, str]] = [
     ),
     (
         "a chunk of negative size (request smuggling)",
-        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n\r\n" + SMUGGLED,
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding: chunked\r\n\r\n-1\r\n\r\n"
+        + SMUGGLED,
         400,
         "not a request",
     ),
@@ -267,7 +280,12 @@ WIRE: list[tuple[str, bytes, int, str]] = [
         400,
         "not a request",
     ),
-    ("lines that end in bare line feeds", b"GET /healthz HTTP/1.1\nhost: x\n\n", 400, "not a request"),
+    (
+        "lines that end in bare line feeds",
+        b"GET /healthz HTTP/1.1\nhost: x\n\n",
+        400,
+        "not a request",
+    ),
     (
         "a bare line feed in a header (request smuggling)",
         b"GET /healthz HTTP/1.1\r\nhost: x\r\nx: a\nauthorization: Bearer TOKEN\r\n\r\n",
@@ -282,7 +300,8 @@ WIRE: list[tuple[str, bytes, int, str]] = [
     ),
     (
         "an encoding in the next line (request smuggling)",
-        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding:\r\n chunked\r\n\r\n0\r\n\r\n" + SMUGGLED,
+        b"POST /healthz HTTP/1.1\r\nhost: x\r\ntransfer-encoding:\r\n chunked\r\n\r\n0\r\n\r\n"
+        + SMUGGLED,
         400,
         "not a request",
     ),
@@ -293,7 +312,12 @@ WIRE: list[tuple[str, bytes, int, str]] = [
         "not a request",
     ),
     ("the beginning of HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "not a request"),
-    ("a version that is not there", b"GET /healthz HTTP/9.9\r\nhost: x\r\n\r\n", 400, "not a request"),
+    (
+        "a version that is not there",
+        b"GET /healthz HTTP/9.9\r\nhost: x\r\n\r\n",
+        400,
+        "not a request",
+    ),
     ("one line, as in HTTP/0.9", b"GET /healthz\r\n", 408, "did not come to its end"),
     (
         "a zero byte behind a token",

@@ -1,4 +1,5 @@
-"""Schemathesis against a running service: it makes requests of all kinds from the OpenAPI and checks the answers."""
+"""Schemathesis against a running service: it makes requests of all kinds from the OpenAPI and
+checks the answers."""
 
 from __future__ import annotations
 
@@ -12,7 +13,8 @@ from tidepull.service.openapi import document
 
 
 def fuzzed(target: Running, examples: int) -> dict[str, int]:
-    """How many requests each operation answered as the description says; the first that it does not is an error."""
+    """How many requests each operation answered as the description says; the first that it does not
+    is an error."""
     import schemathesis
     from schemathesis import GenerationMode
 

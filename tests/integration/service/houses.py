@@ -26,11 +26,16 @@ SHOP: dict[str, Any] = {
 
 
 class House:
-    """A service in a directory, or with agents in the database `db`; `ask` is one request, by default with a token
-    that may do everything."""
+    """A service in a directory, or with agents in the database `db`; `ask` is one request, by
+    default with a token that may do everything."""
 
     def __init__(
-        self, root: Path, *, insecure: bool = False, limits: Limits | None = None, db: str | None = None
+        self,
+        root: Path,
+        *,
+        insecure: bool = False,
+        limits: Limits | None = None,
+        db: str | None = None,
     ) -> None:
         self.root = root
         self.db = db

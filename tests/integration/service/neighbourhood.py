@@ -1,4 +1,5 @@
-"""Shards in processes of their own that share one database, to be asked, stopped, held and killed."""
+"""Shards in processes of their own that share one database, to be asked, stopped, held and
+killed."""
 
 from __future__ import annotations
 
@@ -23,10 +24,14 @@ from tidepull.service.auth import new_token, write_tokens
 
 
 def main(db: str, tokens: str, pipe: Any, machine: str, port: int) -> None:
-    if machine:  # as if it ran on a machine of its own, where nobody can see whether its process lives
+    if (
+        machine
+    ):  # as if it ran on a machine of its own, where nobody can see whether its process lives
         leases._machine = lambda: machine
     service.BALANCE_EVERY = 2
-    choices = server.ServerConfig(db, port=port, tokens=Path(tokens), quiet=True, personalizer="menu")
+    choices = server.ServerConfig(
+        db, port=port, tokens=Path(tokens), quiet=True, personalizer="menu"
+    )
     server.serve(server.prepare(choices), "127.0.0.1", port, pipe.send)
 
 
@@ -90,7 +95,8 @@ class Street:
         """Where an agent is, as the database has it."""
         with psycopg.connect(self.db) as connection:
             row = connection.execute(
-                "SELECT url FROM tidepull_agents WHERE name = %s AND expires > clock_timestamp()", (agent,)
+                "SELECT url FROM tidepull_agents WHERE name = %s AND expires > clock_timestamp()",
+                (agent,),
             ).fetchone()
         return row[0] if row else None
 

@@ -73,7 +73,9 @@ class RayService:
             there = connection.execute("SELECT to_regclass('tidepull_shards')::text").fetchone()
             if there is None or there[0] is None:
                 return []
-            rows = connection.execute("SELECT url FROM tidepull_shards WHERE expires > clock_timestamp()")
+            rows = connection.execute(
+                "SELECT url FROM tidepull_shards WHERE expires > clock_timestamp()"
+            )
             return [row[0] for row in rows]
 
     @property
@@ -81,7 +83,9 @@ class RayService:
         return [int(url.rsplit(":", 1)[1]) for url in self.urls]
 
     def wait_for_shards(self, count: int, seconds: float = 200) -> None:
-        self._wait(lambda: len(self.urls) >= count and len(_LISTENS.findall(self.said)) >= count, seconds)
+        self._wait(
+            lambda: len(self.urls) >= count and len(_LISTENS.findall(self.said)) >= count, seconds
+        )
 
     def wait_for_word(self, word: str, seconds: float = 60) -> None:
         self._wait(lambda: word in self.said, seconds)
@@ -92,7 +96,8 @@ class RayService:
     def owner(self, agent: str) -> str | None:
         with psycopg.connect(self.db) as connection:
             row = connection.execute(
-                "SELECT url FROM tidepull_agents WHERE name = %s AND expires > clock_timestamp()", (agent,)
+                "SELECT url FROM tidepull_agents WHERE name = %s AND expires > clock_timestamp()",
+                (agent,),
             ).fetchone()
         return row[0] if row else None
 

@@ -22,13 +22,18 @@ PROCESSES.set_forkserver_preload(["tests.integration.service.running"])
 def main(root: str, pipe: Any, patience: float, given: dict[str, Any]) -> None:
     server.REQUEST_TIMEOUT = patience  # type: ignore[assignment]
     beside = Path(root)
-    chosen: dict[str, Any] = {"db": root, "tokens": beside / "tokens.json", "log": beside / "access.jsonl"}
+    chosen: dict[str, Any] = {
+        "db": root,
+        "tokens": beside / "tokens.json",
+        "log": beside / "access.jsonl",
+    }
     app = server.prepare(server.ServerConfig(**{**chosen, **given}))
     server.serve(app, "127.0.0.1", 0, pipe.send)
 
 
 class Running:
-    """A service that listens at `port`; `token` may do everything. `given` are other choices at its start."""
+    """A service that listens at `port`; `token` may do everything. `given` are other choices at its
+    start."""
 
     def __init__(self, root: Path, patience: float = 10.0, **given: Any) -> None:
         self.root = root
@@ -36,7 +41,9 @@ class Running:
         write_tokens(root / "tokens.json", {token.id: token})
         self.token = clear
         here, there = PROCESSES.Pipe()
-        self.process = PROCESSES.Process(target=main, args=(str(root), there, patience, given), daemon=True)
+        self.process = PROCESSES.Process(
+            target=main, args=(str(root), there, patience, given), daemon=True
+        )
         self.process.start()
         assert here.poll(60), "the service did not start"
         self.url: str = here.recv()

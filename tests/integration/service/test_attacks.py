@@ -1,4 +1,5 @@
-"""Attacks and mistakes get the answer that the table in docs/service.md says, and change nothing."""
+"""Attacks and mistakes get the answer that the table in docs/service.md says, and change
+nothing."""
 
 from __future__ import annotations
 
@@ -18,7 +19,16 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from tests.integration.service.attacks import ATTACKS, BEGIN, CHOOSE, PAGE, REWARD, SQL, Attack, written
+from tests.integration.service.attacks import (
+    ATTACKS,
+    BEGIN,
+    CHOOSE,
+    PAGE,
+    REWARD,
+    SQL,
+    Attack,
+    written,
+)
 from tests.integration.service.houses import SHOP, House
 from tests.integration.service.running import Running, running
 from tidepull.agent.agent import Agent
@@ -45,7 +55,9 @@ def fort(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
         "expired": house.token("*", "admin", days=-1),
         "revoked": house.token("*", "admin"),
     }
-    house.clear["same id"] = house.admin[:-3] + ("abc" if not house.admin.endswith("abc") else "xyz")
+    house.clear["same id"] = house.admin[:-3] + (
+        "abc" if not house.admin.endswith("abc") else "xyz"
+    )
     house.revoke(house.clear["revoked"])
     house.service.tokens._checked = 0.0
     yield house
@@ -61,7 +73,9 @@ def attacked(fort: House, attack: Attack) -> Any:
             ("authorization", "Bearer tp_x"),
             ("content-type", "application/json"),
         ]
-        return fort.run(fort.client.request(attack.method, attack.path, headers=headers, content=b"{}"))
+        return fort.run(
+            fort.client.request(attack.method, attack.path, headers=headers, content=b"{}")
+        )
     return fort.ask(attack.method, attack.path, attack.body, token=token, headers=headers)
 
 
@@ -121,7 +135,10 @@ def test_every_answer_has_security_headers(fort: House) -> None:
 
 
 def test_request_id_of_the_caller_is_kept_when_it_is_decent(fort: House) -> None:
-    assert fort.ask("GET", "/healthz", headers={"x-request-id": "abc-1"}).headers["x-request-id"] == "abc-1"
+    assert (
+        fort.ask("GET", "/healthz", headers={"x-request-id": "abc-1"}).headers["x-request-id"]
+        == "abc-1"
+    )
     answer = fort.ask("GET", "/healthz", headers={"x-request-id": "a b\t<script>"})
     assert len(answer.headers["x-request-id"]) == 16
 
@@ -143,7 +160,9 @@ def test_insecure_service_answers_to_loopback_names_only(tmp_path: Path) -> None
 @pytest.mark.parametrize(
     "wrong", ["tp_{id}_{hash}", "{hash}", "{clear}\x00", "{clear}\x00x", "{clear} {clear}"]
 )
-def test_token_is_not_valid_when_it_is_made_of_what_is_kept_or_goes_on(fort: House, wrong: str) -> None:
+def test_token_is_not_valid_when_it_is_made_of_what_is_kept_or_goes_on(
+    fort: House, wrong: str
+) -> None:
     hashed = hashlib.sha256(fort.admin.encode()).hexdigest()
     assert hashed in fort.tokens_file.read_text()
     clear = wrong.format(id=fort.admin.split("_")[1], hash=hashed, clear=fort.admin)
@@ -161,8 +180,12 @@ def test_token_is_not_valid_when_it_is_made_of_what_is_kept_or_goes_on(fort: Hou
         ("GET", "/metrics", None),
     ],
 )
-def test_personalizers_key_opens_no_other_route(fort: House, method: str, path: str, body: Any) -> None:
-    answer = fort.ask(method, path, body, token="", headers={"ocp-apim-subscription-key": fort.admin})
+def test_personalizers_key_opens_no_other_route(
+    fort: House, method: str, path: str, body: Any
+) -> None:
+    answer = fort.ask(
+        method, path, body, token="", headers={"ocp-apim-subscription-key": fort.admin}
+    )
     assert answer.status_code == 401
     assert "A token is needed" in answer.json()["detail"]
     assert fort.ask("GET", "/v1/agents/shop").status_code == 200
@@ -183,7 +206,9 @@ def test_key_counts_where_key_and_token_have_different_rights(
 ) -> None:
     headers = {"ocp-apim-subscription-key": rights[key]}
     body = {"actions": [{"id": "a", "features": [{"x": 1}]}, {"id": "b", "features": [{"x": 2}]}]}
-    answer = menu.ask("POST", "/personalizer/v1.0/rank", body, token=rights[bearer], headers=headers)
+    answer = menu.ask(
+        "POST", "/personalizer/v1.0/rank", body, token=rights[bearer], headers=headers
+    )
     assert answer.status_code == status, answer.text
     if status == 201:
         assert answer.json()["rewardActionId"] in ("a", "b")
@@ -208,7 +233,9 @@ def rights(menu: House) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("header", ["x-http-method-override", "x-http-method", "x-method-override"])
-@pytest.mark.parametrize(("method", "path", "body"), [("GET", "/v1/agents/shop", None), ("POST", CHOOSE, {})])
+@pytest.mark.parametrize(
+    ("method", "path", "body"), [("GET", "/v1/agents/shop", None), ("POST", CHOOSE, {})]
+)
 def test_method_in_a_header_or_query_is_not_used(
     fort: House, header: str, method: str, path: str, body: Any
 ) -> None:
@@ -224,7 +251,10 @@ def test_method_in_a_header_or_query_is_not_used(
 def test_head_of_an_export_needs_what_the_export_needs(
     wired: Running, fort: House, who: str, status: int
 ) -> None:
-    asked = [fort.ask(method, "/v1/agents/shop/export", token=fort.clear[who]) for method in ("HEAD", "GET")]
+    asked = [
+        fort.ask(method, "/v1/agents/shop/export", token=fort.clear[who])
+        for method in ("HEAD", "GET")
+    ]
     assert [answer.status_code for answer in asked] == [status, status]
     assert asked[0].headers["content-length"] == asked[1].headers["content-length"]
     head = "HEAD /v1/agents/shop/export HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n"
@@ -247,7 +277,8 @@ def test_last_of_doubled_names_counts(fort: House) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "cut"), [("zero\x00byte", "zero"), (SQL, "x"), ("\u202e\ufeff", "\u202e"), ("%00%2e", "\x00.")]
+    ("name", "cut"),
+    [("zero\x00byte", "zero"), (SQL, "x"), ("\u202e\ufeff", "\u202e"), ("%00%2e", "\x00.")],
 )
 def test_id_is_kept_as_it_came(fort: House, name: str, cut: str) -> None:
     before = fort.ask("GET", "/v1/agents/shop").json()["records"]
@@ -272,9 +303,13 @@ class Executed:
         return Path.touch, (self.path,)
 
 
-def test_snapshot_that_is_a_pickle_is_not_executed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_snapshot_that_is_a_pickle_is_not_executed(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     path, trace = tmp_path / "shop.db", tmp_path / "executed"
-    with Agent(path, arms=["a", "b"], policy="ucb", context={"age": float}, training="inline") as agent:
+    with Agent(
+        path, arms=["a", "b"], policy="ucb", context={"age": float}, training="inline"
+    ) as agent:
         agent.choose({"age": 1.0}, id="one")
         agent.save()
     data = pickle.dumps(Executed(trace))
@@ -282,7 +317,9 @@ def test_snapshot_that_is_a_pickle_is_not_executed(tmp_path: Path, caplog: pytes
     trace.unlink()
     data = zlib.compress(data)
     with sqlite3.connect(path) as connection:
-        changed = connection.execute("UPDATE snapshots SET data = ?, checksum = ?", (data, zlib.crc32(data)))
+        changed = connection.execute(
+            "UPDATE snapshots SET data = ?, checksum = ?", (data, zlib.crc32(data))
+        )
         assert changed.rowcount >= 1
     connection.close()
     with Agent(path, training="inline") as agent:
@@ -296,8 +333,14 @@ def test_snapshot_that_is_a_pickle_is_not_executed(tmp_path: Path, caplog: pytes
 
 @pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://localhost:1"])
 @pytest.mark.parametrize(("method", "status"), [("GET", 405), ("POST", 200), ("OPTIONS", 405)])
-def test_no_other_site_may_read_an_answer(fort: House, origin: str, method: str, status: int) -> None:
-    headers = {"origin": origin, "access-control-request-method": "POST", "sec-fetch-site": "cross-site"}
+def test_no_other_site_may_read_an_answer(
+    fort: House, origin: str, method: str, status: int
+) -> None:
+    headers = {
+        "origin": origin,
+        "access-control-request-method": "POST",
+        "sec-fetch-site": "cross-site",
+    }
     answer = fort.ask(method, CHOOSE, {} if method == "POST" else None, headers=headers)
     assert answer.status_code == status
     assert not [name for name in answer.headers if name.startswith("access-control")]
@@ -307,14 +350,22 @@ def test_no_other_site_may_read_an_answer(fort: House, origin: str, method: str,
 
 def test_page_runs_no_text_and_keeps_its_token_for_one_tab() -> None:
     folder = resources.files("tidepull.service") / "dashboard"
-    own = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith((".js", ".html"))}
+    own = {
+        file.name: file.read_text()
+        for file in folder.iterdir()
+        if file.name.endswith((".js", ".html"))
+    }
     own = {name: text for name, text in own.items() if not name.startswith("uPlot")}
     assert len(own) > 10
     banned = r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function|document\.cookie"
     assert {name: found for name, text in own.items() if (found := re.findall(banned, text))} == {}
     assert not re.search(r"<script(?![^>]*\bsrc=)|\son\w+=|javascript:", own["index.html"])
     assert {name for name, text in own.items() if "sessionStorage." in text} == {"api.js"}
-    kept = {found for text in own.values() for found in re.findall(r"localStorage\.setItem\(([^,]+),", text)}
+    kept = {
+        found
+        for text in own.values()
+        for found in re.findall(r"localStorage\.setItem\(([^,]+),", text)
+    }
     assert kept == {'"tidepull-theme"'}
     assert "authorization: `Bearer ${token.get()}`" in own["api.js"]
 
@@ -322,18 +373,26 @@ def test_page_runs_no_text_and_keeps_its_token_for_one_tab() -> None:
 # ---- secrets and defaults
 
 
-def test_password_of_a_database_is_in_no_message(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_password_of_a_database_is_in_no_message(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     url = "postgresql://someone:hush-hush@127.0.0.1:1/agents?connect_timeout=1"
     with pytest.raises(StoreError) as refused:
         SharedDatabase(url).names()
     assert "postgresql://someone@127.0.0.1:1/agents" in str(refused.value)
     assert "hush-hush" not in str(refused.value)
     monkeypatch.setattr(server, "prepare", lambda config: config)
-    monkeypatch.setattr(server, "serve", lambda _, host, port, ready: ready(f"http://{host}:{port}"))
+    monkeypatch.setattr(
+        server, "serve", lambda _, host, port, ready: ready(f"http://{host}:{port}")
+    )
     (tmp_path / "tokens.json").write_text('{"tokens": []}')
-    told = CliRunner().invoke(app, ["serve", "--db", url, "--tokens", str(tmp_path / "tokens.json")])
+    told = CliRunner().invoke(
+        app, ["serve", "--db", url, "--tokens", str(tmp_path / "tokens.json")]
+    )
     assert told.exit_code == 0, told.output
-    assert "listening on http://127.0.0.1:8000; agents in 127.0.0.1:1/agents" in " ".join(told.output.split())
+    assert "listening on http://127.0.0.1:8000; agents in 127.0.0.1:1/agents" in " ".join(
+        told.output.split()
+    )
     assert "hush-hush" not in told.output
 
 
@@ -366,7 +425,8 @@ def one_answer(service: Running, data: bytes) -> tuple[int, dict[str, str], Any]
 def test_pipelined_requests_are_answered_in_order(wired: Running) -> None:
     paths = ["/healthz", "/v1/agents", "/nothing"]
     requests = [
-        f"GET {paths[n % 3]} HTTP/1.1\r\nhost: x\r\nx-request-id: r{n}\r\n".encode() for n in range(200)
+        f"GET {paths[n % 3]} HTTP/1.1\r\nhost: x\r\nx-request-id: r{n}\r\n".encode()
+        for n in range(200)
     ]
     heard = wired.say(b"\r\n".join(requests) + b"connection: close\r\n\r\n")
     assert [int(n) for n in re.findall(rb"x-request-id: r(\d+)\r\n", heard)] == list(range(200))
@@ -389,7 +449,9 @@ def test_pipelined_requests_are_answered_in_order(wired: Running) -> None:
     ],
     ids=lambda value: value if isinstance(value, str) and len(value) < 31 else "",
 )  # fmt: skip
-def test_unusual_request_is_a_plain_one(wired: Running, what: str, head: str, status: int, says: str) -> None:
+def test_unusual_request_is_a_plain_one(
+    wired: Running, what: str, head: str, status: int, says: str
+) -> None:
     host = "" if what == "HTTP/0.9" else "host: x\r\n"
     answered, headers, body = one_answer(wired, f"{head}\r\n{host}\r\n".encode())
     assert answered == status, what

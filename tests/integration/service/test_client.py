@@ -49,10 +49,14 @@ def make(client: tidepull.Client) -> clients.RemoteAgent:
 def test_client_does_all_that_an_agent_does(client: tidepull.Client, tmp_path: Path) -> None:
     shop = make(client)
     assert client.agents() == ["shop"]
-    made = shop.choose({"device": "phone", "age": 3, "seen": datetime(2026, 1, 1, tzinfo=UTC)}, id="first")
+    made = shop.choose(
+        {"device": "phone", "age": 3, "seen": datetime(2026, 1, 1, tzinfo=UTC)}, id="first"
+    )
     assert isinstance(made, tidepull.Decision)
     assert (
-        shop.choose({"device": "phone", "age": 3, "seen": datetime(2026, 1, 1, tzinfo=UTC)}, id="first")
+        shop.choose(
+            {"device": "phone", "age": 3, "seen": datetime(2026, 1, 1, tzinfo=UTC)}, id="first"
+        )
         == made
     )
     assert (shop.reward(made.id, 1.0), shop.reward(made.id, 1.0)) == (True, False)
@@ -76,7 +80,9 @@ def test_client_does_all_that_an_agent_does(client: tidepull.Client, tmp_path: P
     assert len((tmp_path / "shop.jsonl").read_text().splitlines()) == 6
 
 
-def test_asynchronous_client_gives_the_same_answers(client: tidepull.Client, service: Running) -> None:
+def test_asynchronous_client_gives_the_same_answers(
+    client: tidepull.Client, service: Running
+) -> None:
     make(client)
 
     async def talk() -> None:
@@ -182,7 +188,9 @@ def test_client_goes_on_with_the_next_address_when_one_does_not_answer(service: 
     with tidepull.Client([dead, service.url], token=service.token, retries=1) as client:
         make(client)
         assert client.agents() == ["shop"]
-    with tidepull.Client([service.url, dead], token=service.token, transport=Flaky(["busy"])) as client:
+    with tidepull.Client(
+        [service.url, dead], token=service.token, transport=Flaky(["busy"])
+    ) as client:
         assert client.agents() == ["shop"]
         client.agent("shop").delete()
     with pytest.raises(ParameterError, match="at least one"):
@@ -211,7 +219,9 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
         return runner.invoke(app, ["client", *words], env=env)
 
     fields = '{"age": "number"}'
-    made = run("create", "shop", "--arm", "a", "--arm", "b", "--fields", fields, "--policy", "bernoulli-ts")
+    made = run(
+        "create", "shop", "--arm", "a", "--arm", "b", "--fields", fields, "--policy", "bernoulli-ts"
+    )
     assert made.exit_code == 0, made.output
     decision = json.loads(run("choose", "shop", "--context", '{"age": 3}', "--id", "v").stdout)
     assert decision["arm"] in ("a", "b")
@@ -227,7 +237,9 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
         ["freeze", "shop"],
     ):
         assert run(*words).exit_code == 0
-    assert run("unfreeze", "shop").exit_code == run("rollback", "shop", decision["id"]).exit_code == 0
+    assert (
+        run("unfreeze", "shop").exit_code == run("rollback", "shop", decision["id"]).exit_code == 0
+    )
     assert run("export", "shop", str(tmp_path / "x.csv")).exit_code == 0
     assert json.loads(run("history", "shop", "--bins", "2").stdout)["seconds"] > 0
     assert isinstance(run("delete", "shop").exception, tidepull.TidepullError)

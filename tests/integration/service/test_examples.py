@@ -1,4 +1,5 @@
-"""The examples in docs/service-examples.md are run as they stand: curl, JavaScript, Python and the shell."""
+"""The examples in docs/service-examples.md are run as they stand: curl, JavaScript, Python and the
+shell."""
 
 from __future__ import annotations
 
@@ -53,4 +54,6 @@ def test_examples_do_what_the_page_says(tmp_path: Path) -> None:
         assert "3 decisions since" in run(service, [sys.executable, "-"], blocks("python")[0])
         if shutil.which("node") is None:
             pytest.skip("the JavaScript example was not run: there is no node here")
-        assert run(service, ["node", "--input-type=module"], blocks("js")[0]).startswith("7 decisions since")
+        assert run(service, ["node", "--input-type=module"], blocks("js")[0]).startswith(
+            "7 decisions since"
+        )

@@ -15,7 +15,10 @@ def test_spans_are_the_ends_of_bins_within_which_half_and_most_was_done() -> Non
     for seconds in [0.0015] * 60 + [0.015] * 39 + [0.15]:
         metrics.answered("choose", 200, seconds)
     metrics.answered("explain", 200, 99.0)
-    assert metrics.operations == {"choose": Timing(100, 2.0, 20.0), "explain": Timing(1, None, None)}
+    assert metrics.operations == {
+        "choose": Timing(100, 2.0, 20.0),
+        "explain": Timing(1, None, None),
+    }
     assert metrics.commits == Timing(0, None, None)
     metrics.snapshots.inc(3)
     assert total(metrics.snapshots) == 3

@@ -1,4 +1,5 @@
-"""A service on two real Ray machines: one is killed under load, decisions go on, and nothing is lost or doubled."""
+"""A service on two real Ray machines: one is killed under load, decisions go on, and nothing is
+lost or doubled."""
 
 from __future__ import annotations
 

@@ -29,12 +29,16 @@ def test_description_names_every_path_and_scope(house: House) -> None:
     said = house.ask("GET", "/v1/openapi.json").json()
     assert said == msgspec.json.decode(msgspec.json.encode(document(OPERATIONS)))
     assert said["openapi"] == "3.1.0"
-    listed = {(method.upper(), path) for path, methods in said["paths"].items() for method in methods}
+    listed = {
+        (method.upper(), path) for path, methods in said["paths"].items() for method in methods
+    }
     assert listed == {(operation.method, operation.path) for operation in OPERATIONS}
     for methods in said["paths"].values():
         for method in methods.values():
             assert all(
-                "example" in part["content"][kind] for part in _good(method) for kind in part["content"]
+                "example" in part["content"][kind]
+                for part in _good(method)
+                for kind in part["content"]
             )
 
 

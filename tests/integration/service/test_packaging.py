@@ -1,4 +1,5 @@
-"""The image, the systemd unit and the Compose file: what they say must be what the service takes."""
+"""The image, the systemd unit and the Compose file: what they say must be what the service
+takes."""
 
 from __future__ import annotations
 
@@ -44,11 +45,15 @@ def test_image_copies_files_that_are_there_and_not_ignored() -> None:
 def test_image_runs_as_another_user_who_may_write_where_agents_are() -> None:
     made = list(instructions())
     assert ("USER", "tidepull") in made
-    assert made.index(("USER", "tidepull")) > max(n for n, (word, _) in enumerate(made) if word == "RUN")
+    assert made.index(("USER", "tidepull")) > max(
+        n for n, (word, _) in enumerate(made) if word == "RUN"
+    )
     assert options(commands()["CMD"])["db"] == "/data"
 
 
-def test_health_check_of_the_image_tells_a_service_that_runs_from_one_that_does_not(tmp_path: Path) -> None:
+def test_health_check_of_the_image_tells_a_service_that_runs_from_one_that_does_not(
+    tmp_path: Path,
+) -> None:
     def check() -> int:
         words = [word.replace("8000", str(port)) for word in commands()["HEALTHCHECK"][1:]]
         return subprocess.run([sys.executable, *words], capture_output=True).returncode
@@ -68,7 +73,9 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
 
 
 def test_unit_serves_from_the_directory_that_systemd_makes_for_it() -> None:
-    said = dict(line.split("=", 1) for line in UNIT.splitlines() if "=" in line and not line.startswith("#"))
+    said = dict(
+        line.split("=", 1) for line in UNIT.splitlines() if "=" in line and not line.startswith("#")
+    )
     assert options(shlex.split(said["ExecStart"]))["db"] == f"/var/lib/{said['StateDirectory']}"
 
 

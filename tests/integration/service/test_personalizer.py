@@ -1,4 +1,5 @@
-"""Personalizer's own client, unchanged, against a running service; and its routes against whatever may be sent."""
+"""Personalizer's own client, unchanged, against a running service; and its routes against whatever
+may be sent."""
 
 from __future__ import annotations
 
@@ -97,7 +98,10 @@ def test_client_ranks_rewards_and_activates(client: Any, service: Running) -> No
     assert answer.ranking[0].id == answer.reward_action_id
     assert sum(one.probability for one in answer.ranking) == pytest.approx(1)
     again = client.rank(request)
-    assert (again.reward_action_id, again.ranking[1].id) == (answer.reward_action_id, answer.ranking[1].id)
+    assert (again.reward_action_id, again.ranking[1].id) == (
+        answer.reward_action_id,
+        answer.ranking[1].id,
+    )
     assert client.events.reward("first", 1.0) is None
     assert client.events.activate("first") is None
     assert service.ask("GET", "/v1/agents/menu")[1]["rewards"] == 1
@@ -111,7 +115,9 @@ def test_client_gets_an_event_id_where_it_gives_none(client: Any) -> None:
 
 def test_client_learns_which_action_is_best(client: Any) -> None:
     for n in range(60):
-        shown = client.rank(RankRequest(actions=[NEWS, SPORT], event_id=f"learn {n}")).reward_action_id
+        shown = client.rank(
+            RankRequest(actions=[NEWS, SPORT], event_id=f"learn {n}")
+        ).reward_action_id
         client.events.reward(f"learn {n}", float(shown == "sport"))
     late = [client.rank(RankRequest(actions=[NEWS, SPORT])).reward_action_id for _ in range(20)]
     assert late.count("sport") >= 17
@@ -119,7 +125,9 @@ def test_client_learns_which_action_is_best(client: Any) -> None:
 
 def test_client_leaves_excluded_actions_where_they_came_and_never_shows_them(client: Any) -> None:
     for _ in range(10):
-        answer = client.rank(RankRequest(actions=[NEWS, SPORT, CHESS], excluded_actions=["sport", "none"]))
+        answer = client.rank(
+            RankRequest(actions=[NEWS, SPORT, CHESS], excluded_actions=["sport", "none"])
+        )
         assert answer.ranking[1].id == "sport"
         assert answer.ranking[1].probability == 0
         assert answer.reward_action_id == answer.ranking[0].id != "sport"
@@ -164,7 +172,9 @@ def test_client_without_a_valid_key_is_not_let_in(service: Running) -> None:
     assert caught.value.error.error.code == "401"
 
 
-def test_client_is_told_of_events_that_never_were_and_of_rewards_that_cannot_be(client: Any) -> None:
+def test_client_is_told_of_events_that_never_were_and_of_rewards_that_cannot_be(
+    client: Any,
+) -> None:
     for call, status in [(("nobody", 1.0), 404), (("first", 1.5), 400)]:
         with pytest.raises(HttpOperationError) as caught:
             client.events.reward(*call)
@@ -183,7 +193,11 @@ def test_agent_is_made_by_the_first_call_with_personalizers_defaults(tmp_path: P
     assert ask(house, "events/x/reward", {"value": 1}).status_code == 404
     assert ask(house, "rank", body("a", "b", eventId="x")).status_code == 201
     state = house.ask("GET", "/v1/agents/menu").json()
-    assert (state["reward_within"], state["default_reward"], state["on_duplicate"]) == (600, 0, "refuse")
+    assert (state["reward_within"], state["default_reward"], state["on_duplicate"]) == (
+        600,
+        0,
+        "refuse",
+    )
     assert state["context"][FIELD]["kind"] == "Hashed"
     house.close()
 
@@ -217,7 +231,9 @@ def test_chances_are_those_that_the_ledger_has(menu: House) -> None:
 
 def test_second_and_late_rewards_have_no_effect_and_are_counted(menu: House) -> None:
     ask(menu, "rank", body("news", "sport", eventId="x"))
-    assert [ask(menu, "events/x/reward", {"value": value}).status_code for value in (1, 0, 1)] == [204] * 3
+    assert [ask(menu, "events/x/reward", {"value": value}).status_code for value in (1, 0, 1)] == [
+        204
+    ] * 3
     assert menu.ask("GET", "/v1/agents/menu").json()["rewards"] == 1
     assert b'rewards_ignored_total{why="second"} 2.0' in menu.ask("GET", "/metrics").content
 
@@ -232,7 +248,11 @@ def test_token_of_another_agent_is_not_for_personalizer(menu: House) -> None:
     key = menu.token("shop", "admin")
     time.sleep(0.6)  # the tokens file is looked at twice a second
     answer = menu.ask(
-        "POST", "/personalizer/v1.0/rank", body("a"), token="", headers={"Ocp-Apim-Subscription-Key": key}
+        "POST",
+        "/personalizer/v1.0/rank",
+        body("a"),
+        token="",
+        headers={"Ocp-Apim-Subscription-Key": key},
     )
     assert (answer.status_code, answer.json()["error"]["code"]) == (403, "403")
 
@@ -244,16 +264,27 @@ def test_client_shows_new_actions_by_what_they_are_like(tmp_path: Path) -> None:
     def dish(name: str, taste: str) -> RankableAction:
         return RankableAction(id=name, features=[{"taste": taste}, {"calories": 300}])
 
-    dishes = [dish("cake", "sweet"), dish("tart", "sweet"), dish("soup", "salty"), dish("ham", "salty")]
+    dishes = [
+        dish("cake", "sweet"),
+        dish("tart", "sweet"),
+        dish("soup", "salty"),
+        dish("ham", "salty"),
+    ]
     tastes = {one.id: one.features[0]["taste"] for one in dishes}
     described = {one.id: merged(one.features) for one in dishes}
-    Agent(tmp_path / "menu.db", **made_of(described, seed=1)).close()  # draws are the same in every run
+    Agent(
+        tmp_path / "menu.db", **made_of(described, seed=1)
+    ).close()  # draws are the same in every run
     with running(tmp_path, personalizer="menu") as service:
         client = client_of(service)
         for n in range(120):
             wants = ("sweet", "salty")[n % 2]
-            asked = RankRequest(actions=dishes, context_features=[{"wants": wants}], event_id=f"{n}")
-            client.events.reward(f"{n}", float(tastes[client.rank(asked).reward_action_id] == wants))
+            asked = RankRequest(
+                actions=dishes, context_features=[{"wants": wants}], event_id=f"{n}"
+            )
+            client.events.reward(
+                f"{n}", float(tastes[client.rank(asked).reward_action_id] == wants)
+            )
         new = [dish("fudge", "sweet"), dish("chips", "salty")]
         asked = [
             RankRequest(actions=new, context_features=[{"wants": w}], event_id=f"{w}{n}")
@@ -275,7 +306,9 @@ def test_first_call_makes_an_agent_that_learns_from_what_actions_are_like(tmp_pa
     house.close()
 
 
-def test_action_that_has_become_another_one_is_described_anew_once_in_a_while(tmp_path: Path) -> None:
+def test_action_that_has_become_another_one_is_described_anew_once_in_a_while(
+    tmp_path: Path,
+) -> None:
     house = House(tmp_path)
     house.service.personalizer = personalizer = Personalizer("menu")
     before: dict[str, Any] = {
@@ -314,9 +347,15 @@ def test_client_may_ask_any_shard(postgres: Server, tmp_path: Path) -> None:
         assert one.rank(deferred).reward_action_id == two.rank(deferred).reward_action_id
         two.events.reward("x", 1.0)
         one.events.reward("y", 1.0)
-        assert [shard.ask("GET", "/v1/agents/menu")[1]["rewards"] for shard in (first, second)] == [1, 1]
+        assert [shard.ask("GET", "/v1/agents/menu")[1]["rewards"] for shard in (first, second)] == [
+            1,
+            1,
+        ]
         two.events.activate("y")
-        assert [shard.ask("GET", "/v1/agents/menu")[1]["rewards"] for shard in (first, second)] == [2, 2]
+        assert [shard.ask("GET", "/v1/agents/menu")[1]["rewards"] for shard in (first, second)] == [
+            2,
+            2,
+        ]
         with pytest.raises(HttpOperationError) as caught:
             one.events.reward("nobody", 1.0)
         assert caught.value.response.status_code == 404
@@ -344,7 +383,9 @@ def deferring(**given: Any) -> tuple[Agent, Clock]:
         "seed": 1,
         "control": 0,
     }
-    agent = Agent.memory(**{**chosen, "reward_within": 600, "default_reward": 0, **given}, now=clock)
+    agent = Agent.memory(
+        **{**chosen, "reward_within": 600, "default_reward": 0, **given}, now=clock
+    )
     return agent, clock
 
 
@@ -398,7 +439,12 @@ def test_rewards_of_what_was_never_activated_are_ignored() -> None:
 
 
 def test_deferral_survives_a_restart(tmp_path: Path) -> None:
-    chosen: dict[str, Any] = {"arms": ["a", "b"], "context": {}, "policy": "bernoulli-ts", "seed": 1}
+    chosen: dict[str, Any] = {
+        "arms": ["a", "b"],
+        "context": {},
+        "policy": "bernoulli-ts",
+        "seed": 1,
+    }
     with Agent(tmp_path / "a.db", **chosen, reward_within=600, default_reward=0) as agent:
         defer(agent, "x")
         agent.reward("x", 1.0)
@@ -444,7 +490,9 @@ def test_features_that_come_later_share_columns() -> None:
 
 
 @pytest.mark.parametrize("given", [[], ["--policy", "bernoulli-ts"]], ids=["features", "ids"])
-def test_agent_made_from_personalizers_logs_goes_on_where_they_end(tmp_path: Path, given: list[str]) -> None:
+def test_agent_made_from_personalizers_logs_goes_on_where_they_end(
+    tmp_path: Path, given: list[str]
+) -> None:
     from tests.integration.cli.typing_it import tidepull
 
     lines = []
@@ -478,11 +526,16 @@ def test_agent_made_from_personalizers_logs_goes_on_where_they_end(tmp_path: Pat
 # ---- whatever may be sent
 
 _LEAVES = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=20)
-_BRANCHES = st.lists(_LEAVES, max_size=4) | st.dictionaries(st.text(max_size=8), _LEAVES, max_size=4)
+_BRANCHES = st.lists(_LEAVES, max_size=4) | st.dictionaries(
+    st.text(max_size=8), _LEAVES, max_size=4
+)
 _FREE = _LEAVES | _BRANCHES | st.dictionaries(st.text(max_size=8), _LEAVES | _BRANCHES, max_size=4)
 _IDS = st.sampled_from(["news", "sport", "", "x" * 256, "x" * 257, "\x1f", "ä", "a/b"]) | _FREE
 _ACTION = (
-    st.fixed_dictionaries({}, optional={"id": _IDS, "features": st.lists(_FREE, max_size=2) | _FREE}) | _FREE
+    st.fixed_dictionaries(
+        {}, optional={"id": _IDS, "features": st.lists(_FREE, max_size=2) | _FREE}
+    )
+    | _FREE
 )
 _RANK = st.fixed_dictionaries(
     {},
@@ -497,9 +550,17 @@ _RANK = st.fixed_dictionaries(
 
 
 @settings(
-    max_examples=150, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck)
+    max_examples=150,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=list(HealthCheck),
 )
-@given(rank=_RANK | _FREE, reward=st.fixed_dictionaries({}, optional={"value": _FREE}) | _FREE, event=_IDS)
+@given(
+    rank=_RANK | _FREE,
+    reward=st.fixed_dictionaries({}, optional={"value": _FREE}) | _FREE,
+    event=_IDS,
+)
 def test_whatever_is_sent_gets_an_answer_of_personalizers_form(
     menu: House, rank: Any, reward: Any, event: Any
 ) -> None:

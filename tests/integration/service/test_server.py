@@ -1,4 +1,5 @@
-"""A real server: what comes over the wire, how it stops, and what is left when it is killed under load."""
+"""A real server: what comes over the wire, how it stops, and what is left when it is killed under
+load."""
 
 from __future__ import annotations
 
@@ -66,7 +67,8 @@ def test_slow_client_does_not_hold_up_others(impatient: Running) -> None:
 def test_client_that_expects_to_be_asked_for_its_body_is_asked_at_once(impatient: Running) -> None:
     body = json.dumps({"context": {"age": 3}}).encode()
     head = (
-        f"POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {impatient.token}\r\n"
+        "POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\nauthorization: Bearer "
+        f"{impatient.token}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\nexpect: 100-continue\r\n"
         "connection: close\r\n\r\n"
     )
@@ -82,7 +84,8 @@ def test_client_that_expects_to_be_asked_for_its_body_is_asked_at_once(impatient
 
 
 def test_deadline_ends_with_a_request_and_begins_with_the_next_one(impatient: Running) -> None:
-    """A kept connection may be idle for longer than a request may take; a second head must come in time too."""
+    """A kept connection may be idle for longer than a request may take; a second head must come in
+    time too."""
     with socket.create_connection(("127.0.0.1", impatient.port), timeout=20) as connection:
         for _ in range(2):
             connection.sendall(b"GET /healthz HTTP/1.1\r\nhost: x\r\n\r\n")
@@ -96,17 +99,25 @@ def test_deadline_ends_with_a_request_and_begins_with_the_next_one(impatient: Ru
         assert connection.recv(65536) == b""
 
 
-def test_client_that_hangs_up_leaves_a_decision_that_can_be_asked_for_again(impatient: Running) -> None:
+def test_client_that_hangs_up_leaves_a_decision_that_can_be_asked_for_again(
+    impatient: Running,
+) -> None:
     body = json.dumps({"id": "hung up", "context": {"age": 3}}).encode()
     head = (
-        f"POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\nauthorization: Bearer {impatient.token}\r\n"
+        "POST /v1/agents/shop/choose HTTP/1.1\r\nhost: x\r\nauthorization: Bearer "
+        f"{impatient.token}\r\n"
         f"content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n"
     )
     with socket.create_connection(("127.0.0.1", impatient.port)) as connection:
         connection.sendall(head.encode() + body)
-    first = impatient.ask("POST", "/v1/agents/shop/choose", {"id": "hung up", "context": {"age": 3}})
+    first = impatient.ask(
+        "POST", "/v1/agents/shop/choose", {"id": "hung up", "context": {"age": 3}}
+    )
     assert first[0] == 200
-    assert impatient.ask("POST", "/v1/agents/shop/choose", {"id": "hung up", "context": {"age": 3}}) == first
+    assert (
+        impatient.ask("POST", "/v1/agents/shop/choose", {"id": "hung up", "context": {"age": 3}})
+        == first
+    )
 
 
 def test_sigterm_finishes_what_was_accepted_and_exits_with_0(tmp_path: Path) -> None:
@@ -134,7 +145,9 @@ def test_sigterm_finishes_what_was_accepted_and_exits_with_0(tmp_path: Path) -> 
             time.sleep(0.005)
         slow: list[int] = []
         body = {**SHOP, "name": "slow", "policy": "tide"}
-        making = threading.Thread(target=lambda: slow.append(service.ask("POST", "/v1/agents", body)[0]))
+        making = threading.Thread(
+            target=lambda: slow.append(service.ask("POST", "/v1/agents", body)[0])
+        )
         making.start()
         time.sleep(0.1)
         assert not slow  # it is under way
@@ -218,7 +231,11 @@ del blocks
 print(megabytes() - before)
 """
     kept = [
-        float(subprocess.run([sys.executable, "-c", code, word], capture_output=True, check=True).stdout)
+        float(
+            subprocess.run(
+                [sys.executable, "-c", code, word], capture_output=True, check=True
+            ).stdout
+        )
         for word in ("no", "yes")
     ]
     assert kept[1] < 20

@@ -1,4 +1,5 @@
-"""The service's main road: agents are made, decide, learn, explain, and are there again after a restart."""
+"""The service's main road: agents are made, decide, learn, explain, and are there again after a
+restart."""
 
 from __future__ import annotations
 
@@ -40,7 +41,9 @@ def test_service_decides_and_learns_as_the_agent_does(shop: House) -> None:
             "group": same.group,
             "at": at,
         }
-        paid = shop.ask("POST", "/v1/agents/shop/reward", {"id": made["id"], "reward": n % 2, "at": at})
+        paid = shop.ask(
+            "POST", "/v1/agents/shop/reward", {"id": made["id"], "reward": n % 2, "at": at}
+        )
         assert paid.json() == {"id": made["id"], "duplicate": False}
         twin.reward(same.id, n % 2, at=at)
     assert shop.ask("GET", "/v1/agents/shop/explain").json()["words"] == str(twin.explain())
@@ -72,7 +75,9 @@ def test_same_key_gives_the_same_decision_and_another_body_conflicts(shop: House
 def test_requests_of_one_turn_share_one_commit(shop: House) -> None:
     async def together() -> list[httpx.Response]:
         body = {"context": {"age": 1}}
-        return await asyncio.gather(*(shop.asked("POST", "/v1/agents/shop/choose", body) for _ in range(16)))
+        return await asyncio.gather(
+            *(shop.asked("POST", "/v1/agents/shop/choose", body) for _ in range(16))
+        )
 
     before = shop.service.metrics.registry.get_sample_value("tidepull_commit_seconds_count")
     answers = shop.run(together())
@@ -187,7 +192,9 @@ def test_history_has_an_interval_as_wide_above_the_mean_as_below(shop: House) ->
         shop.ask("POST", "/v1/agents/shop/reward", {"id": made["id"], "reward": int(n == 0)})
     line = shop.ask("GET", "/v1/agents/shop/history?bins=1").json()["arms"]["blue"]
     assert line["mean"] == [0.25]
-    assert line["low"][0] == pytest.approx(0.25 - 1.96 * 0.25, abs=1e-3)  # spread 0.5 over the root of 4
+    assert line["low"][0] == pytest.approx(
+        0.25 - 1.96 * 0.25, abs=1e-3
+    )  # spread 0.5 over the root of 4
     assert line["high"][0] == pytest.approx(0.25 + 1.96 * 0.25, abs=1e-3)
 
 
@@ -205,7 +212,8 @@ def test_history_counts_every_decision_and_reward_once(shop: House) -> None:
     assert sum(sum(line["decisions"]) for line in part["arms"].values()) == 10
     shop.ask("POST", "/v1/agents/shop/freeze")
     assert (
-        shop.ask("GET", "/v1/agents/shop/history?until=2999-01-01").json()["changes"][0]["words"] == "frozen"
+        shop.ask("GET", "/v1/agents/shop/history?until=2999-01-01").json()["changes"][0]["words"]
+        == "frozen"
     )
 
 
@@ -233,7 +241,8 @@ def test_heatmap_has_the_best_arm_of_every_hour_that_was_seen(shop: House) -> No
     assert seen == 30
     for best, share, margin in zip(answer["best"], answer["share"], answer["margin"], strict=True):
         assert all(
-            (arm is None) == (s is None) == (m is None) for arm, s, m in zip(best, share, margin, strict=True)
+            (arm is None) == (s is None) == (m is None)
+            for arm, s, m in zip(best, share, margin, strict=True)
         )
 
 

@@ -1,4 +1,5 @@
-"""Several services on one database: whoever is asked, the owner answers, and another takes over when it dies."""
+"""Several services on one database: whoever is asked, the owner answers, and another takes over
+when it dies."""
 
 from __future__ import annotations
 
@@ -28,7 +29,9 @@ def shards(postgres: Server, tmp_path: Path) -> Iterator[Street]:
         yield made
 
 
-def owned(shards: Street, first: Process, second: Process, agent: str = "shop") -> tuple[Process, Process]:
+def owned(
+    shards: Street, first: Process, second: Process, agent: str = "shop"
+) -> tuple[Process, Process]:
     """The shard that has an agent, and the other one."""
     return (first, second) if shards.owner(agent) == first.url else (second, first)
 
@@ -40,13 +43,18 @@ def test_any_shard_answers_for_any_agent_and_agents_are_spread(shards: Street) -
     status, shown = second.ask("GET", "/v1/service")
     assert status == 200, shown
     assert shown["here"] == second.url
-    assert {shard["url"]: len(shard["agents"]) for shard in shown["shards"]} == {first.url: 2, second.url: 2}
+    assert {shard["url"]: len(shard["agents"]) for shard in shown["shards"]} == {
+        first.url: 2,
+        second.url: 2,
+    }
     for k in range(4):
         made = [shard.choose("visit", f"shop{k}") for shard in (first, second)]
         assert made[0] == made[1]  # one decision, whoever was asked
         assert made[0][0] == 200
         rewarded = [
-            shard.ask("POST", f"/v1/agents/shop{k}/reward", {"id": "visit", "reward": 1})[1]["duplicate"]
+            shard.ask("POST", f"/v1/agents/shop{k}/reward", {"id": "visit", "reward": 1})[1][
+                "duplicate"
+            ]
             for shard in (first, second)
         ]
         assert rewarded == [False, True]
@@ -63,11 +71,15 @@ def test_any_shard_answers_for_any_agent_and_agents_are_spread(shards: Street) -
     assert [shard.choose("late", "shop1")[0] for shard in (first, second)] == [404, 404]
 
 
-def test_refusals_of_the_owner_reach_the_caller_and_tokens_are_checked_by_both(shards: Street) -> None:
+def test_refusals_of_the_owner_reach_the_caller_and_tokens_are_checked_by_both(
+    shards: Street,
+) -> None:
     first, second = shards.start(), shards.start()
     assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
     _, other = owned(shards, first, second)
-    status, problem = other.ask("POST", CHOOSE, {"context": {"shoe": 44}}, **{"x-request-id": "my-own"})
+    status, problem = other.ask(
+        "POST", CHOOSE, {"context": {"shoe": 44}}, **{"x-request-id": "my-own"}
+    )
     assert (status, problem["request"]) == (422, "my-own")
     assert "no field 'shoe'" in problem["detail"]
     reader, kept = new_token(("shop",), ("read",))
@@ -87,8 +99,12 @@ def test_request_that_was_forwarded_is_not_forwarded_again(shards: Street) -> No
     assert owner.ask("POST", CHOOSE, {}, **{"x-tidepull-forwarded": "-"})[0] == 200
 
 
-@pytest.mark.parametrize("machines", [("", ""), ("one", "two")], ids=["one machine", "two machines"])
-def test_agent_is_taken_over_when_its_owner_is_killed(shards: Street, machines: tuple[str, str]) -> None:
+@pytest.mark.parametrize(
+    "machines", [("", ""), ("one", "two")], ids=["one machine", "two machines"]
+)
+def test_agent_is_taken_over_when_its_owner_is_killed(
+    shards: Street, machines: tuple[str, str]
+) -> None:
     first, second = (shards.start(machine) for machine in machines)
     assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
     owner, other = owned(shards, first, second)
@@ -102,7 +118,9 @@ def test_agent_is_taken_over_when_its_owner_is_killed(shards: Street, machines: 
     assert shards.owner() == other.url
 
 
-def test_owner_that_was_held_up_writes_nothing_and_hands_requests_on_when_it_is_back(shards: Street) -> None:
+def test_owner_that_was_held_up_writes_nothing_and_hands_requests_on_when_it_is_back(
+    shards: Street,
+) -> None:
     first, second = shards.start("one"), shards.start("two")
     assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
     owner, other = owned(shards, first, second)
@@ -113,7 +131,8 @@ def test_owner_that_was_held_up_writes_nothing_and_hands_requests_on_when_it_is_
     try:
         waiting.start()
         deadline = time.monotonic() + 20
-        # 502 while nobody knows, then it is taken over; nothing is written yet that could stand in the way.
+        # 502 while nobody knows, then it is taken over; nothing is written yet that could stand in
+        # the way.
         while (seen := other.ask("GET", "/v1/agents/shop/state"))[0] != 200:
             assert seen[0] in (502, 503), seen
             assert time.monotonic() < deadline
@@ -121,7 +140,9 @@ def test_owner_that_was_held_up_writes_nothing_and_hands_requests_on_when_it_is_
     finally:
         owner.send(signal.SIGCONT)
     waiting.join(30)
-    assert late[0][0] in (200, 503), late  # it said that nothing was written, or asked the new owner
+    assert late[0][0] in (200, 503), (
+        late
+    )  # it said that nothing was written, or asked the new owner
     made = [other.choose(id) for id in ("held up", "meanwhile")]
     assert [status for status, _ in made] == [200, 200], made
     assert late[0] in (made[0], (503, late[0][1]))
@@ -172,7 +193,9 @@ def test_agent_of_a_process_that_takes_no_requests_is_a_503_that_names_it(shards
     assert shard.choose("visit", "mine")[0] == 200
 
 
-def test_request_that_the_owner_may_have_heard_is_a_502_and_is_not_sent_twice(shards: Street) -> None:
+def test_request_that_the_owner_may_have_heard_is_a_502_and_is_not_sent_twice(
+    shards: Street,
+) -> None:
     first, second = shards.start(), shards.start()
     assert first.ask("POST", "/v1/agents", SHOP)[0] == 201
     _, other = owned(shards, first, second)

@@ -1,4 +1,5 @@
-"""Tokens: made once, kept as hashes, rotated without a restart; limits for each of them; who is let in without."""
+"""Tokens: made once, kept as hashes, rotated without a restart; limits for each of them; who is let
+in without."""
 
 from __future__ import annotations
 
@@ -65,7 +66,9 @@ def test_token_that_is_nearly_right_is_not_valid(tmp_path: Path, wrong: str) -> 
     clear, token = new_token(("*",), ("admin",))
     write_tokens(tmp_path / "tokens.json", {token.id: token})
     with pytest.raises(HttpError, match="not valid"):
-        Tokens(tmp_path / "tokens.json").verify(wrong.format(id=token.id, clear=clear, short=clear[:-1]))
+        Tokens(tmp_path / "tokens.json").verify(
+            wrong.format(id=token.id, clear=clear, short=clear[:-1])
+        )
 
 
 @pytest.mark.parametrize(
@@ -73,9 +76,13 @@ def test_token_that_is_nearly_right_is_not_valid(tmp_path: Path, wrong: str) -> 
     [
         ("[]", "cannot be read"),
         ('{"tokens": [{"id": "a"}]}', "cannot be read"),
-        ('{"tokens": [{"id": "a", "hash": "x", "agents": ["*"], "scopes": ["admin"]}]}', "64 digits"),
         (
-            '{"tokens": [{"id": "a", "hash": "%s", "agents": ["*"], "scopes": ["root"]}]}' % ("0" * 64),
+            '{"tokens": [{"id": "a", "hash": "x", "agents": ["*"], "scopes": ["admin"]}]}',
+            "64 digits",
+        ),
+        (
+            '{"tokens": [{"id": "a", "hash": "%s", "agents": ["*"], "scopes": ["root"]}]}'
+            % ("0" * 64),
             "read, decide, admin",
         ),
     ],
@@ -115,7 +122,9 @@ def test_most_agents_are_as_many_as_was_said(tmp_path: Path) -> None:
     house = House(tmp_path, limits=Limits(agents=1))
     try:
         house.make()
-        answer = house.ask("POST", "/v1/agents", {"name": "second", "arms": ["a", "b"], "policy": "ucb"})
+        answer = house.ask(
+            "POST", "/v1/agents", {"name": "second", "arms": ["a", "b"], "policy": "ucb"}
+        )
         assert answer.status_code == 409
         assert "1 agents already" in answer.json()["detail"]
     finally:
@@ -126,7 +135,9 @@ def test_list_shows_only_what_a_token_is_for(shop: House) -> None:
     shop.make(name="bar")
     mine = shop.token("bar", "read")
     look_again(shop)
-    assert [one["name"] for one in shop.ask("GET", "/v1/agents", token=mine).json()["agents"]] == ["bar"]
+    assert [one["name"] for one in shop.ask("GET", "/v1/agents", token=mine).json()["agents"]] == [
+        "bar"
+    ]
 
 
 def test_insecure_service_is_for_loopback_only(tmp_path: Path) -> None:
@@ -166,7 +177,9 @@ def test_upkeep_runs_between_requests_and_snapshots_are_taken(house: House) -> N
     async def live() -> None:
         for n in range(140):
             answer = await house.asked("POST", "/v1/agents/slow/choose", {"context": {"age": n}})
-            await house.asked("POST", "/v1/agents/slow/reward", {"id": answer.json()["id"], "reward": n % 2})
+            await house.asked(
+                "POST", "/v1/agents/slow/reward", {"id": answer.json()["id"], "reward": n % 2}
+            )
         hosted = await house.service.hosting.get("slow")
         hosted.agent._every = 50
         house.service.schedule_upkeep(hosted)

@@ -40,8 +40,12 @@ def contexts(shape: ProblemShape, n: int, *, masked: bool = False) -> list[Conte
             available[rng.integers(shape.n_arms)] = True
         made.append(
             Context(
-                observation=rng.normal(size=shape.observation_dim) if shape.observation_dim else None,
-                arm_features=rng.normal(size=(shape.n_arms, shape.arm_dim)) if shape.arm_dim else None,
+                observation=rng.normal(size=shape.observation_dim)
+                if shape.observation_dim
+                else None,
+                arm_features=rng.normal(size=(shape.n_arms, shape.arm_dim))
+                if shape.arm_dim
+                else None,
                 available=available,
             )
         )

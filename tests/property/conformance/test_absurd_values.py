@@ -56,7 +56,9 @@ def test_number_beyond_all_measure_is_refused_by_name(entry: Any, name: str, val
         ("flipping-vector", ("sw-lin-ucb", {"window": 10**15, "feature_bound": 1e15})),
     ],
 )
-def test_largest_and_smallest_numbers_that_are_allowed_can_be_played(problem: str, policy: Any) -> None:
+def test_largest_and_smallest_numbers_that_are_allowed_can_be_played(
+    problem: str, policy: Any
+) -> None:
     assert len(tidepull.run_trial(problem, policy, horizon=70).arms) == 70
 
 

@@ -1,4 +1,5 @@
-"""Rewards that come late, in another order, or never: every policy goes on, and repeats itself to the last bit."""
+"""Rewards that come late, in another order, or never: every policy goes on, and repeats itself to
+the last bit."""
 
 from __future__ import annotations
 
@@ -80,7 +81,9 @@ def trial(policy: Guarded | Moved, shape: ProblemShape, delay: Delay) -> Trial:
 @every_policy
 @every_shape
 @every_delay
-def test_policy_repeats_itself_when_rewards_come_late(id: str, shape: ProblemShape, delay: Delay) -> None:
+def test_policy_repeats_itself_when_rewards_come_late(
+    id: str, shape: ProblemShape, delay: Delay
+) -> None:
     first, again = make(id, shape, seed=2), make(id, shape, seed=2)
     assert trial(first, shape, delay).arms.tolist() == trial(again, shape, delay).arms.tolist()
     assert first.rounds == ROUNDS

@@ -28,7 +28,9 @@ from tidepull.types import Context, Event, ProblemShape
 @every_shape
 def test_policy_repeats_itself_when_the_seed_is_equal(id: str, shape: ProblemShape) -> None:
     given = contexts(shape, 60)
-    assert play(make(id, shape, 3), given, shape.n_arms) == play(make(id, shape, 3), given, shape.n_arms)
+    assert play(make(id, shape, 3), given, shape.n_arms) == play(
+        make(id, shape, 3), given, shape.n_arms
+    )
 
 
 @every_policy
@@ -52,7 +54,9 @@ def test_policy_plays_only_available_arms_when_some_are_not(id: str, shape: Prob
 
 @every_policy
 @every_shape
-def test_policy_continues_bit_for_bit_when_restored_from_bytes(id: str, shape: ProblemShape) -> None:
+def test_policy_continues_bit_for_bit_when_restored_from_bytes(
+    id: str, shape: ProblemShape
+) -> None:
     given = contexts(shape, 120)
     original = make(id, shape)
     play(original, given[:70], shape.n_arms)
@@ -66,7 +70,9 @@ def test_policy_continues_bit_for_bit_when_restored_from_bytes(id: str, shape: P
 
 @every_policy
 @every_shape
-def test_policy_snapshot_shares_nothing_with_the_living_policy(id: str, shape: ProblemShape) -> None:
+def test_policy_snapshot_shares_nothing_with_the_living_policy(
+    id: str, shape: ProblemShape
+) -> None:
     given = contexts(shape, 60)
     policy = make(id, shape)
     play(policy, given[:30], shape.n_arms)
@@ -85,11 +91,15 @@ def test_policy_neither_changes_nor_keeps_its_inputs(id: str, shape: ProblemShap
     rng = np.random.default_rng(9)
     arms = []
     for context in given:
-        buffers = [None if a is None else a.copy() for a in (context.observation, context.arm_features)]
+        buffers = [
+            None if a is None else a.copy() for a in (context.observation, context.arm_features)
+        ]
         lent = Context(observation=buffers[0], arm_features=buffers[1])
         arm = choose(second, lent, shape.n_arms)
         learn(second, Event(lent, arm, float(rng.integers(2))))
-        for buffer, original in zip(buffers, (context.observation, context.arm_features), strict=True):
+        for buffer, original in zip(
+            buffers, (context.observation, context.arm_features), strict=True
+        ):
             if buffer is not None and original is not None:
                 assert np.array_equal(buffer, original)
                 buffer[:] = 1e6  # a policy that kept a reference would now go astray

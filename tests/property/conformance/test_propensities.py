@@ -1,4 +1,5 @@
-"""Shares that a policy says before it plays: they add up, respect masks, open one round, and are those of `choose`."""
+"""Shares that a policy says before it plays: they add up, respect masks, open one round, and are
+those of `choose`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,9 @@ IDS = [id for id in policies.ids() if id != "oracle"]
 
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES.keys())
 @pytest.mark.parametrize("id", IDS)
-def test_shares_add_up_to_one_over_available_arms_and_open_one_round(id: str, shape: ProblemShape) -> None:
+def test_shares_add_up_to_one_over_available_arms_and_open_one_round(
+    id: str, shape: ProblemShape
+) -> None:
     policy = make(id, shape)
     rng = np.random.default_rng(3)
     seen: list[FloatArray] = []

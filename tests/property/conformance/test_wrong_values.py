@@ -1,4 +1,5 @@
-"""One rule for every kind of wrong value, whatever the policy: one sentence, and nothing changes."""
+"""One rule for every kind of wrong value, whatever the policy: one sentence, and nothing
+changes."""
 
 from __future__ import annotations
 
@@ -20,7 +21,12 @@ from tests.property.conformance.playing import (
     make,
     play,
 )
-from tests.property.conformance.wrong_values import Wrong, wrong_contexts, wrong_events, wrong_features
+from tests.property.conformance.wrong_values import (
+    Wrong,
+    wrong_contexts,
+    wrong_events,
+    wrong_features,
+)
 from tidepull import state as snapshots
 from tidepull.errors import ContextError, NumericalError, ProblemError, TidepullError
 from tidepull.policies.guard import Guarded, GuardedOracle
@@ -60,7 +66,9 @@ def check_refusals(policy: Guarded, give: Callable[[Any], object], table: Iterab
 
 @every_policy
 @every_shape
-def test_choose_refuses_every_wrong_context_and_stays_as_it_was(id: str, shape: ProblemShape) -> None:
+def test_choose_refuses_every_wrong_context_and_stays_as_it_was(
+    id: str, shape: ProblemShape
+) -> None:
     policy = played(id, shape)
     table = wrong_contexts(shape, contexts(shape, 1)[0])
     check_refusals(policy, lambda value: choose(policy, value, shape.n_arms), table)
@@ -77,7 +85,9 @@ def test_learn_refuses_every_wrong_event_and_stays_as_it_was(id: str, shape: Pro
 
 @every_policy
 @every_shape
-def test_policy_takes_numbers_of_any_kind_as_the_floats_they_are(id: str, shape: ProblemShape) -> None:
+def test_policy_takes_numbers_of_any_kind_as_the_floats_they_are(
+    id: str, shape: ProblemShape
+) -> None:
     exact, loose = make(id, shape), make(id, shape)
     rng = np.random.default_rng(1)
     for _ in range(40):
@@ -106,7 +116,9 @@ def test_policy_takes_numbers_of_any_kind_as_the_floats_they_are(id: str, shape:
 
 @pytest.mark.parametrize("id", IDS)
 @every_shape
-def test_policy_takes_the_largest_numbers_and_can_still_be_saved(id: str, shape: ProblemShape) -> None:
+def test_policy_takes_the_largest_numbers_and_can_still_be_saved(
+    id: str, shape: ProblemShape
+) -> None:
     policy = make(id, shape)
     rng = np.random.default_rng(1)
     largest = np.array([-1e15, 1e15])
@@ -116,7 +128,9 @@ def test_policy_takes_the_largest_numbers_and_can_still_be_saved(id: str, shape:
             rng.choice(largest, (shape.n_arms, shape.arm_dim)) if shape.arm_dim else None,
             time=1e20,
         )
-        with contextlib.suppress(NumericalError):  # d-lin-ucb says that such features must be scaled
+        with contextlib.suppress(
+            NumericalError
+        ):  # d-lin-ucb says that such features must be scaled
             arm = choose(policy, context, shape.n_arms)
             reward = 1.0 if id == "bernoulli-ts" else float(rng.choice(largest))
             learn(policy, Event(context, arm, reward))

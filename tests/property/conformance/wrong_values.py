@@ -1,4 +1,5 @@
-"""The table of wrong values: what may be given in place of a context, an arm, a reward or a round, and the error."""
+"""The table of wrong values: what may be given in place of a context, an arm, a reward or a round,
+and the error."""
 
 from __future__ import annotations
 
@@ -142,7 +143,10 @@ def wrong_contexts(shape: ProblemShape, good: Context) -> Iterator[Wrong]:
     """Everything that `choose` must refuse."""
     for name, value in NO_CONTEXTS.items():
         yield f"context {name}", value, ContextError, "context"
-    shapes = {"observation": (shape.observation_dim,), "arm_features": (shape.n_arms, shape.arm_dim)}
+    shapes = {
+        "observation": (shape.observation_dim,),
+        "arm_features": (shape.n_arms, shape.arm_dim),
+    }
     for field, wanted in shapes.items():
         unexpected: dict[str, Any] = {"not expected": np.ones(2), "text": "red"}
         values = wrong_features(wanted) if wanted[-1] else unexpected

@@ -1,8 +1,10 @@
-"""What callers were told, against what is true after everything: nothing lost, nothing doubled, the order kept.
+"""What callers were told, against what is true after everything: nothing lost, nothing doubled, the
+order kept.
 
-An acknowledged step is in the ledger exactly once, as it was told. One that was refused or never answered is there at
-most once for each time that it was asked for. What was acknowledged before another step was begun comes before it. The
-agent is in the state of a twin that has lived through the same ledger without any fault.
+An acknowledged step is in the ledger exactly once, as it was told. One that was refused or never
+answered is there at most once for each time that it was asked for. What was acknowledged before
+another step was begun comes before it. The agent is in the state of a twin that has lived through
+the same ledger without any fault.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ EXPECTED = {
 
 
 def audit(calls: list[Call], agent: Agent, plan: Plan, *, slack: float) -> list[str]:
-    """Everything that is not as callers were told. Decisions may expire by `slack` seconds too early."""
+    """Everything that is not as callers were told. Decisions may expire by `slack` seconds too
+    early."""
     records = list(agent._commands.ledger.tail(0))
     book = Book(calls, records, agent, plan)
     found = [
@@ -132,7 +135,11 @@ class Book:
         """The records of a reward."""
         seq, key = _number(body["id"]), body.get("key")
         name = None if key is None else f"{OURS}{seq}/{key}"
-        return [record for record in self._about[seq] if record.kind is Kind.REWARD and record.name == name]
+        return [
+            record
+            for record in self._about[seq]
+            if record.kind is Kind.REWARD and record.name == name
+        ]
 
     def _paid(self, seq: int, key: str | None, counts: Counter[str]) -> Iterator[str]:
         rows = self._rows({"id": f"{seq}-", "key": key})
@@ -146,7 +153,9 @@ class Book:
             yield f"new more than once: {what}"
         decision = self._by_seq.get(seq)
         if decision is not None and decision.context is not None:
-            value = worth(int(json.loads(decision.context)["visit"]), key, add=self._plan.again == "add")
+            value = worth(
+                int(json.loads(decision.context)["visit"]), key, add=self._plan.again == "add"
+            )
             if any(unpack_reward(row.body) != value for row in rows):
                 yield f"another reward: {what}"
         due = [record.seq for record in self._about[seq] if record.kind is Kind.DUE]
@@ -154,9 +163,12 @@ class Book:
             yield f"settled, and then again: {what}"
 
     def order(self) -> Iterator[str]:
-        """What was acknowledged before something else was begun comes before it, and batches are in order."""
+        """What was acknowledged before something else was begun comes before it, and batches are in
+        order."""
         begun: dict[object, int] = {}
-        steps: list[tuple[int, int, int]] = []  # when it was begun, when it was acknowledged, its number
+        steps: list[
+            tuple[int, int, int]
+        ] = []  # when it was begun, when it was acknowledged, its number
         for call in self._calls:
             last = 0
             for body, answer in _choices(call):
@@ -209,7 +221,8 @@ class Book:
                 yield f"{kind.name.lower()}: the ledger has {count}, callers were told {list(map(str, calls))}"
 
     def condition(self) -> Iterator[str]:
-        """What the agent itself finds, for every fourth history: its twin is repeated in any case."""
+        """What the agent itself finds, for every fourth history: its twin is repeated in any
+        case."""
         faults = self._agent._commands.ledger.faults()
         if faults:
             yield f"unsound: {faults}"
@@ -236,7 +249,8 @@ def twin(records: list[Record], agent: Agent) -> Iterator[str]:
 
 
 def _state(agent: Agent) -> bytes:
-    """All that an agent knows. How far it has looked for decisions that are due is no knowledge: it looks again."""
+    """All that an agent knows. How far it has looked for decisions that are due is no knowledge: it
+    looks again."""
     return snapshots.dump({**agent._commands.state.take()(), "due": 0})
 
 
@@ -259,7 +273,12 @@ def _rewards(call: Call) -> list[tuple[Any, Any]]:
     if call.kind == "reward":
         if call.status is None:
             return [(call.body, None)]
-        return [(call.body, {"status": call.status, "duplicate": not call.told or call.answer["duplicate"]})]
+        return [
+            (
+                call.body,
+                {"status": call.status, "duplicate": not call.told or call.answer["duplicate"]},
+            )
+        ]
     if call.kind == "rewards":
         answers = call.answer["rewards"] if call.told else [None] * len(call.body["rewards"])
         answers = [None if a is None else {"duplicate": True, **a} for a in answers]

@@ -1,7 +1,7 @@
 """Callers of the service: what they ask, what they were told, and what they ask again.
 
-A visit has a number of its own in its context, so that the ledger shows whose decision is whose. What a visit is worth
-follows from that number.
+A visit has a number of its own in its context, so that the ledger shows whose decision is whose.
+What a visit is worth follows from that number.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ UNKNOWN = "never made"
 
 @dataclass(slots=True)
 class Call:
-    """One request. `status` None: no answer came, for the process died. `started` and `finished` count steps of the
-    history, `begun` and `ended` are true moments."""
+    """One request. `status` None: no answer came, for the process died. `started` and `finished`
+    count steps of the history, `begun` and `ended` are true moments."""
 
     number: int
     caller: int
@@ -49,7 +49,8 @@ class Call:
 
 @dataclass
 class Town:
-    """What all callers know together: decisions that were acknowledged, by id, with the number of the visit."""
+    """What all callers know together: decisions that were acknowledged, by id, with the number of
+    the visit."""
 
     rng: random.Random
     again: str
@@ -68,7 +69,8 @@ class Town:
         return asked
 
     def worth(self) -> dict[str, Any]:
-        """What a decision was worth: one of those that were acknowledged, or seldom one that never was."""
+        """What a decision was worth: one of those that were acknowledged, or seldom one that never
+        was."""
         if not self.made or self.rng.random() < 0.02:
             return {"id": UNKNOWN, "reward": 1.0}
         recent = self.made[-20:] if self.rng.random() < 0.8 else self.made

@@ -1,4 +1,5 @@
-"""Time as the simulation has it: a monotonic clock that only goes on, and one on the wall that jumps both ways."""
+"""Time as the simulation has it: a monotonic clock that only goes on, and one on the wall that
+jumps both ways."""
 
 from __future__ import annotations
 
@@ -9,13 +10,26 @@ from typing import Any
 from tidepull.agent.clock import HELD
 
 START = 1_782_907_200.0  # 1 July 2026
-JUMPS = (-86_400.0, -3_600.0, -400.0, -90.0, -1.0, 1.0, 90.0, 400.0, 3_600.0, 86_400.0, 31_536_000.0)
+JUMPS = (
+    -86_400.0,
+    -3_600.0,
+    -400.0,
+    -90.0,
+    -1.0,
+    1.0,
+    90.0,
+    400.0,
+    3_600.0,
+    86_400.0,
+    31_536_000.0,
+)
 """Seconds by which the wall clock may be set; 300 is where the agent stops to follow it."""
 
 
 class Clocks:
-    """Both clocks. `elapsed` is the truth, which only the audit may look at; `followed` is by how much
-    agents may have followed the wall clock ahead: small jumps, and what two large ones have left together."""
+    """Both clocks. `elapsed` is the truth, which only the audit may look at; `followed` is by how
+    much agents may have followed the wall clock ahead: small jumps, and what two large ones have
+    left together."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

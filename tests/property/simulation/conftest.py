@@ -1,4 +1,5 @@
-"""A process of their own for the histories: threads of other tests would see the simulated clock."""
+"""A process of their own for the histories: threads of other tests would see the simulated
+clock."""
 
 from __future__ import annotations
 

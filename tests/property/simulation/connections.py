@@ -1,4 +1,5 @@
-"""Connections of `apsw` that look like those of `sqlite3`: the small part of its interface that the ledger uses.
+"""Connections of `apsw` that look like those of `sqlite3`: the small part of its interface that the
+ledger uses.
 
 A thread can be interrupted before each statement, and the process can die in it.
 """
@@ -54,7 +55,9 @@ class Connection:
         parts = urlsplit(uri)
         read_only = parse_qs(parts.query).get("mode") == ["ro"]
         flags = (
-            apsw.SQLITE_OPEN_READONLY if read_only else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
+            apsw.SQLITE_OPEN_READONLY
+            if read_only
+            else apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE
         )
         with self._explained():
             self._apsw = apsw.Connection(unquote(parts.path), flags=flags, vfs=NAME)

@@ -1,8 +1,9 @@
-"""A disk under a page cache: what is written is seen at once, and is there after a power cut only if it was synced.
+"""A disk under a page cache: what is written is seen at once, and is there after a power cut only
+if it was synced.
 
-At a power cut every write since the last sync is kept, lost, or torn at a sector, each for itself: so they are also
-reordered. A sync that fails leaves the pages clean, as on Linux: some of them are on disk, the others will never be,
-unless they are written again.
+At a power cut every write since the last sync is kept, lost, or torn at a sector, each for itself:
+so they are also reordered. A sync that fails leaves the pages clean, as on Linux: some of them are
+on disk, the others will never be, unless they are written again.
 """
 
 from __future__ import annotations
@@ -29,8 +30,8 @@ class Faults:
 
 @dataclass
 class File:
-    """What is seen of a file, what is on disk, and what was done since: bytes at a place, or a size. No other file has
-    its number."""
+    """What is seen of a file, what is on disk, and what was done since: bytes at a place, or a
+    size. No other file has its number."""
 
     seen: bytearray = field(default_factory=bytearray)
     durable: bytearray = field(default_factory=bytearray)
@@ -39,7 +40,8 @@ class File:
 
 
 class Disk:
-    """Files by path. `names` are the entries of the one directory, `durable_names` those that outlive a power cut."""
+    """Files by path. `names` are the entries of the one directory, `durable_names` those that
+    outlive a power cut."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

@@ -1,4 +1,5 @@
-"""One history: a service on simulated ground, its callers, faults as planned, and the audit at the end."""
+"""One history: a service on simulated ground, its callers, faults as planned, and the audit at the
+end."""
 
 from __future__ import annotations
 
@@ -81,7 +82,9 @@ class History:
             if self.plan.ledger == "sqlite"
             else SimulatedShelf(self.shelf, self.plan, self.clocks, self.process, self.threads)
         )
-        Current.service = Service(self.store, Tokens(None), Limits(), RequestLog(None, None), METRICS)
+        Current.service = Service(
+            self.store, Tokens(None), Limits(), RequestLog(None, None), METRICS
+        )
         self.loop.create_task(Current.service.start())
 
     def drop(self) -> None:
@@ -139,7 +142,9 @@ class History:
         if isinstance(answer, dict):
             answer.pop("request", None)  # drawn anew each time
         self._say(f"step {call.started} to {call.finished}: {call}")
-        self.counts["acknowledged" if call.told else "unanswered" if status is None else "refused"] += 1
+        self.counts[
+            "acknowledged" if call.told else "unanswered" if status is None else "refused"
+        ] += 1
         if call.caller >= 0:
             self.callers[call.caller].hears(call)
 
@@ -234,7 +239,8 @@ class History:
             self.process.limit(lifetime)
 
     def _end(self) -> None:
-        """The last life ends, nothing fails any more, and everything is compared with what callers were told."""
+        """The last life ends, nothing fails any more, and everything is compared with what callers
+        were told."""
         self.violations += [f"unhandled: {context}" for context in self.loop.errors]
         self.counts["failed syncs"] = self.disk.failed["syncs"] + self.shelf.doubted
         self.counts["failed writes"] = self.disk.failed["writes"] + self.shelf.refused

@@ -52,13 +52,16 @@ def ledger_at(path: Any, *, read_only: bool = False) -> Any:
 
 
 class Installed:
-    """Simulated modules in the place of `time` and `threading`, in all of the agent and the service."""
+    """Simulated modules in the place of `time` and `threading`, in all of the agent and the
+    service."""
 
     def __init__(self) -> None:
         self.watch = SimulatedWatch()
         modules = [module for name, module in sys.modules.items() if name.startswith(PACKAGES)]
         self._time = [module for module in modules if getattr(module, "time", None) is time]
-        self._threading = [module for module in modules if getattr(module, "threading", None) is threading]
+        self._threading = [
+            module for module in modules if getattr(module, "threading", None) is threading
+        ]
 
     def shorten_log(self, pages: int) -> None:
         """Short histories need a short log, so that it is moved into the file too."""

@@ -1,7 +1,8 @@
-"""A ledger over a store that refuses, or keeps and does not say so: quick, and with the agent's real queue before it.
+"""A ledger over a store that refuses, or keeps and does not say so: quick, and with the agent's
+real queue before it.
 
-The store is like a database on another machine. It keeps a group of records whole or not at all, and outlives the
-process.
+The store is like a database on another machine. It keeps a group of records whole or not at all,
+and outlives the process.
 """
 
 from __future__ import annotations
@@ -18,8 +19,8 @@ from tidepull.errors import LedgerError
 
 
 class Shelf(MemoryLedger):
-    """What is durable. `refuses` is how often a write fails and nothing is kept, `doubts` how often it fails although
-    all is kept, `unreadable` how often a look fails."""
+    """What is durable. `refuses` is how often a write fails and nothing is kept, `doubts` how often
+    it fails although all is kept, `unreadable` how often a look fails."""
 
     def __init__(self, rng: random.Random) -> None:
         super().__init__()
@@ -30,7 +31,11 @@ class Shelf(MemoryLedger):
     def keep(self, records: list[Record]) -> None:
         """A group of records, in one piece."""
         names = [record.name for record in records if record.name is not None]
-        if records[0].seq <= self.last or len(set(names)) < len(names) or any(map(self.named, names)):
+        if (
+            records[0].seq <= self.last
+            or len(set(names)) < len(names)
+            or any(map(self.named, names))
+        ):
             raise LedgerError("simulated: a number or a name is there already")
         for record in records:
             self.append(record)
@@ -55,7 +60,9 @@ class Shelf(MemoryLedger):
 class ShelfLedger:
     """A process's ledger on a shelf."""
 
-    def __init__(self, shelf: Shelf, process: Process, threads: Threads, now: Callable[[], float]) -> None:
+    def __init__(
+        self, shelf: Shelf, process: Process, threads: Threads, now: Callable[[], float]
+    ) -> None:
         self._shelf, self._process, self._threads = shelf, process, threads
         self.now = now
         self._point()

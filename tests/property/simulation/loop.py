@@ -1,7 +1,8 @@
-"""An event loop without a selector and without waiting: time goes on when there is nothing else to do.
+"""An event loop without a selector and without waiting: time goes on when there is nothing else to
+do.
 
-What `call_soon` was given runs in that order, as asyncio promises. Everything that comes from outside, requests and
-threads that are done, comes between any two callbacks, by seed.
+What `call_soon` was given runs in that order, as asyncio promises. Everything that comes from
+outside, requests and threads that are done, comes between any two callbacks, by seed.
 """
 
 from __future__ import annotations
@@ -19,7 +20,9 @@ from tests.property.simulation.clock import Clocks
 from tests.property.simulation.process import Killed, Process
 from tests.property.simulation.threads import Threads
 
-_Base: Any = asyncio.AbstractEventLoop  # most of it is about sockets and processes, of which there are none
+_Base: Any = (
+    asyncio.AbstractEventLoop
+)  # most of it is about sockets and processes, of which there are none
 
 
 class Loop(_Base):  # type: ignore[misc]
@@ -126,7 +129,9 @@ class Loop(_Base):  # type: ignore[misc]
         self._tasks.append(task)
         return task
 
-    def run_in_executor(self, executor: Any, func: Callable[..., Any], *args: Any) -> asyncio.Future[Any]:
+    def run_in_executor(
+        self, executor: Any, func: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
         """A simulated thread does it, whatever the executor."""
         future = self.create_future()
 

@@ -68,7 +68,9 @@ class SimulatedPath(type(Path())):  # type: ignore[misc]
             raise FileNotFoundError(str(self))
 
     def glob(self, pattern: str) -> Iterator[Any]:
-        return iter([SimulatedPath(name) for name in _on().names if fnmatch(Path(name).name, pattern)])
+        return iter(
+            [SimulatedPath(name) for name in _on().names if fnmatch(Path(name).name, pattern)]
+        )
 
     def _file(self) -> File:
         try:

@@ -13,8 +13,9 @@ LEDGERS: tuple[Ledger, ...] = ("sqlite", "store", "remote")
 """The real file, a store that the loop waits for, a store that a thread waits for."""
 
 FAULTS = ("none", "kill", "power", "write", "sync", "full", "clock", "all")
-"""Of which kind the faults of a history are: none; the process dies; the power too; writes fail; syncs fail, or a
-store does not say that it has kept something; the disk is full for a while; the wall clock jumps; all of these."""
+"""Of which kind the faults of a history are: none; the process dies; the power too; writes fail;
+syncs fail, or a store does not say that it has kept something; the disk is full for a while; the
+wall clock jumps; all of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +74,9 @@ def plan(seed: int) -> Plan:
         fault=fault,
         policy=policy,
         again=again,
-        reward_within=rng.choice((40.0, 1000.0) if again != "refuse" else (None, None, 40.0, 1000.0)),
+        reward_within=rng.choice(
+            (40.0, 1000.0) if again != "refuse" else (None, None, 40.0, 1000.0)
+        ),
         control=rng.choice((0.0, 0.2)),
         callers=rng.randrange(1, 6),
         calls=rng.randrange(20, 36) if policy != "tide" else 12,

@@ -1,4 +1,5 @@
-"""Faults that were or could be in the code, planted on purpose: what does not find them finds nothing."""
+"""Faults that were or could be in the code, planted on purpose: what does not find them finds
+nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +25,8 @@ class Planted:
 
 @contextmanager
 def forgiven() -> Iterator[None]:
-    """Somebody has recovered since: whoever still waits for a failed commit is told that it succeeded."""
+    """Somebody has recovered since: whoever still waits for a failed commit is told that it
+    succeeded."""
     flush, recover = GroupCommit.flush, GroupCommit.recover
 
     def forgetful(self: Any, *given: Any) -> None:

@@ -1,4 +1,5 @@
-"""A process that can die between any two of its steps, and whose death drops all that it has in memory."""
+"""A process that can die between any two of its steps, and whose death drops all that it has in
+memory."""
 
 from __future__ import annotations
 
@@ -8,8 +9,8 @@ class Killed(BaseException):
 
 
 class Process:
-    """Counts the steps of one life: callbacks of the loop, switches of threads, calls of the disk. After `lifetime`
-    steps it is dead, wherever it is. None: it lives until somebody kills it."""
+    """Counts the steps of one life: callbacks of the loop, switches of threads, calls of the disk.
+    After `lifetime` steps it is dead, wherever it is. None: it lives until somebody kills it."""
 
     def __init__(self, number: int, lifetime: int | None) -> None:
         self.number = number

@@ -1,4 +1,5 @@
-"""The application of whatever service lives: it takes long to make, keeps nothing, and outlives them all."""
+"""The application of whatever service lives: it takes long to make, keeps nothing, and outlives
+them all."""
 
 from __future__ import annotations
 
@@ -11,7 +12,8 @@ from tidepull.service.service import Service
 
 
 class Current:
-    """The service of the process that lives; the application, which takes long to make, outlives it."""
+    """The service of the process that lives; the application, which takes long to make, outlives
+    it."""
 
     service: Service
 

@@ -1,4 +1,5 @@
-"""Where a simulated service keeps its agents: the real directory of files on a simulated disk, or a shelf."""
+"""Where a simulated service keeps its agents: the real directory of files on a simulated disk, or a
+shelf."""
 
 from __future__ import annotations
 
@@ -31,7 +32,9 @@ class SimulatedDirectory(Directory):
 class SimulatedShelf(Directory):
     """One agent on a shelf."""
 
-    def __init__(self, shelf: Shelf, plan: Plan, clocks: Clocks, process: Process, threads: Threads) -> None:
+    def __init__(
+        self, shelf: Shelf, plan: Plan, clocks: Clocks, process: Process, threads: Threads
+    ) -> None:
         self.remote = plan.ledger == "remote"
         self.here = ""
         self._shelf, self._process, self._threads = shelf, process, threads

@@ -1,4 +1,5 @@
-"""Hundreds of short histories with faults: nothing lost, nothing doubled, the order kept, decisions as ever."""
+"""Hundreds of short histories with faults: nothing lost, nothing doubled, the order kept, decisions
+as ever."""
 
 from __future__ import annotations
 

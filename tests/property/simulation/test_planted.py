@@ -1,4 +1,5 @@
-"""The simulator finds faults that are planted, and finds nothing in the same histories without them."""
+"""The simulator finds faults that are planted, and finds nothing in the same histories without
+them."""
 
 from __future__ import annotations
 
@@ -20,7 +21,9 @@ def found_in(name: str) -> int | None:
     """The first seed whose history shows a planted fault, and is sound without it."""
     planted = PLANTED[name]
     fitting = (
-        seed for seed in itertools.count() if planted.shows(plan(seed)) and plan(seed).policy != "tide"
+        seed
+        for seed in itertools.count()
+        if planted.shows(plan(seed)) and plan(seed).policy != "tide"
     )
     for seed in itertools.islice(fitting, MOST):
         with planted.plant():

@@ -1,7 +1,9 @@
-"""Threads as greenlets: one runs at a time, and the seed says who runs next wherever a real one could be interrupted.
+"""Threads as greenlets: one runs at a time, and the seed says who runs next wherever a real one
+could be interrupted.
 
-They change places only at `point`, which the simulated disk and store call, and where a lock is taken that another one
-holds. The event loop is a thread like the others: while it waits for a lock or a disk, they go on.
+They change places only at `point`, which the simulated disk and store call, and where a lock is
+taken that another one holds. The event loop is a thread like the others: while it waits for a lock
+or a disk, they go on.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """SQLite on the simulated disk: a VFS of `apsw`.
 
-All bytes, sizes, names and syncs go to the disk of the simulation. Locks and the shared memory of the write-ahead log
-die with a process anyway; SQLite's own unix VFS has them, on an empty file of the same name in a real directory.
+All bytes, sizes, names and syncs go to the disk of the simulation. Locks and the shared memory of
+the write-ahead log die with a process anyway; SQLite's own unix VFS has them, on an empty file of
+the same name in a real directory.
 """
 
 from __future__ import annotations
@@ -24,8 +25,8 @@ _LOGS = apsw.SQLITE_OPEN_WAL | apsw.SQLITE_OPEN_MAIN_JOURNAL
 
 
 class Machine:
-    """What SQLite stands on just now: a disk, the process that uses it, and its threads. One at a time.
-    `synchronous` takes the place of what the ledger asks for, where less is planted."""
+    """What SQLite stands on just now: a disk, the process that uses it, and its threads. One at a
+    time. `synchronous` takes the place of what the ledger asks for, where less is planted."""
 
     synchronous: str | None = None
 
@@ -121,7 +122,8 @@ class SimulatedVfs(_Vfs):  # type: ignore[misc]
 
 
 class PlainFile:
-    """A log or a journal. The directory is synced with its first sync by whoever may create it, as on unix."""
+    """A log or a journal. The directory is synced with its first sync by whoever may create it, as
+    on unix."""
 
     def __init__(self, here: Machine, file: File, *, syncs_names: bool) -> None:
         self._disk, self._process, self._file = here.disk, here.process, file
@@ -181,7 +183,9 @@ class MainFile(_VfsFile):  # type: ignore[misc]
 
     def __init__(self, here: Machine, path: str, file: File, flags: list[int]) -> None:
         real = [
-            (flags[0] & ~apsw.SQLITE_OPEN_READONLY) | apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_CREATE,
+            (flags[0] & ~apsw.SQLITE_OPEN_READONLY)
+            | apsw.SQLITE_OPEN_READWRITE
+            | apsw.SQLITE_OPEN_CREATE,
             0,
         ]
         super().__init__("unix", here.real_name(path), real)
@@ -203,7 +207,9 @@ def _as_sqlite() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise (apsw.FullError if error.errno == errno.ENOSPC else apsw.IOError)(str(error)) from None
+        raise (apsw.FullError if error.errno == errno.ENOSPC else apsw.IOError)(
+            str(error)
+        ) from None
 
 
 def _extended(error: Any, code: int) -> Exception:

@@ -21,7 +21,13 @@ CONTEXT = {"age": float, "device": str, "seen": datetime}
 
 
 def shop(**given: Any) -> Agent:
-    chosen = {"arms": ["a", "b"], "context": CONTEXT, "policy": "lin-ts", "seed": 1, "training": "manual"}
+    chosen = {
+        "arms": ["a", "b"],
+        "context": CONTEXT,
+        "policy": "lin-ts",
+        "seed": 1,
+        "training": "manual",
+    }
     return Agent.memory(**{**chosen, **given})
 
 
@@ -60,7 +66,9 @@ def test_ids_are_texts_whole_numbers_or_uuids(id: Any) -> None:
 
 @pytest.mark.parametrize("id", [True, 1.5, None, ["a"]])
 def test_other_things_are_no_ids(id: Any) -> None:
-    with pytest.raises(DecisionError, match="a decision id is text, a whole number, a UUID or a decision"):
+    with pytest.raises(
+        DecisionError, match="a decision id is text, a whole number, a UUID or a decision"
+    ):
         shop().reward(id, 1.0)
 
 
@@ -94,4 +102,6 @@ def test_clients_send_what_agents_take() -> None:
         "id": str(NAME),
     }
     assert reward_body(shop().choose(id="x"), Decimal(1), None, "k")["id"].startswith("1-")
-    assert agent_body("shop", {"timezone": ZoneInfo("Europe/Berlin")})["timezone"] == "Europe/Berlin"
+    assert (
+        agent_body("shop", {"timezone": ZoneInfo("Europe/Berlin")})["timezone"] == "Europe/Berlin"
+    )

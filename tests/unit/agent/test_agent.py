@@ -1,4 +1,5 @@
-"""The agent as its users see it: decisions, rewards late, lost and doubled, groups, arms that come and go, restarts."""
+"""The agent as its users see it: decisions, rewards late, lost and doubled, groups, arms that come
+and go, restarts."""
 
 from __future__ import annotations
 
@@ -122,7 +123,9 @@ def test_rewards_that_add_up_or_replace_are_learnt_when_their_time_is_over(
     other = plain.choose(visit(0), at=START)
     plain.reward(other.id, worth_it, at=START + 61)
     assert other.arm == first.arm
-    made = [[one.choose(visit(n), at=START + 61 + n) for n in range(1, 25)] for one in (changing, plain)]
+    made = [
+        [one.choose(visit(n), at=START + 61 + n) for n in range(1, 25)] for one in (changing, plain)
+    ]
     assert [(d.arm, d.propensity) for d in made[0]] == [(d.arm, d.propensity) for d in made[1]]
     with pytest.raises(ExpiredError):
         changing.reward(first.id, 1.0, at=START + 99)
@@ -168,7 +171,8 @@ def test_propensity_is_the_frequency_with_which_arms_are_played() -> None:
     made = [agent.choose({}) for _ in range(1500)]
     for arm in SHOP["arms"]:
         played = np.array([d.arm == arm for d in made])
-        # The chance of the arm that was played, summed up as 1/p, counts every decision once if p is right.
+        # The chance of the arm that was played, summed up as 1/p, counts every decision once if p
+        # is right.
         weight = sum(1 / d.propensity for d in made if d.arm == arm) / len(made)
         assert abs(weight - 1) < 0.25, arm
         assert played.any()
@@ -226,7 +230,9 @@ def test_only_arm_cannot_retire() -> None:
 
 @pytest.mark.parametrize("policy", ["lin-ts", "ucb"])
 @pytest.mark.parametrize("context", [SHOP["context"], None], ids=["schema", "guessed"])
-def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: str, context: Any) -> None:
+def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(
+    policy: str, context: Any
+) -> None:
     n = 120
     narrow = shop(capacity=4, control=1.0, policy=policy, context=context)
     wide = shop(capacity=8, control=1.0, policy=policy, context=context)
@@ -256,13 +262,16 @@ def test_grown_policy_decides_like_one_that_had_the_room_from_the_start(policy: 
 
 
 def test_grown_tide_is_in_the_state_of_one_that_had_the_room_from_the_start() -> None:
-    """With the same arms played and the same work done, and but for random numbers drawn, nothing differs."""
+    """With the same arms played and the same work done, and but for random numbers drawn, nothing
+    differs."""
     narrow, wide = (shop(capacity=room, control=1.0, policy="tide") for room in (4, 8))
     for agent in (narrow, wide):
         serve(agent, 0, 70)
         agent.add("pink", at=START)
         agent.add("grey", at=START)
-    left, right = (one._commands.state.learning.take()()["policy"]["state"] for one in (narrow, wide))
+    left, right = (
+        one._commands.state.learning.take()()["policy"]["state"] for one in (narrow, wide)
+    )
     for name in ("bank", "scale", "trail", "memories", "contexts"):
         assert difference(left[name], right[name], name) is None
 
@@ -411,7 +420,9 @@ def test_clock_that_goes_back_is_noted() -> None:
     now[0] = START - 7200
     assert agent.choose({}).timestamp == START - 7200
     now[0] += 5
-    assert any("the clock went back by 7200 seconds" in change for change in agent.explain().changes)
+    assert any(
+        "the clock went back by 7200 seconds" in change for change in agent.explain().changes
+    )
 
 
 def test_private_field_and_subject_are_stored_as_hashes() -> None:
@@ -429,7 +440,9 @@ def test_private_field_and_subject_are_stored_as_hashes() -> None:
 # ---- kept
 
 
-def test_forgotten_subject_is_gone_from_the_ledger_and_the_agent_goes_on(place: str, tmp_path: Path) -> None:
+def test_forgotten_subject_is_gone_from_the_ledger_and_the_agent_goes_on(
+    place: str, tmp_path: Path
+) -> None:
     with Agent(place, **SHOP, training="inline", snapshot_every=30) as agent:
         serve(agent, 0, 40)
         for _ in range(3):
@@ -450,7 +463,9 @@ def test_forgotten_subject_is_gone_from_the_ledger_and_the_agent_goes_on(place: 
         assert hashed not in file.read_bytes()
     with Agent(place, read_only=True) as agent:
         left = list(agent._commands.ledger.tail(0))
-    assert not any(record.subject == hashed or b"77.125" in (record.context or b"") for record in left)
+    assert not any(
+        record.subject == hashed or b"77.125" in (record.context or b"") for record in left
+    )
     with Agent(place, training="inline") as agent:
         assert agent._commands.state.differences == 0
         assert len(ahead) == 19
@@ -472,7 +487,9 @@ def test_contexts_are_dropped_after_the_time_that_they_may_be_kept(place: str) -
         assert serve(agent, 100, 120) == serve(twin, 100, 120)
 
 
-def test_archived_decisions_leave_the_ledger_and_what_was_learnt_stays(place: str, tmp_path: Path) -> None:
+def test_archived_decisions_leave_the_ledger_and_what_was_learnt_stays(
+    place: str, tmp_path: Path
+) -> None:
     twin = shop()
     with Agent(place, **SHOP, training="inline", snapshot_every=30) as agent:
         for one in (agent, twin):
@@ -486,7 +503,10 @@ def test_archived_decisions_leave_the_ledger_and_what_was_learnt_stays(place: st
         with pytest.raises(ExpiredError, match="it was archived"):
             agent.reward(agent._commands.decisions.id(1), 1.0)
     with Agent(place, training="inline") as agent:
-        late = [[one.choose(visit(n), at=START + 300.0 * n) for n in range(60, 90)] for one in (agent, twin)]
+        late = [
+            [one.choose(visit(n), at=START + 300.0 * n) for n in range(60, 90)]
+            for one in (agent, twin)
+        ]
         assert [(d.arm, d.propensity) for d in late[0]] == [(d.arm, d.propensity) for d in late[1]]
     heir = shop(seed=9)
     assert heir.learn_from(tmp_path / "old.parquet") == sum(1 for n in range(50) if n % 7)
@@ -524,7 +544,8 @@ def test_work_in_the_background_is_repeated_where_it_was_done(tmp_path: Path) ->
 
 
 def test_snapshot_in_the_middle_of_work_is_repeated_as_a_step(tmp_path: Path) -> None:
-    """A snapshot sends unfinished work back to its start, so a replay without it would go on otherwise."""
+    """A snapshot sends unfinished work back to its start, so a replay without it would go on
+    otherwise."""
     with Agent(tmp_path / "shop.db", **{**SHOP, "policy": "tide"}, training="manual") as agent:
         unfinished = 0
         for n in range(75):
@@ -558,7 +579,9 @@ def test_rewards_that_fall_due_are_the_same_after_restarts(place: str, again: An
 def test_second_writer_is_told_who_holds_the_agent(place: str) -> None:
     with Agent(place, **SHOP) as agent:
         serve(agent, 0, 5)
-        with pytest.raises(HeldError, match=r"shop.* is held by this process \(.* since .*read_only=True"):
+        with pytest.raises(
+            HeldError, match=r"shop.* is held by this process \(.* since .*read_only=True"
+        ):
             Agent(place)
         with Agent(place, read_only=True) as reader:
             assert reader._commands.state.decisions == 5
@@ -583,7 +606,9 @@ def test_agent_is_opened_again_without_its_choices_or_with_the_same(place: str) 
 
 
 def test_agent_cannot_be_opened_where_there_is_none(tmp_path: Path) -> None:
-    with pytest.raises(WrongStoreError, match="there is no agent at .*shop.db yet; to make one, give arms"):
+    with pytest.raises(
+        WrongStoreError, match="there is no agent at .*shop.db yet; to make one, give arms"
+    ):
         Agent(tmp_path / "shop.db")
     with pytest.raises(WrongStoreError, match="directory of .* does not exist"):
         Agent(tmp_path / "no" / "shop.db", **SHOP)

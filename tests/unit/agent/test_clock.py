@@ -28,7 +28,9 @@ def test_clock_reads_the_same_moment_however_it_is_given(at: Any) -> None:
 
 
 def test_clock_takes_a_naive_datetime_in_its_own_zone() -> None:
-    assert Clock("Europe/Berlin").read(datetime(2026, 7, 1, 12)) == Clock().read(datetime(2026, 7, 1, 10))
+    assert Clock("Europe/Berlin").read(datetime(2026, 7, 1, 12)) == Clock().read(
+        datetime(2026, 7, 1, 10)
+    )
 
 
 @pytest.mark.parametrize("at", ["soon", True, float("nan"), float("inf"), 1e30, [1]])
@@ -120,4 +122,6 @@ def test_calendar_repeats_every_week_and_knows_the_weekend() -> None:
     assert clock.calendar(friday_night)[-1] == -1.0
     assert clock.calendar(friday_night + 120)[-1] == 1.0
     assert clock.calendar(friday_night) == pytest.approx(clock.calendar(friday_night + 7 * 86_400))
-    assert clock.calendar(friday_night)[:4] == pytest.approx(clock.calendar(friday_night + 86_400)[:4])
+    assert clock.calendar(friday_night)[:4] == pytest.approx(
+        clock.calendar(friday_night + 86_400)[:4]
+    )

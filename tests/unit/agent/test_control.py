@@ -14,7 +14,9 @@ UNITS = st.floats(0, 1)
 
 @QUICK
 @given(st.integers(1, 6), st.data())
-def test_bounded_chances_add_up_and_keep_every_bound_that_can_be_kept(n: int, data: st.DataObject) -> None:
+def test_bounded_chances_add_up_and_keep_every_bound_that_can_be_kept(
+    n: int, data: st.DataObject
+) -> None:
     def numbers() -> np.ndarray:
         return np.array(data.draw(st.lists(UNITS, min_size=n, max_size=n)))
 
@@ -56,6 +58,8 @@ def test_units_are_even_and_differ_by_salt_and_number() -> None:
 
 def test_arms_are_drawn_as_often_as_their_chances_say() -> None:
     chances = np.array([0.0, 0.25, 0.75, 0.0])
-    arms = np.bincount([draw_arm(chances, u) for u in np.linspace(0, 1, 1000, endpoint=False)], minlength=4)
+    arms = np.bincount(
+        [draw_arm(chances, u) for u in np.linspace(0, 1, 1000, endpoint=False)], minlength=4
+    )
     assert arms.tolist() == [0, 250, 750, 0]
     assert draw_arm(np.array([0.3, 0.3, 0.0]), 0.999) == 1

@@ -1,4 +1,5 @@
-"""What an agent keeps of its decisions in memory: little, not for long, and never less than what is not on disk."""
+"""What an agent keeps of its decisions in memory: little, not for long, and never less than what is
+not on disk."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""Arms that are described by free-form objects: numbers that stay, and new arms known by what they are like."""
+"""Arms that are described by free-form objects: numbers that stay, and new arms known by what they
+are like."""
 
 from __future__ import annotations
 
@@ -24,7 +25,14 @@ DISHES: dict[str, dict[str, Any]] = {
 
 
 def menu(path: Path | None = None, **given: Any) -> Agent:
-    chosen = {"seed": 1, "control": 0.0, "training": "manual", "time_features": False, "capacity": 8, **given}
+    chosen = {
+        "seed": 1,
+        "control": 0.0,
+        "training": "manual",
+        "time_features": False,
+        "capacity": 8,
+        **given,
+    }
     return Agent(path, **settings(DISHES, **chosen))
 
 
@@ -54,7 +62,9 @@ def test_arms_keep_their_numbers_when_others_come_go_or_are_described_anew() -> 
     arms = described(**DISHES)
     before = arms.rows(np.ones(1))
     assert before is not None
-    arms = arms.apply({"op": "add", "label": "tea", "features": {FREE: {"price": 900, "hot": True}}})
+    arms = arms.apply(
+        {"op": "add", "label": "tea", "features": {FREE: {"price": 900, "hot": True}}}
+    )
     arms = arms.apply({"op": "retire", "label": "soup"})
     arms = arms.apply({"op": "rename", "label": "pasta", "to": "noodles"})
     arms = arms.apply({"op": "describe", "label": "cake", "features": {FREE: {"taste": "stale"}}})
@@ -69,7 +79,10 @@ def test_numbers_of_the_first_arms_are_standardised_by_all_of_them() -> None:
     rows = described(**DISHES).rows(np.empty(0))
     assert rows is not None
     prices = rows[:3, NAMES:][
-        :, FreeFormFeatures.founded([(k, {FREE: v}) for k, v in DISHES.items()])._state[0].index("price")
+        :,
+        FreeFormFeatures.founded([(k, {FREE: v}) for k, v in DISHES.items()])
+        ._state[0]
+        .index("price"),
     ]
     assert prices[0] > prices[1] > prices[2]
     assert abs(prices.mean()) < 0.5
@@ -95,7 +108,9 @@ def test_new_arm_is_known_by_what_it_is_like() -> None:
         "time_features": False,
         "capacity": 8,
     }
-    agent = Agent.memory(**settings({dish: {"taste": taste} for dish, taste in tastes.items()}, **given))
+    agent = Agent.memory(
+        **settings({dish: {"taste": taste} for dish, taste in tastes.items()}, **given)
+    )
     rng = random.Random(0)
     for n in range(200):
         wants = ("sweet", "salty")[n % 2]

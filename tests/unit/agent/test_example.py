@@ -13,7 +13,9 @@ ROOT = Path(__file__).parents[3]
 
 @pytest.fixture
 def example() -> Any:
-    spec = importlib.util.spec_from_file_location("shop_by_hour", ROOT / "examples" / "shop_by_hour.py")
+    spec = importlib.util.spec_from_file_location(
+        "shop_by_hour", ROOT / "examples" / "shop_by_hour.py"
+    )
     assert spec is not None
     assert spec.loader is not None
     made = importlib.util.module_from_spec(spec)
@@ -22,9 +24,14 @@ def example() -> Any:
 
 
 def test_shop_by_hour_runs_to_its_picture(
-    example: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    example: Any,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(example, "RIVALS", {**example.RIVALS, "the agent (tide)": {"policy": "lin-ts"}})
+    monkeypatch.setattr(
+        example, "RIVALS", {**example.RIVALS, "the agent (tide)": {"policy": "lin-ts"}}
+    )
     example.main(3, str(tmp_path / "shop.png"))
     said = capsys.readouterr().out
     assert said.count("clicks from 370 visitors") == 4
@@ -33,5 +40,7 @@ def test_shop_by_hour_runs_to_its_picture(
 
 
 def test_best_banner_follows_hour_and_weekday(example: Any) -> None:
-    hours = [example.best_banner(example.MONDAY + 3600 * h) for h in (9, 18, 5 * 24 + 9, 5 * 24 + 18)]
+    hours = [
+        example.best_banner(example.MONDAY + 3600 * h) for h in (9, 18, 5 * 24 + 9, 5 * 24 + 18)
+    ]
     assert hours == ["coffee", "dinner", "brunch", "dinner"]

@@ -1,4 +1,5 @@
-"""The n-th commit fails, for every n: whoever was told of success finds it in the ledger, once, after a restart.
+"""The n-th commit fails, for every n: whoever was told of success finds it in the ledger, once,
+after a restart.
 
 A refused step may be there or not; a retry with its id settles it.
 """
@@ -30,7 +31,8 @@ MADE: dict[str, Any] = {"arms": ["a", "b", "c"], "context": {}, "policy": "berno
 
 
 class FailingOnce:
-    """The n-th commit of any ledger raises: before anything is written, or after all of it was (`late`)."""
+    """The n-th commit of any ledger raises: before anything is written, or after all of it was
+    (`late`)."""
 
     def __init__(self, n: int, *, late: bool) -> None:
         self._n, self._late, self._count = n, late, 0
@@ -41,7 +43,9 @@ class FailingOnce:
             self._count += 1
             fails = self._count == self._n
             if fails:
-                self.awaited = any(record.kind in (Kind.DECISION, Kind.REWARD) for record in records)
+                self.awaited = any(
+                    record.kind in (Kind.DECISION, Kind.REWARD) for record in records
+                )
             if fails and not self._late:
                 raise LedgerError("this commit fails")
             honest(ledger, records)
@@ -78,7 +82,8 @@ def new_place(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Pl
 
 @dataclass
 class Told:
-    """What callers were told: the arms of decisions and the rewards that were taken, by the ids of decisions."""
+    """What callers were told: the arms of decisions and the rewards that were taken, by the ids of
+    decisions."""
 
     arms: dict[str, str] = field(default_factory=dict)
     rewards: dict[str, float] = field(default_factory=dict)
@@ -96,7 +101,9 @@ class Told:
             assert id in rows, f"decision {id} was acknowledged and is lost"
             assert rows[id]["arm"] == arm
         for id, reward in self.rewards.items():
-            assert paid[id] == 1, f"the reward of {id} was acknowledged, and is there {paid[id]} times"
+            assert paid[id] == 1, (
+                f"the reward of {id} was acknowledged, and is there {paid[id]} times"
+            )
             assert rows[id]["reward"] == reward
         assert len(set(ids.values())) == len(ids)
         assert all(count == 1 for count in paid.values())
@@ -166,7 +173,8 @@ def test_whoever_was_answered_in_process_finds_it_when_the_nth_commit_fails(
 
 
 def over_http(place: Place, told: Told, folder: Path) -> None:
-    """Callers at the same time: singles with and without an id, and batches, whose rewards give way to others."""
+    """Callers at the same time: singles with and without an id, and batches, whose rewards give way
+    to others."""
     house = House(folder, db=place.db)
     path = f"/v1/agents/{place.name}"
 
@@ -195,11 +203,15 @@ def over_http(place: Place, told: Told, folder: Path) -> None:
         for _ in range(2):
             made = await asked("choose/batch", {"decisions": [{"id": id} for id in ids]})
             if made is not None:
-                told.arms |= {id: one["arm"] for id, one in zip(ids, made["decisions"], strict=True)}
+                told.arms |= {
+                    id: one["arm"] for id, one in zip(ids, made["decisions"], strict=True)
+                }
                 break
         wanted = ids
         for _ in range(2):
-            taken = await asked("rewards", {"rewards": [{"id": id, "reward": 0.0} for id in wanted]})
+            taken = await asked(
+                "rewards", {"rewards": [{"id": id, "reward": 0.0} for id in wanted]}
+            )
             if taken is not None:
                 told.rewards |= {one["id"]: 0.0 for one in taken["rewards"] if one["status"] == 200}
                 wanted = [one["id"] for one in taken["rewards"] if one["status"] == 503]
@@ -268,11 +280,15 @@ def test_state_is_not_trusted_before_all_of_it_was_read_again(
     with Agent(tmp_path / "a.db", **MADE, training="manual") as agent:
         ledger = agent._commands.ledger
         with monkeypatch.context() as patched:
-            patched.setattr(SqliteLedger, "_insert", FailingOnce(1, late=False).around(SqliteLedger._insert))
+            patched.setattr(
+                SqliteLedger, "_insert", FailingOnce(1, late=False).around(SqliteLedger._insert)
+            )
             with pytest.raises(LedgerError):
                 agent.choose(id="first")
         with monkeypatch.context() as patched:
-            patched.setattr(SqliteLedger, "snapshots", lambda _: ledger.snapshot(-1))  # nothing can be read
+            patched.setattr(
+                SqliteLedger, "snapshots", lambda _: ledger.snapshot(-1)
+            )  # nothing can be read
             with pytest.raises((LedgerError, IndexError)):
                 agent.choose(id="first")
             assert agent.is_dirty

@@ -1,7 +1,9 @@
-"""A real service whose syncs fail now and then, under mixed load: every answer is in the ledger after a kill.
+"""A real service whose syncs fail now and then, under mixed load: every answer is in the ledger
+after a kill.
 
-A library that is loaded before the C library answers some calls of fdatasync and fsync with EIO; that needs no
-privilege. `research/benchmarks/service_faults.py` does the same through the kernel, for longer, and with PostgreSQL.
+A library that is loaded before the C library answers some calls of fdatasync and fsync with EIO;
+that needs no privilege. `research/benchmarks/service_faults.py` does the same through the kernel,
+for longer, and with PostgreSQL.
 """
 
 from __future__ import annotations
@@ -60,7 +62,9 @@ def shim(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("a library that makes syncs fail needs Linux and a C compiler")
     folder = tmp_path_factory.mktemp("shim")
     (folder / "shim.c").write_text(SHIM)
-    subprocess.run([compiler, "-shared", "-fPIC", "-o", folder / "shim.so", folder / "shim.c"], check=True)
+    subprocess.run(
+        [compiler, "-shared", "-fPIC", "-o", folder / "shim.so", folder / "shim.c"], check=True
+    )
     return folder / "shim.so"
 
 
@@ -81,10 +85,14 @@ def served(folder: Path, **environment: str) -> Iterator[tuple[int, int]]:
         "--quiet",
     ]
     with said.open("w") as handle:
-        process = subprocess.Popen(words, env={**os.environ, **environment}, stdout=handle, stderr=handle)
+        process = subprocess.Popen(
+            words, env={**os.environ, **environment}, stdout=handle, stderr=handle
+        )
     try:
         end = time.monotonic() + 60
-        while (listening := re.search(r"listening on http://127\.0\.0\.1:(\d+)", said.read_text())) is None:
+        while (
+            listening := re.search(r"listening on http://127\.0\.0\.1:(\d+)", said.read_text())
+        ) is None:
             assert process.poll() is None, said.read_text()
             assert time.monotonic() < end, said.read_text()
             time.sleep(0.02)
@@ -95,14 +103,20 @@ def served(folder: Path, **environment: str) -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize("policy", ["bernoulli-ts", "tide"])
-def test_whoever_was_answered_finds_it_although_syncs_fail(shim: Path, tmp_path: Path, policy: str) -> None:
+def test_whoever_was_answered_finds_it_although_syncs_fail(
+    shim: Path, tmp_path: Path, policy: str
+) -> None:
     failures, load = tmp_path / "failures", MixedLoad()
     with served(tmp_path, LD_PRELOAD=str(shim), FAILING_SYNCS=str(failures)) as (pid, port):
-        made = httpx.post(f"http://127.0.0.1:{port}/v1/agents", json={**SHOP, "policy": policy}, timeout=120)
+        made = httpx.post(
+            f"http://127.0.0.1:{port}/v1/agents", json={**SHOP, "policy": policy}, timeout=120
+        )
         assert made.status_code == 201, made.text
         failures.touch()
         # Two seconds, and longer only where the machine is busy.
-        killer = kill_after(pid, 2.0, lambda: failures.stat().st_size >= 5 and load.count("paid") > 50)
+        killer = kill_after(
+            pid, 2.0, lambda: failures.stat().st_size >= 5 and load.count("paid") > 50
+        )
         asyncio.run(load.busy(port, ""))
         killer.join()
     assert audited(tmp_path / "shop.db", load) == []

@@ -1,4 +1,5 @@
-"""Disks that are full or read-only, databases and snapshots that are damaged, forks: one sentence, and nothing lost."""
+"""Disks that are full or read-only, databases and snapshots that are damaged, forks: one sentence,
+and nothing lost."""
 
 from __future__ import annotations
 
@@ -84,7 +85,9 @@ def test_threads_whose_record_was_lost_are_all_told(tmp_path: Path) -> None:
         thread.join()
     agent.close()
     with Agent(tmp_path / "shop.db", read_only=True) as again:
-        kept = [again._commands.decisions.id(record.seq) for record in again._commands.ledger.tail(0)]
+        kept = [
+            again._commands.decisions.id(record.seq) for record in again._commands.ledger.tail(0)
+        ]
         assert again._commands.state.differences == 0
     assert sorted(told) == sorted(kept)
     assert len(set(told)) + len(lost) == 120
@@ -169,7 +172,9 @@ def test_decision_that_was_altered_is_found(tmp_path: Path) -> None:
     assert found.differences
 
 
-@pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")  # of JAX, where another test has loaded it
+@pytest.mark.filterwarnings(
+    "ignore:os.fork:RuntimeWarning"
+)  # of JAX, where another test has loaded it
 def test_agent_that_was_opened_before_a_fork_says_so(tmp_path: Path) -> None:
     agent = Agent(tmp_path / "shop.db", **SHOP)
     reader, writer = os.pipe()
@@ -208,7 +213,9 @@ def test_agent_answers_questions_after_a_write_that_failed(
 def wait_for(caplog: pytest.LogCaptureFixture, text: str, seconds: float = 1.0) -> None:
     deadline = time.monotonic() + seconds
     while text not in caplog.text:
-        assert time.monotonic() < deadline, f"{text!r} was not said within {seconds} seconds: {caplog.text}"
+        assert time.monotonic() < deadline, (
+            f"{text!r} was not said within {seconds} seconds: {caplog.text}"
+        )
         time.sleep(0.01)
 
 
@@ -255,7 +262,8 @@ def test_agent_of_a_newer_release_is_refused_by_its_name(place: str, read_only: 
         serve(agent, 0, 5)
         agent._commands.ledger.write({"release": "99.1.0"})
     with pytest.raises(
-        NewerStoreError, match=r"was written by tidepull 99\.1\.0, and this is .*: install tidepull 99"
+        NewerStoreError,
+        match=r"was written by tidepull 99\.1\.0, and this is .*: install tidepull 99",
     ):
         Agent(place, read_only=read_only)
 

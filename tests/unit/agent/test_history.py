@@ -21,7 +21,9 @@ def test_history_has_the_same_types_whichever_rows_come_first(kind: Any) -> None
             agent.reward(decision.id, 1, at=START + n + 0.25 * (n % 2))
     found = agent.history(kind)
     assert found.shape == (130, 8)
-    last: dict[str, Any] = found.to_dict("records")[-1] if kind == "pandas" else found.to_dicts()[-1]
+    last: dict[str, Any] = (
+        found.to_dict("records")[-1] if kind == "pandas" else found.to_dicts()[-1]
+    )
     assert last["reward"] == 1.0
     assert last["context.age"] == 3.0
     assert last["rewarded_at"] == datetime.fromtimestamp(START + 129.25, UTC)

@@ -14,9 +14,7 @@ def printed(program: str) -> str:
 
 
 def test_agent_loads_under_60_of_our_modules() -> None:
-    program = (
-        "import sys, tidepull; tidepull.Agent; print(sum(m.startswith('tidepull') for m in sys.modules))"
-    )
+    program = "import sys, tidepull; tidepull.Agent; print(sum(m.startswith('tidepull') for m in sys.modules))"
     assert int(printed(program)) < 60
 
 

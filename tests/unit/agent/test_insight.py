@@ -1,4 +1,5 @@
-"""What an agent says of itself: words, tables, files, pictures, warnings; and the same from the shell."""
+"""What an agent says of itself: words, tables, files, pictures, warnings; and the same from the
+shell."""
 
 from __future__ import annotations
 
@@ -33,7 +34,9 @@ def evening_shop() -> Agent:
         at = MONDAY + 1800.0 * n
         best = "red" if 18 <= (n / 2) % 24 < 23 else "blue"
         decision = agent.choose({}, at=at)
-        agent.reward(decision.id, float(rng.random() < (0.7 if decision.arm == best else 0.2)), at=at + 60)
+        agent.reward(
+            decision.id, float(rng.random() < (0.7 if decision.arm == best else 0.2)), at=at + 60
+        )
     return agent
 
 
@@ -117,7 +120,11 @@ def test_warning_says_that_rewards_have_stopped() -> None:
             agent.reward(decision.id, 1.0, at=at + 60)
         if n in (49, 52):
             assert agent.explain().alarms == []
-    assert agent.explain().alarms[0].startswith("Rewards have stopped coming: none for the last 29 decisions")
+    assert (
+        agent.explain()
+        .alarms[0]
+        .startswith("Rewards have stopped coming: none for the last 29 decisions")
+    )
 
 
 def test_warning_says_that_a_context_drifts_out_of_its_range() -> None:
@@ -127,7 +134,10 @@ def test_warning_says_that_a_context_drifts_out_of_its_range() -> None:
     for _ in range(12):
         agent.choose({"age": 1e6 * 1.5**_})
     alarms = agent.explain().alarms
-    assert any("Field 'device' had values 29 times that its list does not have" in alarm for alarm in alarms)
+    assert any(
+        "Field 'device' had values 29 times that its list does not have" in alarm
+        for alarm in alarms
+    )
 
 
 def test_history_has_a_row_for_each_decision() -> None:
@@ -154,7 +164,9 @@ def test_export_can_be_learnt_by_another_agent(tmp_path: Path, ending: str) -> N
     rows = heir.history("rows")
     assert {row["group"] for row in rows} == {"imported"}
     old = [row for row in agent.history("rows") if row["reward"] is not None]
-    assert [(r["arm"], r["reward"], r["at"]) for r in rows] == [(r["arm"], r["reward"], r["at"]) for r in old]
+    assert [(r["arm"], r["reward"], r["at"]) for r in rows] == [
+        (r["arm"], r["reward"], r["at"]) for r in old
+    ]
     made = [heir.choose(visit(n), at=START + 300.0 * (400 + n)).arm for n in range(40)]
     assert made.count("red") > 25
 

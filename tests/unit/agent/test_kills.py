@@ -1,5 +1,5 @@
-"""Processes killed at random instants: nothing that was acknowledged is lost, nothing is learnt twice, and the next
-decisions are those of an agent that was never killed."""
+"""Processes killed at random instants: nothing that was acknowledged is lost, nothing is learnt
+twice, and the next decisions are those of an agent that was never killed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ PROCESSES.set_forkserver_preload(["tests.unit.agent.victim"])
 KILLED = -9
 
 
-def start(place: str | Path, said: Path, policy: str, first: int, last: int, threads: int) -> BaseProcess:
+def start(
+    place: str | Path, said: Path, policy: str, first: int, last: int, threads: int
+) -> BaseProcess:
     process = PROCESSES.Process(
         target=victim.main, args=(str(place), str(said), policy, first, last, threads)
     )
@@ -40,7 +42,8 @@ def _lines(said: Path) -> int:
 
 
 def kill_after(process: BaseProcess, said: Path, lines: int, wait: float) -> bool:
-    """Kill when it has said so many lines and a little later; False if it came to its end before."""
+    """Kill when it has said so many lines and a little later; False if it came to its end
+    before."""
     while process.is_alive():
         if _lines(said) >= lines:
             time.sleep(wait)
@@ -60,7 +63,9 @@ def audit(place: str | Path, said: Path) -> None:
         labels = [arm.label for arm in agent._commands.state.arms]
     decisions = {record.name: record for record in records if record.kind is Kind.DECISION}
     rewards = Counter(record.ref for record in records if record.kind is Kind.REWARD)
-    paid = {record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD}
+    paid = {
+        record.ref: unpack_reward(record.body) for record in records if record.kind is Kind.REWARD
+    }
     assert len(decisions) == sum(record.kind is Kind.DECISION for record in records)
     assert not rewards or max(rewards.values()) == 1
     for words in told(said):
@@ -105,7 +110,9 @@ def die_and_decide(place: str | Path, file: Path, policy: str, last: int, kills:
         assert serve(agent, last, last + 20) == serve(twin, last, last + 20)
 
 
-def test_nothing_is_lost_or_doubled_when_many_threads_are_killed(place: str, tmp_path: Path) -> None:
+def test_nothing_is_lost_or_doubled_when_many_threads_are_killed(
+    place: str, tmp_path: Path
+) -> None:
     rng, said = random.Random(5), tmp_path / "told"
     lives = 3 if place.startswith("postgresql") else 5
     for life in range(lives):

@@ -1,4 +1,5 @@
-"""The gain over the control: against plain formulas, under traffic that moves with time, and how often it covers."""
+"""The gain over the control: against plain formulas, under traffic that moves with time, and how
+often it covers."""
 
 from __future__ import annotations
 
@@ -53,7 +54,8 @@ def test_lift_over_blocks_is_the_mean_of_their_differences() -> None:
 
 
 def test_traffic_that_moves_with_time_fakes_no_gain() -> None:
-    """Good hours have twice the reward and few in the control: plain averages say a gain that is not there."""
+    """Good hours have twice the reward and few in the control: plain averages say a gain that is
+    not there."""
     rng = np.random.default_rng(2)
     n = 20_000
     good = (np.arange(n) // 1000) % 2 == 1

@@ -1,4 +1,5 @@
-"""Agents that were made while `tide` had versions: the last one opens, the others are refused with a way out."""
+"""Agents that were made while `tide` had versions: the last one opens, the others are refused with
+a way out."""
 
 from __future__ import annotations
 
@@ -38,7 +39,9 @@ def made_before(parameters: dict[str, Any], policy: str = "tide") -> MemoryLedge
     """A ledger as it was written when its release was not noted."""
     ledger = MemoryLedger()
     settings, _ = load_settings(ledger, {"arms": ["a", "b"], "policy": policy}, "here")
-    ledger.write({"settings": json.dumps({**json.loads(settings.text()), "parameters": parameters})})
+    ledger.write(
+        {"settings": json.dumps({**json.loads(settings.text()), "parameters": parameters})}
+    )
     del ledger._texts["release"]
     return ledger
 
@@ -55,15 +58,22 @@ def test_parameters_of_the_last_version_keep_what_was_in_force() -> None:
     assert settings.parameters == {"wild": 0.01, "window": 512}
 
 
-@pytest.mark.parametrize(("stored", "version"), [({}, 4), ({"version": 4}, 4), ({"version": 12}, 12)])
-def test_agent_of_another_version_is_refused_with_a_way_out(stored: dict[str, Any], version: int) -> None:
+@pytest.mark.parametrize(
+    ("stored", "version"), [({}, 4), ({"version": 4}, 4), ({"version": 12}, 12)]
+)
+def test_agent_of_another_version_is_refused_with_a_way_out(
+    stored: dict[str, Any], version: int
+) -> None:
     with pytest.raises(
-        WrongStoreError, match=f"here cannot be opened: made with tide version {version}, which is gone"
+        WrongStoreError,
+        match=f"here cannot be opened: made with tide version {version}, which is gone",
     ):
         load_settings(made_before(stored), {}, "here")
 
 
-@pytest.mark.parametrize("stored", [{"earnings": True}, {"uniform_weights": True}, {"boldest": 3.0}])
+@pytest.mark.parametrize(
+    "stored", [{"earnings": True}, {"uniform_weights": True}, {"boldest": 3.0}]
+)
 def test_agent_with_an_option_that_is_gone_is_refused(stored: dict[str, Any]) -> None:
     with pytest.raises(WrongStoreError, match="there is no parameter"):
         load_settings(made_before({"version": 13, **stored}), {}, "here")
@@ -76,7 +86,9 @@ def test_agent_of_another_policy_opens_whenever_it_was_made() -> None:
 
 def test_new_agent_opens_again_without_any_version() -> None:
     ledger = MemoryLedger()
-    first, _ = load_settings(ledger, {"arms": ["a", "b"], "policy": ("tide", {"wild": 0.0})}, "here")
+    first, _ = load_settings(
+        ledger, {"arms": ["a", "b"], "policy": ("tide", {"wild": 0.0})}, "here"
+    )
     assert first.parameters == {"wild": 0.0}
     assert load_settings(ledger, {}, "here")[0] == first
 

@@ -1,4 +1,5 @@
-"""PostgreSQL: leases, servers and owners that die or fall silent, and what users are told when something is wrong."""
+"""PostgreSQL: leases, servers and owners that die or fall silent, and what users are told when
+something is wrong."""
 
 from __future__ import annotations
 
@@ -60,7 +61,11 @@ def test_lease_has_one_owner_who_says_where_it_can_be_reached(leases: list[Lease
     lease = here.acquire("a lease", url="http://10.0.0.1:8000")
     owner = there.owner_of("a lease")
     assert owner is not None
-    assert (owner.url, owner.process, owner.epoch) == ("http://10.0.0.1:8000", os.getpid(), lease.epoch)
+    assert (owner.url, owner.process, owner.epoch) == (
+        "http://10.0.0.1:8000",
+        os.getpid(),
+        lease.epoch,
+    )
     assert 0 < owner.left <= lease.length
     with pytest.raises(
         HeldError, match=r"agent=a lease is held by this process \(.*at http://10.0.0.1:8000, since"
@@ -105,7 +110,9 @@ def test_owner_whose_session_ended_keeps_its_lease_if_it_is_back_soon(leases: li
 
 
 def test_agent_that_was_never_made_leaves_nothing(leases: list[Leases], database: str) -> None:
-    with pytest.raises(WrongStoreError, match="there is no agent at .* yet; to make one, give arms"):
+    with pytest.raises(
+        WrongStoreError, match="there is no agent at .* yet; to make one, give arms"
+    ):
         Agent(database)
     assert place_of(database).agent not in leases[0].agents()
 
@@ -151,7 +158,9 @@ def test_old_owner_that_wakes_up_writes_nothing(database: str, tmp_path: Path) -
         assert agent._commands.state.decisions == before + 20
 
 
-def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_again(database: str) -> None:
+def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_again(
+    database: str,
+) -> None:
     first = Agent(database, **SHOP, training="inline")
     made = serve(first, 0, 20)
     ledger = ledger_of(first)
@@ -159,8 +168,12 @@ def test_owner_whose_lease_was_taken_says_by_whom_and_goes_on_when_it_is_free_ag
     ledger._leases._stop = True
     ledger._leases._changed.set()
     with ledger._database.connection("write to") as connection:
-        connection.execute("UPDATE tidepull_agents SET expires = '-infinity' WHERE id = %s", (ledger._id,))
-    other = replace(place_of(database), database=place_of(database).database + "&application_name=other")
+        connection.execute(
+            "UPDATE tidepull_agents SET expires = '-infinity' WHERE id = %s", (ledger._id,)
+        )
+    other = replace(
+        place_of(database), database=place_of(database).database + "&application_name=other"
+    )
     with Agent(other, training="inline") as second:
         made += serve(second, 20, 30)
         for _ in range(2):
@@ -201,7 +214,9 @@ def test_commit_whose_answer_was_lost_is_neither_lost_nor_doubled(
 # ---- servers that die
 
 
-def test_server_that_is_killed_under_load_loses_and_doubles_nothing(caplog: pytest.LogCaptureFixture) -> None:
+def test_server_that_is_killed_under_load_loses_and_doubles_nothing(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     caplog.set_level(logging.ERROR, "tidepull")
     with private() as server:
         agent = Agent(server.url("shop"), **SHOP, snapshot_every=100)
@@ -256,7 +271,9 @@ def test_server_that_is_killed_under_load_loses_and_doubles_nothing(caplog: pyte
             if many > 1
         }
         by_number = {names[name]: value for name, value in kept.items()}
-        assert {id: by_number[id] for id, _, _ in acknowledged} == {id: (a, r) for id, a, r in acknowledged}
+        assert {id: by_number[id] for id, _, _ in acknowledged} == {
+            id: (a, r) for id, a, r in acknowledged
+        }
 
 
 def test_agent_goes_on_without_a_word_when_all_its_connections_were_cut(database: str) -> None:
@@ -282,12 +299,32 @@ def test_agent_goes_on_without_a_word_when_all_its_connections_were_cut(database
             UnreachableError,
             "no server listens there: start it, or correct",
         ),
-        ("postgresql://me@no-such-host.invalid/x?agent=a", LedgerError, "there is no host of that name"),
+        (
+            "postgresql://me@no-such-host.invalid/x?agent=a",
+            LedgerError,
+            "there is no host of that name",
+        ),
         ("postgresql://me@h/x", ParameterError, r"names no agent: end it with \?agent=NAME"),
-        ("postgresql://me@h/x?agent=", ParameterError, "the name of an agent must be 1 to 200 printable"),
-        ("postgresql://me@h/x?agent=a&lease=soon", ParameterError, "lease must be a number of seconds"),
-        ("postgresql://me@h/x?agent=a&lease=0", ParameterError, "lease must be from 0.1 to 3600 seconds"),
-        ("postgresql://me@h/x?agent=a&colour=red", ParameterError, "the URL of the database cannot be read"),
+        (
+            "postgresql://me@h/x?agent=",
+            ParameterError,
+            "the name of an agent must be 1 to 200 printable",
+        ),
+        (
+            "postgresql://me@h/x?agent=a&lease=soon",
+            ParameterError,
+            "lease must be a number of seconds",
+        ),
+        (
+            "postgresql://me@h/x?agent=a&lease=0",
+            ParameterError,
+            "lease must be from 0.1 to 3600 seconds",
+        ),
+        (
+            "postgresql://me@h/x?agent=a&colour=red",
+            ParameterError,
+            "the URL of the database cannot be read",
+        ),
     ],
 )
 def test_wrong_url_is_named(url: str, kind: type[TidepullError], sentence: str) -> None:
@@ -339,10 +376,14 @@ def test_tables_of_another_version_are_migrated_or_named(
     with monkeypatch.context() as newer:
         now = tables.VERSION
         newer.setattr(tables, "VERSION", now + 1)
-        newer.setattr(tables, "MIGRATIONS", {now: "ALTER TABLE tidepull_agents ADD COLUMN remark text"})
+        newer.setattr(
+            tables, "MIGRATIONS", {now: "ALTER TABLE tidepull_agents ADD COLUMN remark text"}
+        )
         with Agent(place, training="inline") as agent:
             made += serve(agent, 10, 20)
-    with pytest.raises(WrongStoreError, match=f"was written by tidepull .*tables of version {now + 1}"):
+    with pytest.raises(
+        WrongStoreError, match=f"was written by tidepull .*tables of version {now + 1}"
+    ):
         Agent(place)
     assert made == serve(Agent.memory(**SHOP, training="inline"), 0, 20)
 
@@ -357,7 +398,9 @@ def test_many_agents_share_a_database_and_few_connections(postgres: Server, data
         made += serve(agent, 0, 15)
 
     made: list[list[Any]] = [[] for _ in agents]
-    clients = [threading.Thread(target=client, args=pair) for pair in zip(agents, made, strict=True)]
+    clients = [
+        threading.Thread(target=client, args=pair) for pair in zip(agents, made, strict=True)
+    ]
     for one in clients:
         one.start()
     for one in clients:

@@ -1,4 +1,5 @@
-"""Contexts: what each kind of field takes, how wide it is, and that a decision is encoded alike when it is repeated."""
+"""Contexts: what each kind of field takes, how wide it is, and that a decision is encoded alike
+when it is repeated."""
 
 from __future__ import annotations
 
@@ -151,7 +152,9 @@ VALUES = st.one_of(
 
 @QUICK
 @given(st.lists(st.dictionaries(st.sampled_from("xyz"), VALUES), max_size=20))
-def test_guessed_schema_takes_the_contexts_that_it_was_guessed_from(contexts: list[dict[str, Any]]) -> None:
+def test_guessed_schema_takes_the_contexts_that_it_was_guessed_from(
+    contexts: list[dict[str, Any]],
+) -> None:
     plain = [plain_context(context) for context in contexts]
     schema = Schema(guess(plain), Clock(), guessed=True)
     rows = encode(schema, [schema.clean(context) for context in plain])
@@ -170,7 +173,8 @@ def test_guess_finds_every_kind() -> None:
 @QUICK
 @given(
     st.lists(
-        st.dictionaries(st.sampled_from(["age", "city", "tags", "hour"]), st.integers(0, 9)), max_size=30
+        st.dictionaries(st.sampled_from(["age", "city", "tags", "hour"]), st.integers(0, 9)),
+        max_size=30,
     ),
     st.data(),
 )

@@ -1,4 +1,5 @@
-"""Ledgers and arms under any sequence of calls, compared with the simplest thing that could be right."""
+"""Ledgers and arms under any sequence of calls, compared with the simplest thing that could be
+right."""
 
 from __future__ import annotations
 
@@ -29,7 +30,8 @@ FEW = settings(QUICK, max_examples=12, stateful_step_count=25)
 
 
 class LedgerMachine(RuleBasedStateMachine):
-    """A list is the model. What was flushed is there after the ledger is opened again; what was not may be gone."""
+    """A list is the model. What was flushed is there after the ledger is opened again; what was not
+    may be gone."""
 
     def opened(self) -> Any:
         raise NotImplementedError
@@ -44,11 +46,23 @@ class LedgerMachine(RuleBasedStateMachine):
         self.safe = 0
         self.saved: dict[int, bytes] = {}
 
-    @rule(kind=st.sampled_from(list(Kind)), ref=st.none() | st.integers(1, 5), body=st.binary(max_size=20))
+    @rule(
+        kind=st.sampled_from(list(Kind)),
+        ref=st.none() | st.integers(1, 5),
+        body=st.binary(max_size=20),
+    )
     def append(self, kind: Kind, ref: int | None, body: bytes) -> None:
         seq = len(self.model) + 1
         record = Record(
-            kind, float(seq), seq % 3, ref, body, body or None, None, f"n{seq}" if seq % 2 else None, seq
+            kind,
+            float(seq),
+            seq % 3,
+            ref,
+            body,
+            body or None,
+            None,
+            f"n{seq}" if seq % 2 else None,
+            seq,
         )
         self.ledger.append(record)
         self.model.append(record)
@@ -82,9 +96,13 @@ class LedgerMachine(RuleBasedStateMachine):
         assert list(self.ledger.tail(2, 4)) == safe[2:4]
         for seq in range(1, 4):
             assert self.ledger.about(seq) == [record for record in safe if record.ref == seq]
-            found = safe[seq - 1] if seq <= len(safe) and safe[seq - 1].kind is Kind.DECISION else None
+            found = (
+                safe[seq - 1] if seq <= len(safe) and safe[seq - 1].kind is Kind.DECISION else None
+            )
             assert self.ledger.decision(seq) == found
-        assert self.ledger.of_kind(Kind.NOTE) == [record for record in safe if record.kind is Kind.NOTE]
+        assert self.ledger.of_kind(Kind.NOTE) == [
+            record for record in safe if record.kind is Kind.NOTE
+        ]
         kept = self.ledger.snapshots()
         assert all(self.ledger.snapshot(seq) == self.saved[seq] for seq in kept)
         assert not self.saved or kept[0] == max(self.saved)
@@ -136,7 +154,9 @@ class PostgresMachine(LedgerMachine):
         while True:
             try:
                 return ledger_at(self.server.url(self.name, tail="&lease=0.2"))[0]
-            except HeldError:  # on a starved machine the server may be slow to see that a session has ended
+            except (
+                HeldError
+            ):  # on a starved machine the server may be slow to see that a session has ended
                 if time.monotonic() > given_up:
                     raise
 
@@ -146,8 +166,8 @@ class PostgresMachine(LedgerMachine):
 
 
 class AgentMachine(RuleBasedStateMachine):
-    """Arms come and go, rewards come late or twice, the agent is closed and opened; a twin in memory that is never
-    closed decides alike."""
+    """Arms come and go, rewards come late or twice, the agent is closed and opened; a twin in
+    memory that is never closed decides alike."""
 
     @initialize(
         policy=st.sampled_from(["ucb", "lin-ts", "lin-ts with features"]),
@@ -156,8 +176,18 @@ class AgentMachine(RuleBasedStateMachine):
     def open(self, policy: str, context: Any) -> None:
         self.folder = Path(tempfile.mkdtemp())
         self.described = policy.endswith("features")
-        arms = {label: self.features(label) for label in SHOP["arms"]} if self.described else SHOP["arms"]
-        given = {**SHOP, "arms": arms, "policy": policy.split()[0], "context": context, "training": "inline"}
+        arms = (
+            {label: self.features(label) for label in SHOP["arms"]}
+            if self.described
+            else SHOP["arms"]
+        )
+        given = {
+            **SHOP,
+            "arms": arms,
+            "policy": policy.split()[0],
+            "context": context,
+            "training": "inline",
+        }
         self.agent = Agent(self.folder / "a.db", **given, snapshot_every=15)
         self.twin = Agent.memory(**given)
         self.arms = list(SHOP["arms"])
@@ -198,10 +228,14 @@ class AgentMachine(RuleBasedStateMachine):
         op=st.sampled_from(["add", "retire"]),
     )
     def change(self, label: str, op: str) -> None:
-        fits = (label not in self.arms) if op == "add" else (label in self.arms and len(self.arms) > 1)
+        fits = (
+            (label not in self.arms) if op == "add" else (label in self.arms and len(self.arms) > 1)
+        )
         for one in (self.agent, self.twin):
             try:
-                getattr(one, op)(label, *([self.features(label)] if op == "add" and self.described else []))
+                getattr(one, op)(
+                    label, *([self.features(label)] if op == "add" and self.described else [])
+                )
                 assert fits
             except ArmError:
                 assert not fits

@@ -88,7 +88,10 @@ def test_a_token_for_deciding_cannot_put_the_time_ahead(waiting: Any, ahead: flo
         assert "at is" in answer.json()["detail"]
         assert "ahead of the service's clock" in answer.json()["detail"]
     one = house.ask(
-        "POST", "/v1/agents/shop/rewards", {"rewards": [{"id": ids[0], "reward": 1, "at": at}]}, token=token
+        "POST",
+        "/v1/agents/shop/rewards",
+        {"rewards": [{"id": ids[0], "reward": 1, "at": at}]},
+        token=token,
     ).json()
     assert one["rewards"][0]["status"] == 422
     assert pay_all(house, ids, token)["taken"] == 60
@@ -108,7 +111,9 @@ def test_a_token_for_deciding_cannot_go_further_back_than_rewards_wait(waiting: 
 
 def test_any_past_may_be_said_where_rewards_are_waited_for_without_end(house: House) -> None:
     house.make(context={})
-    answer = house.ask("POST", "/v1/agents/shop/choose", {"at": "2020-01-01"}, token=house.clear["decide"])
+    answer = house.ask(
+        "POST", "/v1/agents/shop/choose", {"at": "2020-01-01"}, token=house.clear["decide"]
+    )
     assert answer.status_code == 200
 
 
@@ -175,7 +180,9 @@ def test_a_jump_still_counts_after_a_restart(tmp_path: Path) -> None:
         assert agent.check().sound
 
 
-def test_agents_in_a_database_go_by_its_clock(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_agents_in_a_database_go_by_its_clock(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Agent(database, **WAITS) as agent:
         ids = [agent.choose().id for _ in range(20)]
     real = time.time

@@ -1,6 +1,8 @@
-"""A process that serves a shop until it is killed. It says what it was told, line by line, before it goes on.
+"""A process that serves a shop until it is killed. It says what it was told, line by line, before
+it goes on.
 
-With one thread all work is done in line, so that what comes out does not hang on when it was killed.
+With one thread all work is done in line, so that what comes out does not hang on when it was
+killed.
 """
 
 from __future__ import annotations
@@ -30,7 +32,8 @@ def main(place: str, said_in: str, policy: str, first: int, last: int, n_threads
 
     tell("up", agent._commands.state.decisions, agent._commands.state.differences)
     threads = [
-        threading.Thread(target=serve, args=(range(first + k, last, n_threads),)) for k in range(n_threads)
+        threading.Thread(target=serve, args=(range(first + k, last, n_threads),))
+        for k in range(n_threads)
     ]
     for thread in threads:
         thread.start()

@@ -31,8 +31,8 @@ def worth(n: int, arm: str) -> float:
 
 
 def serve(agent: Agent, first: int, last: int, late: int = 3) -> list[tuple[str, float, str]]:
-    """Visits `first` to `last`; every reward comes `late` visits later, every seventh never. Visits are named, so that
-    whoever repeats one changes nothing."""
+    """Visits `first` to `last`; every reward comes `late` visits later, every seventh never. Visits
+    are named, so that whoever repeats one changes nothing."""
     made = []
     for n in range(first, last):
         decision = agent.choose(visit(n), at=START + 300.0 * n, id=f"visit {n}")

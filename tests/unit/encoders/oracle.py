@@ -45,7 +45,8 @@ def recurrent_features(p: Tree, inputs: Any, window: int | None) -> Any:
 
 
 def feedforward_features(p: Tree, inputs: Any, first: int = 0) -> Any:
-    """Features of every row of inputs (without sinusoids and the column of ones), from round `first` on."""
+    """Features of every row of inputs (without sinusoids and the column of ones), from round
+    `first` on."""
     t = first + jnp.arange(len(inputs), dtype=inputs.dtype)[:, None]
     x = jnp.concatenate([inputs, jnp.sin(t * p["frequency"] + p["phase_bias"])], axis=1)
     first = x @ p["first"] + p["first_bias"]
@@ -67,7 +68,8 @@ def assert_same_gradient(
     jax_loss: Callable[[Tree], Any],
     first: int = 0,
 ) -> None:
-    """Loss and every gradient equal automatic differentiation in float64, in both builds of the kernels."""
+    """Loss and every gradient equal automatic differentiation in float64, in both builds of the
+    kernels."""
     double.weights.flat[:] = single.weights.flat
     with jax.enable_x64(True):
         value, gradient = jax.jit(jax.value_and_grad(jax_loss))(tree_of(single.weights))

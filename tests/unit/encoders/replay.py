@@ -1,4 +1,5 @@
-"""The inputs of both networks written down plainly from a list of what happened, in the order it happened."""
+"""The inputs of both networks written down plainly from a list of what happened, in the order it
+happened."""
 
 from __future__ import annotations
 
@@ -71,7 +72,8 @@ def feedforward_inputs(shape: ProblemShape, story: Story, order: int) -> FloatAr
 
 
 def late_story(shape: ProblemShape, rounds: int, *, delay: int, seed: int = 0) -> Story:
-    """Rounds whose rewards come up to `delay` rounds late, out of order; one in eight never does."""
+    """Rounds whose rewards come up to `delay` rounds late, out of order; one in eight never
+    does."""
     rng = np.random.default_rng(seed)
     story: Story = []
     on_the_way: list[tuple[int, int]] = []

@@ -17,7 +17,8 @@ from tidepull.encoders.training import Adam, Network
 
 ROUNDS, UNITS = 12_000, (8, 8, 8)
 ONE_COLUMN = 4 * ROUNDS
-"""Bytes of one number for each round. Numpy's own loops take up to 36,000, whatever the length of the history."""
+"""Bytes of one number for each round. Numpy's own loops take up to 36,000, whatever the length of
+the history."""
 
 
 @pytest.mark.parametrize("n_inputs", [5, 150])

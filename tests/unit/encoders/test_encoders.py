@@ -11,7 +11,14 @@ import pytest
 from tidepull import state as snapshots
 from tidepull.encoders import FeedforwardEncoder, RecurrentEncoder
 from tidepull.encoders.networks import waves
-from tidepull.errors import ArmError, ContextError, ParameterError, RewardError, SnapshotError, TrainingError
+from tidepull.errors import (
+    ArmError,
+    ContextError,
+    ParameterError,
+    RewardError,
+    SnapshotError,
+    TrainingError,
+)
 from tidepull.types import Context, Event, ProblemShape
 
 SHAPES = [
@@ -32,7 +39,12 @@ def recurrent(shape: ProblemShape, seed: int = 0, **settings: Any) -> RecurrentE
 
 
 def feedforward(shape: ProblemShape, seed: int = 0, **settings: Any) -> FeedforwardEncoder:
-    options: dict[str, Any] = {"units": (16, 12, 16), "learning_rate": 0.01, "order": 2, "sinusoids": 2}
+    options: dict[str, Any] = {
+        "units": (16, 12, 16),
+        "learning_rate": 0.01,
+        "order": 2,
+        "sinusoids": 2,
+    }
     return FeedforwardEncoder(shape, rng=np.random.default_rng(seed), **{**options, **settings})
 
 
@@ -54,7 +66,9 @@ def play(encoder: Encoder, shape: ProblemShape, rounds: int, rng: np.random.Gene
 
 @both
 @pytest.mark.parametrize("shape", SHAPES)
-def test_features_equal_the_sequence_read_again_from_the_start(make: Make, shape: ProblemShape) -> None:
+def test_features_equal_the_sequence_read_again_from_the_start(
+    make: Make, shape: ProblemShape
+) -> None:
     encoder, rng = make(shape, dtype=np.float64), np.random.default_rng(1)
     play(encoder, shape, 70, rng)
     encoder.refit(3)
@@ -65,7 +79,9 @@ def test_features_equal_the_sequence_read_again_from_the_start(make: Make, shape
     for arm in range(shape.n_arms):
         twin = make(shape, dtype=np.float64)
         twin.restore(encoder.snapshot())
-        np.testing.assert_allclose(twin.append(Event(context, arm, 0.5)), candidates[arm], rtol=0, atol=1e-13)
+        np.testing.assert_allclose(
+            twin.append(Event(context, arm, 0.5)), candidates[arm], rtol=0, atol=1e-13
+        )
         read_again = twin._network.encode(twin._history.inputs)
         np.testing.assert_allclose(candidates[arm], read_again[-1], rtol=0, atol=1e-11)
 
@@ -82,7 +98,9 @@ def test_history_is_encoded_under_the_present_network(make: Make, shape: Problem
     assert after.shape == (80, encoder.dim)
     np.testing.assert_array_equal(more_rewards[:70], rewards)
     assert np.abs(after[:70] - before).max() > 1e-3
-    np.testing.assert_allclose(after, encoder._network.encode(encoder._history.inputs), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        after, encoder._network.encode(encoder._history.inputs), rtol=0, atol=1e-11
+    )
 
 
 @both
@@ -132,7 +150,9 @@ def test_feedforward_rows_hold_observation_arm_and_past_triplets() -> None:
     linear = feedforward(ProblemShape(2, arm_dim=2), order=1, sinusoids=0)
     for reward in (0.5, 0.25):
         linear.append(Event(Context(arm_features=np.array([[1.0, 2.0], [3.0, 4.0]])), 1, reward))
-    np.testing.assert_array_equal(linear._history.inputs, [[3, 4, 0, 0, 0, 1], [3, 4, 3, 4, 0.5, 1]])
+    np.testing.assert_array_equal(
+        linear._history.inputs, [[3, 4, 0, 0, 0, 1], [3, 4, 3, 4, 0.5, 1]]
+    )
 
 
 def test_feedforward_time_is_the_index_of_the_round() -> None:
@@ -140,7 +160,9 @@ def test_feedforward_time_is_the_index_of_the_round() -> None:
     weights, rng = encoder._network.weights, np.random.default_rng(0)
     play(encoder, ProblemShape(2), 50, rng)
     encoder.refit(1)
-    angles = np.arange(50)[:, None] * weights["frequency"].astype(float) + weights["phase_bias"].astype(float)
+    angles = np.arange(50)[:, None] * weights["frequency"].astype(float) + weights[
+        "phase_bias"
+    ].astype(float)
     np.testing.assert_allclose(encoder._history.inputs[:, 2:-1], np.sin(angles), rtol=0, atol=1e-7)
     np.testing.assert_allclose(
         waves(weights, 50), np.sin(50.0 * weights["frequency"] + weights["phase_bias"]), atol=1e-5
@@ -260,7 +282,9 @@ def test_bad_input_is_named(make: Make) -> None:
         (feedforward, {"sinusoids": -1}, "sinusoids"),
     ],
 )
-def test_settings_outside_their_range_are_refused(make: Make, settings: dict[str, Any], message: str) -> None:
+def test_settings_outside_their_range_are_refused(
+    make: Make, settings: dict[str, Any], message: str
+) -> None:
     with pytest.raises(ParameterError, match=message):
         make(ProblemShape(3), **settings)
 

@@ -25,7 +25,9 @@ def make(
     )
     network = FeedforwardNetwork(n_inputs, settings, rng, dtype)
     weights = network.weights
-    weights.flat[weights.n_penalised :] = 0.3 * rng.standard_normal(weights.flat.size - weights.n_penalised)
+    weights.flat[weights.n_penalised :] = 0.3 * rng.standard_normal(
+        weights.flat.size - weights.n_penalised
+    )
     inputs = np.ones((n, n_inputs + sinusoids + 1), dtype)
     inputs[:, :n_inputs] = rng.standard_normal((n, n_inputs))
     return network, inputs, rng.standard_normal(n).astype(dtype)
@@ -55,7 +57,9 @@ def test_gradients_equal_automatic_differentiation(
 ) -> None:
     single, inputs, rewards = make(n_inputs, units, sinusoids, np.float32)
     double, _, _ = make(n_inputs, units, sinusoids, np.float64)
-    oracle.assert_same_gradient(single, double, inputs, rewards, jax_loss(inputs, rewards, n_inputs))
+    oracle.assert_same_gradient(
+        single, double, inputs, rewards, jax_loss(inputs, rewards, n_inputs)
+    )
 
 
 def test_gradients_are_exact_late_in_a_long_trial() -> None:

@@ -35,7 +35,9 @@ def test_glorot_uniform_fills_its_range() -> None:
 
 def recurrent(init: Init) -> RecurrentEncoder:
     rng = np.random.default_rng(0)
-    return RecurrentEncoder(ProblemShape(80), units=(96, 32, 48), learning_rate=0.01, init=init, rng=rng)
+    return RecurrentEncoder(
+        ProblemShape(80), units=(96, 32, 48), learning_rate=0.01, init=init, rng=rng
+    )
 
 
 @pytest.mark.parametrize("init", get_args(Init))
@@ -68,7 +70,9 @@ def test_lstm_begins_as_in_the_papers_text_when_asked_for() -> None:
 
 
 def test_feedforward_network_begins_alike_by_text_and_code() -> None:
-    both = [feedforward(init)._network.weights.flat.tobytes() for init in ("authors-code", "paper-text")]
+    both = [
+        feedforward(init)._network.weights.flat.tobytes() for init in ("authors-code", "paper-text")
+    ]
     assert both[0] == both[1]
 
 
@@ -94,7 +98,13 @@ def feedforward(init: Init) -> FeedforwardEncoder:
 @pytest.mark.parametrize("init", get_args(Init))
 def test_feedforward_network_begins_as_the_paper_says(init: Init) -> None:
     w = feedforward(init)._network.weights
-    for name, fan_in in (("frequency", 1), ("first", 131), ("second", 96), ("third", 32), ("output", 48)):
+    for name, fan_in in (
+        ("frequency", 1),
+        ("first", 131),
+        ("second", 96),
+        ("third", 32),
+        ("output", 48),
+    ):
         scale = 1 / math.sqrt(fan_in) if init == "scaled" else 1.0
         assert w[name].std() == pytest.approx(CUT * scale, rel=0.25), name
     assert not w.flat[w.n_penalised :].any()
@@ -102,7 +112,9 @@ def test_feedforward_network_begins_as_the_paper_says(init: Init) -> None:
 
 def test_same_seed_gives_the_same_network() -> None:
     one, two = (
-        RecurrentEncoder(ProblemShape(4), units=(8, 8, 8), learning_rate=0.01, rng=np.random.default_rng(5))
+        RecurrentEncoder(
+            ProblemShape(4), units=(8, 8, 8), learning_rate=0.01, rng=np.random.default_rng(5)
+        )
         for _ in range(2)
     )
     assert one._network.weights.flat.tobytes() == two._network.weights.flat.tobytes()

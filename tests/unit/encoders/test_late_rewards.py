@@ -1,4 +1,5 @@
-"""What networks see while rewards are pending, against inputs written down plainly and JAX in float64."""
+"""What networks see while rewards are pending, against inputs written down plainly and JAX in
+float64."""
 
 from __future__ import annotations
 
@@ -37,13 +38,25 @@ SHAPES = [
 
 
 def recurrent(shape: ProblemShape, **settings: Any) -> RecurrentEncoder:
-    options: dict[str, Any] = {"units": (8, 8, 8), "learning_rate": 0.01, "dtype": np.float64, **settings}
+    options: dict[str, Any] = {
+        "units": (8, 8, 8),
+        "learning_rate": 0.01,
+        "dtype": np.float64,
+        **settings,
+    }
     return RecurrentEncoder(shape, rng=np.random.default_rng(0), **options)
 
 
 def feedforward(shape: ProblemShape, **settings: Any) -> FeedforwardEncoder:
-    options: dict[str, Any] = {"units": (8, 8, 8), "learning_rate": 0.01, "dtype": np.float64, **settings}
-    return FeedforwardEncoder(shape, order=ORDER, sinusoids=2, rng=np.random.default_rng(0), **options)
+    options: dict[str, Any] = {
+        "units": (8, 8, 8),
+        "learning_rate": 0.01,
+        "dtype": np.float64,
+        **settings,
+    }
+    return FeedforwardEncoder(
+        shape, order=ORDER, sinusoids=2, rng=np.random.default_rng(0), **options
+    )
 
 
 both = pytest.mark.parametrize("make", [recurrent, feedforward])
@@ -77,7 +90,9 @@ def plain_features(encoder: Encoder, shape: ProblemShape, story: Story) -> Float
 
 @both
 @every_shape
-def test_features_equal_the_plain_network_when_rewards_are_late(make: Make, shape: ProblemShape) -> None:
+def test_features_equal_the_plain_network_when_rewards_are_late(
+    make: Make, shape: ProblemShape
+) -> None:
     encoder, story = make(shape), late_story(shape, 60, delay=9)
     seen = tell(encoder, story)
     np.testing.assert_allclose(seen, plain_features(encoder, shape, story), rtol=0, atol=1e-11)
@@ -97,7 +112,9 @@ def test_trained_network_says_of_each_decision_what_it_would_have_said_then(
     assert 0 < known.sum() < len(known)
     np.testing.assert_array_equal(encoder.known_rounds(), np.flatnonzero(known))
     np.testing.assert_array_equal(paid, rewards(story)[known])
-    np.testing.assert_allclose(features, plain_features(encoder, shape, story)[known], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        features, plain_features(encoder, shape, story)[known], rtol=0, atol=1e-11
+    )
 
 
 @both
@@ -109,7 +126,9 @@ def test_reward_that_arrives_after_the_round_was_opened_is_no_part_of_it(make: M
     opened = encoder.features(Context())
     encoder.pay(0, 5.0)
     np.testing.assert_array_equal(encoder.features(Context()), opened)
-    np.testing.assert_allclose(encoder.decide(Context(), 1), twin.decide(Context(), 1), rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        encoder.decide(Context(), 1), twin.decide(Context(), 1), rtol=0, atol=1e-13
+    )
     twin.pay(0, 5.0)
     np.testing.assert_array_equal(encoder.features(Context()), twin.features(Context()))
     assert np.abs(encoder.features(Context()) - opened).max() > 1e-3
@@ -150,7 +169,9 @@ def test_loss_after_training_is_the_mean_over_known_rewards(make: Make) -> None:
 
 @both
 @every_shape
-def test_amended_round_is_read_as_if_its_arm_had_been_decided(make: Make, shape: ProblemShape) -> None:
+def test_amended_round_is_read_as_if_its_arm_had_been_decided(
+    make: Make, shape: ProblemShape
+) -> None:
     story = late_story(shape, 40, delay=9)
     number = 20
     place = [i for i, step in enumerate(story) if isinstance(step, Decided)][number]
@@ -164,16 +185,22 @@ def test_amended_round_is_read_as_if_its_arm_had_been_decided(make: Make, shape:
     tell(twin, [*story[:place], right, *story[place + 1 :]])
     for encoder in (amended, twin):
         encoder.pay(number, 0.25)
-    np.testing.assert_allclose(amended.encode_history()[0], twin.encode_history()[0], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        amended.encode_history()[0], twin.encode_history()[0], rtol=0, atol=1e-11
+    )
     context = decided.context
-    np.testing.assert_allclose(amended.features(context), twin.features(context), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        amended.features(context), twin.features(context), rtol=0, atol=1e-11
+    )
 
 
 @both
 @every_shape
 def test_amending_a_round_while_training_disturbs_neither(make: Make, shape: ProblemShape) -> None:
     story = [
-        step for step in late_story(shape, 40, delay=9) if not (isinstance(step, Paid) and step.number == 20)
+        step
+        for step in late_story(shape, 40, delay=9)
+        if not (isinstance(step, Paid) and step.number == 20)
     ]
     context = next(step.context for step in story if isinstance(step, Decided))
     during, before = make(shape), make(shape)
@@ -188,7 +215,8 @@ def test_amending_a_round_while_training_disturbs_neither(make: Make, shape: Pro
     finish(slices)
     before.refit(3)
     difference = np.abs(during.encode_history()[0] - before.encode_history()[0]).max()
-    # One epoch of three saw the other arm; what has not been paid matters to a network with a state only.
+    # One epoch of three saw the other arm; what has not been paid matters to a network with a state
+    # only.
     assert difference < 0.1 if isinstance(during, RecurrentEncoder) else difference == 0.0
 
 
@@ -280,7 +308,9 @@ def test_rounds_during_training_are_read_by_the_last_good_network_and_again_at_t
     whole.refit(4)
     tell(whole, story[90:told])
     assert np.array_equal(whole._network.weights.flat, trained._network.weights.flat)
-    np.testing.assert_allclose(trained.encode_history()[0], whole.encode_history()[0], rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        trained.encode_history()[0], whole.encode_history()[0], rtol=0, atol=1e-11
+    )
     rest = story[told:]
     np.testing.assert_allclose(tell(trained, rest), tell(whole, rest), rtol=0, atol=1e-11)
 
@@ -362,7 +392,9 @@ def test_memory_trains_on_the_last_rounds_only(make: Make, shape: ProblemShape) 
     tell(whole, story)
     inputs, targets = whole._history.inputs[136:], whole._history.rewards[136:]
     expected = whole._network.loss(inputs.copy(), targets, 136)
-    assert short._network.loss(short._history.inputs, short._history.rewards, short.oldest) == expected
+    assert (
+        short._network.loss(short._history.inputs, short._history.rewards, short.oldest) == expected
+    )
     np.testing.assert_array_equal(short._network.gradient.flat, whole._network.gradient.flat)
 
 
@@ -441,7 +473,9 @@ def test_rewritten_history_equals_one_that_was_always_in_the_new_units(
         if isinstance(step, Paid):
             return Paid(step.number, 3.0 * step.reward - 1.0)
         seen, arms = step.context.observation, step.context.arm_features
-        context = Context(None if seen is None else 2.0 * seen, None if arms is None else 0.5 * arms + 1.0)
+        context = Context(
+            None if seen is None else 2.0 * seen, None if arms is None else 0.5 * arms + 1.0
+        )
         return Decided(context, step.arm)
 
     new = [converted(step) for step in story]
@@ -453,15 +487,23 @@ def test_rewritten_history_equals_one_that_was_always_in_the_new_units(
     width = observation_dim + arm_dim
     contexts = expected._history.inputs[:, 1 : 1 + width]
     encoder.rewrite(np.nan_to_num(expected._history.rewards), contexts)
-    np.testing.assert_allclose(encoder._history.inputs, expected._history.inputs, rtol=0, atol=1e-12)
+    np.testing.assert_allclose(
+        encoder._history.inputs, expected._history.inputs, rtol=0, atol=1e-12
+    )
     np.testing.assert_array_equal(encoder._history.rewards, expected._history.rewards)
-    np.testing.assert_allclose(encoder.features(opened), expected.features(opened), rtol=0, atol=1e-11)
+    np.testing.assert_allclose(
+        encoder.features(opened), expected.features(opened), rtol=0, atol=1e-11
+    )
     encoder.refit(2)
     expected.refit(2)
-    np.testing.assert_allclose(encoder.encode_history()[0], expected.encode_history()[0], rtol=0, atol=1e-9)
+    np.testing.assert_allclose(
+        encoder.encode_history()[0], expected.encode_history()[0], rtol=0, atol=1e-9
+    )
 
 
-def test_rewriting_without_reading_again_leaves_state_and_features_until_the_next_training() -> None:
+def test_rewriting_without_reading_again_leaves_state_and_features_until_the_next_training() -> (
+    None
+):
     read, unread, untouched = (
         recurrent(ProblemShape(3)),
         recurrent(ProblemShape(3)),

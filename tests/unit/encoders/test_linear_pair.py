@@ -13,7 +13,10 @@ INPUTS, FIRST, SECOND, ROUNDS = 11, 5, 8, 40
 def make() -> tuple[LinearPair, FlatWeights, FlatWeights, np.random.Generator]:
     rng = np.random.default_rng(0)
     weights = FlatWeights(
-        {"first": rng.standard_normal((INPUTS, FIRST)), "second": rng.standard_normal((FIRST, SECOND))},
+        {
+            "first": rng.standard_normal((INPUTS, FIRST)),
+            "second": rng.standard_normal((FIRST, SECOND)),
+        },
         {"first_bias": rng.standard_normal(FIRST), "second_bias": rng.standard_normal(SECOND)},
         np.float64,
     )
@@ -35,7 +38,9 @@ def test_pair_and_its_gradients_equal_the_layers_one_by_one(
     pair.backward(X, DZ, slice(2, 4), some)
     A = X[:, :-1] @ w["first"] + w["first_bias"]
     DA = DZ @ w["second"].T
-    np.testing.assert_allclose(Z, A @ w["second"] + w["second_bias"] + np.arange(SECOND) / 10, rtol=1e-12)
+    np.testing.assert_allclose(
+        Z, A @ w["second"] + w["second_bias"] + np.arange(SECOND) / 10, rtol=1e-12
+    )
     np.testing.assert_allclose(g["second"], A.T @ DZ, rtol=1e-10)
     np.testing.assert_allclose(g["second_bias"], DZ.sum(0), rtol=1e-10)
     np.testing.assert_allclose(g["first"], X[:, :-1].T @ DA, rtol=1e-10)

@@ -20,17 +20,23 @@ def make(
 ) -> tuple[RecurrentNetwork, FloatArray, FloatArray]:
     """A network with biases that are not zero, and a sequence."""
     rng = np.random.default_rng(3)
-    settings = RecurrentSettings(units=units, learning_rate=0.01, l2=L2, init="scaled", bptt_window=window)
+    settings = RecurrentSettings(
+        units=units, learning_rate=0.01, l2=L2, init="scaled", bptt_window=window
+    )
     network = RecurrentNetwork(n_inputs, settings, rng, dtype)
     weights = network.weights
-    weights.flat[weights.n_penalised :] = 0.3 * rng.standard_normal(weights.flat.size - weights.n_penalised)
+    weights.flat[weights.n_penalised :] = 0.3 * rng.standard_normal(
+        weights.flat.size - weights.n_penalised
+    )
     n = 90
     inputs = np.ones((n, n_inputs + 1), dtype)
     inputs[:, :-1] = rng.standard_normal((n, n_inputs))
     return network, inputs, rng.standard_normal(n).astype(dtype)
 
 
-def jax_loss(inputs: FloatArray, rewards: FloatArray, window: int | None) -> Callable[[oracle.Tree], Any]:
+def jax_loss(
+    inputs: FloatArray, rewards: FloatArray, window: int | None
+) -> Callable[[oracle.Tree], Any]:
     def whole(p: oracle.Tree) -> Any:
         features = oracle.recurrent_features(p, inputs[:, :-1].astype(np.float64), window)
         return oracle.loss(p, features, rewards.astype(np.float64), L2)

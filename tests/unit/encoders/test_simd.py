@@ -14,13 +14,21 @@ from tidepull.encoders import simd
 @pytest.mark.parametrize("upward", [False, True])
 @pytest.mark.parametrize(
     ("rows", "columns", "lanes", "dtype"),
-    [(64, 256, 8, np.float32), (256, 64, 8, np.float32), (24, 96, 8, np.float64), (13, 52, 1, np.float32)],
+    [
+        (64, 256, 8, np.float32),
+        (256, 64, 8, np.float32),
+        (24, 96, 8, np.float64),
+        (13, 52, 1, np.float32),
+    ],
 )
 def test_add_product_equals_matrix_product(
     rows: int, columns: int, lanes: int, dtype: Any, upward: bool
 ) -> None:
     rng = np.random.default_rng(0)
-    W, x = rng.standard_normal((rows, columns)).astype(dtype), rng.standard_normal(rows + 3).astype(dtype)
+    W, x = (
+        rng.standard_normal((rows, columns)).astype(dtype),
+        rng.standard_normal(rows + 3).astype(dtype),
+    )
     out, packed = rng.standard_normal(columns + 5).astype(dtype), np.empty_like(W)
     expected = out.astype(np.float64)
     expected[5:] += x[3:].astype(np.float64) @ W
@@ -46,4 +54,6 @@ def test_arithmetic_works_lane_by_lane(lanes: int) -> None:
             simd.store(y, i, (2.0 * simd.clamp(v, 2.0) - v) / (v * v + 1.0) + simd.exact_tanh(v))
 
     run(x, y)
-    np.testing.assert_allclose(y, (2 * np.clip(x, -2, 2) - x) / (x * x + 1) + np.tanh(x), rtol=1e-14)
+    np.testing.assert_allclose(
+        y, (2 * np.clip(x, -2, 2) - x) / (x * x + 1) + np.tanh(x), rtol=1e-14
+    )

@@ -53,7 +53,9 @@ def _module(name: str, inputs: int) -> Any:
 
 def _encoder(name: str, shape: ProblemShape, **settings: Any) -> TorchEncoder:
     given = {"learning_rate": 0.01, **settings}
-    return TorchEncoder(_module(name, input_width(shape)), shape=shape, rng=np.random.default_rng(1), **given)
+    return TorchEncoder(
+        _module(name, input_width(shape)), shape=shape, rng=np.random.default_rng(1), **given
+    )
 
 
 def _events(shape: ProblemShape, n: int) -> list[Event]:
@@ -85,7 +87,9 @@ def _inputs(shape: ProblemShape, events: list[Event]) -> FloatArray:
 
 @every_shape
 @every_module
-def test_incremental_features_equal_one_pass_over_the_sequence(name: str, shape: ProblemShape) -> None:
+def test_incremental_features_equal_one_pass_over_the_sequence(
+    name: str, shape: ProblemShape
+) -> None:
     encoder, events = _encoder(name, shape), _events(shape, 30)
     seen = np.array([encoder.append(event) for event in events])
     module = _module(name, input_width(shape)).eval()
@@ -98,7 +102,9 @@ def test_incremental_features_equal_one_pass_over_the_sequence(name: str, shape:
 
 @every_shape
 @every_module
-def test_features_of_all_arms_equal_what_appending_each_would_give(name: str, shape: ProblemShape) -> None:
+def test_features_of_all_arms_equal_what_appending_each_would_give(
+    name: str, shape: ProblemShape
+) -> None:
     encoder, events = _encoder(name, shape), _events(shape, 25)
     for event in events[:20]:
         encoder.append(event)
@@ -123,7 +129,9 @@ def test_receptive_field_changes_nothing_when_it_is_true() -> None:
     shape = SHAPES["observation"]
     whole, short = _encoder("convolution", shape), _encoder("convolution", shape, receptive_field=3)
     for event in _events(shape, 12):
-        np.testing.assert_allclose(whole.features(event.context), short.features(event.context), atol=1e-6)
+        np.testing.assert_allclose(
+            whole.features(event.context), short.features(event.context), atol=1e-6
+        )
         np.testing.assert_allclose(whole.append(event), short.append(event), atol=1e-6)
 
 
@@ -135,7 +143,9 @@ def test_training_equals_adam_on_the_penalised_mean_squared_error() -> None:
     module = _module("lstm", input_width(shape))
     dim = encoder.dim
     head = torch.nn.Parameter(
-        torch.tensor(np.random.default_rng(1).normal(scale=dim**-0.5, size=dim), dtype=torch.float32)
+        torch.tensor(
+            np.random.default_rng(1).normal(scale=dim**-0.5, size=dim), dtype=torch.float32
+        )
     )
     matrices = [p for p in module.parameters() if p.dim() == 2]
     optimiser = torch.optim.Adam([*module.parameters(), head], lr=0.01)
@@ -275,7 +285,9 @@ def test_global_generator_of_torch_is_left_alone() -> None:
 def test_module_with_another_layout_is_refused() -> None:
     shape = SHAPES["plain"]
     with pytest.raises(ParameterError, match="features of shape"):
-        TorchEncoder(torch.nn.Flatten(), shape=shape, learning_rate=0.1, rng=np.random.default_rng(0))
+        TorchEncoder(
+            torch.nn.Flatten(), shape=shape, learning_rate=0.1, rng=np.random.default_rng(0)
+        )
 
 
 def test_torch_network_learns_to_alternate_through_the_policy() -> None:
@@ -302,5 +314,7 @@ def test_torch_network_learns_to_alternate_through_the_policy() -> None:
 
 
 def test_example_of_an_own_network_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(Path(__file__).parents[3] / "examples" / "own_network.py"), run_name="__main__")
+    runpy.run_path(
+        str(Path(__file__).parents[3] / "examples" / "own_network.py"), run_name="__main__"
+    )
     assert "regret after 512 rounds" in capsys.readouterr().out

@@ -11,7 +11,8 @@ from tidepull.problems import problems
 
 @pytest.fixture(autouse=True)
 def _forget_own_modules() -> Iterator[None]:
-    """What a test's own modules register is gone after it, so that other tests see tidepull's ids only."""
+    """What a test's own modules register is gone after it, so that other tests see tidepull's ids
+    only."""
     before = [dict(registry._entries) for registry in (problems, policies)]
     loaded = dict(spec._loaded)
     yield

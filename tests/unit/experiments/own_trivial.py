@@ -93,7 +93,9 @@ class Lever:
 
 problems.add(Entry("coins", "Bernoulli arms that never change", CoinsParameters, Coins))
 problems.add(
-    Entry("file-coins", "named by a file", FileCoinsParameters, Coins, data=lambda p: [Path(p.path)])
+    Entry(
+        "file-coins", "named by a file", FileCoinsParameters, Coins, data=lambda p: [Path(p.path)]
+    )
 )
 problems.add(Entry("few-coins", "two of them", CoinsParameters, Coins, defaults={"n_arms": 2}))
 policies.add(Entry("lever", "pulls one arm, or any", LeverParameters, Lever))

@@ -68,7 +68,9 @@ def test_a_sweep_names_failures_and_the_next_one_leaves_them_but_does_not_succee
     assert "1 failed earlier; --retry-failed runs them again" in again.stderr
     retried = tidepull("sweep", suite, "--out", store, "--on", "here", "--retry-failed")
     assert retried.exit_code == 1
-    assert "failed coins/brittle/seed-1: RuntimeError: this policy was told to fail" in retried.stderr
+    assert (
+        "failed coins/brittle/seed-1: RuntimeError: this policy was told to fail" in retried.stderr
+    )
 
 
 def test_a_sweep_answers_in_json(suite: Path, tmp_path: Path) -> None:
@@ -78,7 +80,11 @@ def test_a_sweep_answers_in_json(suite: Path, tmp_path: Path) -> None:
 
 def test_info_counts_what_there_is(store: Path) -> None:
     lines = {line["name"]: line for line in answer("store", "info", store)}
-    assert (lines["lever"]["trials"], lines["brittle"]["trials"], lines["brittle"]["of"]) == (3, 2, 3)
+    assert (lines["lever"]["trials"], lines["brittle"]["trials"], lines["brittle"]["of"]) == (
+        3,
+        2,
+        3,
+    )
 
 
 def test_check_fails_on_damage_and_removes_it_when_asked(store: Path) -> None:
@@ -105,7 +111,8 @@ def test_compact_export_merge_and_diff(store: Path, tmp_path: Path) -> None:
 def test_mistakes_are_one_sentence(suite: Path, tmp_path: Path) -> None:
     suite.write_text(SUITE.replace('"lever"', '"leever"', 1))
     with pytest.raises(
-        SuiteError, match=r"small\.toml: policies\[1\] \(leever\): there is no policy 'leever'; did you"
+        SuiteError,
+        match=r"small\.toml: policies\[1\] \(leever\): there is no policy 'leever'; did you",
     ):
         tidepull("sweep", suite, "--out", tmp_path / "c")
     with pytest.raises(StoreError, match="there is no store at"):
@@ -127,7 +134,9 @@ def test_an_unreadable_manifest_is_run_again(store: Path, suite: Path) -> None:
     said = tidepull("sweep", suite, "--out", store, "--on", "here", "--dry-run")
     assert "damaged, will be run again" in said.stderr
     path.rmdir()
-    assert tidepull("sweep", suite, "--out", store, "--on", "here").exit_code == 1  # one failed earlier
+    assert (
+        tidepull("sweep", suite, "--out", store, "--on", "here").exit_code == 1
+    )  # one failed earlier
     assert len(Store.open(store).hashes()) == 5
 
 
@@ -138,12 +147,16 @@ def test_a_dry_run_makes_up_no_time_that_it_does_not_know(suite: Path, tmp_path:
     assert "[1]" in said
 
 
-def test_every_damaged_trial_is_counted_where_not_all_are_named(store: Path, tmp_path: Path) -> None:
+def test_every_damaged_trial_is_counted_where_not_all_are_named(
+    store: Path, tmp_path: Path
+) -> None:
     many = tmp_path / "many.toml"
     many.write_text(SUITE.replace('seeds = "0-2"', 'seeds = "0-12"'))
     tidepull("sweep", many, "--out", store, "--on", "here", "--only", "*/lever/*")
     for path in store.glob("trials/*/*.parquet"):
         path.write_bytes(b"cut")
-    said = tidepull("sweep", many, "--out", store, "--on", "here", "--only", "*/lever/*", "--dry-run").stderr
+    said = tidepull(
+        "sweep", many, "--out", store, "--on", "here", "--only", "*/lever/*", "--dry-run"
+    ).stderr
     assert said.count("will be run again") == 10
     assert "and 3 more damaged ones" in said

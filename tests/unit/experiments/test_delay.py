@@ -79,7 +79,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         ),
     ],
 )
-def test_delay_has_one_text_one_slug_and_words(written: Any, text: str, slug: str, words: str) -> None:
+def test_delay_has_one_text_one_slug_and_words(
+    written: Any, text: str, slug: str, words: str
+) -> None:
     assert delay_text(written) == text
     assert delay_text(text) == text
     assert (delay_slug(text), delay_words(text)) == (slug, words)
@@ -114,7 +116,9 @@ def test_plan_written_before_there_were_delays_is_read_as_without(tmp_path: Path
     assert {trial.delay for trial in plan.trials} == {"0"}
 
 
-def test_report_has_a_study_of_its_own_for_late_rewards_and_says_so(store: Store, tmp_path: Path) -> None:
+def test_report_has_a_study_of_its_own_for_late_rewards_and_says_so(
+    store: Store, tmp_path: Path
+) -> None:
     made = build_report([store], tmp_path / "report", formats=["svg"])
     assert [study.title for study in made.frame.studies] == [
         "flipping-gaussian",
@@ -128,7 +132,9 @@ def test_report_has_a_study_of_its_own_for_late_rewards_and_says_so(store: Store
         in (tmp_path / "report/tables/results-late.md").read_text()
     )
     assert (tmp_path / "report/figures/regret-late-flipping-gaussian-delay-8.svg").exists()
-    assert "delay" in (tmp_path / "report/tables/summary.csv").read_text().splitlines()[0].split(",")
+    assert "delay" in (tmp_path / "report/tables/summary.csv").read_text().splitlines()[0].split(
+        ","
+    )
 
 
 def test_late_rewards_are_never_held_against_the_paper_or_trials_without(store: Store) -> None:
@@ -148,7 +154,10 @@ def test_late_rewards_are_never_held_against_the_paper_or_trials_without(store: 
 def test_selection_chooses_apart_for_late_rewards(store: Store) -> None:
     rows = load_rows(store).rows
     chosen = select(rows, kinds_of(rows))
-    assert [best.problem for best in chosen.best] == ["flipping-gaussian", "flipping-gaussian-delay-8"]
+    assert [best.problem for best in chosen.best] == [
+        "flipping-gaussian",
+        "flipping-gaussian-delay-8",
+    ]
     assert {len(best.seeds) for best in chosen.best} == {3}
 
 

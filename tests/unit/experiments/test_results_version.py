@@ -1,4 +1,5 @@
-"""Results on record: a change that moves them must raise a version, or stores would mix old and new."""
+"""Results on record: a change that moves them must raise a version, or stores would mix old and
+new."""
 
 from __future__ import annotations
 
@@ -36,7 +37,8 @@ def test_trials_come_out_as_recorded_for_this_results_version(problem: str, poli
     recorded = json.loads(RECORD.read_text())
     assert recorded["results_version"] == RESULTS_VERSION, "record the results of the new version"
     assert fingerprint(problem, policy) == recorded["trials"][f"{problem}/{policy}"], (
-        "this trial comes out differently now: raise the version of its problem or policy in the registry (or, "
+        "this trial comes out differently now: raise the version of its problem or policy in the "
+        "registry (or, "
         "if all do, RESULTS_VERSION in bench/spec.py) and record it anew "
         "(python -m tests.unit.experiments.test_results_version)"
     )
@@ -44,7 +46,9 @@ def test_trials_come_out_as_recorded_for_this_results_version(problem: str, poli
 
 def record() -> None:
     trials = {f"{problem}/{policy}": fingerprint(problem, policy) for problem, policy in PAIRS}
-    RECORD.write_text(json.dumps({"results_version": RESULTS_VERSION, "trials": trials}, indent=1) + "\n")
+    RECORD.write_text(
+        json.dumps({"results_version": RESULTS_VERSION, "trials": trials}, indent=1) + "\n"
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 import tidepull
-from tidepull.errors import ArmError, InputError, ParameterError, ProblemError, TidepullError, UnknownIdError
+from tidepull.errors import (
+    ArmError,
+    InputError,
+    ParameterError,
+    ProblemError,
+    TidepullError,
+    UnknownIdError,
+)
 from tidepull.types import Context, Event, FloatArray
 
 
@@ -68,14 +75,17 @@ def test_trial_hands_every_event_to_the_policy_once_and_in_order() -> None:
 
 
 def test_trial_is_the_same_bytes_when_run_again() -> None:
-    first, again = (tidepull.run_trial("flipping-gaussian", "sw-ucb", horizon=300, seed=8) for _ in range(2))
+    first, again = (
+        tidepull.run_trial("flipping-gaussian", "sw-ucb", horizon=300, seed=8) for _ in range(2)
+    )
     assert first.arms.tobytes() == again.arms.tobytes()
     assert first.rewards.tobytes() == again.rewards.tobytes()
 
 
 def test_trial_keeps_the_world_when_only_the_problem_seed_is_fixed() -> None:
     trials = [
-        tidepull.run_trial("flipping-vector", "random", horizon=40, seed=s, problem_seed=0) for s in (1, 2)
+        tidepull.run_trial("flipping-vector", "random", horizon=40, seed=s, problem_seed=0)
+        for s in (1, 2)
     ]
     assert np.array_equal(trials[0].optimal, trials[1].optimal)
     assert not np.array_equal(trials[0].arms, trials[1].arms)
@@ -86,7 +96,13 @@ def test_trial_keeps_the_world_when_only_the_problem_seed_is_fixed() -> None:
     [
         ("sinusoidal-bernouli", "ucb", {}, UnknownIdError, "did you mean 'sinusoidal-bernoulli'"),
         ("flipping-gaussian", "rnlp", {}, UnknownIdError, "no policy 'rnlp'"),
-        ("flipping-gaussian", ("sw-ucb", {"windw": 3}), {}, ParameterError, "did you mean 'window'"),
+        (
+            "flipping-gaussian",
+            ("sw-ucb", {"windw": 3}),
+            {},
+            ParameterError,
+            "did you mean 'window'",
+        ),
         ("flipping-gaussian", "ucb", {"horizon": -1}, ParameterError, "horizon must be"),
         ("flipping-gaussian", "ucb", {"horizon": 2.5}, ParameterError, "horizon must be"),
         ("flipping-gaussian", "ucb", {"horizon": 5, "seed": -3}, ParameterError, "seed must be"),
@@ -122,8 +138,12 @@ def test_trial_refuses_a_problem_whose_means_are_not_finite() -> None:
 
 
 @pytest.mark.parametrize("example", ["own_policy", "own_problem"])
-def test_example_prints_its_regret_when_run(example: str, capsys: pytest.CaptureFixture[str]) -> None:
-    runpy.run_path(str(Path(__file__).parents[3] / "examples" / f"{example}.py"), run_name="__main__")
+def test_example_prints_its_regret_when_run(
+    example: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    runpy.run_path(
+        str(Path(__file__).parents[3] / "examples" / f"{example}.py"), run_name="__main__"
+    )
     assert "regret after 1,000 rounds" in capsys.readouterr().out
 
 
@@ -164,7 +184,9 @@ def test_trial_delays_rewards_alike_for_every_policy_under_one_seed() -> None:
     assert 160 <= len(late) < 200
 
 
-@pytest.mark.parametrize("delay", [-1, 1.5, True, "geometric", "geometric:20:1", "soon", None, lambda _: -1])
+@pytest.mark.parametrize(
+    "delay", [-1, 1.5, True, "geometric", "geometric:20:1", "soon", None, lambda _: -1]
+)
 def test_trial_refuses_a_delay_that_is_none(delay: Any) -> None:
     with pytest.raises(ParameterError, match="delay"):
         tidepull.run_trial(TwoArms(), Notes(), horizon=3, delay=delay)
@@ -221,7 +243,10 @@ def test_trial_says_what_is_wrong_with_a_problem_object(
 @pytest.mark.parametrize(
     ("context", "sentence"),
     [
-        (Context(arm_features=np.ones(2)), "arm_features must be a matrix with a row for each of 2 arms"),
+        (
+            Context(arm_features=np.ones(2)),
+            "arm_features must be a matrix with a row for each of 2 arms",
+        ),
         (
             Context(arm_features=np.ones((3, 2))),
             "arm_features must be a matrix with a row for each of 2 arms",
@@ -239,13 +264,17 @@ def test_trial_refuses_contexts_that_have_no_shape(context: Context, sentence: s
 def test_trial_refuses_a_problem_whose_number_of_arms_is_none(n_arms: Any) -> None:
     world = TwoArms()
     world.n_arms = n_arms
-    with pytest.raises(ProblemError, match="the problem's n_arms must be a whole number of at least 1"):
+    with pytest.raises(
+        ProblemError, match="the problem's n_arms must be a whole number of at least 1"
+    ):
         tidepull.run_trial(world, "ucb", horizon=5)
 
 
 @pytest.mark.parametrize("values", [None, [], 3, "discount", {1: 2}])
 def test_parameters_that_are_no_dictionary_of_names_are_refused(values: Any) -> None:
-    with pytest.raises(ParameterError, match="ucb: parameters must be a dictionary of names and values"):
+    with pytest.raises(
+        ParameterError, match="ucb: parameters must be a dictionary of names and values"
+    ):
         tidepull.run_trial("flipping-gaussian", ("ucb", values), horizon=5)
 
 

@@ -29,7 +29,10 @@ def arms_with_learners(n: int) -> list[Any]:
 
 @pytest.mark.parametrize(
     ("id", "rule"),
-    [("bayesianbandits-ts", ThompsonSampling()), ("bayesianbandits-ucb", UpperConfidenceBound(alpha=0.84))],
+    [
+        ("bayesianbandits-ts", ThompsonSampling()),
+        ("bayesianbandits-ucb", UpperConfidenceBound(alpha=0.84)),
+    ],
 )
 def test_a_trial_without_contexts_has_the_arms_of_its_plain_agent(id: str, rule: Any) -> None:
     agent = Agent(arms_with_learners(8), rule, random_seed=library_seed(SEED))
@@ -45,7 +48,9 @@ def test_a_trial_without_contexts_has_the_arms_of_its_plain_agent(id: str, rule:
 
 
 def test_a_trial_with_contexts_has_the_arms_of_its_contextual_agent_that_forgets() -> None:
-    agent = ContextualAgent(arms_with_learners(10), ThompsonSampling(), random_seed=library_seed(SEED))
+    agent = ContextualAgent(
+        arms_with_learners(10), ThompsonSampling(), random_seed=library_seed(SEED)
+    )
 
     def row(context: Context) -> Any:
         assert context.observation is not None

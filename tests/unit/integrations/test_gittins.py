@@ -30,7 +30,8 @@ class ByHand:
         gittins.expire(self.state, self.now)
         vectors = context.arm_features
         arms = [
-            (f"arm{k}", {} if vectors is None else self.named("v", vectors[k])) for k in range(self.n_arms)
+            (f"arm{k}", {} if vectors is None else self.named("v", vectors[k]))
+            for k in range(self.n_arms)
         ]
         seen = {} if context.observation is None else self.named("x", context.observation)
         record = gittins.decide(self.state, seen, arms, self.now, self.salt)
@@ -45,7 +46,8 @@ class ByHand:
 
 
 @pytest.mark.parametrize(
-    ("problem", "n_arms"), [("flipping-bernoulli", 8), ("steady-contexts", 10), ("rotating-vector-32", 25)]
+    ("problem", "n_arms"),
+    [("flipping-bernoulli", 8), ("steady-contexts", 10), ("rotating-vector-32", 25)],
 )
 def test_a_trial_has_the_arms_of_gittins_driven_directly(problem: str, n_arms: int) -> None:
     hand = ByHand(SEED, n_arms)

@@ -54,7 +54,8 @@ def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_proces
         "assert 'tidepull.integrations.external.vowpal_wabbit' in sys.modules\n"
         "assert not {'vowpalwabbit', 'tidepull.integrations.external.river'} & set(sys.modules)\n"
         "assert len(policies.guests()) == " + str(len(IDS)) + "\n"
-        "packages = 'bayesianbandits', 'gittins', 'mabwiser', 'river', 'SMPyBandits', 'vowpalwabbit'\n"
+        "packages = 'bayesianbandits', 'gittins', 'mabwiser', 'river', 'SMPyBandits', "
+        "'vowpalwabbit'\n"
         "assert not set(packages) & set(sys.modules)\n"
     )
     if Package("SMPyBandits", "").installed:
@@ -63,7 +64,8 @@ def test_no_guest_is_imported_before_it_is_asked_for_and_none_changes_the_proces
             "from tidepull.integrations.external.smpybandits import smpy_module\n"
             "first = smpy_module('GLR_UCB').CD_IndexPolicy\n"
             "assert smpy_module('CUSUM_UCB').CD_IndexPolicy is first\n"
-            "assert not [name for name in sys.modules if name.startswith(('SMPyBandits', 'matplotlib'))]\n"
+            "assert not [name for name in sys.modules if name.startswith(('SMPyBandits', "
+            "'matplotlib'))]\n"
             "assert numpy.geterr() == before and not hasattr(scipy.special, 'btdtri')"
         )
     subprocess.run([sys.executable, "-W", "error", "-c", code], check=True)
@@ -83,10 +85,16 @@ def test_parameters_of_guests_are_checked_without_their_package(id: str) -> None
 
 
 @each_guest
-def test_a_guest_plays_the_same_arms_under_the_same_seed_and_touches_no_global_generator(id: str) -> None:
-    build_policy((id, horizon(id)), ProblemShape(3), seed=0)  # some packages draw while they are imported
+def test_a_guest_plays_the_same_arms_under_the_same_seed_and_touches_no_global_generator(
+    id: str,
+) -> None:
+    build_policy(
+        (id, horizon(id)), ProblemShape(3), seed=0
+    )  # some packages draw while they are imported
     before = global_state()
-    first, again, other = (run_trial("flipping-bernoulli", id, horizon=20, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (
+        run_trial("flipping-bernoulli", id, horizon=20, seed=seed) for seed in (1, 1, 2)
+    )
     after = global_state()
     assert first.arms.tolist() == again.arms.tolist()
     assert len(set(first.arms.tolist())) > 1
@@ -138,7 +146,9 @@ def test_a_missing_package_is_named_before_trials_start(absent: str) -> None:
 
 
 def test_the_version_of_a_guests_package_is_part_of_a_trials_identity(absent: str) -> None:
-    assert spec("vw-cover").content["vowpalwabbit"] == Package("vowpalwabbit", "integrations").version
+    assert (
+        spec("vw-cover").content["vowpalwabbit"] == Package("vowpalwabbit", "integrations").version
+    )
     assert spec("vw-cover").hash != spec(absent).hash
     assert "no_such_package" not in spec("random").content
 
@@ -148,7 +158,10 @@ def test_worker_processes_find_guests_by_their_ids() -> None:
     (result,) = LocalProcesses(1).run([spec(HERE[-1])])
     assert result.error == ""
     assert result.trial is not None
-    assert result.trial.arms.tolist() == run_trial("flipping-bernoulli", HERE[-1], horizon=20).arms.tolist()
+    assert (
+        result.trial.arms.tolist()
+        == run_trial("flipping-bernoulli", HERE[-1], horizon=20).arms.tolist()
+    )
 
 
 def horizon(id: str) -> dict[str, Any]:

@@ -54,10 +54,14 @@ def test_an_episode_pays_and_regrets_as_a_trial_of_the_same_seed(id: str) -> Non
     assert info == {}
     rewards, gaps, ends = [], [], []
     for arm in trial.arms:
-        expected, shown = world.context(), dict(observation) if isinstance(observation, dict) else observation
+        expected, shown = (
+            world.context(),
+            dict(observation) if isinstance(observation, dict) else observation,
+        )
         if isinstance(shown, dict):
             assert np.array_equal(
-                shown.get("arm_features", 0), 0 if expected.arm_features is None else expected.arm_features
+                shown.get("arm_features", 0),
+                0 if expected.arm_features is None else expected.arm_features,
             )
             assert shown.get("time", [None])[0] == expected.time
         elif expected.observation is not None:
@@ -108,7 +112,8 @@ def test_a_trial_on_our_environment_is_a_trial_on_the_problem(id: str) -> None:
 
 
 class Lamp(gymnasium.Env[Any, Any]):
-    """One step an episode, as many bandit environments have it; the lit one of actions 5, 6, 7 pays."""
+    """One step an episode, as many bandit environments have it; the lit one of actions 5, 6, 7
+    pays."""
 
     action_space = spaces.Discrete(3, start=5)
     observation_space = spaces.Discrete(3)
@@ -127,7 +132,9 @@ def lamp_means(env: Lamp) -> FloatArray:
 
 
 def test_a_foreign_environment_is_played_as_by_hand() -> None:
-    trial = run_trial(GymnasiumProblem(Lamp(), seed=4, means=lamp_means), "lin-ts", horizon=60, seed=0)
+    trial = run_trial(
+        GymnasiumProblem(Lamp(), seed=4, means=lamp_means), "lin-ts", horizon=60, seed=0
+    )
     env = Lamp()
     lit, _ = env.reset(seed=4)
     rewards = []

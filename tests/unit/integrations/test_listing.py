@@ -19,7 +19,10 @@ def test_list_shows_guests_only_when_they_are_asked_for() -> None:
 def test_list_says_which_package_a_guest_needs() -> None:
     version = policies.entry("vw-bag").guest
     assert version is not None
-    assert f"(vowpalwabbit {version.version or 'is not installed'}" in tidepull("list", "guests").stdout
+    assert (
+        f"(vowpalwabbit {version.version or 'is not installed'}"
+        in tidepull("list", "guests").stdout
+    )
 
 
 def test_guests_beside_problems_are_a_mistake_with_exit_code_2() -> None:

@@ -34,7 +34,9 @@ def theirs(id: str) -> Any:
         ("mabwiser-lints", "steady-contexts", 10),
     ],
 )
-def test_a_trial_has_the_arms_of_mabwiser_driven_directly(id: str, problem: str, n_arms: int) -> None:
+def test_a_trial_has_the_arms_of_mabwiser_driven_directly(
+    id: str, problem: str, n_arms: int
+) -> None:
     mab = pytest.importorskip("mabwiser.mab")
     native = mab.MAB(list(range(n_arms)), theirs(id), seed=library_seed(SEED))
     first = stream(SEED).generator("first").permutation(n_arms).tolist()
@@ -67,7 +69,9 @@ def test_guests_from_mabwiser_refuse_what_they_cannot_read() -> None:
 @pytest.mark.parametrize(
     ("problem", "policy"), [("flipping-bernoulli", "bernoulli-ts"), ("flipping-gaussian", "d-ucb")]
 )
-def test_our_policy_behind_mabwisers_methods_chooses_as_in_a_trial(problem: str, policy: str) -> None:
+def test_our_policy_behind_mabwisers_methods_chooses_as_in_a_trial(
+    problem: str, policy: str
+) -> None:
     ours = TidepullMAB(range(8), policy, seed=5)
     arms = direct(
         problem,

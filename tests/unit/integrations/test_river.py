@@ -66,7 +66,10 @@ def test_linucb_has_the_arms_of_river_driven_directly() -> None:
         choose=lambda context: policy.pull(list(range(10)), context=named(context)),
         learn=lambda context, arm, reward: policy.update(arm, named(context), reward),
     )
-    assert run_trial("steady-contexts", "river-linucb-disjoint", horizon=60, seed=SEED).arms.tolist() == arms
+    assert (
+        run_trial("steady-contexts", "river-linucb-disjoint", horizon=60, seed=SEED).arms.tolist()
+        == arms
+    )
 
 
 def test_guests_from_river_refuse_what_they_cannot_read() -> None:
@@ -76,7 +79,12 @@ def test_guests_from_river_refuse_what_they_cannot_read() -> None:
         with pytest.raises(RewardError, match=f"0 or 1 for {id}"):
             run_trial("flipping-gaussian", id, horizon=2)
     assert (
-        len(run_trial("flipping-gaussian", ("river-thompson", {"rewards": "gaussian"}), horizon=9).arms) == 9
+        len(
+            run_trial(
+                "flipping-gaussian", ("river-thompson", {"rewards": "gaussian"}), horizon=9
+            ).arms
+        )
+        == 9
     )
 
 
@@ -95,7 +103,9 @@ def test_exp3_credits_a_late_reward_with_the_chances_of_its_own_round() -> None:
 
 def test_exp3_that_outgrows_floats_is_one_sentence() -> None:
     with pytest.raises(NumericalError, match="river-exp3 has outgrown all floats"):
-        run_trial(("stationary-bernoulli", {"n_arms": 1}), ("river-exp3", {"gamma": 1.0}), horizon=3000)
+        run_trial(
+            ("stationary-bernoulli", {"n_arms": 1}), ("river-exp3", {"gamma": 1.0}), horizon=3000
+        )
 
 
 def test_our_policy_in_rivers_loop_chooses_as_in_a_trial() -> None:
@@ -131,7 +141,11 @@ class Busy:
 @pytest.mark.parametrize("kind", ["river", "mabwiser"])
 def test_upkeep_is_done_after_every_reward(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(policies._entries, "busy", Entry("busy", "", NoParameters, Busy))
-    ours = TidepullPolicy("busy", arms=[0, 1])._ours if kind == "river" else TidepullMAB([0, 1], "busy")
+    ours = (
+        TidepullPolicy("busy", arms=[0, 1])._ours
+        if kind == "river"
+        else TidepullMAB([0, 1], "busy")
+    )
     learner: Any = ours._policy(None)
     for count in (3, 6):
         if isinstance(ours, TidepullMAB):
@@ -179,7 +193,12 @@ def test_a_clone_begins_afresh_and_the_table_of_river_counts_pulls() -> None:
         arm = policy.pull(["a", "b"])
         policy.update(arm, float(arm == "b"))
     again = policy.clone()
-    assert (again.policy, again.parameters, again.arms, again.seed) == ("ucb", {"xi": 0.3}, ["a", "b"], 3)
+    assert (again.policy, again.parameters, again.arms, again.seed) == (
+        "ucb",
+        {"xi": 0.3},
+        ["a", "b"],
+        3,
+    )
     assert again._n == 0
     assert policy.ranking[0] == "b"
     assert "Pulls" in repr(policy)
@@ -195,7 +214,9 @@ def test_arms_may_be_offered_in_part_and_unknown_ones_are_named() -> None:
 
 
 def test_rewards_are_scaled_as_river_scales_them() -> None:
-    scaled = TidepullPolicy("ucb", reward_scaler=preprocessing.TargetMinMaxScaler(None), arms=[0, 1])
+    scaled = TidepullPolicy(
+        "ucb", reward_scaler=preprocessing.TargetMinMaxScaler(None), arms=[0, 1]
+    )
     plain = build_policy("ucb", ProblemShape(2), seed=0)
     scaler = preprocessing.TargetMinMaxScaler(None)
     for reward in (5.0, 9.0, 7.0, 1.0):

@@ -31,7 +31,9 @@ def theirs(id: str, n_arms: int, horizon: int) -> Any:
         "smpy-cusum-ucb": lambda: smpy_module("CUSUM_UCB").CUSUM_IndexPolicy(n_arms, **told),
         "smpy-m-ucb": lambda: smpy_module("Monitored_UCB").Monitored_IndexPolicy(n_arms, **told),
         "smpy-discounted-ts": lambda: smpy_module("DiscountedThompson").DiscountedThompson(n_arms),
-        "smpy-sw-ucb-plus": lambda: smpy_module("SlidingWindowUCB").SWUCBPlus(n_arms, horizon=horizon),
+        "smpy-sw-ucb-plus": lambda: smpy_module("SlidingWindowUCB").SWUCBPlus(
+            n_arms, horizon=horizon
+        ),
         "smpy-sw-ucb-hash": lambda: smpy_module("SWHash_UCB").SWHash_IndexPolicy(n_arms),
     }[id]()
 
@@ -87,7 +89,9 @@ def test_glr_restarts_an_arm_that_changed_and_plays_it_again() -> None:
 
 def test_rewards_are_brought_to_the_range_that_is_set() -> None:
     plain = run_trial("flipping-bernoulli", "smpy-discounted-ts", horizon=50, seed=1)
-    with pytest.raises(RewardError, match="from 0 to 1 for smpy-discounted-ts, .*; set lower and amplitude"):
+    with pytest.raises(
+        RewardError, match="from 0 to 1 for smpy-discounted-ts, .*; set lower and amplitude"
+    ):
         run_trial("flipping-gaussian", "smpy-discounted-ts", horizon=50, seed=1)
     wide = ("smpy-discounted-ts", {"lower": -10.0, "amplitude": 20.0})
     assert len(run_trial("flipping-gaussian", wide, horizon=50, seed=1).arms) == len(plain.arms)
@@ -96,9 +100,12 @@ def test_rewards_are_brought_to_the_range_that_is_set() -> None:
 def test_the_horizon_is_the_trials_own_and_must_be_given_elsewhere() -> None:
     told = run_trial("flipping-bernoulli", ("smpy-m-ucb", {"horizon": 70}), horizon=70, seed=2)
     assert (
-        told.arms.tolist() == run_trial("flipping-bernoulli", "smpy-m-ucb", horizon=70, seed=2).arms.tolist()
+        told.arms.tolist()
+        == run_trial("flipping-bernoulli", "smpy-m-ucb", horizon=70, seed=2).arms.tolist()
     )
-    with pytest.raises(ParameterError, match="smpy-m-ucb: horizon is filled in where a trial is known"):
+    with pytest.raises(
+        ParameterError, match="smpy-m-ucb: horizon is filled in where a trial is known"
+    ):
         build_policy("smpy-m-ucb", ProblemShape(3), seed=0)
     with pytest.raises(ParameterError, match="smpy-glr-klucb: SMPyBandits refuses these settings"):
         build_policy(("smpy-glr-klucb", {"horizon": 10, "changes": 50}), ProblemShape(3), seed=0)

@@ -32,7 +32,9 @@ class ByHand:
             rows = context.arm_features
             return ["|a " + " ".join(f"v{i}:{x:.9g}" for i, x in enumerate(row)) for row in rows]
         if context.observation is not None:
-            shared = "shared |s " + " ".join(f"x{i}:{x:.9g}" for i, x in enumerate(context.observation))
+            shared = "shared |s " + " ".join(
+                f"x{i}:{x:.9g}" for i, x in enumerate(context.observation)
+            )
             return [shared, *(f"|a arm{k}" for k in range(10))]
         return [f"|a arm{k}" for k in range(8)]
 
@@ -58,8 +60,12 @@ def test_a_trial_has_the_arms_of_vowpal_wabbit_driven_directly(id: str) -> None:
     assert len(set(arms)) > 3
 
 
-@pytest.mark.parametrize(("problem", "options"), [("steady-contexts", " -q sa"), ("rotating-vector-32", "")])
-def test_contexts_reach_vowpal_wabbit_as_shared_and_action_features(problem: str, options: str) -> None:
+@pytest.mark.parametrize(
+    ("problem", "options"), [("steady-contexts", " -q sa"), ("rotating-vector-32", "")]
+)
+def test_contexts_reach_vowpal_wabbit_as_shared_and_action_features(
+    problem: str, options: str
+) -> None:
     hand = ByHand(EXPLORERS["vw-squarecb"] + options, seed=1)
     arms = direct(problem, 60, seed=1, choose=hand.choose, learn=hand.learn)
     assert run_trial(problem, "vw-squarecb", horizon=60, seed=1).arms.tolist() == arms

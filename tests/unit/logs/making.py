@@ -22,11 +22,26 @@ def make_log(
     columns = {name: ContextColumn(values) for name, values in (context or {}).items()}
     arms = tuple(str(n) for n in range(n_arms))
     reading = ReadSummary("made", "made", {})
-    return Log(arms, arm, reward, time, propensity, paid_at, None, columns, time is not None, "UTC", reading)
+    return Log(
+        arms,
+        arm,
+        reward,
+        time,
+        propensity,
+        paid_at,
+        None,
+        columns,
+        time is not None,
+        "UTC",
+        reading,
+    )
 
 
-def drawn(seed: int, rows: int, means: FloatArray, shares: FloatArray, *, context: bool = False) -> Log:
-    """Arms drawn by `shares`, rewards of 0 and 1 with these means; a context that moves rewards a little."""
+def drawn(
+    seed: int, rows: int, means: FloatArray, shares: FloatArray, *, context: bool = False
+) -> Log:
+    """Arms drawn by `shares`, rewards of 0 and 1 with these means; a context that moves rewards a
+    little."""
     rng = np.random.default_rng(seed)
     arm = rng.choice(len(means), size=rows, p=shares)
     x = rng.normal(size=rows)

@@ -49,7 +49,9 @@ def test_events_stand_for_equally_many_neighbours_of_one_arm_when_a_log_is_long(
 
 
 def test_events_leave_hours_apart_and_are_drawn_when_traffic_is_thin() -> None:
-    log = drawn(1, 5000, MEANS, SHARES)  # a decision every ten minutes: at most four of an arm an hour
+    log = drawn(
+        1, 5000, MEANS, SHARES
+    )  # a decision every ten minutes: at most four of an arm an hour
     events = events_of(log, most=600)
     assert events.each <= 4
     assert len(events) == 600
@@ -92,7 +94,9 @@ def test_measures_of_change_and_of_hours_equal_sums_written_out() -> None:
 
 def test_the_test_calls_what_changes_and_seldom_what_does_not() -> None:
     assert testing.time_test(events_of(changing(0)), shuffles=199).p == pytest.approx(1 / 200)
-    p = [testing.time_test(events_of(drawn(s, 100, MEANS, SHARES)), shuffles=59).p for s in range(40)]
+    p = [
+        testing.time_test(events_of(drawn(s, 100, MEANS, SHARES)), shuffles=59).p for s in range(40)
+    ]
     assert sum(value <= 0.1 for value in p) <= 10
     assert 0.3 < np.mean(p) < 0.7
 
@@ -164,7 +168,9 @@ def test_right_propensities_pass_and_wrong_ones_are_named() -> None:
     assert right.wrong == ()
     arm = next(check for check in right.checks if check.slice == "1")
     assert arm.value == pytest.approx((1 / SHARES[1]) * (log.arm == 1).sum() / 4000)
-    assert arm.error == pytest.approx(((1 / 0.3) * (1 / 0.3 - 1) * (log.arm == 1).mean() / 4000) ** 0.5)
+    assert arm.error == pytest.approx(
+        ((1 / 0.3) * (1 / 0.3 - 1) * (log.arm == 1).mean() / 4000) ** 0.5
+    )
     assert log.propensity is not None
     off = calibration_of(replace(log, propensity=np.where(log.arm == 1, 0.4, log.propensity)))
     assert off is not None
@@ -304,7 +310,10 @@ def test_hours_that_the_log_has_not_got_are_no_blind_spots() -> None:
 def test_an_arm_that_was_hardly_played_is_said_to_be_best_with_a_doubt() -> None:
     log = make_log(np.array([0] * 60 + [1] * 7), np.zeros(67), None, n_arms=2)
     words = _Words(log, events_of(log))
-    assert words.best_from(HourSpan(0, 18, 23, "every day")) == "'0' is best from 18:00 to 23:00 every day"
+    assert (
+        words.best_from(HourSpan(0, 18, 23, "every day"))
+        == "'0' is best from 18:00 to 23:00 every day"
+    )
     assert words.best_from(HourSpan(1, 18, 23, "every day")).endswith(
         "(as far as 7 decisions of it can tell)"
     )
@@ -317,7 +326,10 @@ def test_a_count_of_rounds_is_said_in_time_when_there_are_dates() -> None:
         == "repeats every 36.0 decisions (about 6.0 hours)"
     )
     bare = make_log(log.arm, log.reward, None)
-    assert _Words(bare, events_of(bare)).of("repeats every 36.0 rounds") == "repeats every 36.0 decisions"
+    assert (
+        _Words(bare, events_of(bare)).of("repeats every 36.0 rounds")
+        == "repeats every 36.0 decisions"
+    )
 
 
 def test_what_cannot_be_diagnosed_is_refused_in_one_sentence() -> None:

@@ -1,4 +1,5 @@
-"""Estimators against direct sums, intervals against a slow resampling, weights against their definitions."""
+"""Estimators against direct sums, intervals against a slow resampling, weights against their
+definitions."""
 
 from __future__ import annotations
 
@@ -61,7 +62,9 @@ def test_weights_and_models_of_a_backtest_equal_a_direct_computation() -> None:
     x = log.context["x"].values
     angle = 2 * np.pi * np.asarray(log.time) / 86_400
     weekend = (np.floor(np.asarray(log.time) / 86_400) + 3) % 7 >= 5
-    full = np.column_stack([np.ones(400), (x - x.mean()) / x.std(), np.sin(angle), np.cos(angle), weekend])
+    full = np.column_stack(
+        [np.ones(400), (x - x.mean()) / x.std(), np.sin(angle), np.cos(angle), weekend]
+    )
     for fold in range(5):
         here = np.zeros(400, bool)
         here[80 * fold : 80 * (fold + 1)] = True
@@ -158,7 +161,9 @@ def test_weights_say_when_not_to_believe() -> None:
     assert few.tail == 1.0
     assert any("1.0 effective rows" in sentence for sentence in few.warnings())
     assert any("1% of the rows carry 100%" in sentence for sentence in few.warnings())
-    assert any("propensities look wrong" in one for one in weights_of(np.full(500, 1.5), 0.0).warnings())
+    assert any(
+        "propensities look wrong" in one for one in weights_of(np.full(500, 1.5), 0.0).warnings()
+    )
     assert any("never shows" in one for one in weights_of(np.full(500, 0.9), 0.1).warnings())
     assert weights_of(np.full(500, 1.0), 0.0).warnings() == []
 
@@ -177,7 +182,9 @@ def test_slices_by_hour_add_up_to_the_whole() -> None:
     whole = found.of("random", "ips")
     for by in ("hour", "weekday", "day"):
         parts = [one for one in found.estimates if (one.policy, one.by) == ("random", by)]
-        assert sum(one.value * one.rows for one in parts) == pytest.approx(whole.value * 1000, abs=1e-9)
+        assert sum(one.value * one.rows for one in parts) == pytest.approx(
+            whole.value * 1000, abs=1e-9
+        )
         assert sum(one.rows for one in parts) == 1000
 
 
@@ -186,7 +193,10 @@ def test_what_cannot_be_backtested_is_refused_in_one_sentence() -> None:
     bare = make_log(log.arm, log.reward, None)
     with pytest.raises(DataError, match="has no propensities; name their column"):
         logs.backtest(bare, ["random"])
-    assert logs.backtest(bare.with_uniform_propensities(), ["random"]).weights["random"].effective == 50
+    assert (
+        logs.backtest(bare.with_uniform_propensities(), ["random"]).weights["random"].effective
+        == 50
+    )
     with pytest.raises(DataError, match="one arm only"):
         logs.backtest(make_log(log.arm * 0, log.reward, log.propensity, n_arms=1), ["random"])
     with pytest.raises(DataError, match="no row with a reward"):
@@ -218,10 +228,14 @@ def test_estimates_carry_a_warning_or_claim_their_interval() -> None:
     assert found.of("random", "dr").warning == ""
     assert found.of("random", "dm").warning == "rests on the model"
     rare, total = (log.arm == 0).sum() / 0.09, (1 / 3 / log.propensity).sum()
-    assert found.of("random", "clipped").warning == f"{0.1 * rare / total:.0%} of the weight clipped"
+    assert (
+        found.of("random", "clipped").warning == f"{0.1 * rare / total:.0%} of the weight clipped"
+    )
     assert found.of("random", "switch-dr").warning == f"{rare / total:.0%} rests on the model"
     assert found.of("arm:0", "snips").warning == f"{(log.arm == 0).sum()} effective rows"
-    assert all(one.warning for one in found.estimates if one.by == "hour" and one.policy == "random")
+    assert all(
+        one.warning for one in found.estimates if one.by == "hour" and one.policy == "random"
+    )
     assert f"<td>{rare / total:.0%} rests on the model</td>" in found._repr_html_()
     steady = logs.backtest(replace(log, reward=np.ones(len(log))), ["random"])
     assert all(np.isnan(one.low) for one in steady.estimates)
@@ -246,4 +260,6 @@ def test_heavy_blocks_leave_few_degrees_of_freedom() -> None:
     heavy[:10] = 100.0
     assert _freedom(Scores(even, np.ones(1000)), 1, 1000) == 999
     assert _freedom(Scores(heavy, np.ones(1000)), 1, 1000) == pytest.approx(20, rel=0.1)
-    assert _freedom(Scores(rng.normal(size=1000), np.ones(1000)), 1, 1000) == pytest.approx(999, rel=0.1)
+    assert _freedom(Scores(rng.normal(size=1000), np.ones(1000)), 1, 1000) == pytest.approx(
+        999, rel=0.1
+    )

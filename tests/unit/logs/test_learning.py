@@ -1,4 +1,5 @@
-"""Policies that learn from a log: which decisions they take, when they hear of rewards, what they are said to earn."""
+"""Policies that learn from a log: which decisions they take, when they hear of rewards, what they
+are said to earn."""
 
 from __future__ import annotations
 
@@ -78,9 +79,13 @@ def test_uneven_chances_of_an_arm_are_evened_out_while_waiting() -> None:
 def test_rewards_that_come_late_are_learnt_late() -> None:
     log = drawn(1, 300, MEANS, EVENLY)
     assert log.time is not None
-    late = make_log(log.arm, log.reward, log.propensity, time=log.time, paid_at=log.time + 600.0 * 30)
+    late = make_log(
+        log.arm, log.reward, log.propensity, time=log.time, paid_at=log.time + 600.0 * 30
+    )
     prompt, patient = Recorder(0), Recorder(0)
-    at_once, later = (play(one, policy, RewardModel(one)) for one, policy in ((log, prompt), (late, patient)))
+    at_once, later = (
+        play(one, policy, RewardModel(one)) for one, policy in ((log, prompt), (late, patient))
+    )
     assert at_once.rows.tolist() == later.rows.tolist()
     assert all(known == decided + 1 for decided, known, _ in prompt.told)
     for decided, known, reward in patient.told:

@@ -1,4 +1,5 @@
-"""The real sample of the Open Bandit Dataset: what each log says of the policy that wrote the other one."""
+"""The real sample of the Open Bandit Dataset: what each log says of the policy that wrote the other
+one."""
 
 from __future__ import annotations
 
@@ -17,7 +18,9 @@ def read(policy: str, campaign: str) -> logs.Log:
     return logs.read(SAMPLE / policy / campaign / f"{campaign}.csv.gz")
 
 
-@pytest.mark.parametrize(("campaign", "arms", "clicks"), [("men", 34, (46, 69)), ("all", 80, (38, 42))])
+@pytest.mark.parametrize(
+    ("campaign", "arms", "clicks"), [("men", 34, (46, 69)), ("all", 80, (38, 42))]
+)
 def test_each_log_says_what_the_other_shows_within_its_interval(
     campaign: str, arms: int, clicks: tuple[int, int]
 ) -> None:

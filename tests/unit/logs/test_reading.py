@@ -1,4 +1,5 @@
-"""Logs in every format come out the same; what is wrong with one is said in a sentence, with its line."""
+"""Logs in every format come out the same; what is wrong with one is said in a sentence, with its
+line."""
 
 from __future__ import annotations
 
@@ -128,11 +129,16 @@ def test_a_key_that_appears_late_is_part_of_the_context(tmp_path: Path) -> None:
         ("arm,reward\n", "has no rows"),
         ("who,reward\na,1\n", "no column looks like the arm"),
         ("arm,x\na,1\n", "no column looks like the reward"),
-        ("arm,reward\na,x\nb,y\n", "2 of 2 rows cannot be read as csv (line 2: reward is no number: 'x')"),
+        (
+            "arm,reward\na,x\nb,y\n",
+            "2 of 2 rows cannot be read as csv (line 2: reward is no number: 'x')",
+        ),
         ('{"arm": 1\n', "no column looks like the arm"),
     ],
 )
-def test_a_log_that_is_none_is_refused_in_one_sentence(text: str, said: str, tmp_path: Path) -> None:
+def test_a_log_that_is_none_is_refused_in_one_sentence(
+    text: str, said: str, tmp_path: Path
+) -> None:
     (tmp_path / "log").write_text(text)
     with pytest.raises(DataError) as error:
         logs.read(tmp_path / "log")
@@ -180,7 +186,9 @@ def test_peculiar_logs_are_read_with_a_remark(tmp_path: Path) -> None:
 
 
 def test_named_columns_win_over_guessed_ones_and_wrong_names_are_told(tmp_path: Path) -> None:
-    writing.csv(tmp_path / "log.csv", [{**row, "value": 7, "banner": "x"} for row in writing.rows()])
+    writing.csv(
+        tmp_path / "log.csv", [{**row, "value": 7, "banner": "x"} for row in writing.rows()]
+    )
     log = logs.read(tmp_path / "log.csv", arm="device", reward="value", context=["age"])
     assert log.arms == ("phone", "tv")
     assert set(log.reward) == {7.0}
@@ -206,7 +214,9 @@ def test_a_column_of_ids_is_left_out_of_the_context_and_said(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("tidepull.logs.cells.MOST_LABELS", 20)
-    writing.csv(tmp_path / "log.csv", [{**row, "session": f"s{row['id']}"} for row in writing.rows()])
+    writing.csv(
+        tmp_path / "log.csv", [{**row, "session": f"s{row['id']}"} for row in writing.rows()]
+    )
     log = logs.read(tmp_path / "log.csv")
     assert "session" not in log.context
     assert "column 'session' has nearly as many texts as rows" in log.preview()
@@ -247,7 +257,9 @@ def test_doubled_columns_and_times_of_two_units_are_refused(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("format", [*writing.FORMATS, "agent"])
-def test_altered_bytes_are_bad_rows_or_one_sentence_and_nothing_else(format: str, tmp_path: Path) -> None:
+def test_altered_bytes_are_bad_rows_or_one_sentence_and_nothing_else(
+    format: str, tmp_path: Path
+) -> None:
     if format == "agent":
         path = tmp_path / "log.csv"
         context = '"{""age"": 3}"'

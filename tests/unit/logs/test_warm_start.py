@@ -35,12 +35,16 @@ def test_warm_start_teaches_an_agent_what_learn_from_would(format: str, tmp_path
     name, write = writing.FORMATS[format]
     write(tmp_path / name, table)
     writing.nested(tmp_path / "plain.jsonl", table)
-    made = [Agent.memory(arms=writing.ARMS, context=FIELDS, policy="bernoulli-ts", seed=1) for _ in range(2)]
+    made = [
+        Agent.memory(arms=writing.ARMS, context=FIELDS, policy="bernoulli-ts", seed=1)
+        for _ in range(2)
+    ]
     assert made[0].warm_start(logs.read(tmp_path / name)) == 200
     assert made[1].learn_from(tmp_path / "plain.jsonl") == 200
     later = writing.START + 1e6
     first, second = (
-        [agent.choose({"age": 30, "device": "tv"}, at=later + n).arm for n in range(20)] for agent in made
+        [agent.choose({"age": 30, "device": "tv"}, at=later + n).arm for n in range(20)]
+        for agent in made
     )
     assert first == second
     assert first.count("green") >= 18

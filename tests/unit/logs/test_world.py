@@ -1,4 +1,5 @@
-"""A world fitted to a log: its weights against dense linear algebra, and whether it is like the log."""
+"""A world fitted to a log: its weights against dense linear algebra, and whether it is like the
+log."""
 
 from __future__ import annotations
 
@@ -26,7 +27,9 @@ def daily(seed: int = 0, rows: int = 6000) -> logs.Log:
     time = 1_767_571_200.0 + 600.0 * np.arange(rows)
     arm = rng.integers(2, size=rows)
     mean = 0.5 + 0.3 * np.cos(2 * np.pi * time / 86_400) * np.where(arm == 0, 1, -1)
-    return make_log(arm, (rng.random(rows) < mean).astype(float), np.full(rows, 0.5), n_arms=2, time=time)
+    return make_log(
+        arm, (rng.random(rows) < mean).astype(float), np.full(rows, 0.5), n_arms=2, time=time
+    )
 
 
 def test_the_posterior_and_its_evidence_equal_dense_linear_algebra() -> None:
@@ -108,7 +111,9 @@ def test_what_cannot_be_fitted_is_refused_in_one_sentence() -> None:
 def test_a_log_becomes_a_world_that_policies_play_from_the_shell(tmp_path: Path) -> None:
     writing.csv(tmp_path / "log.csv", writing.rows(200))
     runner = CliRunner()
-    done = runner.invoke(app, ["model", str(tmp_path / "log.csv"), "--out", str(tmp_path / "world")])
+    done = runner.invoke(
+        app, ["model", str(tmp_path / "log.csv"), "--out", str(tmp_path / "world")]
+    )
     assert done.exit_code == 0, done.output
     assert "a model of the log, not the log" in done.output
     words = [
@@ -125,14 +130,18 @@ def test_a_log_becomes_a_world_that_policies_play_from_the_shell(tmp_path: Path)
     played = runner.invoke(app, words)
     assert played.exit_code == 0, played.output
     assert "a model of a log" in played.output
-    again = runner.invoke(app, ["model", str(tmp_path / "log.csv"), "--out", str(tmp_path / "w2"), "--json"])
+    again = runner.invoke(
+        app, ["model", str(tmp_path / "log.csv"), "--out", str(tmp_path / "w2"), "--json"]
+    )
     assert json.loads(again.stdout)["rows"] == 200
     assert (tmp_path / "w2").read_bytes() == (tmp_path / "world").read_bytes()
 
 
 def test_the_old_name_of_out_still_works_and_says_the_new_one(tmp_path: Path) -> None:
     writing.csv(tmp_path / "log.csv", writing.rows(60))
-    done = CliRunner().invoke(app, ["model", str(tmp_path / "log.csv"), "--to", str(tmp_path / "world")])
+    done = CliRunner().invoke(
+        app, ["model", str(tmp_path / "log.csv"), "--to", str(tmp_path / "world")]
+    )
     assert done.exit_code == 0, done.output
     assert "--to is called --out since version 0.2" in done.output
     assert (tmp_path / "world").exists()

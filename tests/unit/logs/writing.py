@@ -15,7 +15,8 @@ ARMS = ("blue", "green", "red")
 
 
 def rows(count: int = 60) -> list[dict[str, Any]]:
-    """Decisions every half hour: three arms, of which each is as likely, and two fields of contexts."""
+    """Decisions every half hour: three arms, of which each is as likely, and two fields of
+    contexts."""
     rng = np.random.default_rng(5)
     return [
         {

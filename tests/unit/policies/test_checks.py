@@ -1,4 +1,5 @@
-"""What passes the checks, and in which form; wrong values of every kind run over all policies in `conformance/`."""
+"""What passes the checks, and in which form; wrong values of every kind run over all policies in
+`conformance/`."""
 
 from __future__ import annotations
 
@@ -13,7 +14,9 @@ from tidepull.types import Context, Event, ProblemShape
 
 PLAIN = Checks(ProblemShape(3))
 RICH = Checks(ProblemShape(3, observation_dim=2, arm_dim=2))
-GOOD = Context(np.array([1.0, 2.0]), np.arange(6.0).reshape(3, 2), np.array([True, False, True]), 7.5)
+GOOD = Context(
+    np.array([1.0, 2.0]), np.arange(6.0).reshape(3, 2), np.array([True, False, True]), 7.5
+)
 
 
 def begun(n: int = 4) -> RoundCounter:
@@ -104,7 +107,9 @@ def test_round_must_be_a_whole_number(decided: Any) -> None:
         PLAIN.event(Event(Context(), 0, 0.5, decided), begun())
 
 
-@pytest.mark.parametrize("mask", [[True, True], [1, 0, 1], [False] * 3, "yes", np.ones((3, 1), bool)])
+@pytest.mark.parametrize(
+    "mask", [[True, True], [1, 0, 1], [False] * 3, "yes", np.ones((3, 1), bool)]
+)
 def test_mask_must_leave_an_arm(mask: Any) -> None:
     with pytest.raises(ContextError, match="available must be 3 booleans"):
         PLAIN.context(Context(available=mask))
@@ -127,7 +132,16 @@ def test_contexts_and_events_must_be_such(what: Any) -> None:
 
 @pytest.mark.parametrize(
     "values",
-    [None, [1.0], [[1.0, 2.0]], [1.0, True], ["a", "b"], [[1.0], [1.0, 2.0]], [None, 1.0], np.ones(2) > 0],
+    [
+        None,
+        [1.0],
+        [[1.0, 2.0]],
+        [1.0, True],
+        ["a", "b"],
+        [[1.0], [1.0, 2.0]],
+        [None, 1.0],
+        np.ones(2) > 0,
+    ],
 )
 def test_features_must_be_numbers_of_the_right_shape(values: Any) -> None:
     with pytest.raises(ContextError, match="observation"):

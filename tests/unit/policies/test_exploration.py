@@ -4,7 +4,12 @@ import numpy as np
 import pytest
 from scipy.special import softmax
 
-from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, ExplorationRule, PosteriorSampling
+from tidepull.policies.exploration import (
+    Boltzmann,
+    EpsilonGreedy,
+    ExplorationRule,
+    PosteriorSampling,
+)
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.types import FloatArray, IntArray
 

@@ -1,4 +1,5 @@
-"""Stored states and rank-one updates against recomputing everything from the first round, at every round."""
+"""Stored states and rank-one updates against recomputing everything from the first round, at every
+round."""
 
 from __future__ import annotations
 
@@ -37,7 +38,8 @@ def _sigmoid(x: FloatArray) -> FloatArray:
 
 
 def recurrent_features(weights: Any, inputs: FloatArray) -> FloatArray:
-    """The paper's recurrent network on some sequences (sequences x rounds x inputs), one round after the other."""
+    """The paper's recurrent network on some sequences (sequences x rounds x inputs), one round
+    after the other."""
     h, c = np.zeros((2, len(inputs), len(weights["recurrent"])))
     features = []
     for x in inputs.swapaxes(0, 1):
@@ -66,14 +68,18 @@ class Plain:
     order: int | None = None
     raw: bool = False
 
-    def features(self, weights: Any, story: Story, context: Context) -> tuple[FloatArray, FloatArray]:
+    def features(
+        self, weights: Any, story: Story, context: Context
+    ) -> tuple[FloatArray, FloatArray]:
         """Features of every round of a story, and of every arm in the coming one."""
         told = [*story, Decided(context, 0)]
         if self.order is None:
             inputs = recurrent_inputs(self.shape, told)
         else:
             inputs = feedforward_inputs(self.shape, told, self.order)
-        arms = slice(start := self.shape.observation_dim + (self.order is None), start + self._arm_width)
+        arms = slice(
+            start := self.shape.observation_dim + (self.order is None), start + self._arm_width
+        )
         inputs = np.tile(inputs, (self.shape.n_arms, 1, 1))
         for arm in range(self.shape.n_arms):
             inputs[arm, -1, arms] = vectors(self.shape, Decided(context, arm))[-self._arm_width :]
@@ -93,7 +99,8 @@ def _relative(actual: FloatArray, expected: FloatArray) -> float:
 
 @dataclass(frozen=True)
 class Lateness:
-    """How rewards come: up to `delay` rounds late in any order, some never, some for another arm than proposed."""
+    """How rewards come: up to `delay` rounds late in any order, some never, some for another arm
+    than proposed."""
 
     delay: int = 0
     lost: float = 0.0
@@ -123,7 +130,9 @@ def _play_and_compare(plain: Plain, weights: Any, policy: NeuralLinear, late: La
             arm = int(rng.integers(shape.n_arms))
         reward = float(np.sin(0.3 * t + arm) + 0.1 * rng.normal())
         if rng.random() >= late.lost:
-            on_the_way.append((t + int(rng.integers(late.delay + 1)), Event(context, arm, reward, decided=t)))
+            on_the_way.append(
+                (t + int(rng.integers(late.delay + 1)), Event(context, arm, reward, decided=t))
+            )
         for item in [item for item in on_the_way if item[0] <= t]:
             on_the_way.remove(item)
             event = item[1]
@@ -135,7 +144,9 @@ def _play_and_compare(plain: Plain, weights: Any, policy: NeuralLinear, late: La
     return worst
 
 
-def _difference(plain: Plain, weights: Any, policy: NeuralLinear, story: Story, context: Context) -> float:
+def _difference(
+    plain: Plain, weights: Any, policy: NeuralLinear, story: Story, context: Context
+) -> float:
     """Features of every arm now, and the posterior, against computing them from the first round."""
     known = ~np.isnan(rewards(story))
     if not known.any():
@@ -161,7 +172,9 @@ def _keep_up(policy: NeuralLinear, slices: int | None) -> None:
 LATE = [
     pytest.param(Lateness(), id="at-once"),
     pytest.param(Lateness(delay=9, lost=0.1), id="late"),
-    pytest.param(Lateness(delay=9, lost=0.1, other_arm=0.1, slices=1), id="late-other-arms-in-slices"),
+    pytest.param(
+        Lateness(delay=9, lost=0.1, other_arm=0.1, slices=1), id="late-other-arms-in-slices"
+    ),
 ]
 
 

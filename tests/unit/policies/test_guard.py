@@ -151,7 +151,9 @@ def test_memory_of_unfinished_rounds_is_bounded(monkeypatch: pytest.MonkeyPatch)
     assert len(policy.snapshot()["unfinished"]) == 0
 
 
-def test_rounds_of_their_own_push_old_ones_out_of_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rounds_of_their_own_push_old_ones_out_of_the_memory(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("tidepull.policies.checks.TRAIL", 4)
     rounds = RoundCounter()
     rounds.begin()
@@ -195,7 +197,9 @@ def test_clean_input_passes_uncopied_and_the_rest_becomes_clean() -> None:
         ("time", 5, 5.0),
     ],
 )
-def test_one_part_of_a_context_becomes_clean_when_the_others_are(field: str, loose: Any, clean: Any) -> None:
+def test_one_part_of_a_context_becomes_clean_when_the_others_are(
+    field: str, loose: Any, clean: Any
+) -> None:
     inner = Recorder()
     policy = guard_of(inner, ProblemShape(2, observation_dim=2, arm_dim=1))
     good = Context(np.ones(2), np.ones((2, 1)), np.array([True, True]), 4.0)
@@ -214,7 +218,9 @@ def test_one_part_of_a_context_becomes_clean_when_the_others_are(field: str, loo
         ("decided", np.int64(0), 0),
     ],
 )
-def test_one_part_of_an_event_becomes_clean_when_the_others_are(field: str, loose: Any, clean: Any) -> None:
+def test_one_part_of_an_event_becomes_clean_when_the_others_are(
+    field: str, loose: Any, clean: Any
+) -> None:
     inner = Recorder()
     policy = guard_of(inner)
     policy.choose(Context())
@@ -316,7 +322,9 @@ def test_policy_refuses_a_second_thread_at_once_and_goes_on_with_the_first() -> 
     ]
     started = time.monotonic()
     for call in calls:
-        with pytest.raises(BusyError, match="own is busy in another thread; let one thread at a time use it"):
+        with pytest.raises(
+            BusyError, match="own is busy in another thread; let one thread at a time use it"
+        ):
             call()
     assert time.monotonic() - started < 4  # at once: nobody waited for the thread inside
     inner.go.set()

@@ -1,7 +1,8 @@
-"""Policies that forget, when rewards come late or never: indices against a direct pass over what has come.
+"""Policies that forget, when rewards come late or never: indices against a direct pass over what
+has come.
 
-A round weighs by the time at which its arm was chosen, so at the choice of round t an event of round s has the
-weight gamma^(t - 1 - s), or counts while s >= t - window, whenever it came.
+A round weighs by the time at which its arm was chosen, so at the choice of round t an event of
+round s has the weight gamma^(t - 1 - s), or counts while s >= t - window, whenever it came.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ OBSERVED = ProblemShape(n_arms=3, observation_dim=2)
 LAMBDA, SIGMA, DELTA = 0.5, 0.3, 0.1
 
 
-def late_rounds(policy: Guarded, shape: ProblemShape, n: int = 90) -> Iterator[tuple[int, Context, Came]]:
-    """First a log of ten rounds that nobody chose, then rounds whose rewards are up to 12 late, in any order; one in
-    five never comes."""
+def late_rounds(
+    policy: Guarded, shape: ProblemShape, n: int = 90
+) -> Iterator[tuple[int, Context, Came]]:
+    """First a log of ten rounds that nobody chose, then rounds whose rewards are up to 12 late, in
+    any order; one in five never comes."""
     rng = np.random.default_rng(1)
     waiting: list[tuple[int, int, Context, int, float]] = []
     came: Came = []
@@ -79,10 +82,14 @@ def test_ucb_index_weighs_late_rewards_by_their_round(id: str, name: str, settin
         n = max(sum(weights), 1.0)
         wanted = []
         for arm in range(4):
-            mine = [(w, r) for w, (_, _, a, r) in zip(weights, came, strict=True) if a == arm and w > 0]
+            mine = [
+                (w, r) for w, (_, _, a, r) in zip(weights, came, strict=True) if a == arm and w > 0
+            ]
             count = sum(w for w, _ in mine)
             mean = sum(w * r for w, r in mine) / count if mine else math.inf
-            wanted.append(mean + factor * math.sqrt(0.7 * math.log(n) / count) if mine else math.inf)
+            wanted.append(
+                mean + factor * math.sqrt(0.7 * math.log(n) / count) if mine else math.inf
+            )
         np.testing.assert_allclose(policy.indices(), wanted, rtol=1e-9, atol=1e-12)
 
 
@@ -101,7 +108,11 @@ def linear_index(
     for (_, seen, chosen, reward), w, w2 in zip(came, weights, squares, strict=True):
         if seen.arm_features is not None or chosen == arm:
             z = row(seen, chosen)
-            V, V_tilde, b = V + w * np.outer(z, z), V_tilde + w2 * np.outer(z, z), b + w * reward * z
+            V, V_tilde, b = (
+                V + w * np.outer(z, z),
+                V_tilde + w2 * np.outer(z, z),
+                b + w * reward * z,
+            )
     inverse = np.linalg.inv(V)
     return float(x @ inverse @ b + beta * math.sqrt(x @ inverse @ V_tilde @ inverse @ x))
 
@@ -113,7 +124,9 @@ def beta_of(id: str, setting: float, dim: int, n: float) -> float:
     return math.sqrt(LAMBDA) + SIGMA * math.sqrt(2 * math.log(1 / DELTA) + growth)
 
 
-def check_linear(id: str, setting: float, shape: ProblemShape, *, slip: bool = False, **own: Any) -> None:
+def check_linear(
+    id: str, setting: float, shape: ProblemShape, *, slip: bool = False, **own: Any
+) -> None:
     common = {"regularisation": LAMBDA, "noise_std": SIGMA, "delta": DELTA}
     policy = build_policy((id, {**common, **own}), shape, seed=0)
     for t, context, came in late_rounds(policy, shape):
@@ -124,7 +137,11 @@ def check_linear(id: str, setting: float, shape: ProblemShape, *, slip: bool = F
             seen = [setting**2 * w + (s == t - 1) for w, (s, *_) in zip(weights, came, strict=True)]
         wanted = []
         for arm in range(shape.n_arms):
-            mine = [w2 for w2, (_, _, a, _) in zip(squares, came, strict=True) if shape.arm_dim or a == arm]
+            mine = [
+                w2
+                for w2, (_, _, a, _) in zip(squares, came, strict=True)
+                if shape.arm_dim or a == arm
+            ]
             dim = shape.arm_dim or 1 + shape.observation_dim
             beta = beta_of(id, setting, dim, sum(mine))
             wanted.append(linear_index(came, weights, seen, beta, context, arm))
@@ -133,7 +150,9 @@ def check_linear(id: str, setting: float, shape: ProblemShape, *, slip: bool = F
 
 @pytest.mark.parametrize("shape", [PLAIN, OBSERVED, VECTORS], ids=["plain", "observed", "vectors"])
 @pytest.mark.parametrize("discount", [0.95, 0.6])
-def test_d_lin_ucb_index_weighs_late_rewards_by_their_round(shape: ProblemShape, discount: float) -> None:
+def test_d_lin_ucb_index_weighs_late_rewards_by_their_round(
+    shape: ProblemShape, discount: float
+) -> None:
     check_linear("d-lin-ucb", discount, shape, discount=discount)
 
 

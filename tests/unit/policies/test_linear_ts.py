@@ -39,7 +39,9 @@ def test_two_arms_are_chosen_as_often_as_the_closed_form_says() -> None:
     assert abs(share - chance) < 4.5 * np.sqrt(chance * (1 - chance) / n)
 
 
-@pytest.mark.parametrize("shape", [ProblemShape(n_arms=3), ProblemShape(n_arms=3, observation_dim=2)])
+@pytest.mark.parametrize(
+    "shape", [ProblemShape(n_arms=3), ProblemShape(n_arms=3, observation_dim=2)]
+)
 def test_best_arm_is_found_without_arm_vectors(shape: ProblemShape) -> None:
     policy = make(shape)
     rng = np.random.default_rng(2)
@@ -50,6 +52,10 @@ def test_best_arm_is_found_without_arm_vectors(shape: ProblemShape) -> None:
         best = 1 if observation is None else (0 if observation[0] > 0 else 2)
         arm = policy.choose(given)
         chosen.append(arm == best)
-        mean = [0.2, 1.0, 0.0][arm] if observation is None else [observation[0], -1.0, -observation[0]][arm]
+        mean = (
+            [0.2, 1.0, 0.0][arm]
+            if observation is None
+            else [observation[0], -1.0, -observation[0]][arm]
+        )
         policy.learn(Event(given, arm, mean + 0.1 * float(rng.normal())))
     assert np.mean(chosen[150:]) > 0.9

@@ -53,7 +53,13 @@ def row(given: Context, arm: int) -> tuple[int, FloatArray]:
 
 
 def direct(
-    history: list[Row], model: int, x: FloatArray, weights: list[float], beta: float, *, squares: list[float]
+    history: list[Row],
+    model: int,
+    x: FloatArray,
+    weights: list[float],
+    beta: float,
+    *,
+    squares: list[float],
 ) -> float:
     """x'V^-1 b + beta sqrt(x'V^-1 V~ V^-1 x) with explicit sums and inverses."""
     V, V_tilde, b = LAMBDA * np.eye(len(x)), LAMBDA * np.eye(len(x)), np.zeros(len(x))
@@ -70,7 +76,8 @@ def linucb_beta(d: int, n: float) -> float:
 
 
 def check_every_round(policy: Guarded, shape: ProblemShape, expected: Any, n: int = 60) -> None:
-    """Own choices mixed with arms that somebody else chose; `expected(history, model, x)` at each round."""
+    """Own choices mixed with arms that somebody else chose; `expected(history, model, x)` at each
+    round."""
     rng = np.random.default_rng(0)
     history: list[Row] = []
     for t in range(n):
@@ -84,7 +91,9 @@ def check_every_round(policy: Guarded, shape: ProblemShape, expected: Any, n: in
 
 
 @every_shape
-def test_lin_ucb_index_equals_a_direct_pass_over_history_at_every_round(shape: ProblemShape) -> None:
+def test_lin_ucb_index_equals_a_direct_pass_over_history_at_every_round(
+    shape: ProblemShape,
+) -> None:
     def expected(history: list[Row], model: int, x: FloatArray) -> float:
         n = sum(owner == model for owner, _, _ in history)
         ones = [1.0] * len(history)
@@ -95,14 +104,18 @@ def test_lin_ucb_index_equals_a_direct_pass_over_history_at_every_round(shape: P
 
 @every_shape
 @pytest.mark.parametrize("discount", [0.6, 0.95])
-def test_d_lin_ucb_index_equals_a_direct_pass_at_every_round(shape: ProblemShape, discount: float) -> None:
+def test_d_lin_ucb_index_equals_a_direct_pass_at_every_round(
+    shape: ProblemShape, discount: float
+) -> None:
     def expected(history: list[Row], model: int, x: FloatArray) -> float:
         weights = [discount**k for k in reversed(range(len(history)))]
         squares = [w**2 for w in weights]
         if shape is VECTORS:  # the closed form of the paper
             n = (1 - discount ** (2 * len(history))) / (1 - discount**2)
         else:
-            n = sum(w2 for w2, (owner, _, _) in zip(squares, history, strict=True) if owner == model)
+            n = sum(
+                w2 for w2, (owner, _, _) in zip(squares, history, strict=True) if owner == model
+            )
         return direct(history, model, x, weights, linucb_beta(len(x), n), squares=squares)
 
     check_every_round(make("d-lin-ucb", shape, discount=discount), shape, expected)
@@ -110,7 +123,9 @@ def test_d_lin_ucb_index_equals_a_direct_pass_at_every_round(shape: ProblemShape
 
 @every_shape
 @pytest.mark.parametrize("window", [1, 5, 20])
-def test_sw_lin_ucb_index_equals_a_direct_pass_at_every_round(shape: ProblemShape, window: int) -> None:
+def test_sw_lin_ucb_index_equals_a_direct_pass_at_every_round(
+    shape: ProblemShape, window: int
+) -> None:
     def expected(history: list[Row], model: int, x: FloatArray) -> float:
         last = history[-window:]
         beta = math.sqrt(LAMBDA) * S
@@ -141,7 +156,9 @@ def test_reference_code_makes_v_tilde_from_the_new_v() -> None:
 
 def test_reference_code_and_paper_differ() -> None:
     rng = np.random.default_rng(0)
-    both = [make("d-lin-ucb", VECTORS, discount=0.8, variant=v) for v in ("paper", "reference-code")]
+    both = [
+        make("d-lin-ucb", VECTORS, discount=0.8, variant=v) for v in ("paper", "reference-code")
+    ]
     for _ in range(5):
         given = context(VECTORS, rng)
         for policy in both:
@@ -156,7 +173,9 @@ def test_untrained_bonus_is_the_prior_s(id: str, shape: ProblemShape) -> None:
     given = context(shape, np.random.default_rng(3))
     for arm, index in enumerate(make(id, shape).indices(given)):
         _, x = row(given, arm)
-        assert index == pytest.approx(0.7 * linucb_beta(len(x), 0) * np.linalg.norm(x) / math.sqrt(LAMBDA))
+        assert index == pytest.approx(
+            0.7 * linucb_beta(len(x), 0) * np.linalg.norm(x) / math.sqrt(LAMBDA)
+        )
 
 
 def test_untrained_arm_keeps_the_prior_s_bonus_while_others_learn() -> None:
@@ -180,7 +199,9 @@ def play(policy: Guarded, shape: ProblemShape, n: int = 150) -> list[int]:
 
 @every_shape
 def test_discount_of_one_equals_no_discount(shape: ProblemShape) -> None:
-    assert play(make("d-lin-ucb", shape, discount=1.0), shape) == play(make("lin-ucb", shape), shape)
+    assert play(make("d-lin-ucb", shape, discount=1.0), shape) == play(
+        make("lin-ucb", shape), shape
+    )
 
 
 @every_shape

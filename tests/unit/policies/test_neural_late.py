@@ -32,7 +32,9 @@ def make(id: str, shape: ProblemShape = PLAIN, **given: Any) -> NeuralLinear:
     return nlps(NlpsParameters(**options), shape, Streams(0))
 
 
-def play(policy: NeuralLinear, rounds: int, *, delay: int = 0, slices: int | None = None) -> list[int]:
+def play(
+    policy: NeuralLinear, rounds: int, *, delay: int = 0, slices: int | None = None
+) -> list[int]:
     """Rewards of 1 for arm 0, each `delay` rounds late; then some slices of upkeep (None: all)."""
     first, arms = policy.rounds, []
     for t in range(rounds):
@@ -79,7 +81,11 @@ def test_rounds_count_choices_and_events_without_a_choice(id: str) -> None:
 @both
 @pytest.mark.parametrize(
     ("decided", "message"),
-    [(3, "round 3 has not been chosen yet"), (-1, "round -1 has not"), (0, "round 0 has its reward already")],
+    [
+        (3, "round 3 has not been chosen yet"),
+        (-1, "round -1 has not"),
+        (0, "round 0 has its reward already"),
+    ],
 )
 def test_events_of_unknown_or_finished_rounds_are_refused_and_change_nothing(
     id: str, decided: int, message: str
@@ -104,10 +110,15 @@ def test_late_event_that_names_another_arm_gives_what_that_arm_would_have_given(
     told.learn(Event(Context(), other, 0.5, decided=20))
     amended.choose(Context())
     amended.learn(Event(Context(), other, 0.5, decided=20))
-    for one, two in zip(amended.encoder.encode_history(), told.encoder.encode_history(), strict=True):
+    for one, two in zip(
+        amended.encoder.encode_history(), told.encoder.encode_history(), strict=True
+    ):
         np.testing.assert_allclose(one, two, atol=1e-5)
     np.testing.assert_allclose(amended.posterior.mean, told.posterior.mean, atol=1e-3)
-    assert amended.snapshot()["reading"]["pulls"].tolist() == told.snapshot()["reading"]["pulls"].tolist()
+    assert (
+        amended.snapshot()["reading"]["pulls"].tolist()
+        == told.snapshot()["reading"]["pulls"].tolist()
+    )
 
 
 @both
@@ -120,7 +131,9 @@ def test_lost_rewards_are_no_part_of_the_posterior(id: str) -> None:
         keep_up(policy)
     features, rewards = policy.encoder.encode_history()
     assert len(rewards) == 26
-    fresh = LinearGaussian(policy.encoder.dim, prior_std=0.5 if id == "rnlps" else 1.0, noise_std=0.1)
+    fresh = LinearGaussian(
+        policy.encoder.dim, prior_std=0.5 if id == "rnlps" else 1.0, noise_std=0.1
+    )
     fresh.refit(features, rewards)
     np.testing.assert_allclose(policy.posterior.mean, fresh.mean, atol=1e-6)
 
@@ -155,7 +168,9 @@ def test_network_and_posterior_change_together_in_the_last_slice(id: str) -> Non
     assert policy.encoder.version == 1
     features, rewards = policy.encoder.encode_history()
     assert len(rewards) == 16 + EPOCHS
-    fresh = LinearGaussian(policy.encoder.dim, prior_std=0.5 if id == "rnlps" else 1.0, noise_std=0.1)
+    fresh = LinearGaussian(
+        policy.encoder.dim, prior_std=0.5 if id == "rnlps" else 1.0, noise_std=0.1
+    )
     fresh.refit(features, rewards)
     np.testing.assert_array_equal(policy.posterior.mean, fresh.mean)
 
@@ -173,7 +188,9 @@ def test_training_that_becomes_due_during_another_follows_it(id: str) -> None:
 @both
 @pytest.mark.parametrize("delay", [0, 5])
 @pytest.mark.parametrize("slices", [0, 1, 3])
-def test_policy_restored_in_mid_training_continues_bit_for_bit(id: str, delay: int, slices: int) -> None:
+def test_policy_restored_in_mid_training_continues_bit_for_bit(
+    id: str, delay: int, slices: int
+) -> None:
     original, copy = make(id), make(id)
     play(original, 40, delay=delay)
     play(original, 24 - original._t % 16 + 16, delay=delay, slices=0)
@@ -191,7 +208,9 @@ def test_policy_restored_in_mid_training_continues_bit_for_bit(id: str, delay: i
 
 
 @both
-def test_training_that_diverges_in_slices_leaves_no_trace(id: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_training_that_diverges_in_slices_leaves_no_trace(
+    id: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("tidepull.parameters.LARGEST", 1e40)  # what is allowed does not explode
     policy, untrained = make(id, learning_rate=1e30), make(id, learning_rate=1e30)
     assert play(policy, 40) == play(untrained, 40, slices=0)
@@ -250,7 +269,9 @@ def test_reward_of_a_forgotten_round_is_counted_and_not_learnt(
 @both
 def test_memory_at_least_as_long_as_the_trial_changes_nothing(id: str) -> None:
     arms = [
-        run_trial("flipping-gaussian", (id, {"units": (8, 8, 8), "memory": memory}), horizon=96).arms.tolist()
+        run_trial(
+            "flipping-gaussian", (id, {"units": (8, 8, 8), "memory": memory}), horizon=96
+        ).arms.tolist()
         for memory in (None, 96)
     ]
     assert arms[0] == arms[1]
@@ -332,7 +353,9 @@ class AppendOnly:
 
 
 def own(wrap: Callable[[RecurrentEncoder], Any]) -> NeuralLinear:
-    encoder = RecurrentEncoder(PLAIN, units=(8, 8, 8), learning_rate=0.01, rng=np.random.default_rng(0))
+    encoder = RecurrentEncoder(
+        PLAIN, units=(8, 8, 8), learning_rate=0.01, rng=np.random.default_rng(0)
+    )
     return NeuralLinear(
         wrap(encoder),
         LinearGaussian(wrap(encoder).dim, prior_std=0.5, noise_std=0.1),
@@ -354,9 +377,7 @@ def test_encoder_with_the_least_methods_refuses_late_rewards_in_one_sentence() -
     policy = own(AppendOnly)
     policy.choose(Context())
     policy.choose(Context())
-    message = (
-        "round 0 comes after the next choice, and AppendOnly cannot wait for rewards: give it the methods of"
-    )
+    message = "round 0 comes after the next choice, and AppendOnly cannot wait for rewards: give it the methods of"
     with pytest.raises(EventError, match=message):
         policy.learn(Event(Context(), 0, 1.0, decided=0))
     policy.learn(Event(Context(), 1, 1.0, decided=1))
@@ -378,4 +399,7 @@ def test_raw_features_go_with_their_rounds_when_rewards_are_late() -> None:
     encoder.amend(370, Context(arm_features=arms[370]), 2)
     assert encoder.pay(370, 1.0)[-2:].tolist() == arms[370, 2].tolist()
     assert encoder.pay(350, 1.0)[-2:].tolist() == arms[350, 350 % 3].tolist()
-    assert encoder.encode_history()[0][:, -2:].tolist() == [arms[350, 2].tolist(), arms[370, 2].tolist()]
+    assert encoder.encode_history()[0][:, -2:].tolist() == [
+        arms[350, 2].tolist(),
+        arms[370, 2].tolist(),
+    ]

@@ -1,4 +1,5 @@
-"""The schedule and the failure handling of `NeuralLinear`, on an encoder simple enough to follow by hand."""
+"""The schedule and the failure handling of `NeuralLinear`, on an encoder simple enough to follow by
+hand."""
 
 from __future__ import annotations
 
@@ -99,7 +100,9 @@ def _keep_up(policy: NeuralLinear) -> None:
 
 
 @pytest.mark.parametrize(("forced", "expected"), [(1, [0]), (3, [0, 1, 2]), (5, [0, 1, 2, 0, 1])])
-def test_forced_rounds_play_the_least_pulled_arms_in_order(forced: int, expected: list[int]) -> None:
+def test_forced_rounds_play_the_least_pulled_arms_in_order(
+    forced: int, expected: list[int]
+) -> None:
     assert _play(_policy(ScriptedEncoder(), forced_rounds=forced), forced) == expected
 
 
@@ -142,7 +145,9 @@ def test_unavailable_arms_are_never_chosen() -> None:
     assert {policy.choose(context) for _ in range(50)} == {1}
 
 
-@pytest.mark.parametrize("fail", [FloatingPointError("overflow"), TrainingError("the loss is nan"), None])
+@pytest.mark.parametrize(
+    "fail", [FloatingPointError("overflow"), TrainingError("the loss is nan"), None]
+)
 def test_exploding_training_keeps_the_last_good_network(
     fail: Exception | None, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -191,7 +196,9 @@ class Clumsy(LinearGaussian):
     """A posterior that has forgotten everything before it finds that it cannot refit."""
 
     def refit(self, X: FloatArray, Y: FloatArray) -> None:
-        self.restore(LinearGaussian(self.dim, prior_std=self.prior_std, noise_std=self.noise_std).snapshot())
+        self.restore(
+            LinearGaussian(self.dim, prior_std=self.prior_std, noise_std=self.noise_std).snapshot()
+        )
         raise NumericalError("singular")
 
 

@@ -126,7 +126,9 @@ def test_raw_features_append_the_arm_to_the_networks_features(
     context = Context(np.ones(3) if shape.observation_dim else None, arm_features)
     features = raw._encoder.features(context)
     np.testing.assert_array_equal(features[:, :-width], plain._encoder.features(context))
-    np.testing.assert_array_equal(features[:, -width:], np.eye(5) if arm_features is None else arm_features)
+    np.testing.assert_array_equal(
+        features[:, -width:], np.eye(5) if arm_features is None else arm_features
+    )
 
 
 @pytest.mark.parametrize(

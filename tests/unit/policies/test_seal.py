@@ -88,7 +88,9 @@ def test_snapshot_of_another_policy_parameter_or_shape_is_refused() -> None:
     taken = played(("d-ucb", {"discount": 0.9})).snapshot()
     check_refused(played("ucb"), taken, "has the policy 'd-ucb', this policy has 'ucb'")
     check_refused(
-        played(("d-ucb", {"discount": 0.5})), taken, "taken with discount = 0.9, this policy has 0.5; build"
+        played(("d-ucb", {"discount": 0.5})),
+        taken,
+        "taken with discount = 0.9, this policy has 0.5; build",
     )
     check_refused(
         played(("d-ucb", {"discount": 0.9}), ProblemShape(4)),
@@ -97,18 +99,24 @@ def test_snapshot_of_another_policy_parameter_or_shape_is_refused() -> None:
     )
     observed = ProblemShape(3, observation_dim=2)
     check_refused(
-        played(("d-ucb", {"discount": 0.9}), observed), taken, "with observation_dim = 0, this policy has 2"
+        played(("d-ucb", {"discount": 0.9}), observed),
+        taken,
+        "with observation_dim = 0, this policy has 2",
     )
 
 
 def test_snapshot_of_another_version_of_the_policy_is_refused() -> None:
     entry, parameters = policies.resolve("d-ucb")
     newer = guarded(dataclasses.replace(entry, version=7), parameters, SHAPE, Streams(0))
-    check_refused(newer, played().snapshot(), "has the version 1, this policy has 7; start the policy afresh")
+    check_refused(
+        newer, played().snapshot(), "has the version 1, this policy has 7; start the policy afresh"
+    )
 
 
 def test_snapshot_of_another_format_is_refused() -> None:
-    check_refused(played(), resealed(played().snapshot(), format=3), "has the format 3, this policy has 2")
+    check_refused(
+        played(), resealed(played().snapshot(), format=3), "has the format 3, this policy has 2"
+    )
     check_refused(played(), resealed(played().snapshot(), format=True), "has the format True")
 
 
@@ -130,10 +138,14 @@ def test_altered_snapshot_is_refused_by_its_checksum() -> None:
     check_refused(played(), taken, "its checksum does not fit")
     check_refused(played(), {**played().snapshot(), "rounds": 21}, "its checksum does not fit")
     check_refused(played(), {**played().snapshot(), "remark": "mine"}, "its checksum does not fit")
-    check_refused(played(), {**played().snapshot(), "checksum": np.ones(3)}, "its checksum does not fit")
+    check_refused(
+        played(), {**played().snapshot(), "checksum": np.ones(3)}, "its checksum does not fit"
+    )
 
 
-@pytest.mark.parametrize("part", ["format", "policy", "version", "parameters", "shape", "rounds", "state"])
+@pytest.mark.parametrize(
+    "part", ["format", "policy", "version", "parameters", "shape", "rounds", "state"]
+)
 def test_snapshot_without_one_of_its_parts_is_refused(part: str) -> None:
     taken = played().snapshot()
     del taken[part]
@@ -144,7 +156,10 @@ def test_snapshot_without_one_of_its_parts_is_refused(part: str) -> None:
     ("change", "sentence"),
     [
         (lambda s: s["tally"].update(counts=np.ones(4)), "'counts' has the shape"),
-        (lambda s: s["tally"].update(counts=np.ones(3, np.float32)), "state.tally.counts' does not fit"),
+        (
+            lambda s: s["tally"].update(counts=np.ones(3, np.float32)),
+            "state.tally.counts' does not fit",
+        ),
         (lambda s: s["tally"].update(counts=[1.0, 2.0, 3.0]), "state.tally.counts' does not fit"),
         (lambda s: s["tally"].update(counts="red"), "cannot be restored"),
         (lambda s: s["tally"].update(more=1), "state.tally.more' does not fit"),
@@ -186,7 +201,9 @@ def test_state_that_does_not_fit_is_refused_even_behind_a_checksum_that_fits(
     ],
 )
 def test_rounds_that_cannot_be_are_refused(rounds: Any, unfinished: Any) -> None:
-    check_refused(played(), resealed(played().snapshot(), rounds=rounds, unfinished=unfinished), "rounds")
+    check_refused(
+        played(), resealed(played().snapshot(), rounds=rounds, unfinished=unfinished), "rounds"
+    )
 
 
 def test_arms_and_models_out_of_range_are_refused() -> None:
@@ -298,7 +315,13 @@ def test_absurd_content_behind_a_checksum_that_fits_is_refused(structure: str) -
 def test_snapshot_refuses_what_it_cannot_keep() -> None:
     itself: dict[str, Any] = {}
     itself["x"] = itself
-    for state in (itself, {"__array__": 1}, {"x": np.array(["red"])}, {"x": np.array([None])}, {"x": {1, 2}}):
+    for state in (
+        itself,
+        {"__array__": 1},
+        {"x": np.array(["red"])},
+        {"x": np.array([None])},
+        {"x": {1, 2}},
+    ):
         with pytest.raises(SnapshotError, match="a snapshot"):
             snapshots.dump(state)
 
@@ -323,12 +346,17 @@ def test_snapshot_refuses_what_it_cannot_keep() -> None:
         ),
     ],
 )
-def test_difference_says_where_two_snapshots_differ(left: Any, right: Any, where: str | None) -> None:
+def test_difference_says_where_two_snapshots_differ(
+    left: Any, right: Any, where: str | None
+) -> None:
     assert snapshots.difference(left, right) == where
 
 
 def test_arrays_keep_their_layout() -> None:
-    state = {"rows": np.arange(6.0).reshape(2, 3), "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3))}
+    state = {
+        "rows": np.arange(6.0).reshape(2, 3),
+        "columns": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
+    }
     back = snapshots.load(snapshots.dump(state))
     assert back["rows"].flags.c_contiguous
     assert back["columns"].flags.f_contiguous

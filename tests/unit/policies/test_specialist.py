@@ -1,4 +1,5 @@
-"""The specialist learns values and nothing else, and what problems tell it is the truth without the values."""
+"""The specialist learns values and nothing else, and what problems tell it is the truth without the
+values."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ NAMED: list[Any] = [
 
 @pytest.mark.parametrize("named", NAMED, ids=str)
 def test_structure_and_some_values_give_the_means_of_every_round(named: Any) -> None:
-    """One weight vector for each group must explain all its rounds: least squares has nothing left over."""
+    """One weight vector for each group must explain all its rounds: least squares has nothing left
+    over."""
     problem = build_problem(named, seed=4)
     assert isinstance(problem, HasStructure)
     rng = np.random.default_rng(0)

@@ -74,7 +74,9 @@ def test_sw_ucb_index_equals_a_direct_pass_over_the_window_at_every_round(window
     for t, indices in enumerate(replayed(policy, history), start=1):
         last = history[max(0, t - window) : t]
         assert len(last) == min(t, window)
-        np.testing.assert_allclose(indices, direct(last, [1.0] * len(last), 1.5, 0.7), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(
+            indices, direct(last, [1.0] * len(last), 1.5, 0.7), rtol=1e-10, atol=1e-12
+        )
 
 
 def test_ucb_index_is_ucb1() -> None:
@@ -99,11 +101,14 @@ def test_windowed_sums_stay_exact_over_many_rounds() -> None:
     policy = make("sw-ucb", window=7)
     rng = np.random.default_rng(2)
     history = [
-        (int(rng.integers(N_ARMS)), float(rng.normal() * 10.0 ** rng.integers(8))) for _ in range(20_000)
+        (int(rng.integers(N_ARMS)), float(rng.normal() * 10.0 ** rng.integers(8)))
+        for _ in range(20_000)
     ]
     for arm, reward in history:
         policy.learn(Event(Context(), arm, reward))
-    np.testing.assert_allclose(policy.indices(), direct(history[-7:], [1.0] * 7, 1.0, 0.5), rtol=1e-6)
+    np.testing.assert_allclose(
+        policy.indices(), direct(history[-7:], [1.0] * 7, 1.0, 0.5), rtol=1e-6
+    )
 
 
 def test_arm_that_was_never_played_comes_first() -> None:

@@ -25,7 +25,9 @@ FLIPPING, SLOW, FAST = 2 * T / 64, 2 * math.pi * T / 2048, 2 * math.pi * T / 32
 def test_settings_of_the_paper_follow_from_the_budgets(
     budget: float, dim: int, discount: float, window: int
 ) -> None:
-    assert optimal_discount(budget=budget, horizon=T, dim=dim) == pytest.approx(discount, abs=5e-7 + 1e-5)
+    assert optimal_discount(budget=budget, horizon=T, dim=dim) == pytest.approx(
+        discount, abs=5e-7 + 1e-5
+    )
     assert optimal_window(budget=budget, horizon=T, dim=dim) == window
 
 
@@ -35,7 +37,9 @@ def test_parameters_take_the_optimal_pace_and_other_keywords() -> None:
     )
     assert discounted.discount == optimal_discount(budget=FLIPPING, horizon=T, dim=50)
     assert (discounted.variant, discounted.exploration) == ("reference-code", 0.5)
-    sliding = SlidingLinearUcbParameters.from_variation_budget(budget=SLOW, horizon=T, dim=2, delta=0.01)
+    sliding = SlidingLinearUcbParameters.from_variation_budget(
+        budget=SLOW, horizon=T, dim=2, delta=0.01
+    )
     assert (sliding.window, sliding.delta) == (75, 0.01)
 
 
@@ -90,12 +94,18 @@ def test_given_numbers_stay_when_the_problem_states_others() -> None:
     ],
 )
 def test_policy_without_a_problem_asks_for_numbers(policy: str, name: str, value: str) -> None:
-    with pytest.raises(ParameterError, match=f"{name} = '{value}' is filled in where the problem is known"):
+    with pytest.raises(
+        ParameterError, match=f"{name} = '{value}' is filled in where the problem is known"
+    ):
         build_policy((policy, {name: value}), ProblemShape(3, arm_dim=2), seed=0)
 
 
 def test_problem_that_states_nothing_is_refused_by_the_parameter_s_name() -> None:
-    with pytest.raises(ParameterError, match="window = 'variation-budget' needs a problem that states"):
+    with pytest.raises(
+        ParameterError, match="window = 'variation-budget' needs a problem that states"
+    ):
         SlidingLinearUcbParameters(window="variation-budget").settled(object(), horizon=T, dim=2)
-    with pytest.raises(ParameterError, match="feature_bound = 'problem' needs a problem that states"):
+    with pytest.raises(
+        ParameterError, match="feature_bound = 'problem' needs a problem that states"
+    ):
         SlidingLinearUcbParameters(feature_bound="problem").settled(object(), horizon=T, dim=2)

@@ -23,7 +23,9 @@ def closed_form(X: FloatArray, Y: FloatArray) -> tuple[FloatArray, FloatArray]:
     return covariance @ X.T @ Y / NOISE**2, covariance
 
 
-def assert_matches(posterior: LinearGaussian, X: FloatArray, Y: FloatArray, queries: FloatArray) -> None:
+def assert_matches(
+    posterior: LinearGaussian, X: FloatArray, Y: FloatArray, queries: FloatArray
+) -> None:
     mean, covariance = closed_form(X, Y)
     np.testing.assert_allclose(posterior.mean, mean, rtol=1e-9, atol=1e-11)
     np.testing.assert_allclose(posterior.precision, np.linalg.inv(covariance), rtol=1e-9, atol=1e-9)
@@ -70,8 +72,12 @@ def test_cholesky_factor_is_lower_and_multiplies_to_the_precision() -> None:
         posterior.update(x, y)
     lower = posterior.cholesky
     assert np.array_equal(lower, np.tril(lower))
-    np.testing.assert_allclose(lower @ lower.T, np.linalg.inv(closed_form(X, Y)[1]), rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(lower, np.linalg.cholesky(posterior.precision), rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(
+        lower @ lower.T, np.linalg.inv(closed_form(X, Y)[1]), rtol=1e-12, atol=1e-12
+    )
+    np.testing.assert_allclose(
+        lower, np.linalg.cholesky(posterior.precision), rtol=1e-9, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("refresh_every", [1, 3, 10**9])
@@ -122,7 +128,9 @@ def test_sample_is_the_mean_plus_the_solved_noise() -> None:
     )
 
 
-@pytest.mark.parametrize(("x", "y"), [([1.0, np.nan], 0.0), ([1.0, 2.0], np.inf), ([1e200, 0.0], 1.0)])
+@pytest.mark.parametrize(
+    ("x", "y"), [([1.0, np.nan], 0.0), ([1.0, 2.0], np.inf), ([1e200, 0.0], 1.0)]
+)
 def test_update_refuses_what_is_not_finite_and_keeps_its_state(x: list[float], y: float) -> None:
     posterior = LinearGaussian(2)
     posterior.update(np.array([1.0, -1.0]), 0.5)
@@ -183,7 +191,9 @@ def test_inputs_are_neither_changed_nor_kept() -> None:
 
 def test_restore_continues_to_the_last_bit() -> None:
     X, Y = history(60, 5)
-    first, second = (LinearGaussian(5, prior_std=PRIOR, noise_std=NOISE, refresh_every=7) for _ in range(2))
+    first, second = (
+        LinearGaussian(5, prior_std=PRIOR, noise_std=NOISE, refresh_every=7) for _ in range(2)
+    )
     for x, y in zip(X[:30], Y[:30], strict=True):
         first.update(x, y)
     second.restore(snapshots.load(snapshots.dump(first.snapshot())))

@@ -40,7 +40,9 @@ def test_error_stays_below_1e_8_over_100_000_rounds(window: int | None) -> None:
     n, d = 100_000, 10
     X, Y = unit_rows(n, d)
     queries = unit_rows(25, d, seed=1)[0]
-    models = StationaryModels(1, d, LAMBDA) if window is None else WindowedModels(1, d, LAMBDA, window)
+    models = (
+        StationaryModels(1, d, LAMBDA) if window is None else WindowedModels(1, d, LAMBDA, window)
+    )
     error = 0.0
     for t in range(n):
         models.update(0, X[t], float(Y[t]), t)

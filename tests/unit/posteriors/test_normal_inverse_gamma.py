@@ -45,7 +45,9 @@ def test_posterior_equals_the_closed_form(way: str) -> None:
     assert posterior.noise_std == pytest.approx(np.sqrt(b / a), rel=1e-10)
     means, variances = posterior.predict(X[:5])
     np.testing.assert_allclose(means, X[:5] @ mean, rtol=1e-10)
-    np.testing.assert_allclose(variances, b / (a - 1) * np.diag(X[:5] @ scale @ X[:5].T), rtol=1e-10)
+    np.testing.assert_allclose(
+        variances, b / (a - 1) * np.diag(X[:5] @ scale @ X[:5].T), rtol=1e-10
+    )
 
 
 def test_posterior_equals_brute_force_integration_when_one_dimensional() -> None:

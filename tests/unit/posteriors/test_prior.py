@@ -26,7 +26,9 @@ def data(n: int, seed: int = 0) -> tuple[FloatArray, FloatArray]:
     return rng.normal(size=(n, 3)), rng.normal(size=n)
 
 
-def closed_form(X: FloatArray, Y: FloatArray, mean: FloatArray, covariance: FloatArray) -> tuple[Any, Any]:
+def closed_form(
+    X: FloatArray, Y: FloatArray, mean: FloatArray, covariance: FloatArray
+) -> tuple[Any, Any]:
     """mu and Sigma as the paper prints them, with plain inverses."""
     prior = np.linalg.inv(covariance)
     sigma = np.linalg.inv(prior + X.T @ X / SIGMA**2)
@@ -50,7 +52,12 @@ def test_posterior_equals_the_closed_form(
 ) -> None:
     X, Y = data(n)
     posterior = LinearGaussian(
-        3, prior_std=0.7, noise_std=SIGMA, prior_mean=mean, prior_covariance=covariance, refresh_every=7
+        3,
+        prior_std=0.7,
+        noise_std=SIGMA,
+        prior_mean=mean,
+        prior_covariance=covariance,
+        refresh_every=7,
     )
     if refitted:
         posterior.update(np.ones(3), 5.0)
@@ -99,7 +106,8 @@ def test_default_prior_is_bit_for_bit_zero_and_the_same_width() -> None:
 def test_inferred_noise_with_a_general_prior_refits_to_what_updates_give() -> None:
     X, Y = data(30)
     one, all_ = (
-        NormalInverseGamma(3, prior_std=1.0, prior_mean=MEAN, prior_covariance=COVARIANCE) for _ in range(2)
+        NormalInverseGamma(3, prior_std=1.0, prior_mean=MEAN, prior_covariance=COVARIANCE)
+        for _ in range(2)
     )
     for x, y in zip(X, Y, strict=True):
         one.update(x, y)
@@ -110,7 +118,9 @@ def test_inferred_noise_with_a_general_prior_refits_to_what_updates_give() -> No
 
 def test_inferred_noise_starts_from_the_given_prior_where_the_noise_is_as_expected() -> None:
     X, _ = data(3)
-    inferred = NormalInverseGamma(3, prior_std=1.0, prior_mean=MEAN, prior_covariance=COVARIANCE, scale=0.09)
+    inferred = NormalInverseGamma(
+        3, prior_std=1.0, prior_mean=MEAN, prior_covariance=COVARIANCE, scale=0.09
+    )
     told = LinearGaussian(3, noise_std=0.3, prior_mean=MEAN, prior_covariance=COVARIANCE)
     inferred.update(X[0], float(X[0] @ MEAN))
     told.update(X[0], float(X[0] @ MEAN))
@@ -126,7 +136,10 @@ def test_inferred_noise_starts_from_the_given_prior_where_the_noise_is_as_expect
     [
         ({"prior_mean": [1.0, 2.0]}, "prior_mean must be 3 numbers"),
         ({"prior_mean": [1.0, np.nan, 2.0]}, "prior_mean must be finite"),
-        ({"prior_covariance": [1.0, 2.0]}, "prior_covariance must be 3 variances or a 3 x 3 matrix"),
+        (
+            {"prior_covariance": [1.0, 2.0]},
+            "prior_covariance must be 3 variances or a 3 x 3 matrix",
+        ),
         ({"prior_covariance": [1.0, -2.0, 1.0]}, "prior_covariance must be positive definite"),
         ({"prior_covariance": np.triu(np.ones((3, 3)))}, "prior_covariance must be symmetric"),
         (
@@ -185,7 +198,9 @@ def test_networks_take_a_prior_of_their_last_layer(id: str) -> None:
         unit = state.get("unit", state)
         np.testing.assert_array_equal(unit["prior_mean"], np.array(setting["prior_mean"]))
         scale = 20.0 if noise == "infer" else 1.0  # s0^2 = 0.05
-        np.testing.assert_allclose(np.diag(unit["precision"]), 1 / (scale * np.array([1.0, 2.0, 3.0, 4.0])))
+        np.testing.assert_allclose(
+            np.diag(unit["precision"]), 1 / (scale * np.array([1.0, 2.0, 3.0, 4.0]))
+        )
     with pytest.raises(ParameterError, match="prior_mean must be 4 numbers"):
         build_policy((id, {**setting, "prior_mean": [1.0]}), shape, seed=0)
     with pytest.raises(ParameterError, match="give one of them"):

@@ -28,7 +28,17 @@ def small_world(rows: int = 40) -> FittedWorld:
     mean = np.array([[0.3, 0.1, 0.0], [0.4, 0.0, 0.2], [0.5, -0.1, -0.1]])
     factor = np.tile(np.diag([0.05, 0.02, 0.02]), (3, 1, 1))
     return FittedWorld(
-        ("a", "b", "c"), features, x[:, None], time, True, None, mean, factor, 0.3, False, {"source": "made"}
+        ("a", "b", "c"),
+        features,
+        x[:, None],
+        time,
+        True,
+        None,
+        mean,
+        factor,
+        0.3,
+        False,
+        {"source": "made"},
     )
 
 

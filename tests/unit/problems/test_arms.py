@@ -24,7 +24,9 @@ MEANS = [0.1, 0.2, 0.3, 0.4, 0.6, 0.7, 0.8, 0.9]
 STREAMS = Streams(11)
 
 
-def means_of_rounds(problem: DriftingArms, horizon: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def means_of_rounds(
+    problem: DriftingArms, horizon: int
+) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     rows = []
     for _ in range(horizon):
         rows.append(np.array(problem.means(), dtype=np.float64))
@@ -95,7 +97,9 @@ def test_shuffle_reorders_the_same_means_by_the_seed() -> None:
 
 
 def test_given_means_decide_the_number_of_arms() -> None:
-    problem = flipping_bernoulli(FlippingBernoulliParameters(means=(0.2, 0.7), half_period=1), STREAMS)
+    problem = flipping_bernoulli(
+        FlippingBernoulliParameters(means=(0.2, 0.7), half_period=1), STREAMS
+    )
     assert problem.n_arms == 2
     np.testing.assert_allclose(means_of_rounds(problem, 2), [[0.2, 0.7], [0.8, 0.3]])
     assert flipping_gaussian(FlippingGaussianParameters(n_arms=3), STREAMS).n_arms == 3

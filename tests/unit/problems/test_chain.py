@@ -42,7 +42,8 @@ def test_chain_noise_depends_on_the_seed_alone() -> None:
         second.step(0)
     for _ in range(20):
         noise = [
-            float(problem.step(5) - mean) for problem, mean in ((p, p.means()[5]) for p in (first, second))
+            float(problem.step(5) - mean)
+            for problem, mean in ((p, p.means()[5]) for p in (first, second))
         ]
         assert noise[0] == pytest.approx(noise[1], abs=1e-12)
 

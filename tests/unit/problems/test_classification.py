@@ -40,7 +40,9 @@ def rounds(problem: ClassificationProblem, horizon: int) -> tuple[FloatArray, Fl
 def labels_of(observations: FloatArray) -> list[int]:
     """The labels of images, looked up in the data set by their pixels."""
     data = datasets.digits()
-    by_pixels = {row.tobytes(): int(label) for row, label in zip(data.observations, data.labels, strict=True)}
+    by_pixels = {
+        row.tobytes(): int(label) for row, label in zip(data.observations, data.labels, strict=True)
+    }
     return [by_pixels[(row * 255).round().astype(np.uint8).tobytes()] for row in observations]
 
 
@@ -107,9 +109,13 @@ def test_worlds_are_equal_whatever_is_played() -> None:
 
 
 def test_random_regret_of_digits_counts_the_rounds_in_which_an_arm_pays() -> None:
-    assert flipping_digits(FlippingDigitsParameters(), STREAMS).random_regret(4095) == pytest.approx(3685.5)
+    assert flipping_digits(FlippingDigitsParameters(), STREAMS).random_regret(
+        4095
+    ) == pytest.approx(3685.5)
     published = flipping_digits(FlippingDigitsParameters(variant="published-code"), STREAMS)
-    _, means = rounds(flipping_digits(FlippingDigitsParameters(variant="published-code"), STREAMS), 4095)
+    _, means = rounds(
+        flipping_digits(FlippingDigitsParameters(variant="published-code"), STREAMS), 4095
+    )
     assert published.random_regret(4095) == pytest.approx(0.9 * means.max(axis=1).sum())
 
 

@@ -11,9 +11,9 @@ from tidepull.problems.criteo.prepare import fit_parameter, one_hot, truncated_s
 
 def categories(rows: int = 400, seed: int = 0) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]:
     rng = np.random.default_rng(seed)
-    return np.column_stack([rng.zipf(1.5, rows) % count * 1_000_003 for count in (30, 5, 12)]).astype(
-        np.int64
-    )
+    return np.column_stack(
+        [rng.zipf(1.5, rows) % count * 1_000_003 for count in (30, 5, 12)]
+    ).astype(np.int64)
 
 
 def test_one_hot_marks_each_value_of_each_column() -> None:

@@ -1,4 +1,5 @@
-"""From the published file to the prepared one: right, repeatable, without the label in the features."""
+"""From the published file to the prepared one: right, repeatable, without the label in the
+features."""
 
 from __future__ import annotations
 
@@ -13,7 +14,12 @@ from tidepull.errors import DataError, ParameterError, StoreError
 from tidepull.problems.criteo import dataset
 from tidepull.problems.criteo.banners import load, save
 from tidepull.problems.criteo.dataset import COLUMNS, FEATURES, Impressions
-from tidepull.problems.criteo.prepare import feature_rows, prepare_blocks, prepare_file, write_synthetic
+from tidepull.problems.criteo.prepare import (
+    feature_rows,
+    prepare_blocks,
+    prepare_file,
+    write_synthetic,
+)
 
 ROWS = 4000
 
@@ -66,7 +72,12 @@ def test_prepared_file_says_where_it_comes_from(published: Path) -> None:
     about = prepare_file(published, dim=8, sample=1500, seed=2).about
     assert about["source_sha256"] == hashlib.sha256(published.read_bytes()).hexdigest()
     assert about["source_bytes"] == published.stat().st_size
-    assert (about["rows_seen"], about["rows_sampled"], about["dim"], about["seed"]) == (ROWS, 1500, 8, 2)
+    assert (about["rows_seen"], about["rows_sampled"], about["dim"], about["seed"]) == (
+        ROWS,
+        1500,
+        8,
+        2,
+    )
     assert about["synthetic"] is True
     assert {"tidepull", "numpy", "scipy"} <= about["versions"].keys()
 
@@ -226,7 +237,9 @@ def test_wrong_kinds_of_file_are_named(tmp_path: Path) -> None:
 def test_wrong_header_is_named(published: Path, tmp_path: Path) -> None:
     header, *lines = lines_of(published)
     path = tsv(tmp_path / "x", header.replace("cat3", "category3") + "".join(lines))
-    with pytest.raises(DataError, match="another header; its tab-separated columns must include campaign"):
+    with pytest.raises(
+        DataError, match="another header; its tab-separated columns must include campaign"
+    ):
         prepare_file(path)
     with pytest.raises(DataError, match="another header"):
         prepare_file(tsv(path, header.replace("\t", ",")))

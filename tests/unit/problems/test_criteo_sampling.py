@@ -17,7 +17,9 @@ def numbered(start: int, stop: int) -> Impressions:
     return Impressions(np.repeat(numbers[:, None], len(FEATURES), axis=1), numbers % 3 == 0)
 
 
-def sampled(size: int, cuts: list[int], seed: int = 0) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def sampled(
+    size: int, cuts: list[int], seed: int = 0
+) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     sample = UniformSample(size, np.random.default_rng(seed))
     for start, stop in pairwise(cuts):
         sample.add(numbered(start, stop))

@@ -76,7 +76,9 @@ def test_file_has_the_published_schema(tmp_path: Path) -> None:
     assert tuple(header.split("\t")) == COLUMNS
     assert len(lines) == 300
     block = next(impressions(300, seed=0))
-    for name, column in zip(COLUMNS, zip(*[line.split("\t") for line in lines], strict=True), strict=True):
+    for name, column in zip(
+        COLUMNS, zip(*[line.split("\t") for line in lines], strict=True), strict=True
+    ):
         np.testing.assert_array_equal(np.array(column, float), block[name])
 
 
@@ -95,7 +97,9 @@ def test_write_reports_every_block(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert all(before < after for before, after in pairwise(heard))
 
 
-def test_write_leaves_the_old_file_when_interrupted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_write_leaves_the_old_file_when_interrupted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "file.tsv.gz"
     path.write_bytes(b"old")
 
@@ -117,5 +121,7 @@ def test_write_refuses_no_rows(tmp_path: Path) -> None:
 
 def test_write_names_the_file_when_the_place_is_impossible(tmp_path: Path) -> None:
     (tmp_path / "taken").write_text("a file, not a folder")
-    with pytest.raises(StoreError, match=r"cannot write .*file\.tsv\.gz: a part of the path is a file"):
+    with pytest.raises(
+        StoreError, match=r"cannot write .*file\.tsv\.gz: a part of the path is a file"
+    ):
         write_synthetic(tmp_path / "taken" / "file.tsv.gz", rows=10, seed=0)

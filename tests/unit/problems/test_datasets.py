@@ -17,7 +17,8 @@ from tidepull.problems import datasets
 NAME = datasets.WALL_FOLLOWING.name
 REAL = Path(os.environ.get("TIDEPULL_DATA", "")) / NAME
 needs_robot = pytest.mark.skipif(
-    not (os.environ.get("TIDEPULL_DATA") and REAL.is_file()), reason=f"needs {NAME} in TIDEPULL_DATA"
+    not (os.environ.get("TIDEPULL_DATA") and REAL.is_file()),
+    reason=f"needs {NAME} in TIDEPULL_DATA",
 )
 
 
@@ -56,7 +57,14 @@ def test_missing_file_is_one_sentence_with_its_name_and_places(places: tuple[Pat
     with pytest.raises(DataError) as error:
         datasets.wall_following()
     assert_one_sentence(error)
-    for part in (NAME, str(places[0]), str(places[1]), "ConnectionError", "TIDEPULL_DATA", "https://"):
+    for part in (
+        NAME,
+        str(places[0]),
+        str(places[1]),
+        "ConnectionError",
+        "TIDEPULL_DATA",
+        "https://",
+    ):
         assert part in str(error.value)
 
 
@@ -78,7 +86,9 @@ def test_truncated_file_is_one_sentence(places: tuple[Path, Path], place: int) -
     assert str(places[place] / NAME) in str(error.value)
 
 
-def test_file_of_the_right_length_is_refused_when_its_content_differs(places: tuple[Path, Path]) -> None:
+def test_file_of_the_right_length_is_refused_when_its_content_differs(
+    places: tuple[Path, Path],
+) -> None:
     (places[0] / NAME).write_bytes(b"7" * 870_422)
     with pytest.raises(DataError, match="altered") as error:
         datasets.wall_following()
@@ -96,7 +106,9 @@ def test_altered_file_is_refused_though_it_could_be_read(places: tuple[Path, Pat
 
 
 @needs_robot
-def test_file_is_found_in_the_cache_when_the_named_directory_lacks_it(places: tuple[Path, Path]) -> None:
+def test_file_is_found_in_the_cache_when_the_named_directory_lacks_it(
+    places: tuple[Path, Path],
+) -> None:
     shutil.copy(REAL, places[1] / NAME)
     assert datasets.fetch(datasets.WALL_FOLLOWING) == places[1] / NAME
     assert len(datasets.wall_following().labels) == 5456

@@ -57,7 +57,9 @@ def test_partial_flip_switches_only_the_masked_signs_for_good() -> None:
 def test_sine_follows_the_papers_formula_written_out() -> None:
     drift = Sine(n_arms=5, period=32)
     for t in (0, 1, 17, 4095):
-        expected = [0.5 + math.sin(2 * math.pi * t / 32 + 2 * math.pi * k / 5) / 2 for k in range(5)]
+        expected = [
+            0.5 + math.sin(2 * math.pi * t / 32 + 2 * math.pi * k / 5) / 2 for k in range(5)
+        ]
         np.testing.assert_allclose(drift(t), expected, atol=1e-12)
 
 

@@ -103,7 +103,8 @@ def test_sampler_takes_its_share_of_each_pool_in_random_order() -> None:
     rng = np.random.default_rng(0)
     drawn = np.array([sampler(rng)[:, 0] for _ in range(2000)])
     np.testing.assert_array_equal(drawn.sum(axis=1), 3.0)
-    # every place holds a row of the second pool 3 times in 5: standard deviation 0.011 over 2,000 rounds
+    # every place holds a row of the second pool 3 times in 5: standard deviation 0.011 over 2,000
+    # rounds
     assert np.abs(drawn.mean(axis=0) - 0.6).max() < 4.5 * 0.011
 
 
@@ -127,7 +128,8 @@ def test_random_regret_equals_the_average_over_many_rounds() -> None:
 
 
 def test_unit_vectors_fill_the_cube_before_scaling() -> None:
-    # In a cube the corners reach out: the fourth moment of a coordinate is below a sphere's 3 / (d (d + 2)).
+    # In a cube the corners reach out: the fourth moment of a coordinate is below a sphere's 3 / (d
+    # (d + 2)).
     vectors = unit_vectors(50_000, 3, np.random.default_rng(0))
     np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0)
     assert np.abs(vectors.mean(axis=0)).max() < 0.012
@@ -136,7 +138,10 @@ def test_unit_vectors_fill_the_cube_before_scaling() -> None:
 
 def test_noise_has_the_given_standard_deviation() -> None:
     problem = LinearProblem(
-        sampler=PoolSampler([(np.eye(3), 3)]), drift=Constant(np.ones(3)), noise_std=0.3, streams=STREAMS
+        sampler=PoolSampler([(np.eye(3), 3)]),
+        drift=Constant(np.ones(3)),
+        noise_std=0.3,
+        streams=STREAMS,
     )
     noise = np.array([problem.step(t % 3) - 1.0 for t in range(10_000)])
     assert abs(noise.mean()) < 4 * 0.3 / 100

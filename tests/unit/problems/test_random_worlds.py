@@ -91,7 +91,9 @@ def test_two_step_chain_moves_by_the_last_two_successes() -> None:
 
 def test_path_pays_the_arm_of_its_label_under_the_rule_of_the_phase() -> None:
     labels, phases = np.array([0, 1, 1]), np.array([0, 0, 1])
-    path = LabelledPath(np.arange(6.0).reshape(3, 2), labels, np.array([[0, 1], [1, 0]]), phases, silent())
+    path = LabelledPath(
+        np.arange(6.0).reshape(3, 2), labels, np.array([[0, 1], [1, 0]]), phases, silent()
+    )
     paid = []
     for reading in ([0, 1], [2, 3], [4, 5]):
         seen = path.context().observation

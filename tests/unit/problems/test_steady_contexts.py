@@ -29,7 +29,9 @@ def test_steady_contexts_pay_a_linear_function_of_the_observation_for_ever() -> 
     assert np.std(rewards - means[:, 0]) == pytest.approx(0.1, rel=0.15)
 
 
-def test_steady_contexts_pay_the_same_function_of_every_arms_vector_when_weights_are_shared() -> None:
+def test_steady_contexts_pay_the_same_function_of_every_arms_vector_when_weights_are_shared() -> (
+    None
+):
     problem = SteadyContexts(SteadyContextsParameters(n_arms=4, numbers=6, shared=True), Streams(1))
     seen, means, _ = walk(problem, 100)
     assert seen.shape == (100, 4, 6)

@@ -61,7 +61,9 @@ def test_next_regime_is_any_other() -> None:
     assert starts[0] == 0
     assert starts[-1] > 49_800
     steps = np.diff(ruling) % 4
-    assert np.bincount(steps, minlength=4)[1:] / len(steps) == pytest.approx(np.full(3, 1 / 3), abs=0.03)
+    assert np.bincount(steps, minlength=4)[1:] / len(steps) == pytest.approx(
+        np.full(3, 1 / 3), abs=0.03
+    )
     assert (steps != 0).all()
 
 

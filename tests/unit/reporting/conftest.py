@@ -1,4 +1,5 @@
-"""Small stores with everything a report can meet: grids, changes, phases, a failed and a missing trial."""
+"""Small stores with everything a report can meet: grids, changes, phases, a failed and a missing
+trial."""
 
 from __future__ import annotations
 

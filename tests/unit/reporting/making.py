@@ -39,7 +39,11 @@ def make_row(problem: str, name: str, seed: int, regret: float, horizon: int, su
 
 
 def make_study(
-    problem: str, regrets: Mapping[str, Sequence[float]], *, horizon: int = 4096, suite: str = "paper-table"
+    problem: str,
+    regrets: Mapping[str, Sequence[float]],
+    *,
+    horizon: int = 4096,
+    suite: str = "paper-table",
 ) -> Study:
     """A study of these final regrets, on seeds 0, 1, 2, ..."""
     groups = tuple(
@@ -47,7 +51,8 @@ def make_study(
             name,
             "",
             tuple(
-                make_row(problem, name, seed, regret, horizon, suite) for seed, regret in enumerate(values)
+                make_row(problem, name, seed, regret, horizon, suite)
+                for seed, regret in enumerate(values)
             ),
             (NOWHERE,) * len(values),
         )

@@ -16,7 +16,8 @@ def test_score_interval_covers_as_often_as_promised_with_many_trials() -> None:
     rng = np.random.default_rng(0)
     hits = 0
     for _ in range(200):
-        # Symmetric around each problem's mean and equal spread: the interquartile mean estimates 0.5.
+        # Symmetric around each problem's mean and equal spread: the interquartile mean estimates
+        # 0.5.
         s = score("p", [rng.normal(0.5, 0.1, 30), rng.normal(0.5, 0.1, 30)])
         hits += s.low <= 0.5 <= s.high
     assert 0.90 <= hits / 200 <= 0.985
@@ -42,6 +43,8 @@ def test_profile_is_the_share_of_trials_at_or_below_each_threshold() -> None:
 
 def test_policies_are_compared_on_the_same_problems_only() -> None:
     x = np.array([0.5, 0.6])
-    found = panels({"a": {"one": x, "two": x, "three": x}, "b": {"one": x, "two": x}, "c": {"one": x}})
+    found = panels(
+        {"a": {"one": x, "two": x, "three": x}, "b": {"one": x, "two": x}, "c": {"one": x}}
+    )
     assert [panel.problems for panel in found] == [("one", "two")]
     assert {s.policy for s in found[0].scores} == {"a", "b"}

@@ -34,13 +34,21 @@ name = "random"
 
 
 def told(rounds: list[int], **families: list[float]) -> dict[str, object]:
-    return {"beliefs": {"leading": [{"words": "w", "weight": 1.0}], "rounds": rounds, "families": families}}
+    return {
+        "beliefs": {
+            "leading": [{"words": "w", "weight": 1.0}],
+            "rounds": rounds,
+            "families": families,
+        }
+    }
 
 
 def study_with(*diagnostics: dict[str, object]) -> Study:
     study = make_study("flipping-gaussian", {"tide": [1.0] * len(diagnostics), "random": [2.0]})
     group = study.groups[0]
-    rows = tuple(replace(row, diagnostics=d) for row, d in zip(group.rows, diagnostics, strict=True))
+    rows = tuple(
+        replace(row, diagnostics=d) for row, d in zip(group.rows, diagnostics, strict=True)
+    )
     return replace(study, groups=(replace(group, rows=rows), study.groups[1]))
 
 
@@ -131,7 +139,8 @@ policies.add(Entry("dreamer", "believes otherwise", DreamerParameters, Dreamer))
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    """Of a policy of one's own, with beliefs in a form of its own and texts that mean something in HTML."""
+    """Of a policy of one's own, with beliefs in a form of its own and texts that mean something in
+    HTML."""
     folder = tmp_path_factory.mktemp("own")
     (folder / "dreams.py").write_text(OWN)
     suite = (
@@ -139,7 +148,9 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         '[[problems]]\nid = "stationary-bernoulli"\n'
         '[[policies]]\nname = "dreamer"\ngrid = { mood = ["<!--<script>", "</script>", "&amp;"] }\n'
     )
-    yield build_report([fill(folder / "store", suite)], folder / "report", formats=[]).page.read_text()
+    yield build_report(
+        [fill(folder / "store", suite)], folder / "report", formats=[]
+    ).page.read_text()
     del policies._entries["dreamer"]
 
 
@@ -151,6 +162,10 @@ def test_texts_of_settings_cannot_break_the_page(page: str) -> None:
     begin = page.index('id="data">') + len('id="data">')
     data = page[begin : page.index("</script>", begin)]
     assert "<" not in data
-    hovers = [s["hover"] for chart in json.loads(data).values() for s in chart["series"] if "hover" in s]
-    assert ["mood=&amp;", "mood=<!--<script>", "mood=</script>"] in [sorted(hover) for hover in hovers]
+    hovers = [
+        s["hover"] for chart in json.loads(data).values() for s in chart["series"] if "hover" in s
+    ]
+    assert ["mood=&amp;", "mood=<!--<script>", "mood=</script>"] in [
+        sorted(hover) for hover in hovers
+    ]
     assert page.count("<script") == page.count("</script>") == 2

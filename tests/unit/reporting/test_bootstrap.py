@@ -8,7 +8,8 @@ from tidepull.reporting.stats import mean_interval
 
 @pytest.mark.parametrize("trials", [4, 10, 30])
 def test_interval_contains_the_true_mean_as_often_as_promised(trials: int) -> None:
-    # Each column is one repetition of an experiment with true mean 5, so one call is 1,000 repetitions.
+    # Each column is one repetition of an experiment with true mean 5, so one call is 1,000
+    # repetitions.
     samples = np.random.default_rng(trials).normal(5, 2, size=(trials, 1000))
     low, high = mean_interval(samples)
     assert 0.93 <= np.mean((low <= 5) & (high >= 5)) <= 0.97

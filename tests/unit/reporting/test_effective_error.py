@@ -54,7 +54,10 @@ def test_plain_values_name_every_stretch() -> None:
     plain = effective_error("rotating-vector-32", SMALL, horizon=48, seed=0).as_plain()
     assert [s["first"] for s in plain["stretches"]] == [0, 16, 32]
     assert -1 <= plain["correlation"] <= 1
-    assert effective_error("rotating-vector-32", SMALL, horizon=16, seed=0).as_plain()["correlation"] is None
+    assert (
+        effective_error("rotating-vector-32", SMALL, horizon=16, seed=0).as_plain()["correlation"]
+        is None
+    )
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,12 @@ def test_frame_has_a_study_for_each_problem_and_a_group_for_each_policy(store: S
         "sinusoidal-bernoulli",
         "stationary-bernoulli",
     ]
-    assert [group.name for group in frame.studies[1].groups] == ["random", "ucb", "d-ucb", "rnlps-default"]
+    assert [group.name for group in frame.studies[1].groups] == [
+        "random",
+        "ucb",
+        "d-ucb",
+        "rnlps-default",
+    ]
     assert all(len(group.rows) == 6 for study in frame.studies for group in study.groups)
     assert not frame.gaps
 
@@ -44,7 +49,9 @@ def test_frame_counts_a_trial_once_when_it_is_in_two_stores(store: Store) -> Non
     once, twice = load_frame([store]), load_frame([store, store])
     assert once.trials == twice.trials == 6 * (3 * 3 + 3 * 3 + 1)
     for a, b in zip(once.studies, twice.studies, strict=True):
-        assert [np.array_equal(g.regrets, h.regrets) for g, h in zip(a.groups, b.groups, strict=True)]
+        assert [
+            np.array_equal(g.regrets, h.regrets) for g, h in zip(a.groups, b.groups, strict=True)
+        ]
         assert [len(group.rows) for group in b.groups] == [6] * len(b.groups)
 
 

@@ -42,6 +42,8 @@ def test_regret_of_random_is_unknown_where_the_problem_is_not_at_hand() -> None:
     assert random_regret(make_study("no-such-world", {"ucb": [1.0]})) is None
 
 
-def test_regret_of_random_is_unknown_where_there_is_no_formula(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_regret_of_random_is_unknown_where_there_is_no_formula(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr("tidepull.reporting.frames.build_problem", lambda *_, **__: object())
     assert random_regret(make_study("flipping-gaussian", {"ucb": [1.0]})) is None

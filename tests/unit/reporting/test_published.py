@@ -68,7 +68,9 @@ def test_horizons_of_the_table_are_those_of_the_problems_and_of_the_suite() -> N
         published.HORIZONS
     )
     table = suite("paper-table")
-    horizons = {problem["id"]: problem.get("horizon", table["horizon"]) for problem in table["problems"]}
+    horizons = {
+        problem["id"]: problem.get("horizon", table["horizon"]) for problem in table["problems"]
+    }
     assert horizons == dict(published.HORIZONS)
 
 

@@ -71,7 +71,9 @@ def test_regret_per_regime_averages_between_changes() -> None:
 
 def test_recovery_is_the_start_of_three_good_rounds_or_unknown() -> None:
     bad, good = 1.0, 0.05
-    gaps = np.array([good] * 4 + [bad, good, good, bad, good, good, good, good] + [bad, good, good, bad])
+    gaps = np.array(
+        [good] * 4 + [bad, good, good, bad, good, good, good, good] + [bad, good, good, bad]
+    )
     found = rounds_to_recover(gaps, np.array([4, 12]), good_gap=0.1)
     assert found[0] == 4
     assert np.isnan(found[1])
@@ -86,7 +88,9 @@ def test_recovery_equals_a_plain_search_regime_by_regime(half_period: int) -> No
         hold = min(3, end - start)
         runs = [t for t in range(start, end - hold + 1) if not gaps[t : t + hold].any()]
         expected.append(runs[0] - start if runs else np.nan)
-    assert np.array_equal(rounds_to_recover(gaps, changes, 0.1), np.array(expected, float), equal_nan=True)
+    assert np.array_equal(
+        rounds_to_recover(gaps, changes, 0.1), np.array(expected, float), equal_nan=True
+    )
 
 
 def test_best_by_phase_is_one_where_the_best_arm_is_always_played() -> None:

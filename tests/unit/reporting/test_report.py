@@ -57,7 +57,9 @@ def test_figures_are_the_same_bytes_when_drawn_again(made: ReportFiles, tmp_path
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_page_says_at_the_top_what_failed_and_what_is_missing(broken_store: Store, tmp_path: Path) -> None:
+def test_page_says_at_the_top_what_failed_and_what_is_missing(
+    broken_store: Store, tmp_path: Path
+) -> None:
     text = build_report([broken_store], tmp_path, formats=[]).page.read_text()
     alert = text.index('role="alert"')
     assert alert < text.index("<h2>")

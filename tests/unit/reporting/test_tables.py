@@ -16,7 +16,16 @@ from tidepull.reporting.figures import dashes
 from tidepull.reporting.frames import Study, load_frame
 from tidepull.reporting.published import Reported, paper_column, reported, standard_errors
 from tidepull.reporting.stats import Sensitivity, sensitivities
-from tidepull.reporting.tables import Cell, Table, number, spread, to_csv, to_html, to_latex, to_markdown
+from tidepull.reporting.tables import (
+    Cell,
+    Table,
+    number,
+    spread,
+    to_csv,
+    to_html,
+    to_latex,
+    to_markdown,
+)
 
 TABLE = Table(
     "t",
@@ -69,7 +78,14 @@ def test_paper_is_quoted_only_at_its_own_horizon(store: Store) -> None:
     study = load_frame([store]).studies[0]
     assert reported(study, "d-ucb") is None
     longer = Study(
-        study.suite, study.problem, study.problem_id, study.parameters, 4096, "", study.groups, study.grids
+        study.suite,
+        study.problem,
+        study.problem_id,
+        study.parameters,
+        4096,
+        "",
+        study.groups,
+        study.grids,
     )
     assert reported(longer, "d-ucb") == Reported(1381.3, 13.32)
     header = result_tables.results_table("s", [longer]).columns
@@ -121,7 +137,9 @@ def test_verdict_compares_with_another_policy_when_one_setting_has_two_names() -
 
 
 def test_verdict_calls_nobody_the_winner_who_lost_on_the_common_seeds() -> None:
-    study = make_study("flipping-gaussian", {"ucb": [10, 11, 12, 13, 0, 0, 0, 0], "d-ucb": [9, 10, 11, 12.5]})
+    study = make_study(
+        "flipping-gaussian", {"ucb": [10, 11, 12, 13, 0, 0, 0, 0], "d-ucb": [9, 10, 11, 12.5]}
+    )
     assert study.contenders[0].name == "ucb"
     said = verdict(study)
     assert said.startswith("No clear winner")
@@ -137,12 +155,18 @@ def test_results_table_marks_settings_that_were_chosen_on_its_trials(store: Stor
 
 def test_details_have_no_column_that_is_empty(store: Store) -> None:
     study = load_frame([store]).studies[0]
-    assert result_tables.details_table(study, 80.0, {}).columns[-1] == "paper, share of random's regret"
+    assert (
+        result_tables.details_table(study, 80.0, {}).columns[-1]
+        == "paper, share of random's regret"
+    )
     assert "paper" not in result_tables.details_table(study, 80.0, {}).columns
 
 
 def test_variants_of_one_policy_have_lines_that_can_be_told_apart() -> None:
-    lines = [dashes(name) for name in ("d-ucb-tuned", "d-ucb-default", "d-ucb-boltzmann", "d-ucb-epsilon")]
+    lines = [
+        dashes(name)
+        for name in ("d-ucb-tuned", "d-ucb-default", "d-ucb-boltzmann", "d-ucb-epsilon")
+    ]
     assert lines[0] == ()
     assert len(set(lines)) == 4
 

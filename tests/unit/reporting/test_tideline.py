@@ -1,4 +1,5 @@
-"""Tideline's scale: 0 is the specialist, 1 is random arms, in the same world under the same seed."""
+"""Tideline's scale: 0 is the specialist, 1 is random arms, in the same world under the same
+seed."""
 
 from __future__ import annotations
 
@@ -47,7 +48,9 @@ problems = ["arms-flip"]
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("tideline")
     (folder / "suite.toml").write_text(SUITE)
-    done = tidepull("sweep", str(folder / "suite.toml"), "--out", str(folder / "store"), "--on", "here")
+    done = tidepull(
+        "sweep", str(folder / "suite.toml"), "--out", str(folder / "store"), "--on", "here"
+    )
     assert done.returncode == 0, done.stderr
     return folder / "store"
 
@@ -93,7 +96,8 @@ def test_benchmark_shows_the_leaderboard_of_what_was_played(store: Path, tmp_pat
 
 @pytest.fixture(scope="module")
 def guests(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A page of two small worlds with a guest, at one setting and at the best of two; one trial is not there."""
+    """A page of two small worlds with a guest, at one setting and at the best of two; one trial is
+    not there."""
     pytest.importorskip("gittins")
     folder = tmp_path_factory.mktemp("guests")
     guest = """
@@ -113,7 +117,9 @@ grid = { epsilon = [0.0, 0.5] }
     lost = next(group for group in study.groups if group.name == "fixed").rows[0].hash
     for path in (folder / "store").rglob(f"{lost}.*"):
         path.unlink()
-    done = tidepull("benchmark", "--no-play", "--out", str(folder / "store"), "--docs", str(folder / "docs"))
+    done = tidepull(
+        "benchmark", "--no-play", "--out", str(folder / "store"), "--docs", str(folder / "docs")
+    )
     assert done.returncode == 0, done.stderr
     return folder / "docs"
 
@@ -144,7 +150,10 @@ def test_one_setting_and_the_best_in_hindsight_stand_side_by_side(guests: Path) 
     row = next(line for line in section.splitlines() if line.startswith("| gittins |"))
     plain, best = (float(cell.split()[0]) for cell in row.split("|")[2:4])
     assert f"| gittins | {plain:.3f}" in page or f"| gittins | **{plain:.3f}**" in page
-    assert f"| gittins-hindsight* | {best:.3f}" in page or f"| gittins-hindsight* | **{best:.3f}**" in page
+    assert (
+        f"| gittins-hindsight* | {best:.3f}" in page
+        or f"| gittins-hindsight* | **{best:.3f}**" in page
+    )
 
 
 def test_benchmark_says_what_is_missing_when_nothing_was_played(tmp_path: Path) -> None:
@@ -171,8 +180,12 @@ def test_a_policy_of_ones_own_joins_every_world_of_the_suite(
         "from tidepull.registry import Entry, policies\n"
         "policies.add(Entry('mine', 'as good as random', NoParameters, RandomPolicy))\n"
     )
-    suite = load_suite(with_policies("tideline-quick", ["mine", "tide"], [mine], tmp_path / "store"))
-    by_policy = {name: {s.problem_name for s in suite.specs if s.name == name} for name in ("mine", "tide")}
+    suite = load_suite(
+        with_policies("tideline-quick", ["mine", "tide"], [mine], tmp_path / "store")
+    )
+    by_policy = {
+        name: {s.problem_name for s in suite.specs if s.name == name} for name in ("mine", "tide")
+    }
     assert by_policy["mine"] == by_policy["tide"] == {s.problem_name for s in suite.specs}
 
 

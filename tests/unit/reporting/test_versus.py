@@ -37,7 +37,9 @@ def test_store_equals_itself_on_every_common_seed(store: Store) -> None:
     assert not any(line.difference.clear for line in lines)
 
 
-def test_stores_with_other_seeds_are_compared_as_independent_samples(store: Store, tmp_path: Path) -> None:
+def test_stores_with_other_seeds_are_compared_as_independent_samples(
+    store: Store, tmp_path: Path
+) -> None:
     other = fill(tmp_path, SUITE.replace("0-5", "6-9"), only=("stationary-bernoulli/*",))
     lines = list(versus_store(load_frame([store]), load_frame([other])))
     assert {line.problem for line in lines} == {"stationary-bernoulli"}
@@ -58,4 +60,7 @@ def test_paper_has_nothing_to_say_about_other_horizons(store: Store) -> None:
 
 def test_best_settings_of_a_grid_are_starred(store: Store) -> None:
     lines = versus_store(load_frame([store]), load_frame([store]))
-    assert {line.policy for line in lines if line.problem == "flipping-gaussian"} >= {"d-ucb*", "ucb"}
+    assert {line.policy for line in lines if line.problem == "flipping-gaussian"} >= {
+        "d-ucb*",
+        "ucb",
+    }

@@ -70,7 +70,9 @@ def test_formulas_agree_with_fifty_digits(branch: theory.Branch) -> None:
                 error = relative_error(float(value), reference[name])
                 assert error < 1e-12, (name, setting, T)
                 worst = max(worst, error)
-    assert worst > 0, "an exact agreement everywhere would mean that the reference is not independent"
+    assert worst > 0, (
+        "an exact agreement everywhere would mean that the reference is not independent"
+    )
 
 
 def test_tight_variant_agrees_with_fifty_digits() -> None:
@@ -87,7 +89,9 @@ def test_arrays_of_rounds_give_the_same_numbers_one_by_one() -> None:
     for function in (theory.p, theory.nu, theory.l, theory.c, theory.g):
         together = function(t, setting)
         assert together.shape == t.shape
-        assert [float(x) for x in together.ravel()] == [float(function(int(x), setting)) for x in t.ravel()]
+        assert [float(x) for x in together.ravel()] == [
+            float(function(int(x), setting)) for x in t.ravel()
+        ]
     bound = regret_bound(t, setting)
     assert [float(x) for x in bound.total.ravel()] == [
         float(regret_bound(int(x), setting).total) for x in t.ravel()
@@ -96,7 +100,9 @@ def test_arrays_of_rounds_give_the_same_numbers_one_by_one() -> None:
 
 def test_known_size_of_the_bound() -> None:
     # 238 times the trivial 2T, for d = 2, K = 25, sigma = 0.05 and no error at T = 4096.
-    assert float(regret_bound(4096, LinearSetting(d=2, k=25)).total) / 8192 == pytest.approx(238, abs=0.5)
+    assert float(regret_bound(4096, LinearSetting(d=2, k=25)).total) / 8192 == pytest.approx(
+        238, abs=0.5
+    )
     assert pytest.approx(211.993, abs=5e-4) == theory.LEMMA_4
 
 

@@ -14,7 +14,10 @@ from tidepull.paper.theory.bound import (
 )
 
 SETTINGS = [
-    LinearSetting(d=d, k=k, epsilon=e) for d in (1, 2, 30) for k in (1, 25, 10**6) for e in (1e-5, 0.01, 1.0)
+    LinearSetting(d=d, k=k, epsilon=e)
+    for d in (1, 2, 30)
+    for k in (1, 25, 10**6)
+    for e in (1e-5, 0.01, 1.0)
 ]
 
 

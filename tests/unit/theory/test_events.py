@@ -1,4 +1,5 @@
-"""Widths, saturated arms and events against direct loops; the lemmas behind them, and their printed slips."""
+"""Widths, saturated arms and events against direct loops; the lemmas behind them, and their printed
+slips."""
 
 from __future__ import annotations
 
@@ -64,7 +65,8 @@ def test_best_arm_is_never_saturated() -> None:
 def test_promise_of_event_theta_holds_exactly_in_both_branches() -> None:
     t = np.unique(np.geomspace(2, 1e6, 60).round())
     for d in (1, 2, 3, 5, 10, 50, 200):
-        # |Theta - x . w^| <= nu s ||z|| with z standard normal: the dimension branch is a chi-squared tail.
+        # |Theta - x . w^| <= nu s ||z|| with z standard normal: the dimension branch is a
+        # chi-squared tail.
         tail = stats.chi2.logsf(4 * d * np.log(t), d)
         assert (tail + 2 * np.log(t) <= 0).all()
     for K in (1, 2, 10, 1000):

@@ -33,11 +33,14 @@ def measure(
     lemmas = Lemmas(setting, scenario, checkpoints(scenario.horizon), draws=draws)
     for played in rounds:
         l_t = float(theory.l(played.t, setting))
-        holds_w = theory.event_w(played.look.estimates, played.means, played.look.s, l_t, setting.epsilon)
+        holds_w = theory.event_w(
+            played.look.estimates, played.means, played.look.s, l_t, setting.epsilon
+        )
         lemmas.add(played, holds_w if holds is None else holds(played))
     found = lemmas.promises(premise_holds=True)
     return {
-        f"{p.lemma} {p.what.rpartition(', ')[2]}" if p.lemma == "Potential" else p.lemma: p for p in found
+        f"{p.lemma} {p.what.rpartition(', ')[2]}" if p.lemma == "Potential" else p.lemma: p
+        for p in found
     }
 
 
@@ -104,7 +107,9 @@ def test_potential_is_the_sum_of_norms_after_each_round(
             total += math.sqrt(u @ np.linalg.inv(V) @ u)
             if played.t in CHECKED:
                 n = played.t
-                share = max(share, total / math.sqrt(n * 3 * math.log((n + 3 * ridge) / (3 * ridge))))
+                share = max(
+                    share, total / math.sqrt(n * 3 * math.log((n + 3 * ridge) / (3 * ridge)))
+                )
     assert measured[f"Potential λ = {ridge:g}"].measured == pytest.approx(share, rel=1e-9)
 
 
@@ -148,7 +153,9 @@ def test_realised_regret_differs_by_the_noise_of_both_arms(
             best, arm = int(played.means[trial].argmax()), int(played.arms[trial])
             if arm != best:
                 regret += played.means[trial, best] - played.means[trial, arm]
-                realised += played.means[trial, best] + played.best_noise[trial] - played.rewards[trial]
+                realised += (
+                    played.means[trial, best] + played.best_noise[trial] - played.rewards[trial]
+                )
             if played.t in CHECKED:
                 limit = 2 * 0.3 * math.sqrt(2 * played.t * math.log(2 / 0.1))
                 nearest = max(nearest, (realised - regret) / limit)
@@ -156,7 +163,8 @@ def test_realised_regret_differs_by_the_noise_of_both_arms(
 
 
 def test_choices_of_lemmas_3_and_4_have_the_probabilities_of_two_arms() -> None:
-    """With two arms, P(A_t = 0 | past) = Phi((x_0 - x_1) . w^_t / (nu_t ||x_0 - x_1||_{B_t^-1}))."""
+    """With two arms, P(A_t = 0 | past) = Phi((x_0 - x_1) . w^_t / (nu_t ||x_0 -
+    x_1||_{B_t^-1}))."""
 
     def opposite(view: View) -> Floats:
         x = np.zeros((2, 2, 2))
@@ -179,7 +187,9 @@ def test_choices_of_lemmas_3_and_4_have_the_probabilities_of_two_arms() -> None:
             B, b = B + np.outer(x, x), b + played.rewards[trial] * x
         x = sixth.observed[trial, 0] - sixth.observed[trial, 1]
         inverse = np.linalg.inv(B)
-        p = float(norm.cdf(x @ inverse @ b / (float(theory.nu(6, setting)) * math.sqrt(x @ inverse @ x))))
+        p = float(
+            norm.cdf(x @ inverse @ b / (float(theory.nu(6, setting)) * math.sqrt(x @ inverse @ x)))
+        )
         probability.append(p)
         regret.append((1 - p) * (far.means[trial, 0] - far.means[trial, 1]))
         width.append(p * far.look.s[trial, 0] + (1 - p) * far.look.s[trial, 1])
@@ -229,7 +239,8 @@ def test_regret_beyond_its_range_breaks_the_steps_and_azuma(rounds: list[Round])
 
 
 def test_choices_against_the_evidence_break_lemmas_2_to_4(rounds: list[Round]) -> None:
-    """Estimates that contradict the truth, with widths that leave no doubt, while E^w is said to hold."""
+    """Estimates that contradict the truth, with widths that leave no doubt, while E^w is said to
+    hold."""
 
     def deluded(played: Round) -> Round:
         look = ArmSamples(-1e4 * played.means, played.look.theta, 1e-6 * played.look.s)

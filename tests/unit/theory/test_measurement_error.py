@@ -1,4 +1,5 @@
-"""The algorithm as analysed; without error and inflation it is ordinary linear Thompson sampling."""
+"""The algorithm as analysed; without error and inflation it is ordinary linear Thompson
+sampling."""
 
 from __future__ import annotations
 
@@ -20,11 +21,14 @@ HORIZON = 300
 def plain_linear_thompson_sampling(
     seed: int, d: int, k: int, sigma: float, noise: Noise
 ) -> tuple[list[int], list[float], list[float]]:
-    """Textbook LinTS, w ~ N(V^-1 b, sigma^2 V^-1) with V = I + sum x x', one seed, one round at a time."""
+    """Textbook LinTS, w ~ N(V^-1 b, sigma^2 V^-1) with V = I + sum x x', one seed, one round at a
+    time."""
     streams = Streams(seed).child("theory")
     w = streams.generator("parameter").standard_normal(d)
     w = w / np.sqrt(np.sum(w * w))
-    contexts, posterior, rewards = (streams.generator(name) for name in ("contexts", "posterior", "noise"))
+    contexts, posterior, rewards = (
+        streams.generator(name) for name in ("contexts", "posterior", "noise")
+    )
     V, b = np.eye(d), np.zeros(d)
     arms, paid, regret, total = [], [], [], 0.0
     for _ in range(HORIZON):
@@ -51,7 +55,9 @@ def plain_linear_thompson_sampling(
 
 
 @pytest.mark.parametrize("noise", NOISES)
-def test_zero_error_without_inflation_is_ordinary_linear_thompson_sampling_bit_for_bit(noise: Noise) -> None:
+def test_zero_error_without_inflation_is_ordinary_linear_thompson_sampling_bit_for_bit(
+    noise: Noise,
+) -> None:
     setting = LinearSetting(d=4, k=7, epsilon=0.0, sigma=0.3)
     scenario = Scenario(horizon=HORIZON, seeds=5, seed=3, noise=noise, inflate=False)
     rounds = list(play(setting, scenario))
@@ -60,7 +66,9 @@ def test_zero_error_without_inflation_is_ordinary_linear_thompson_sampling_bit_f
     gaps = np.stack([r.means.max(axis=1) - r.means[np.arange(5), r.arms] for r in rounds])
     regret = np.cumsum(gaps, axis=0)
     for j in range(5):
-        plain_arms, plain_rewards, plain_regret = plain_linear_thompson_sampling(3 + j, 4, 7, 0.3, noise)
+        plain_arms, plain_rewards, plain_regret = plain_linear_thompson_sampling(
+            3 + j, 4, 7, 0.3, noise
+        )
         assert arms[:, j].tolist() == plain_arms
         assert rewards[:, j].tobytes() == np.array(plain_rewards).tobytes()
         assert regret[:, j].tobytes() == np.array(plain_regret).tobytes()
@@ -156,7 +164,9 @@ def test_your_own_adversary_may_play() -> None:
         del view
         return np.tile(np.array([[1.0, 0.0], [-1.0, 0.0]]), (2, 1, 1))
 
-    played = list(play(LinearSetting(d=2, k=2), Scenario(horizon=5, seeds=2), adversary=always_first_axis))
+    played = list(
+        play(LinearSetting(d=2, k=2), Scenario(horizon=5, seeds=2), adversary=always_first_axis)
+    )
     assert all((np.abs(r.truth[..., 0]) == 1).all() for r in played)
 
 

@@ -5,7 +5,15 @@ import math
 import numpy as np
 import pytest
 
-from tidepull.paper.theory.environment import ERRORS, NOISES, ErrorKind, Noise, draw_noise, observe, unit
+from tidepull.paper.theory.environment import (
+    ERRORS,
+    NOISES,
+    ErrorKind,
+    Noise,
+    draw_noise,
+    observe,
+    unit,
+)
 
 
 def log_mgf(kind: Noise, a: float) -> float:
@@ -22,7 +30,8 @@ def log_mgf(kind: Noise, a: float) -> float:
 def test_noise_is_sub_gaussian_with_scale_one_and_with_nothing_smaller(kind: Noise) -> None:
     for a in np.geomspace(1e-3, 100, 200):
         assert log_mgf(kind, a) <= a * a / 2 * (1 + 1e-9)
-    # At small a the moment generating function reaches exp(a^2 / 2): any smaller scale would be false.
+    # At small a the moment generating function reaches exp(a^2 / 2): any smaller scale would be
+    # false.
     assert log_mgf(kind, 0.01) > 0.9999 * 0.01**2 / 2
 
 
@@ -42,7 +51,9 @@ def test_draws_follow_the_closed_form(kind: Noise) -> None:
 def test_observed_contexts_stay_in_both_balls(kind: ErrorKind, epsilon: float) -> None:
     rng = np.random.default_rng(1)
     truth = unit(rng.normal(size=(50, 8, 4))) * rng.uniform(0, 1, (50, 8, 1))
-    observed = observe(truth, unit(rng.normal(size=(50, 4))), rng.normal(size=(50, 8, 4)), epsilon, kind)
+    observed = observe(
+        truth, unit(rng.normal(size=(50, 4))), rng.normal(size=(50, 8, 4)), epsilon, kind
+    )
     distance = np.linalg.norm(observed - truth, axis=-1)
     assert (distance <= epsilon * (1 + 1e-12)).all()
     assert (np.linalg.norm(observed, axis=-1) <= 1 + 1e-12).all()

@@ -98,7 +98,10 @@ def test_event_w_fails_exactly_where_the_deviation_passes_its_limit() -> None:
 
 
 def test_regret_grows_linearly_where_the_best_arm_is_hidden() -> None:
-    setting, scenario = LinearSetting(d=3, k=5), Scenario(horizon=256, seeds=20, adversary="hidden-best")
+    setting, scenario = (
+        LinearSetting(d=3, k=5),
+        Scenario(horizon=256, seeds=20, adversary="hidden-best"),
+    )
     growth = vary(setting, scenario, axis="epsilon", values=(0.05, 0.1, 0.2))
     assert growth is not None
     assert 0.9 < growth.low <= growth.slope <= growth.high < 1.5

@@ -1,4 +1,5 @@
-"""A newborn weighs what Bayes' rule would have given it, had it been there since the window began."""
+"""A newborn weighs what Bayes' rule would have given it, had it been there since the window
+began."""
 
 from __future__ import annotations
 
@@ -37,7 +38,9 @@ class World:
         rooms = [list(p.room) for p in self.pools for _ in range(len(p.initial) + p.spare)]
         self.bank = HypothesisBank(LAYOUT, rooms, NoisePrior())
         self.slots = Slots(self.bank, self.pools, [])
-        self.mixture = Mixture(self.slots.initial_prior(), self.slots.family_of, self.slots.families, 1e-12)
+        self.mixture = Mixture(
+            self.slots.initial_prior(), self.slots.family_of, self.slots.families, 1e-12
+        )
         self.recent = RecentRounds(256, 256, 1, 0)
         self.births = Births(self.bank, self.slots, self.mixture, self.recent)
         self.rng = np.random.default_rng(0)
@@ -90,7 +93,9 @@ def exact(world: World, newborns: dict[float, float], noise: float) -> dict[floa
         10.0: math.log(0.5) + world.likelihood(10.0, 0.1),
         30.0: math.log(0.5) + world.likelihood(30.0, 0.1),
     }
-    logs |= {period: math.log(pi) + world.likelihood(period, noise) for period, pi in newborns.items()}
+    logs |= {
+        period: math.log(pi) + world.likelihood(period, noise) for period, pi in newborns.items()
+    }
     top = max(logs.values())
     total = sum(math.exp(value - top) for value in logs.values())
     return {period: math.exp(value - top) / total for period, value in logs.items()}
@@ -102,18 +107,24 @@ def test_newborn_weighs_what_bayes_rule_says(monkeypatch: pytest.MonkeyPatch) ->
     finished(world.search(monkeypatch, Newborn(Fourier(12.0), 20.0), Newborn(Fourier(18.0), 40.0)))
     expected = exact(world, {12.0: 1 / 20, 18.0: 1 / 40}, noise)
     found = world.found()
-    assert {period: weight for period, (weight, _) in found.items()} == pytest.approx(expected, rel=1e-6)
+    assert {period: weight for period, (weight, _) in found.items()} == pytest.approx(
+        expected, rel=1e-6
+    )
     total = 1 + 1 / 20
     assert found[12.0][1] == pytest.approx(1 / 20 / total / (1 + 1 / 40), rel=1e-9)
     assert found[18.0][1] == pytest.approx(1 / 40 / (1 + 1 / 40), rel=1e-9)
     assert sum(prior for _, prior in found.values()) == pytest.approx(1.0)
     assert world.births.count == 2
     logs = [math.log(0.5) + world.likelihood(p, 0.1) for p in (10.0, 30.0)]
-    logs += [math.log(pi) + world.likelihood(p, noise) for p, pi in ((12.0, 1 / 20), (18.0, 1 / 40))]
+    logs += [
+        math.log(pi) + world.likelihood(p, noise) for p, pi in ((12.0, 1 / 20), (18.0, 1 / 40))
+    ]
     assert world.mixture.evidence == pytest.approx(float(np.logaddexp.reduce(logs)), rel=1e-9)
 
 
-def test_newborn_lives_through_what_came_while_it_was_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_newborn_lives_through_what_came_while_it_was_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     world = World(0.4 * sine(12.0, 40))
     noise = world.bank.assumed_noise(0)
     work = world.search(monkeypatch, Newborn(Fourier(12.0), 20.0))
@@ -122,11 +133,14 @@ def test_newborn_lives_through_what_came_while_it_was_looked_for(monkeypatch: py
         world.come(float(y))
     finished(work)
     expected = exact(world, {12.0: 1 / 20}, noise)
-    assert {p: weight for p, (weight, _) in world.found().items()} == pytest.approx(expected, rel=1e-6)
+    assert {p: weight for p, (weight, _) in world.found().items()} == pytest.approx(
+        expected, rel=1e-6
+    )
 
 
 def test_newborn_on_a_peak_takes_the_place_of_its_elder(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Forty rounds cannot tell 10 from 10.2: the better one inherits the place and, where larger, the prior."""
+    """Forty rounds cannot tell 10 from 10.2: the better one inherits the place and, where larger,
+    the prior."""
     world = World(sine(10.4, 40))
     finished(world.search(monkeypatch, Newborn(Fourier(10.4), 20.0)))
     found = world.found()
@@ -170,7 +184,11 @@ def test_waves_are_kin_when_period_and_phase_are_alike(monkeypatch: pytest.Monke
             t=t, notes=np.zeros(len(columns())), came=t, arm=0, raw=np.empty(0), x=np.ones(1),
             reward=1.0 if (t + 3) // 10 % 2 else -1.0, evidence=0.0, network=0.0,
         )  # fmt: skip
-    for other, alike in ((Square(10.0, 3.0), True), (Square(10.0, 7.0), False), (Square(18.0, 2.0), False)):
+    for other, alike in (
+        (Square(10.0, 3.0), True),
+        (Square(10.0, 7.0), False),
+        (Square(18.0, 2.0), False),
+    ):
         before = int(bank.arrays.active.sum())
 
         def born(_: Any, other: Square = other) -> Iterator[Newborn | int]:

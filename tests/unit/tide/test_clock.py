@@ -19,12 +19,17 @@ MONDAY = 1_767_571_200.0
 
 def clocked(seed: int = 0, **more: object) -> Policy:
     return build_policy(
-        ("tide", {"also": ("calendar", "clock"), "without": ("network",), **more}), ProblemShape(2), seed=seed
+        ("tide", {"also": ("calendar", "clock"), "without": ("network",), **more}),
+        ProblemShape(2),
+        seed=seed,
     )
 
 
-def day_and_night(rounds: int, policy: Policy, start: float = MONDAY, missing: float = 0.0) -> list[bool]:
-    """Arm 0 pays by day, arm 1 by night; rounds come at random, some without a time. Was the arm right?"""
+def day_and_night(
+    rounds: int, policy: Policy, start: float = MONDAY, missing: float = 0.0
+) -> list[bool]:
+    """Arm 0 pays by day, arm 1 by night; rounds come at random, some without a time. Was the arm
+    right?"""
     rng = np.random.default_rng(7)
     time, right = start, []
     for _ in range(rounds):
@@ -73,7 +78,9 @@ def test_tide_goes_on_where_some_contexts_have_no_time() -> None:
 
 def test_tide_with_clocks_decides_as_before_where_no_time_is_given() -> None:
     """Families without members change nothing but the uniform draw of a family."""
-    plain = build_policy(("tide", {"exploration": 0.0, "without": ("network",)}), ProblemShape(2), seed=3)
+    plain = build_policy(
+        ("tide", {"exploration": 0.0, "without": ("network",)}), ProblemShape(2), seed=3
+    )
     timed = clocked(seed=3, exploration=0.0)
     rng = np.random.default_rng(0)
     for _ in range(200):
@@ -94,7 +101,9 @@ def test_tide_with_clocks_continues_from_a_snapshot() -> None:
     assert snapshots.dump(one.snapshot()) == snapshots.dump(two.snapshot())
 
 
-def test_nobody_who_needs_a_time_is_asked_where_none_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_who_needs_a_time_is_asked_where_none_is_given(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     policy = clocked()
     day_and_night(300, policy)
     inner = policy.inner  # type: ignore[attr-defined]

@@ -1,4 +1,5 @@
-"""How widely arms are drawn, and around what: known arms narrowly, with observations around an average."""
+"""How widely arms are drawn, and around what: known arms narrowly, with observations around an
+average."""
 
 from __future__ import annotations
 
@@ -18,7 +19,9 @@ from tidepull.tide.models.noise import NoisePrior
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 
-def means_of(bank: Any, slots: Mapping[int, int], now: Any, X: FloatArray, binary: bool) -> FloatArray:
+def means_of(
+    bank: Any, slots: Mapping[int, int], now: Any, X: FloatArray, binary: bool
+) -> FloatArray:
     """Expected rewards under each slot, from a hundred thousand draws of each."""
     rng = np.random.default_rng(5)
     return np.array([bank.draws({m: 100_000}, now, X, binary, rng).mean(axis=0) for m in slots])
@@ -32,7 +35,9 @@ def test_draw_about_others_has_the_average_of_their_means_and_its_own_width(bina
     m = int(active[5])
     alone = bank.draws({m: 100_000}, now, X, binary, rng)
     about = bank.draws({m: 100_000}, now, X, binary, rng, about=asked)
-    expected = np.average(means_of(bank, asked, now, X, binary), axis=0, weights=list(asked.values()))
+    expected = np.average(
+        means_of(bank, asked, now, X, binary), axis=0, weights=list(asked.values())
+    )
     tolerance = 5 * alone.std(axis=0).max() / 300
     np.testing.assert_allclose(about.mean(axis=0), expected, atol=2 * tolerance)
     np.testing.assert_allclose(about.std(axis=0), alone.std(axis=0), rtol=0.02)
@@ -58,7 +63,8 @@ def test_hypothesis_that_is_alone_is_drawn_about_itself() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "plays"), [(ProblemShape(3), 0.5), (ProblemShape(3, 0, 2), 0.5), (ProblemShape(3, 2), 1.0)]
+    ("shape", "plays"),
+    [(ProblemShape(3), 0.5), (ProblemShape(3, 0, 2), 0.5), (ProblemShape(3, 2), 1.0)],
 )
 def test_arms_count_as_known_later_where_each_has_weights_of_its_own(
     shape: ProblemShape, plays: float
@@ -72,13 +78,19 @@ def test_known_arms_are_drawn_with_a_quarter_of_the_width_with_contexts() -> Non
     assert float(tide._bank._widths[0]) == tide._bank.prior.boldness == 0.25
 
 
-def test_decision_asks_sixteen_hypotheses_and_credits_one_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    policy: Any = build_policy(("tide", {"without": ["network", "classes"]}), ProblemShape(3, 2), seed=0)
+def test_decision_asks_sixteen_hypotheses_and_credits_one_of_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    policy: Any = build_policy(
+        ("tide", {"without": ["network", "classes"]}), ProblemShape(3, 2), seed=0
+    )
     rng, asked = np.random.default_rng(1), []
     bank = policy.inner._bank
     draws = bank.draws
 
-    def noted(found: Mapping[int, int], *rest: Any, about: Mapping[int, int] | None = None) -> FloatArray:
+    def noted(
+        found: Mapping[int, int], *rest: Any, about: Mapping[int, int] | None = None
+    ) -> FloatArray:
         asked.append((dict(found), dict(about or {})))
         made: FloatArray = draws(found, *rest, about=about)
         return made

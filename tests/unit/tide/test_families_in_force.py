@@ -40,7 +40,8 @@ def test_turns_are_taken_by_few_arms_where_something_is_observed(n_arms: int, th
 
 
 def test_classes_in_blocks_are_found_and_said() -> None:
-    """Who sees each arm by itself never finds most of forty: they are hardly ever right when they are tried."""
+    """Who sees each arm by itself never finds most of forty: they are hardly ever right when they
+    are tried."""
     found, alone = (
         run_trial("class-blocks", ("tide", {"without": without}), horizon=2000, seed=30000)
         for without in ([], ["classes"])
@@ -60,7 +61,8 @@ def test_policy_with_classes_continues_bit_by_bit_when_restored() -> None:
 
 
 @pytest.mark.parametrize(
-    ("shape", "there"), [(ProblemShape(3, 2), False), (ProblemShape(3, 0, 2), True), (ProblemShape(3), True)]
+    ("shape", "there"),
+    [(ProblemShape(3, 2), False), (ProblemShape(3, 0, 2), True), (ProblemShape(3), True)],
 )
 def test_discounted_hypotheses_come_back_when_asked_for_where_there_are_observations(
     shape: ProblemShape, there: bool
@@ -79,7 +81,9 @@ def test_observations_of_up_to_64_numbers_are_seen_as_they_are(numbers: int, kep
 
 
 @pytest.mark.parametrize(("start", "unit"), [(1.7e9, "hours"), (0.0, "")])
-def test_tide_speaks_of_hours_only_where_times_are_seconds_since_1970(start: float, unit: str) -> None:
+def test_tide_speaks_of_hours_only_where_times_are_seconds_since_1970(
+    start: float, unit: str
+) -> None:
     without = ("network", "changes", "regimes", "calendar", "fourier", "square", "seasons", "turns")
     policy, rng = (
         Tide(TideParameters(without=without), ProblemShape(2), Streams(0)),

@@ -1,4 +1,5 @@
-"""Hypotheses with a hidden state inside `tide`: asked, scored, rebuilt, told of, kept in snapshots."""
+"""Hypotheses with a hidden state inside `tide`: asked, scored, rebuilt, told of, kept in
+snapshots."""
 
 from __future__ import annotations
 
@@ -29,7 +30,9 @@ FEW: dict[str, Any] = {
 }
 
 
-def play(policy: Any, means: np.ndarray[Any, Any], seed: int = 0, late: int = 0, noise: float = 0.0) -> float:
+def play(
+    policy: Any, means: np.ndarray[Any, Any], seed: int = 0, late: int = 0, noise: float = 0.0
+) -> float:
     """Rewards of 0 and 1, or with Gaussian noise; each comes so many rounds late."""
     rng, regret, waiting = np.random.default_rng(seed), 0.0, []
     for t, row in enumerate(means):
@@ -121,7 +124,9 @@ def test_unit_of_rewards_changes_no_choice() -> None:
         )
         for row in means:
             arms.append(policy.choose(Context()))
-            policy.learn(Event(Context(), arms[-1], float(scale * (row[arms[-1]] + 0.2 * rng.normal()))))
+            policy.learn(
+                Event(Context(), arms[-1], float(scale * (row[arms[-1]] + 0.2 * rng.normal())))
+            )
             while policy.upkeep():
                 pass
         chosen.append(arms)
@@ -186,4 +191,6 @@ def test_rebuild_weighs_filters_by_what_they_make_of_the_window_in_new_units() -
     odds = np.log(0.4 / 0.6) + told.sum() - finished(fresh.live(0, window, False)).sum()
     assert new.mixture.log_weights[1] - new.mixture.log_weights[0] == pytest.approx(odds, abs=1e-4)
     assert 1 < odds < 20
-    assert all(np.array_equal(again.snapshot()[name], part) for name, part in anew.snapshot().items())
+    assert all(
+        np.array_equal(again.snapshot()[name], part) for name, part in anew.snapshot().items()
+    )

@@ -1,4 +1,5 @@
-"""Rewards late, out of order, missing: what is learnt of a round is what was known when it was decided."""
+"""Rewards late, out of order, missing: what is learnt of a round is what was known when it was
+decided."""
 
 from __future__ import annotations
 
@@ -30,8 +31,12 @@ def tide(n_arms: int = N_ARMS, seed: int = 0, **parameters: Any) -> Any:
     return build_policy(("tide", parameters), ProblemShape(n_arms), seed=seed)
 
 
-@pytest.mark.parametrize("hypothesis", [Discounted(0.9), Fourier(7.0, 0.99), Fourier(7.0), Stationary()])
-def test_reward_counts_from_the_round_of_its_decision_whenever_it_comes(hypothesis: Hypothesis) -> None:
+@pytest.mark.parametrize(
+    "hypothesis", [Discounted(0.9), Fourier(7.0, 0.99), Fourier(7.0), Stationary()]
+)
+def test_reward_counts_from_the_round_of_its_decision_whenever_it_comes(
+    hypothesis: Hypothesis,
+) -> None:
     rng = np.random.default_rng(0)
     spec = hypothesis.spec()
     bank = HypothesisBank(Layout(N_ARMS, 1, False), [[spec]], NoisePrior())
@@ -48,7 +53,9 @@ def test_reward_counts_from_the_round_of_its_decision_whenever_it_comes(hypothes
         Phi = np.array([hypothesis.locate(blank(int(t), N_ARMS), N_ARMS)[1] for t in mine])
         weight = spec.discount ** (now - mine)
         lam = ridge * np.eye(len(phi)) + (Phi * weight[:, None]).T @ Phi
-        assert means[k] == pytest.approx(phi @ np.linalg.solve(lam, Phi.T @ (weight * y[mine])), abs=1e-9)
+        assert means[k] == pytest.approx(
+            phi @ np.linalg.solve(lam, Phi.T @ (weight * y[mine])), abs=1e-9
+        )
         assert leverages[k] == pytest.approx(phi @ np.linalg.solve(lam, phi), abs=1e-9)
 
 
@@ -74,7 +81,9 @@ def test_order_in_which_rewards_come_does_not_matter_to_what_only_time_explains(
         for t in order:
             policy.learn(Event(Context(), arms[t], float(rewards[t]), decided=t))
     seats = first.snapshot()["state"]["bank"]["seats"]
-    lasting = [m for m, seat in enumerate(seats) if seat and seat[0] in ("stationary", "fourier", "square")]
+    lasting = [
+        m for m, seat in enumerate(seats) if seat and seat[0] in ("stationary", "fourier", "square")
+    ]
     assert len(lasting) > 50
     for policy in (first, second):
         policy.choose(Context())
@@ -87,13 +96,16 @@ def test_order_in_which_rewards_come_does_not_matter_to_what_only_time_explains(
 
 
 @pytest.mark.parametrize(
-    ("problem", "delay", "most"), [("sinusoidal-bernoulli", 8, 0.25), ("flipping-gaussian", 5, 0.12)]
+    ("problem", "delay", "most"),
+    [("sinusoidal-bernoulli", 8, 0.25), ("flipping-gaussian", 5, 0.12)],
 )
 def test_season_is_found_when_rewards_come_late(problem: str, delay: int, most: float) -> None:
     trial = run_trial(problem, "tide", horizon=500, seed=3, delay=delay)
     chance = run_trial(problem, "random", horizon=500, seed=3)
     assert trial.regret[-1] < most * chance.regret[-1]
-    assert trial.diagnostics["explanation"].startswith(("swings smoothly every 32", "repeats every 20.0"))
+    assert trial.diagnostics["explanation"].startswith(
+        ("swings smoothly every 32", "repeats every 20.0")
+    )
 
 
 def test_reward_older_than_the_trail_is_learnt_by_what_needs_no_memory(
@@ -125,7 +137,8 @@ def test_trail_forgets_decisions_whose_reward_never_comes(monkeypatch: pytest.Mo
 
 
 def test_scan_passes_over_rounds_without_a_reward() -> None:
-    """Rewards out of order and with gaps: the same evidence as from the rows that came, by dense algebra."""
+    """Rewards out of order and with gaps: the same evidence as from the rows that came, by dense
+    algebra."""
     rng = np.random.default_rng(5)
     t = rng.permutation(np.sort(rng.choice(120, 80, replace=False)) + 30)
     arm, y = rng.integers(N_ARMS, size=80), rng.normal(size=80)
@@ -155,20 +168,26 @@ def test_scan_passes_over_rounds_without_a_reward() -> None:
 
 def test_window_without_gaps_is_scanned_as_it_is() -> None:
     t = np.arange(7, 12)
-    window = Window(t, np.zeros((5, len(columns()))), np.zeros(5, int), np.ones((5, 1)), np.arange(5.0))
+    window = Window(
+        t, np.zeros((5, len(columns()))), np.zeros(5, int), np.ones((5, 1)), np.arange(5.0)
+    )
     rounds = one_by_one(window)
     assert isinstance(rounds, Rounds)
     assert rounds.y is window.y
 
 
 def test_network_is_told_which_arm_was_really_played() -> None:
-    """A reward that comes late for another arm than the one proposed corrects what the network read."""
+    """A reward that comes late for another arm than the one proposed corrects what the network
+    read."""
     policies = [tide(2, seed=s) for s in (0, 0)]
     for policy in policies:
         for _ in range(3):
             policy.choose(Context())
     policies[0].learn(Event(Context(), 0, 1.0, decided=0))
     policies[1].learn(Event(Context(), 1, 1.0, decided=0))
-    inputs = [policy.snapshot()["state"]["network"]["encoder"]["history"]["inputs"][0] for policy in policies]
+    inputs = [
+        policy.snapshot()["state"]["network"]["encoder"]["history"]["inputs"][0]
+        for policy in policies
+    ]
     assert inputs[0][1:].tolist() == [1.0, 0.0]
     assert inputs[1][1:].tolist() == [0.0, 1.0]

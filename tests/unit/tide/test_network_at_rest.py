@@ -1,4 +1,5 @@
-"""A network that nobody expects anything of dozes, and knows all when it wakes; what else keeps work small."""
+"""A network that nobody expects anything of dozes, and knows all when it wakes; what else keeps
+work small."""
 
 from __future__ import annotations
 
@@ -89,7 +90,9 @@ def test_snapshot_of_a_policy_whose_network_dozes_changes_no_later_bit() -> None
     assert policy.inner._network.dozing
     other.restore(policy.snapshot())
     assert play(other, 110, 180) == play(policy, 110, 180)
-    np.testing.assert_array_equal(other.inner._mixture.log_weights, policy.inner._mixture.log_weights)
+    np.testing.assert_array_equal(
+        other.inner._mixture.log_weights, policy.inner._mixture.log_weights
+    )
 
 
 @pytest.mark.parametrize(("count", "share"), [(4, 0.1), (100, 0.01)])

@@ -104,7 +104,9 @@ def test_tide_continues_bit_by_bit_when_restored_with_wild_rewards() -> None:
     twin = Tide(parameters, shape, Streams(2))
     twin.restore(policy.snapshot())
     for i in range(40, 60):
-        assert turn(policy, contexts[i], float(rewards[i])) == turn(twin, contexts[i], float(rewards[i]))
+        assert turn(policy, contexts[i], float(rewards[i])) == turn(
+            twin, contexts[i], float(rewards[i])
+        )
 
 
 @pytest.mark.parametrize("kind", ["many alike", "normal", "heavy tails"])
@@ -126,7 +128,9 @@ def careful(rewards: list[float], recent: int = 1024) -> WildRewards:
     return wild
 
 
-def test_more_wild_rewards_than_their_share_are_set_aside_when_chance_may_have_brought_them() -> None:
+def test_more_wild_rewards_than_their_share_are_set_aside_when_chance_may_have_brought_them() -> (
+    None
+):
     """Eight of 568 are more than one in a hundred."""
     rewards = ordinary(560)
     for i in range(8):
@@ -139,17 +143,26 @@ def test_more_wild_rewards_than_their_share_are_set_aside_when_chance_may_have_b
         np.array(rewards), 0.01, 3.0, 2.0
     )  # 5.68 + 2 sqrt(5.68) = 10.4 of them, and the farthest
     inner = np.sort(np.abs(np.array(rewards) - np.median(rewards)))[568 - 2 - 10]
-    assert (low, high) == pytest.approx((np.median(rewards) - 3 * inner, np.median(rewards) + 3 * inner))
+    assert (low, high) == pytest.approx(
+        (np.median(rewards) - 3 * inner, np.median(rewards) + 3 * inner)
+    )
 
 
 @pytest.mark.parametrize(
     ("first", "second", "taken"),
-    [(9.0, 9.4, True), (9.0, 10.5, True), (9.0, 13.0, False), (9.0, -9.0, False), (-8.0, -8.5, True)],
+    [
+        (9.0, 9.4, True),
+        (9.0, 10.5, True),
+        (9.0, 13.0, False),
+        (9.0, -9.0, False),
+        (-8.0, -8.5, True),
+    ],
 )
 def test_second_wild_reward_is_taken_when_it_is_like_the_first(
     first: float, second: float, taken: bool
 ) -> None:
-    """However much later and of whichever arm: a success is rare while nobody knows how to have one."""
+    """However much later and of whichever arm: a success is rare while nobody knows how to have
+    one."""
     wild = careful(ordinary(600))
     assert not wild.takes(0, first)
     assert all(wild.takes(0, reward) for reward in ordinary(50))
@@ -188,7 +201,9 @@ def test_careful_bounds_continue_from_a_snapshot() -> None:
 def flipping(seed: int, share: float, wild: float = 0.01) -> tuple[float, int]:
     world = WildRewardsParameters(n_arms=4, half_period=10, share=share)
     problem = World(world, Streams(seed).child("problem"))
-    policy = build_policy(("tide", {"wild": wild, "without": ["network"]}), shape_of(problem), seed=seed)
+    policy = build_policy(
+        ("tide", {"wild": wild, "without": ["network"]}), shape_of(problem), seed=seed
+    )
     trial = play(problem, policy, 600)
     return float(trial.regret[-1]), int(trial.diagnostics["set_aside"])
 
@@ -205,7 +220,8 @@ def test_heavy_tails_cost_a_few_rounds_when_a_season_leads() -> None:
 
 
 def learnt(rewards: list[float], odd: float) -> int:
-    """How many are set aside of rewards of one arm and, of the other, two that are alike and odd."""
+    """How many are set aside of rewards of one arm and, of the other, two that are alike and
+    odd."""
     tide = Tide(TideParameters(without=FEW), ProblemShape(2), Streams(2))
     for t, reward in enumerate(rewards):
         tide.choose(Context())
@@ -271,7 +287,9 @@ def test_what_was_expected_is_remembered_when_restored() -> None:
         assert tide.diagnostics()["set_aside"] == 1
 
 
-def test_who_leads_is_told_of_last_rewards_in_its_own_units(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_leads_is_told_of_last_rewards_in_its_own_units(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     tide = Tide(TideParameters(without=("network",)), ProblemShape(2), Streams(2))
     outlook, asked = tide._bank.outlook, []
 
@@ -294,7 +312,8 @@ def test_who_leads_is_told_of_last_rewards_in_its_own_units(monkeypatch: pytest.
 
 
 def nearly_right(rounds: int = 600) -> Tide:
-    """Two arms, of which the sign of the observation says which one pays 1; from round 2 on that one is played."""
+    """Two arms, of which the sign of the observation says which one pays 1; from round 2 on that
+    one is played."""
     tide = Tide(TideParameters(without=("network",)), ProblemShape(2, 3), Streams(1))
     rng = np.random.default_rng(2)
     for t in range(rounds):
@@ -326,7 +345,9 @@ def test_absurd_reward_is_set_aside_when_something_is_observed() -> None:
     assert mistaken(nearly_right(400), -1e14, 400) == 1
 
 
-@pytest.mark.parametrize(("beyond", "reward", "taken"), [(3, 0.6, False), (30, 0.6, True), (30, -2.1, False)])
+@pytest.mark.parametrize(
+    ("beyond", "reward", "taken"), [(3, 0.6, False), (30, 0.6, True), (30, -2.1, False)]
+)
 def test_reward_is_taken_when_it_lies_less_than_as_many_times_as_far_out(
     beyond: float, reward: float, taken: bool
 ) -> None:

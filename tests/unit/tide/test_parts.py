@@ -48,7 +48,14 @@ def pick(
 
 
 def test_mixture_picks_by_weight() -> None:
-    assert [pick(mixture(), 0.5, u) for u in (0.0, 0.49, 0.51, 0.79, 0.81, 0.999)] == [0, 0, 1, 1, 2, 2]
+    assert [pick(mixture(), 0.5, u) for u in (0.0, 0.49, 0.51, 0.79, 0.81, 0.999)] == [
+        0,
+        0,
+        1,
+        1,
+        2,
+        2,
+    ]
 
 
 def test_mixture_explores_by_weight_within_a_family_drawn_uniformly() -> None:
@@ -361,7 +368,9 @@ def test_window_goes_on_from_a_snapshot_of_its_size_only() -> None:
 
 def window_of(t: list[int]) -> Window:
     n = len(t)
-    return Window(np.array(t), np.zeros((n, 1)), np.arange(n) % 3, np.zeros((n, 1)), np.arange(n) + 1.0)
+    return Window(
+        np.array(t), np.zeros((n, 1)), np.arange(n) % 3, np.zeros((n, 1)), np.arange(n) + 1.0
+    )
 
 
 def test_rounds_without_gaps_are_taken_as_they_are() -> None:
@@ -400,7 +409,9 @@ def test_context_map_divides_by_the_root_of_the_spread() -> None:
     z = fitted(raw, arms=False)(raw)
     np.testing.assert_array_equal(z[:, 0], 1.0)
     # Spreads are 1 and 4, so coordinates are +-1 and +-4 / 2, and then of mean square length 1.
-    np.testing.assert_allclose(z[:, 1:], np.array([[-1, -2], [1, -2], [-1, 2], [1, 2]]) / math.sqrt(5))
+    np.testing.assert_allclose(
+        z[:, 1:], np.array([[-1, -2], [1, -2], [-1, 2], [1, 2]]) / math.sqrt(5)
+    )
 
 
 def test_context_map_leaves_the_mean_of_vectors_that_tell_arms_apart() -> None:
@@ -470,7 +481,10 @@ def test_history_of_weights_goes_on_from_a_snapshot() -> None:
 
 
 def test_explanation_is_told_in_words_and_as_plain_values() -> None:
-    beliefs = (Belief("nothing changes", "stationary", 0.876), Belief("drifts", "discounted", 0.12344))
+    beliefs = (
+        Belief("nothing changes", "stationary", 0.876),
+        Belief("drifts", "discounted", 0.12344),
+    )
     told = Explanation(
         beliefs, np.arange(0, 300, 2), ("stationary", "discounted"), np.full((150, 2), 0.50004)
     )

@@ -1,4 +1,5 @@
-"""A rebuild gives what everybody would have said and weighed from the first round on under the new units."""
+"""A rebuild gives what everybody would have said and weighed from the first round on under the new
+units."""
 
 from __future__ import annotations
 
@@ -30,7 +31,9 @@ NOW = Units(0.0, 2.0, 0.0, False)
 class World:
     """Two arms, two hypotheses and a network that said something of every reward."""
 
-    def __init__(self, rewards: list[float], units: Units, capacity: int = 64, raw: int = 64) -> None:
+    def __init__(
+        self, rewards: list[float], units: Units, capacity: int = 64, raw: int = 64
+    ) -> None:
         self.bank = HypothesisBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
         for m, spec in enumerate(SPECS):
             self.bank.assign(m, spec)
@@ -59,14 +62,16 @@ class World:
     def expected(
         self, new: Rebuilt, ridge: FloatArray, decided_before: int
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Notes of successes, log weights, and the gain of every reward, from scratch; what was decided while the
-        rebuild was under way keeps what was noted of it."""
+        """Notes of successes, log weights, and the gain of every reward, from scratch; what was
+        decided while the rebuild was under way keeps what was noted of it."""
         rewards, units = self.recent.rewards, new.units
         notes, last = np.zeros((len(rewards), len(columns()))), 0
         for i, reward in enumerate(rewards):
             notes[i, LAST_SUCCESS.index] = last if i < decided_before else 0
             last = i % 2 + 1 if reward > units.threshold else last
-        window = self.recent.window(units)._replace(notes=standardised(notes, units.centre, units.spread))
+        window = self.recent.window(units)._replace(
+            notes=standardised(notes, units.centre, units.spread)
+        )
         bank = HypothesisBank(Layout(2, 1, False), [[spec] for spec in SPECS], NoisePrior())
         scores = np.empty((len(rewards), 3))
         for m, spec in enumerate(SPECS):
@@ -127,7 +132,9 @@ def test_rewards_that_come_meanwhile_are_lived_through_too() -> None:
     assert new is not None
     noise = np.clip((NOW.spread / new.units.spread) ** 2 * 0.1, 0.003, 1.0) * np.ones(2)
     check(world, new, noise, decided_before=20)
-    last = [i % 2 for i, reward in enumerate(world.recent.rewards) if reward > new.units.threshold][-1]
+    last = [i % 2 for i, reward in enumerate(world.recent.rewards) if reward > new.units.threshold][
+        -1
+    ]
     assert new.memories["last success"].snapshot() == {"arm": last}
 
 
@@ -137,7 +144,9 @@ def test_network_is_silent_about_rewards_that_seemed_to_be_binary() -> None:
     assert new is not None
     assert new.silence
     assert not new.units.binary
-    assert math.exp(new.mixture.log_weights[2]) == pytest.approx(0.2), "who says nothing keeps its weight"
+    assert math.exp(new.mixture.log_weights[2]) == pytest.approx(0.2), (
+        "who says nothing keeps its weight"
+    )
     again = World([0.0, 1.0, 1.0, 0.0], Units())
     kept = finished(again.work())
     assert kept is not None
@@ -170,7 +179,9 @@ def test_new_map_is_made_of_all_that_was_seen() -> None:
     mixture = Mixture(np.ones(1), np.array([0]), ("a",), 1e-9)
     latest = np.array([[2.0], [4.0]])
     new = finished(
-        rebuilding(recent, scale, ContextMap(shape), {}, bank, mixture, latest=latest, network=False)
+        rebuilding(
+            recent, scale, ContextMap(shape), {}, bank, mixture, latest=latest, network=False
+        )
     )
     assert new is not None
     # Five times 2 and once 4: the mean square is 6, and z has mean square length 1.

@@ -29,12 +29,16 @@ def grown(observed: int, binary: bool) -> Any:
 
 @pytest.mark.parametrize("binary", [True, False])
 @pytest.mark.parametrize("observed", [0, 2])
-def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(observed: int, binary: bool) -> None:
+def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(
+    observed: int, binary: bool
+) -> None:
     bank, now, X, _ = grown(observed, binary)
     arrays, prior = bank.arrays, bank.prior
     slots = np.flatnonzero(arrays.active)
     first, second = np.empty((len(slots), 3)), np.empty((len(slots), 3))
-    kernels.prospects(arrays, slots, now.t, now.notes, now.each, X, binary, prior.widths, first, second)
+    kernels.prospects(
+        arrays, slots, now.t, now.notes, now.each, X, binary, prior.widths, first, second
+    )
     for m, one, other in zip(slots, first, second, strict=True):
         forgets = bool(arrays.discount[m] < 1)
         if binary and arrays.dim[m] == 1:
@@ -44,7 +48,9 @@ def test_kernel_makes_draws_of_what_the_prior_says_of_every_slot(observed: int, 
         else:
             means, leverages = bank.outlook(m, now, X)
             width = (
-                prior.bold(leverages) if arrays.contextual[m] else prior.narrow(leverages, forgets=forgets)
+                prior.bold(leverages)
+                if arrays.contextual[m]
+                else prior.narrow(leverages, forgets=forgets)
             )
             expected = means, width * np.sqrt(leverages)
         np.testing.assert_allclose(one, expected[0], rtol=1e-12, err_msg=str(bank.spec(m)))
@@ -62,7 +68,10 @@ def test_draws_at_once_are_distributed_like_draws_one_by_one(observed: int, bina
         assert at_once.shape == (1500, 3)
         spread = one_by_one.std(axis=0)
         assert np.abs(at_once.mean(axis=0) - one_by_one.mean(axis=0)).max() < 0.15 * spread.max()
-        inner = [np.subtract(*np.quantile(draws, [0.75, 0.25], axis=0)) for draws in (one_by_one, at_once)]
+        inner = [
+            np.subtract(*np.quantile(draws, [0.75, 0.25], axis=0))
+            for draws in (one_by_one, at_once)
+        ]
         assert np.allclose(inner[0], inner[1], rtol=0.2)
 
 

@@ -39,7 +39,9 @@ def agenda(policy: Tide) -> list[str]:
     return [name for name, _ in policy.snapshot()["agenda"]]
 
 
-@pytest.mark.parametrize(("c", "expected"), [(0.5, [0.05] * 10 + [0.5 / 11, 0.5 / 12]), (0.0, [0.0] * 12)])
+@pytest.mark.parametrize(
+    ("c", "expected"), [(0.5, [0.05] * 10 + [0.5 / 11, 0.5 / 12]), (0.0, [0.0] * 12)]
+)
 def test_families_are_drawn_uniformly_as_rarely_as_the_parameter_says(
     c: float, expected: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -60,7 +62,13 @@ def test_success_is_a_reward_above_the_threshold(monkeypatch: pytest.MonkeyPatch
         add = memory.add
 
         def spied(
-            self: Any, t: int, arm: int, reward: float, success: bool, add: Any = add, told: Any = told
+            self: Any,
+            t: int,
+            arm: int,
+            reward: float,
+            success: bool,
+            add: Any = add,
+            told: Any = told,
         ) -> None:
             told.append((t, arm, reward, bool(success)))
             add(self, t, arm, reward, success)
@@ -126,7 +134,16 @@ def test_rebuilds_stop_when_scale_and_contexts_are_settled() -> None:
     assert turned[:6] == [1, 2, 4, 8, 16, 21], "rewards of 0 and 1 turn out to be others"
     seen = Context(observation=np.array([1.0, 2.0]))
     shape = ProblemShape(2, observation_dim=2)
-    assert rebuilt(tide(shape=shape, **quick), seen, lambda t: t % 2) == [1, 2, 4, 8, 16, 32, 64, 256]
+    assert rebuilt(tide(shape=shape, **quick), seen, lambda t: t % 2) == [
+        1,
+        2,
+        4,
+        8,
+        16,
+        32,
+        64,
+        256,
+    ]
 
 
 def test_work_under_way_is_not_put_off_by_more_of_its_kind() -> None:
@@ -159,7 +176,9 @@ def test_pools_suit_the_problem() -> None:
         ("stationary", True),
         ("turns", True),
     ]
-    assert [(p.family, p.contextual) for p in pools(Layout(3, 2, True), names)] == [("stationary", True)]
+    assert [(p.family, p.contextual) for p in pools(Layout(3, 2, True), names)] == [
+        ("stationary", True)
+    ]
 
 
 def test_priors_are_those_of_the_families_and_add_up() -> None:
@@ -178,7 +197,8 @@ def test_priors_are_those_of_the_families_and_add_up() -> None:
 
 
 def test_network_sees_rewards_and_contexts_in_their_new_units() -> None:
-    """What it remembers of every round after a change of units is what the window says of that round."""
+    """What it remembers of every round after a change of units is what the window says of that
+    round."""
     policy = tide(3, shape=ProblemShape(3, observation_dim=2))
     rng = np.random.default_rng(0)
     seen: dict[str, Any] = {}

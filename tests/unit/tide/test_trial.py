@@ -1,4 +1,5 @@
-"""A hypothesis on trial: weighed against all others together, heard only while its own decisions earn as much."""
+"""A hypothesis on trial: weighed against all others together, heard only while its own decisions
+earn as much."""
 
 from __future__ import annotations
 
@@ -40,7 +41,11 @@ def test_weight_follows_bayes_rule_with_a_little_given_back() -> None:
     for count in range(50):
         mine, others = rng.normal(size=2)
         one.weigh(mine, others, count)
-        v = expected * math.exp(mine) / (expected * math.exp(mine) + (1 - expected) * math.exp(others))
+        v = (
+            expected
+            * math.exp(mine)
+            / (expected * math.exp(mine) + (1 - expected) * math.exp(others))
+        )
         expected = (1 - 1e-5) * v + 1e-5 * 0.2
         assert one.weight == pytest.approx(expected)
 
@@ -70,7 +75,13 @@ def decided(one: Trial, mine: float, others: float, rounds: int = 400) -> float:
         who = ITSELF if one.decides(rng) else OTHERS
         one.decided(t, who)
         one.learn(
-            t, t % 3, np.ones(3), float(rng.normal((others, mine)[who], 0.5)), False, others=-50.0, count=1
+            t,
+            t % 3,
+            np.ones(3),
+            float(rng.normal((others, mine)[who], 0.5)),
+            False,
+            others=-50.0,
+            count=1,
         )
     assert one.weight > 0.99
     return sum(one.decides(rng) for _ in range(rounds)) / rounds
@@ -95,7 +106,9 @@ def test_share_is_how_often_it_decides() -> None:
         one._earnings.add(t, float(rng.normal(0.1 * (t % 2), 1.0)))
     found = np.mean([one.decides(rng) for _ in range(20_000)])
     assert one.share == pytest.approx(float(found), abs=0.015)
-    assert one.share == pytest.approx(np.mean([one.votes(40, rng) for _ in range(500)]) / 40, abs=0.015)
+    assert one.share == pytest.approx(
+        np.mean([one.votes(40, rng) for _ in range(500)]) / 40, abs=0.015
+    )
 
 
 def test_regimes_are_on_trial_with_observations_alone() -> None:
@@ -122,7 +135,9 @@ def play(policy: Tide, first: int, stop: int, *, shares: bool = False) -> tuple[
         assert context.observation is not None
         label = int(context.observation[0] > 0) ^ int(RULE[t])
         arm = policy.choose_by(context, 16, _first) if shares else policy.choose(context)
-        policy.learn(Event(context, arm, float(arm == label) + 0.1 * float(rng.normal()), decided=t))
+        policy.learn(
+            Event(context, arm, float(arm == label) + 0.1 * float(rng.normal()), decided=t)
+        )
         while policy.upkeep():
             pass
         arms.append(arm)
@@ -141,7 +156,8 @@ def test_tide_on_trial_goes_on_the_same_after_a_snapshot(shares: bool) -> None:
 
 
 def test_hypothesis_on_trial_lives_again_when_contexts_are_mapped_anew() -> None:
-    """After 64 rewards a new map has just taken over: what it knows is what a newcomer would learn from the window."""
+    """After 64 rewards a new map has just taken over: what it knows is what a newcomer would learn
+    from the window."""
     policy = tide()
     play(policy, 0, 64)
     assert policy._trial is not None
@@ -152,7 +168,9 @@ def test_hypothesis_on_trial_lives_again_when_contexts_are_mapped_anew() -> None
 
 
 @pytest.mark.parametrize("who", [OTHERS, ITSELF])
-def test_reward_is_credited_to_who_decided_by_shares(who: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_reward_is_credited_to_who_decided_by_shares(
+    who: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     policy = tide()
     assert policy._trial is not None
     monkeypatch.setattr(Trial, "votes", lambda _, count, __: count * who)

@@ -1,4 +1,5 @@
-"""Rewards of two kinds where arms have weights of their own on an observation: found, judged by density, put right."""
+"""Rewards of two kinds where arms have weights of their own on an observation: found, judged by
+density, put right."""
 
 from __future__ import annotations
 
@@ -52,7 +53,11 @@ def noisy(n: int, share: float = 0.5, noise: float = 0.1, seed: int = 0) -> Floa
 
 def seen(rewards: FloatArray, arms: IntArray | None = None, x: FloatArray | None = None) -> Seen:
     n = len(rewards)
-    return Seen(rewards, np.zeros(n, np.int64) if arms is None else arms, np.ones((n, 1)) if x is None else x)
+    return Seen(
+        rewards,
+        np.zeros(n, np.int64) if arms is None else arms,
+        np.ones((n, 1)) if x is None else x,
+    )
 
 
 def in_kinds(rewards: FloatArray) -> RewardScale:
@@ -138,7 +143,11 @@ def test_rounding_within_a_kind_is_not_taken_for_more(values: tuple[float, float
 def test_noise_within_a_kind_is_hardly_ever_taken_for_more() -> None:
     rng, wrong = np.random.default_rng(6), 0
     for _ in range(400):
-        n, dim, arms = int(rng.integers(16, 300)), int(rng.integers(2, 65)), int(rng.integers(2, 12))
+        n, dim, arms = (
+            int(rng.integers(16, 300)),
+            int(rng.integers(2, 65)),
+            int(rng.integers(2, 12)),
+        )
         rewards, played = noisy(n, seed=int(rng.integers(10**6))), rng.integers(arms, size=n)
         wrong += explained_within(rewards, played, rng.normal(size=(n, dim)), 8.0)
     assert wrong <= 12
@@ -149,7 +158,12 @@ def test_scale_takes_kinds_only_when_asked_and_says_which_reward_is_of_none() ->
     without.recount([0] * 100, noisy(100))
     assert not without.fitted(seen(noisy(100))).kinds
     assert (with_kinds.standardise(3.4), with_kinds.standardise(14.0)) == (-1.0, 1.0)
-    assert [with_kinds.fits(reward) for reward in (3.0, 14.0, 0.0, 30.0)] == [True, True, True, False]
+    assert [with_kinds.fits(reward) for reward in (3.0, 14.0, 0.0, 30.0)] == [
+        True,
+        True,
+        True,
+        False,
+    ]
 
 
 def test_scale_becomes_stale_when_two_kinds_show_only_later() -> None:
@@ -179,7 +193,9 @@ def test_chance_of_a_kind_is_that_of_students_densities_at_both(a: float) -> Non
         assert _kind(-1.0, mean, a, scale2) == pytest.approx(math.log(1 - p))
 
 
-@pytest.mark.parametrize(("mean", "scale2"), [(1.0, 1e-300), (-1e200, 1e-9), (0.0, 1e-12), (1e3, 1e3)])
+@pytest.mark.parametrize(
+    ("mean", "scale2"), [(1.0, 1e-300), (-1e200, 1e-9), (0.0, 1e-12), (1e3, 1e3)]
+)
 def test_chance_of_a_kind_is_finite_and_never_sure_when_numbers_are_extreme(
     mean: float, scale2: float
 ) -> None:
@@ -305,7 +321,9 @@ def test_chances_come_from_densities_where_something_is_observed_alone() -> None
     assert observed._trial.filter.particles.settings[particles.BY_DENSITY] == 1  # type: ignore[attr-defined]
 
 
-def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_one_on_trial() -> None:
+def test_rewards_of_two_kinds_are_1_and_minus_1_to_newborns_and_put_right_the_one_on_trial() -> (
+    None
+):
     tide = taught(0.1)
     assert set(tide._recent.window(tide._scale.units).y) == {-1.0, 1.0}
     assert tide._trial is not None
@@ -328,7 +346,9 @@ def test_kinds_that_move_within_their_range_are_noticed_before_the_next_power_of
     tide, rng = taught(0.02, 80), np.random.default_rng(8)
     known = tide._scale.units
     assert known.kinds
-    moved = [(int(arm), 0.65 + 0.65 * arm + 0.02 * rng.normal()) for arm in rng.integers(2, size=120)]
+    moved = [
+        (int(arm), 0.65 + 0.65 * arm + 0.02 * rng.normal()) for arm in rng.integers(2, size=120)
+    ]
     assert all(tide._scale.fits(reward) for _, reward in moved)
     taught_on(tide, moved)
     assert tide._recent.count == 200
@@ -356,7 +376,9 @@ def test_rebuilding_ends_when_many_rewards_followed_one_of_neither_kind() -> Non
     assert not tide._scale.units.kinds
 
 
-def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_kinds_are_found() -> None:
+def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_kinds_are_found() -> (
+    None
+):
     others = [name for name in FAMILIES if name not in ("stationary", "network")]
     tide = Tide(TideParameters(without=tuple(others)), ProblemShape(2, 3), Streams(1))
     rng = np.random.default_rng(2)
@@ -371,7 +393,8 @@ def test_what_the_network_said_in_densities_is_not_compared_with_chances_when_ki
 
 
 def regret_of(paid: FloatArray, rounds: int = 700, seed: int = 1) -> float:
-    """Over the second half, where the arm that an observation names pays its own amount, and others nothing."""
+    """Over the second half, where the arm that an observation names pays its own amount, and others
+    nothing."""
     n = len(paid)
     tide = Tide(TideParameters(without=("network",)), ProblemShape(n, 4), Streams(seed))
     rng, lost = np.random.default_rng(seed), 0.0
@@ -399,7 +422,9 @@ def test_reward_of_neither_kind_leaves_everything_finite_while_it_is_worked_in()
         tide.upkeep()
         arrays = tide._bank.arrays
         assert np.isfinite(arrays.odds).all()
-        np.testing.assert_allclose(arrays.bins[..., 1], arrays.bins[..., 2])  # successes, and no errors
+        np.testing.assert_allclose(
+            arrays.bins[..., 1], arrays.bins[..., 2]
+        )  # successes, and no errors
         assert np.isfinite(tide._mixture.log_weights[arrays.active.nonzero()[0]]).all()
     while tide.upkeep():
         pass
@@ -407,7 +432,8 @@ def test_reward_of_neither_kind_leaves_everything_finite_while_it_is_worked_in()
 
 
 def test_seasons_that_are_none_cost_hardly_anything() -> None:
-    """By bells, which fit no rewards of two kinds, they lead one after the other, each until its first mistake."""
+    """By bells, which fit no rewards of two kinds, they lead one after the other, each until its
+    first mistake."""
     world = ("random-world", {"world": 71004, "kind": "labels-stationary"})
     regret = run_trial(world, "tide", horizon=1536, seed=71004).regret
     assert regret[-1] - regret[127] <= 3
@@ -416,7 +442,9 @@ def test_seasons_that_are_none_cost_hardly_anything() -> None:
 def test_policy_that_knows_two_kinds_continues_bit_by_bit_when_restored() -> None:
     def see(rng: np.random.Generator) -> tuple[Context, Callable[[int], float]]:
         x, noise = rng.normal(size=4), 0.05 * rng.normal(size=3)
-        return Context(observation=x), lambda arm: float(arm == int(np.argmax(x[:3]))) + float(noise[arm])
+        return Context(
+            observation=x
+        ), lambda arm: float(arm == int(np.argmax(x[:3]))) + float(noise[arm])
 
     went_on, restored = arms_after_restoring(ProblemShape(3, 4), see, 150, 90)
     assert went_on == restored

@@ -57,7 +57,8 @@ def test_learn_only_notes_that_work_is_due() -> None:
 def test_everybody_has_lived_through_every_round_once_however_work_is_sliced(
     problem: str, slices: int
 ) -> None:
-    """Each model equals a newborn that lives through the whole window, although rewards came in mid-birth."""
+    """Each model equals a newborn that lives through the whole window, although rewards came in
+    mid-birth."""
     policy, world = made(problem, without=["network"])
     play(policy, world, 230, slices)
     inner = policy.inner
@@ -87,7 +88,8 @@ def test_policy_learns_nearly_as_well_when_work_is_spread_over_rounds(slices: in
 
 
 def test_weights_after_a_search_that_rewards_interrupt_are_those_of_bayes_rule() -> None:
-    """Priors, window likelihoods and evidence recomputed from scratch give each newborn's weight."""
+    """Priors, window likelihoods and evidence recomputed from scratch give each newborn's
+    weight."""
     policy, world = made("sinusoidal-bernoulli", seed=2, without=["network"], share=1e-300)
     play(policy, world, 150, 3)
     while policy.upkeep():
@@ -108,9 +110,15 @@ def test_weights_after_a_search_that_rewards_interrupt_are_those_of_bayes_rule()
 
 @pytest.mark.parametrize(
     "problem",
-    ["flipping-gaussian", "rotating-vector-32", ("random-world", {"kind": "labels-flip", "world": 3})],
+    [
+        "flipping-gaussian",
+        "rotating-vector-32",
+        ("random-world", {"kind": "labels-flip", "world": 3}),
+    ],
 )
-def test_policy_continues_bit_for_bit_when_restored_in_the_middle_of_its_work(problem: Named) -> None:
+def test_policy_continues_bit_for_bit_when_restored_in_the_middle_of_its_work(
+    problem: Named,
+) -> None:
     policy, world = made(problem)
     contexts = []
     rng = np.random.default_rng(0)
@@ -143,7 +151,9 @@ def test_slices_are_short_whatever_the_window(monkeypatch: pytest.MonkeyPatch) -
     longest = []
     replay = kernels.replay
 
-    def counted(bank: Any, m: int, window: Any, start: int, stop: int, binary: bool, scores: Any) -> None:
+    def counted(
+        bank: Any, m: int, window: Any, start: int, stop: int, binary: bool, scores: Any
+    ) -> None:
         each = int(bank.dim[m]) ** 2
         longest.append((stop - start) * (each // 4 if bank.inverse[m] else each))
         replay(bank, m, window, start, stop, binary, scores)

@@ -1,4 +1,5 @@
-"""Arm vectors of more numbers than directions are kept: seen whole by who believes that nothing changes."""
+"""Arm vectors of more numbers than directions are kept: seen whole by who believes that nothing
+changes."""
 
 from __future__ import annotations
 
@@ -27,7 +28,9 @@ NARROW, WIDE, ARMS = 3, 9, 4  # three waves on the narrow context have nine numb
 PRIOR = NoisePrior(boldness=0.25, boldest=2.0)
 
 
-def test_vectors_stand_whole_behind_their_leading_directions_when_there_are_more_of_their_numbers() -> None:
+def test_vectors_stand_whole_behind_their_leading_directions_when_there_are_more_of_their_numbers() -> (
+    None
+):
     shape, rng = ProblemShape(5, arm_dim=100), np.random.default_rng(0)
     raw = rng.normal(size=(300, 100)) * np.linspace(0.5, 2, 100)
     whole = ContextMap(shape).fitted(raw)
@@ -58,7 +61,9 @@ def test_vectors_stand_whole_behind_their_leading_directions_when_there_are_more
         (ProblemShape(5), 0),
     ],
 )
-def test_only_vectors_that_a_decision_can_afford_are_kept_whole(shape: ProblemShape, wide: int) -> None:
+def test_only_vectors_that_a_decision_can_afford_are_kept_whole(
+    shape: ProblemShape, wide: int
+) -> None:
     assert ContextMap(shape).whole_dim == wide
 
 
@@ -139,7 +144,9 @@ def test_many_draws_of_who_sees_all_are_those_of_one_after_the_other() -> None:
     X, moment = rows_of(np.random.default_rng(4)), blank(30, ARMS)
     one, other = np.random.default_rng(5), np.random.default_rng(5)
     together = bank.draws({0: 3}, moment, X, False, one)
-    np.testing.assert_array_equal(together, [bank.draw(0, moment, X, False, other) for _ in range(3)])
+    np.testing.assert_array_equal(
+        together, [bank.draw(0, moment, X, False, other) for _ in range(3)]
+    )
 
 
 @pytest.mark.parametrize("size", [0.0, 1e-9, 1e12])
@@ -168,7 +175,8 @@ def test_time_does_not_count_only_where_there_is_neither_clock_nor_note_nor_disc
 def test_wide_vectors_are_learnt() -> None:
     world = ("random-world", {"world": 71002, "kind": "vectors-wide"})
     regret, random = (
-        run_trial(world, policy, horizon=500, seed=71002).regret[-1] for policy in ("tide", "random")
+        run_trial(world, policy, horizon=500, seed=71002).regret[-1]
+        for policy in ("tide", "random")
     )
     assert regret < 0.3 * random
 

@@ -1,4 +1,5 @@
-"""From what a user calls the place of an agent to its ledger: nothing (memory), a file, or the URL of a database."""
+"""From what a user calls the place of an agent to its ledger: nothing (memory), a file, or the URL
+of a database."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ _SCHEMES = ("postgresql://", "postgres://")
 _OURS = ("agent", "lease")
 
 
-def ledger_at(path: str | os.PathLike[str] | Place | None, *, read_only: bool = False) -> tuple[Ledger, str]:
+def ledger_at(
+    path: str | os.PathLike[str] | Place | None, *, read_only: bool = False
+) -> tuple[Ledger, str]:
     """The ledger of an agent, and what to call its place."""
     if path is None:
         return MemoryLedger(), "memory"
@@ -36,7 +39,8 @@ def ledger_at(path: str | os.PathLike[str] | Place | None, *, read_only: bool = 
 
 
 def place_of(url: str) -> Place:
-    """An agent in a database: postgresql://user@host/database?agent=shop, and if wanted &lease=10 (seconds)."""
+    """An agent in a database: postgresql://user@host/database?agent=shop, and if wanted &lease=10
+    (seconds)."""
     try:
         from tidepull.agent.ledger.leases import LENGTH
         from tidepull.agent.ledger.postgres import Place

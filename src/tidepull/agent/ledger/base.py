@@ -1,4 +1,5 @@
-"""The seam between an agent and its store: the `Ledger` protocol, one in memory, group commit, and releases."""
+"""The seam between an agent and its store: the `Ledger` protocol, one in memory, group commit, and
+releases."""
 
 from __future__ import annotations
 
@@ -19,17 +20,17 @@ from tidepull.errors import LedgerError, NewerStoreError
 class Ledger(Protocol):
     """An append-only list of records, numbered from 1, with snapshots beside it.
 
-    `append` only hands a record over; it is safe once `flush` has returned for its own number. What was not flushed
-    when the process died may be gone, and nothing after a lost record is kept. One thread at a time appends; any may
-    flush.
+    `append` only hands a record over; it is safe once `flush` has returned for its own number. What
+    was not flushed when the process died may be gone, and nothing after a lost record is kept. One
+    thread at a time appends; any may flush.
     """
 
     def append(self, record: Record) -> None:
         """Take a record, whose number must be `last` + 1."""
 
     def flush(self, seq: int) -> None:
-        """Return when record `seq` is safe. If its write failed it is a `LedgerError`, now and later, whoever has
-        called `recover` since: the record may be there or not."""
+        """Return when record `seq` is safe. If its write failed it is a `LedgerError`, now and
+        later, whoever has called `recover` since: the record may be there or not."""
 
     @property
     def last(self) -> int:
@@ -80,8 +81,9 @@ class Ledger(Protocol):
         """Keep such texts; safe on return."""
 
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
-        """Delete decisions up to a number, or of a subject, with all that is about them, and snapshots of earlier
-        states but for the newest two; how many decisions. The ledger is not whole any more (text `whole`: "no")."""
+        """Delete decisions up to a number, or of a subject, with all that is about them, and
+        snapshots of earlier states but for the newest two; how many decisions. The ledger is not
+        whole any more (text `whole`: "no")."""
 
     def drop_contexts(self, upto: int, before: float) -> None:
         """Forget the contexts of decisions up to a number that were made before a moment."""
@@ -90,17 +92,20 @@ class Ledger(Protocol):
         """What is wrong with the store itself; none is good."""
 
     def now(self) -> float:
-        """The present moment by the clock that all who write to the store share, in seconds since 1970."""
+        """The present moment by the clock that all who write to the store share, in seconds since
+        1970."""
 
     def close(self) -> None:
         """Let go of everything; what was not flushed is flushed."""
 
 
 PAGES = (64, 512, 2000)
-"""Records of the first page that `tail` reads from a store, of the second, and of all further ones: most want few."""
+"""Records of the first page that `tail` reads from a store, of the second, and of all further ones:
+most want few."""
 
 KEPT = 4
-"""Snapshots that are kept whatever their age; beyond them, one for each doubling of the distance from the newest."""
+"""Snapshots that are kept whatever their age; beyond them, one for each doubling of the distance
+from the newest."""
 
 
 def surplus_snapshots(seqs: list[int]) -> list[int]:
@@ -244,11 +249,12 @@ class MemoryLedger:
 
 
 class GroupCommit:
-    """A queue before a store that writes many records at once. `write` keeps all that it is given, in one piece, or
-    raises. `lock` is held by whoever writes to the store.
+    """A queue before a store that writes many records at once. `write` keeps all that it is given,
+    in one piece, or raises. `lock` is held by whoever writes to the store.
 
-    A failed write refuses its records for good: whoever waits for one of their numbers gets the error, also after
-    `recover`, and the numbers are never used again in this process. Whether they reached the store is unknown.
+    A failed write refuses its records for good: whoever waits for one of their numbers gets the
+    error, also after `recover`, and the numbers are never used again in this process. Whether they
+    reached the store is unknown.
     """
 
     def __init__(self, last: int, write: Callable[[list[Record]], None], where: str) -> None:
@@ -272,7 +278,8 @@ class GroupCommit:
             self._records.append(record)
 
     def flush(self, seq: int) -> None:
-        """Return when record `seq` is written; an error if its write failed, whatever was written since."""
+        """Return when record `seq` is written; an error if its write failed, whatever was written
+        since."""
         if self._is_written(seq):
             return
         with self.lock:
@@ -309,7 +316,8 @@ class GroupCommit:
         return self._failure is not None
 
     def recover(self, stored: int | None = None) -> None:
-        """Take records again, after those that are stored; the numbers of lost ones are not used a second time."""
+        """Take records again, after those that are stored; the numbers of lost ones are not used a
+        second time."""
         with self.lock, self._mutex:
             self._failure = None
             if stored is not None:
@@ -333,7 +341,8 @@ def _again(error: LedgerError) -> LedgerError:
 
 
 class SqlLedger:
-    """What ledgers in SQL share: group commit, and reading records by a condition with `?` for each value."""
+    """What ledgers in SQL share: group commit, and reading records by a condition with `?` for each
+    value."""
 
     where: str
     _commits: GroupCommit
@@ -399,7 +408,9 @@ class SqlLedger:
         """A snapshot; a `LedgerError` where it is damaged."""
         checksum, packed = self._packed(seq)
         if zlib.crc32(packed) != checksum:
-            raise LedgerError(f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit")
+            raise LedgerError(
+                f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit"
+            )
         return zlib.decompress(packed)
 
 
@@ -408,7 +419,8 @@ RELEASE_KEY = "release"
 
 
 def is_newer(release: str) -> bool:
-    """Whether a release may have written what this one cannot read; a patch release changes no format.
+    """Whether a release may have written what this one cannot read; a patch release changes no
+    format.
 
     >>> is_newer(__version__), is_newer("999.0.1")
     (False, True)

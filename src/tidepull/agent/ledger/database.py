@@ -1,4 +1,5 @@
-"""One PostgreSQL database as a process sees it: shared connections, tables, errors in one sentence, and shards."""
+"""One PostgreSQL database as a process sees it: shared connections, tables, errors in one sentence,
+and shards."""
 
 from __future__ import annotations
 
@@ -50,7 +51,8 @@ CREATE TABLE tidepull_snapshots (agent int NOT NULL REFERENCES tidepull_agents, 
   checksum bigint NOT NULL, data bytea NOT NULL, PRIMARY KEY (agent, seq));
 """
 
-# A session that nobody is behind any more must not hold a row for long, and a commit must be on disk.
+# A session that nobody is behind any more must not hold a row for long, and a commit must be on
+# disk.
 _SESSION = """
 SELECT set_config('idle_in_transaction_session_timeout', '10000', false), set_config('lock_timeout', '5000', false),
   set_config('default_transaction_isolation', 'read committed', false),
@@ -84,7 +86,8 @@ class Database:
         self._room = threading.Semaphore(most)
 
     def connect(self) -> Connection:
-        """A connection of one's own, every statement a transaction by itself unless said otherwise."""
+        """A connection of one's own, every statement a transaction by itself unless said
+        otherwise."""
         with self.explained("reach"):
             connection = psycopg.connect(self._conninfo, autocommit=True)
             try:
@@ -96,7 +99,8 @@ class Database:
 
     @contextmanager
     def connection(self, verb: str) -> Iterator[Connection]:
-        """A connection for a short while; psycopg's errors become one sentence that begins with "cannot", `verb`."""
+        """A connection for a short while; psycopg's errors become one sentence that begins with
+        "cannot", `verb`."""
         with self._room:
             with self._mutex:
                 connection = self._idle.pop() if self._idle else None
@@ -137,7 +141,8 @@ class Database:
             return connection.execute(query, values, binary=binary).fetchall()
 
     def prepare(self, *, write: bool) -> None:
-        """See that the tables are there and of this version; make or migrate them if they may be written to."""
+        """See that the tables are there and of this version; make or migrate them if they may be
+        written to."""
         version = self._version()
         if version is None and not write:
             raise WrongStoreError(f"there is no agent in {self.where}")
@@ -145,7 +150,9 @@ class Database:
             self._migrate()
         elif version > VERSION:
             named = self.rows("SELECT value FROM tidepull_meta WHERE key = %s", RELEASE_KEY)
-            raise newer_store(self.where, named[0][0] if named else None, f" (tables of version {version})")
+            raise newer_store(
+                self.where, named[0][0] if named else None, f" (tables of version {version})"
+            )
 
     def _version(self) -> int | None:
         if self.rows("SELECT to_regclass('tidepull_meta')::text")[0][0] is None:
@@ -172,24 +179,36 @@ class Database:
                 (str(VERSION), RELEASE_KEY, __version__),
             )
             return
-        found = connection.execute("SELECT value FROM tidepull_meta WHERE key = 'version'").fetchone()
+        found = connection.execute(
+            "SELECT value FROM tidepull_meta WHERE key = 'version'"
+        ).fetchone()
         assert found is not None
         for old in range(int(found[0]), VERSION):
             connection.execute(MIGRATIONS[old].encode())
-        connection.execute("UPDATE tidepull_meta SET value = %s WHERE key = 'version'", (str(VERSION),))
         connection.execute(
-            "INSERT INTO tidepull_meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = EXCLUDED.value",
+            "UPDATE tidepull_meta SET value = %s WHERE key = 'version'", (str(VERSION),)
+        )
+        connection.execute(
+            "INSERT INTO tidepull_meta VALUES (%s, %s) ON CONFLICT (key) DO UPDATE SET value = "
+            "EXCLUDED.value",
             (RELEASE_KEY, __version__),
         )
 
     @contextmanager
     def explained(self, verb: str) -> Iterator[None]:
-        """One sentence for what psycopg raises: `UnreachableError` where the server or the way to it is gone."""
+        """One sentence for what psycopg raises: `UnreachableError` where the server or the way to
+        it is gone."""
         try:
             yield
         except psycopg.Error as error:
             ended = isinstance(error, psycopg.OperationalError | psycopg.InterfaceError)
-            about_connection = ended and (error.sqlstate or "08")[:2] in ("08", "28", "3D", "53", "57")
+            about_connection = ended and (error.sqlstate or "08")[:2] in (
+                "08",
+                "28",
+                "3D",
+                "53",
+                "57",
+            )
             if about_connection and not isinstance(error, errors.DiskFull):
                 kind, fix = _connection_fix(str(error), self._role)
             else:
@@ -206,21 +225,26 @@ def _shown(told: dict[str, Any]) -> str:
 
 _AGAIN = "nothing that was acknowledged is lost, and the next call tries again"
 _REFUSED = {
-    "password authentication failed": "the password of '{role}' is wrong: correct it (URL, PGPASSWORD or ~/.pgpass)",
-    "no password supplied": "it wants a password for '{role}': give it in the URL, PGPASSWORD or ~/.pgpass",
+    "password authentication failed": "the password of '{role}' is wrong: correct it (URL, "
+    "PGPASSWORD or ~/.pgpass)",
+    "no password supplied": "it wants a password for '{role}': give it in the URL, PGPASSWORD or "
+    "~/.pgpass",
     "no pg_hba.conf entry": "it does not let '{role}' in from here: change its pg_hba.conf",
     "authentication failed": "it does not let '{role}' in: check the user and how it proves itself",
     "could not translate host name": "there is no host of that name: correct the URL",
     "failed to resolve host": "there is no host of that name: correct the URL",
-    "permission denied for database": "'{role}' may not connect to it: GRANT CONNECT, or choose another role",
+    "permission denied for database": "'{role}' may not connect to it: GRANT CONNECT, or choose "
+    "another role",
 }  # fmt: skip
 _AWAY = {
     "Connection refused": "no server listens there: start it, or correct the URL",
     "No such file or directory": "no server listens there: start it, or correct the URL",
     "timeout": "it does not answer in time: is it running, and is the URL right?",
     "timed out": "it does not answer in time: is it running, and is the URL right?",
-    "too many clients": "it has no connection left: raise its max_connections, or close other programs",
-    "remaining connection slots": "it has no connection left: raise its max_connections, or close other programs",
+    "too many clients": "it has no connection left: raise its max_connections, or close other "
+    "programs",
+    "remaining connection slots": "it has no connection left: raise its max_connections, or close "
+    "other programs",
     "starting up": f"the server is starting: {_AGAIN}",
     "in recovery mode": f"the server is starting: {_AGAIN}",
     "shutting down": f"the server is shutting down: {_AGAIN}",
@@ -277,7 +301,8 @@ WHERE s.expires > clock_timestamp() GROUP BY s.url, s.since ORDER BY s.url
 
 @dataclass(frozen=True, slots=True)
 class Shard:
-    """A process that lives: where it takes requests, for how many seconds, and the agents that it holds."""
+    """A process that lives: where it takes requests, for how many seconds, and the agents that it
+    holds."""
 
     url: str
     seconds: float
@@ -298,7 +323,8 @@ class Shards:
             connection.execute(_HERE, told)
             if self._said != url:
                 connection.execute(
-                    "DELETE FROM tidepull_shards WHERE expires < clock_timestamp() - interval '1 day'"
+                    "DELETE FROM tidepull_shards WHERE expires < clock_timestamp() - interval '1 "
+                    "day'"
                 )
         self._said = url
 
@@ -311,4 +337,7 @@ class Shards:
 
     def alive(self) -> list[Shard]:
         """All that were heard of lately."""
-        return [Shard(url, seconds, tuple(agents)) for url, seconds, agents in self._database.rows(_ALIVE)]
+        return [
+            Shard(url, seconds, tuple(agents))
+            for url, seconds, agents in self._database.rows(_ALIVE)
+        ]

@@ -1,4 +1,5 @@
-"""Files of open ledgers: a lock that dies with its process, and a thread that notices deleted files."""
+"""Files of open ledgers: a lock that dies with its process, and a thread that notices deleted
+files."""
 
 from __future__ import annotations
 
@@ -20,14 +21,16 @@ from tidepull.errors import HeldError, LedgerError, TidepullError
 
 
 class FileLock:
-    """The right to write to an agent's file, for as long as this object is not released and its process lives."""
+    """The right to write to an agent's file, for as long as this object is not released and its
+    process lives."""
 
     def __init__(self, path: Path) -> None:
         try:
             import fcntl  # not on Windows, where agents in memory and in PostgreSQL work
         except ModuleNotFoundError:
             raise LedgerError(
-                f"{path} cannot be locked: this system has no flock; keep the agent in memory or in PostgreSQL"
+                f"{path} cannot be locked: this system has no flock; keep the agent in memory or "
+                "in PostgreSQL"
             ) from None
         self._path = path.with_name(path.name + ".lock")
         with explained("open", self._path):
@@ -42,7 +45,12 @@ class FileLock:
                 "close it there, or open it with read_only=True"
             ) from None
         now = datetime.now().astimezone().isoformat(timespec="seconds")
-        about = {"pid": os.getpid(), "host": socket.gethostname(), "program": _program(), "since": now}
+        about = {
+            "pid": os.getpid(),
+            "host": socket.gethostname(),
+            "program": _program(),
+            "since": now,
+        }
         with explained("write", self._path):
             os.ftruncate(self._file, 0)
             os.pwrite(self._file, json.dumps(about).encode(), 0)

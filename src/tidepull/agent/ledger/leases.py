@@ -1,11 +1,13 @@
-"""Who may write to an agent in a shared database: one process at a time, for as long as it says that it lives.
+"""Who may write to an agent in a shared database: one process at a time, for as long as it says
+that it lives.
 
-A lease is a row: owner, epoch, and when it ends by the database's clock. Every taking raises the epoch, and every write
-names its own in the same statement, so that an owner that was silent for too long can write nothing any more. While
-it lives, an owner renews its leases, and holds an advisory lock that ends with its session: who finds that lock
-free knows that the owner has crashed or lost its connection, and need not wait for the end of the lease. A live owner
-that lost its connection is back and renews within a third of a lease; so a free lock counts after half of one,
-or at once where the owner ran on this machine and its process is gone.
+A lease is a row: owner, epoch, and when it ends by the database's clock. Every taking raises the
+epoch, and every write names its own in the same statement, so that an owner that was silent for too
+long can write nothing any more. While it lives, an owner renews its leases, and holds an advisory
+lock that ends with its session: who finds that lock free knows that the owner has crashed or lost
+its connection, and need not wait for the end of the lease. A live owner that lost its connection is
+back and renews within a third of a lease; so a free lock counts after half of one, or at once where
+the owner ran on this machine and its process is gone.
 """
 
 from __future__ import annotations
@@ -54,8 +56,8 @@ FROM tidepull_agents WHERE name = %s AND expires > clock_timestamp()
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The process that holds an agent. `url` is where it takes requests, if it said so; `left` are the seconds until
-    its lease ends, unless it renews it."""
+    """The process that holds an agent. `url` is where it takes requests, if it said so; `left` are
+    the seconds until its lease ends, unless it renews it."""
 
     process: int
     host: str
@@ -66,7 +68,11 @@ class Owner:
     epoch: int
 
     def __str__(self) -> str:
-        where = "this process" if self.process == os.getpid() and self.host == socket.gethostname() else ""
+        where = (
+            "this process"
+            if self.process == os.getpid() and self.host == socket.gethostname()
+            else ""
+        )
         at = f" at {self.url}" if self.url else ""
         return f"{where or f'process {self.process}'} ({self.program} on {self.host}{at}, since {self.since})"
 
@@ -103,7 +109,8 @@ class Leases:
         self._offset = 0.0  # of the database's clock to one of this machine that cannot jump
 
     def now(self) -> float:
-        """The present moment by the database's clock, as it was when a lease was last taken or renewed."""
+        """The present moment by the database's clock, as it was when a lease was last taken or
+        renewed."""
         return elapsed() + self._offset
 
     @classmethod
@@ -134,9 +141,12 @@ class Leases:
 
     # ---- what callers want
 
-    def acquire(self, agent: str, *, length: float = LENGTH, url: str = "", wait: bool = True) -> Lease:
-        """Take an agent, made if there is none; a `HeldError` names its owner. An owner whose session has ended is
-        waited for, half a lease at most, unless one does not want to `wait`."""
+    def acquire(
+        self, agent: str, *, length: float = LENGTH, url: str = "", wait: bool = True
+    ) -> Lease:
+        """Take an agent, made if there is none; a `HeldError` names its owner. An owner whose
+        session has ended is waited for, half a lease at most, unless one does not want to
+        `wait`."""
         with self._mutex:
             if agent in self._held:
                 raise self._refusal(agent)
@@ -158,8 +168,9 @@ class Leases:
             return [lease.agent for lease in gone]
 
     def regain(self, lease: Lease) -> bool:
-        """After a failure: a new epoch for a lease, so that nothing which was sent under the old one can still be
-        written. True if nobody else had it in between; a `HeldError` where somebody has it now."""
+        """After a failure: a new epoch for a lease, so that nothing which was sent under the old
+        one can still be written. True if nobody else had it in between; a `HeldError` where
+        somebody has it now."""
         with self._mutex:
             epoch = self._in_session(lambda session: _next_epoch(session, lease))
             if epoch is not None:
@@ -184,7 +195,12 @@ class Leases:
 
     def delete(self, lease: Lease) -> None:
         """Delete an agent that one holds, for good."""
-        tables = ("records WHERE agent", "snapshots WHERE agent", "texts WHERE agent", "agents WHERE id")
+        tables = (
+            "records WHERE agent",
+            "snapshots WHERE agent",
+            "texts WHERE agent",
+            "agents WHERE id",
+        )
         with self.database.connection("write to") as connection, connection.transaction():
             mine = "SELECT FROM tidepull_agents WHERE id = %s AND epoch = %s FOR UPDATE"
             if connection.execute(mine, (lease.id, lease.epoch)).fetchone() is None:
@@ -200,7 +216,9 @@ class Leases:
 
     def agents(self) -> list[str]:
         """All agents of the database."""
-        return [row[0] for row in self.database.rows("SELECT name FROM tidepull_agents ORDER BY name")]
+        return [
+            row[0] for row in self.database.rows("SELECT name FROM tidepull_agents ORDER BY name")
+        ]
 
     # ---- inside
 
@@ -226,12 +244,14 @@ class Leases:
     def _refusal(self, agent: str) -> HeldError:
         owner = self.owner_of(agent)
         return HeldError(
-            f"{self.database.where}?agent={agent} is held by {owner or 'another process'}; one process at a time "
+            f"{self.database.where}?agent={agent} is held by {owner or 'another process'}; one "
+            "process at a time "
             "can write to an agent: close it there, or open it with read_only=True"
         )
 
     def _in_session(self, ask: Callable[[Connection], T]) -> T:
-        """Ask in the session that has the advisory locks; a session that has died is replaced, once."""
+        """Ask in the session that has the advisory locks; a session that has died is replaced,
+        once."""
         for last in (False, True):
             if self._session is None:
                 self._session = self.database.connect()
@@ -277,14 +297,17 @@ class Leases:
 
 
 def _id_of(session: Connection, agent: str) -> int:
-    session.execute("INSERT INTO tidepull_agents (name) VALUES (%s) ON CONFLICT (name) DO NOTHING", (agent,))
+    session.execute(
+        "INSERT INTO tidepull_agents (name) VALUES (%s) ON CONFLICT (name) DO NOTHING", (agent,)
+    )
     row = session.execute("SELECT id FROM tidepull_agents WHERE name = %s", (agent,)).fetchone()
     assert row is not None
     return int(row[0])
 
 
 def _try_to_take(session: Connection, lease: Lease) -> tuple[int | None, bool]:
-    """The new epoch; or None, and whether the owner's session has ended, so that waiting is of use."""
+    """The new epoch; or None, and whether the owner's session has ended, so that waiting is of
+    use."""
     lease.id = _id_of(session, lease.agent)
     free = lease.locked or _lock(session, lease.id)
     row = session.execute("SELECT owner FROM tidepull_agents WHERE id = %s", (lease.id,)).fetchone()
@@ -307,7 +330,8 @@ def _renewed(session: Connection, held: list[Lease]) -> set[int]:
     for lease in held:
         lease.locked = lease.locked or _lock(session, lease.id)
     rows = session.execute(
-        _RENEW, ([one.id for one in held], [one.epoch for one in held], [one.locked for one in held])
+        _RENEW,
+        ([one.id for one in held], [one.epoch for one in held], [one.locked for one in held]),
     ).fetchall()
     return {row[0] for row in rows}
 
@@ -315,7 +339,8 @@ def _renewed(session: Connection, held: list[Lease]) -> set[int]:
 def _next_epoch(session: Connection, lease: Lease) -> int | None:
     lease.locked = lease.locked or _lock(session, lease.id)
     row = session.execute(
-        "UPDATE tidepull_agents SET epoch = epoch + 1, expires = clock_timestamp() + make_interval(secs => length), "
+        "UPDATE tidepull_agents SET epoch = epoch + 1, expires = clock_timestamp() + "
+        "make_interval(secs => length), "
         "locked = %s WHERE id = %s AND epoch = %s RETURNING epoch",
         (lease.locked, lease.id, lease.epoch),
     ).fetchone()
@@ -325,7 +350,9 @@ def _next_epoch(session: Connection, lease: Lease) -> int | None:
 def _let_go(session: Connection, lease: Lease) -> None:
     mine = (lease.id, lease.epoch)
     session.execute(
-        "UPDATE tidepull_agents SET expires = '-infinity', locked = false WHERE id = %s AND epoch = %s", mine
+        "UPDATE tidepull_agents SET expires = '-infinity', locked = false WHERE id = %s AND epoch "
+        "= %s",
+        mine,
     )
     session.execute(
         "DELETE FROM tidepull_agents AS a WHERE id = %s AND epoch = %s "
@@ -361,12 +388,18 @@ def _owner(told: str, url: str, since: str, left: float, epoch: int) -> Owner:
 
 def _myself() -> str:
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-    about = {"process": os.getpid(), "host": socket.gethostname(), "program": program, "machine": _machine()}
+    about = {
+        "process": os.getpid(),
+        "host": socket.gethostname(),
+        "program": program,
+        "machine": _machine(),
+    }
     return json.dumps(about)
 
 
 def _machine() -> str:
-    """What process numbers are unique in: this start of this machine, and this container; empty where unknown."""
+    """What process numbers are unique in: this start of this machine, and this container; empty
+    where unknown."""
     try:
         start = Path("/proc/sys/kernel/random/boot_id").read_text().strip()
         return f"{socket.gethostname()} {start} {Path('/proc/self/ns/pid').readlink()}"

@@ -1,4 +1,5 @@
-"""A ledger in a PostgreSQL database that many agents share: one statement writes all that waits, if the lease holds."""
+"""A ledger in a PostgreSQL database that many agents share: one statement writes all that waits, if
+the lease holds."""
 
 from __future__ import annotations
 
@@ -30,8 +31,9 @@ INSERT INTO tidepull_records (agent, {_COLUMNS}) SELECT held.id, r.* FROM held,
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """An agent in a database. `url` is where this process takes requests for it, told to others by the lease, which
-    is `lease` seconds long. `wait`: where an owner has crashed, wait for the moment when its lease can be taken."""
+    """An agent in a database. `url` is where this process takes requests for it, told to others by
+    the lease, which is `lease` seconds long. `wait`: where an owner has crashed, wait for the
+    moment when its lease can be taken."""
 
     database: str
     agent: str
@@ -81,8 +83,8 @@ class PostgresLedger(SqlLedger):
         return int(self._database.rows(query, self._id)[0][0])
 
     def _write(self, records: list[Record]) -> None:
-        """Where the connection dies, it is not known whether they were written: under a new epoch nothing that was sent
-        before can be any more, so looking settles it."""
+        """Where the connection dies, it is not known whether they were written: under a new epoch
+        nothing that was sent before can be any more, so looking settles it."""
         try:
             self._insert(records)
         except UnreachableError:
@@ -94,7 +96,9 @@ class PostgresLedger(SqlLedger):
 
     def _insert(self, records: list[Record]) -> None:
         assert self._lease is not None
-        columns: list[list[Any]] = [list(column) for column in zip(*map(_row, records), strict=True)]
+        columns: list[list[Any]] = [
+            list(column) for column in zip(*map(_row, records), strict=True)
+        ]
         with self._database.connection("write to") as connection:
             values = (self._lease.id, self._lease.epoch, *columns)
             written = connection.execute(_INSERT, values, binary=True).rowcount
@@ -105,12 +109,14 @@ class PostgresLedger(SqlLedger):
         assert self._lease is not None
         owner = self._leases.owner_of(self._lease.agent)
         return HeldError(
-            f"{self.where} was taken over by {owner or 'another process'} while nothing was heard of this one; "
+            f"{self.where} was taken over by {owner or 'another process'} while nothing was heard "
+            "of this one; "
             "what was not acknowledged is not kept"
         )
 
     def recover(self) -> None:
-        """Hold the lease again, which ends all that is still under way, and go on after what is stored."""
+        """Hold the lease again, which ends all that is still under way, and go on after what is
+        stored."""
         assert self._lease is not None
         with self._commits.lock:
             self._leases.regain(self._lease)
@@ -121,7 +127,9 @@ class PostgresLedger(SqlLedger):
 
     def _records(self, where: str, *values: Any) -> list[Record]:
         values = tuple(value.encode() if isinstance(value, str) else value for value in values)
-        query = f"SELECT {_COLUMNS} FROM tidepull_records WHERE agent = ? AND {where}".replace("?", "%s")
+        query = f"SELECT {_COLUMNS} FROM tidepull_records WHERE agent = ? AND {where}".replace(
+            "?", "%s"
+        )
         return [_record(row) for row in self._database.rows(query.encode(), self._id, *values)]
 
     # ---- snapshots and texts
@@ -132,11 +140,14 @@ class PostgresLedger(SqlLedger):
         packed = zlib.compress(data, 1)
         with self._holding() as connection:
             connection.execute(
-                "INSERT INTO tidepull_snapshots VALUES (%s, %s, %s, %s, %s) ON CONFLICT (agent, seq) DO UPDATE "
+                "INSERT INTO tidepull_snapshots VALUES (%s, %s, %s, %s, %s) ON CONFLICT (agent, "
+                "seq) DO UPDATE "
                 "SET at = EXCLUDED.at, checksum = EXCLUDED.checksum, data = EXCLUDED.data",
                 (self._id, seq, at, zlib.crc32(packed), packed),
             )
-            rows = connection.execute("SELECT seq FROM tidepull_snapshots WHERE agent = %s", (self._id,))
+            rows = connection.execute(
+                "SELECT seq FROM tidepull_snapshots WHERE agent = %s", (self._id,)
+            )
             old = surplus_snapshots([row[0] for row in rows])
             connection.execute(
                 "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq = ANY(%s)", (self._id, old)
@@ -183,7 +194,9 @@ class PostgresLedger(SqlLedger):
                 f"(SELECT seq FROM tidepull_records WHERE {which})".encode(),
                 (self._id, *told),
             )
-            count = connection.execute(f"DELETE FROM tidepull_records WHERE {which}".encode(), told).rowcount
+            count = connection.execute(
+                f"DELETE FROM tidepull_records WHERE {which}".encode(), told
+            ).rowcount
             connection.execute(
                 "DELETE FROM tidepull_snapshots WHERE agent = %s AND seq NOT IN "
                 "(SELECT seq FROM tidepull_snapshots WHERE agent = %s ORDER BY seq DESC LIMIT 2)",
@@ -198,12 +211,14 @@ class PostgresLedger(SqlLedger):
         """Forget contexts."""
         with self._holding() as connection:
             connection.execute(
-                "UPDATE tidepull_records SET context = NULL WHERE agent = %s AND kind = 1 AND seq >= %s "
+                "UPDATE tidepull_records SET context = NULL WHERE agent = %s AND kind = 1 AND seq "
+                ">= %s "
                 "AND seq <= %s AND at < %s AND context IS NOT NULL",
                 (self._id, self._contexts_from, upto, before),
             )
             left = connection.execute(
-                "SELECT seq FROM tidepull_records WHERE agent = %s AND seq >= %s AND context IS NOT NULL "
+                "SELECT seq FROM tidepull_records WHERE agent = %s AND seq >= %s AND context IS "
+                "NOT NULL "
                 "ORDER BY seq LIMIT 1",
                 (self._id, self._contexts_from),
             ).fetchone()
@@ -213,10 +228,12 @@ class PostgresLedger(SqlLedger):
     def faults(self) -> list[str]:
         """Settings of the server with which it can lose what it has acknowledged."""
         rows = self._database.rows(
-            "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting = 'off'"
+            "SELECT name FROM pg_settings WHERE name IN ('fsync', 'full_page_writes') AND setting "
+            "= 'off'"
         )
         return [
-            f"{row[0]} is off in the server: a crash of its machine can lose or damage data." for row in rows
+            f"{row[0]} is off in the server: a crash of its machine can lose or damage data."
+            for row in rows
         ]
 
     def now(self) -> float:
@@ -238,7 +255,8 @@ class PostgresLedger(SqlLedger):
 
     @contextmanager
     def _holding(self) -> Iterator[Connection]:
-        """A transaction that is only committed if the lease holds; nobody can take it before that."""
+        """A transaction that is only committed if the lease holds; nobody can take it before
+        that."""
         assert self._lease is not None
         with (
             self._commits.lock,
@@ -252,7 +270,8 @@ class PostgresLedger(SqlLedger):
 
 def _keep(connection: Connection, agent: int, key: str, value: str) -> None:
     connection.execute(
-        "INSERT INTO tidepull_texts VALUES (%s, %s, %s) ON CONFLICT (agent, key) DO UPDATE SET value = EXCLUDED.value",
+        "INSERT INTO tidepull_texts VALUES (%s, %s, %s) ON CONFLICT (agent, key) DO UPDATE SET "
+        "value = EXCLUDED.value",
         (agent, key, value),
     )
 

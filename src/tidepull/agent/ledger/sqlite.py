@@ -1,4 +1,5 @@
-"""A ledger in one SQLite file: written ahead, synced in full, many threads in one commit, one writing process.
+"""A ledger in one SQLite file: written ahead, synced in full, many threads in one commit, one
+writing process.
 
 Records wait in a list until a thread needs one of them to be safe (`waiting.py`).
 """
@@ -16,7 +17,13 @@ from pathlib import Path
 from typing import Any
 
 from tidepull._internal.files import drop_cache, sync, temporary_name
-from tidepull.agent.ledger.base import RELEASE_KEY, GroupCommit, SqlLedger, newer_store, surplus_snapshots
+from tidepull.agent.ledger.base import (
+    RELEASE_KEY,
+    GroupCommit,
+    SqlLedger,
+    newer_store,
+    surplus_snapshots,
+)
 from tidepull.agent.ledger.files import WATCH, FileLock, identity
 from tidepull.agent.records import Record, record_of
 from tidepull.errors import LedgerError, WrongStoreError
@@ -43,7 +50,12 @@ _PAGE = 4096
 PATIENCE = 10_000
 """Milliseconds for which a connection waits for another program's lock."""
 
-_DISK_ERRORS = (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_MISUSE)
+_DISK_ERRORS = (
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_MISUSE,
+)
 _LOG = logging.getLogger("tidepull")
 _MARK = 0x7D1E  # SQLite's application_id: the file is an agent of tidepull
 _TABLES = """
@@ -102,8 +114,8 @@ class SqliteLedger(SqlLedger):
     def _count_pages(self, pages: int) -> None:
         """Move the log into the file when it has become long.
 
-        SQLite would do so by itself and say nothing of a sync that fails. A reader would keep it from moving all:
-        what it moves in part is not synced, and a failed sync later would lose it.
+        SQLite would do so by itself and say nothing of a sync that fails. A reader would keep it
+        from moving all: what it moves in part is not synced, and a failed sync later would lose it.
         """
         self._log_pages += pages
         if self._log_pages >= LOG_PAGES:
@@ -116,15 +128,18 @@ class SqliteLedger(SqlLedger):
             self._writer.executemany(_INSERT, [_row(record) for record in waiting])
 
     def recover(self) -> None:
-        """Take records again, after those that are in the file, which is opened anew if the disk has failed.
+        """Take records again, after those that are in the file, which is opened anew if the disk
+        has failed.
 
-        After a failed sync the system's cache may differ from the disk, and open connections trust the cache.
+        After a failed sync the system's cache may differ from the disk, and open connections trust
+        the cache.
         """
         if self._disk_failed:
             with self._commits.lock, self._reading, self._explained("open"):
                 if identity(self.path) != self._files[0]:
                     raise LedgerError(
-                        f"{self.path} is not the file that was opened: put it back, or close the agent"
+                        f"{self.path} is not the file that was opened: put it back, or close the "
+                        "agent"
                     )
                 self._close_connections(
                     ("_writer", "_reader")
@@ -144,10 +159,15 @@ class SqliteLedger(SqlLedger):
         packed = zlib.compress(data, 1)
         with self._commits.lock, self._explained("write to"), self._transaction():
             self._writer.execute(
-                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", (seq, at, zlib.crc32(packed), packed)
+                "INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)",
+                (seq, at, zlib.crc32(packed), packed),
             )
-            old = surplus_snapshots([row[0] for row in self._writer.execute("SELECT seq FROM snapshots")])
-            self._writer.executemany("DELETE FROM snapshots WHERE seq = ?", [(number,) for number in old])
+            old = surplus_snapshots(
+                [row[0] for row in self._writer.execute("SELECT seq FROM snapshots")]
+            )
+            self._writer.executemany(
+                "DELETE FROM snapshots WHERE seq = ?", [(number,) for number in old]
+            )
             self._log_pages += len(packed) // _PAGE  # the next commit moves them
 
     def snapshots(self) -> list[int]:
@@ -166,7 +186,9 @@ class SqliteLedger(SqlLedger):
     def write(self, values: Mapping[str, str]) -> None:
         """Keep texts."""
         with self._commits.lock, self._explained("write to"), self._transaction():
-            self._writer.executemany("INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items()))
+            self._writer.executemany(
+                "INSERT OR REPLACE INTO texts VALUES (?, ?)", list(values.items())
+            )
 
     def now(self) -> float:
         """By the machine's clock."""
@@ -222,8 +244,8 @@ class SqliteLedger(SqlLedger):
     def inspect(self) -> None:
         """Notice files that were deleted or replaced while they are open.
 
-        What is in a deleted log is still there for the open connection: it is moved into the file, and a new log is
-        begun. A file that is gone takes nothing more until it is back.
+        What is in a deleted log is still there for the open connection: it is moved into the file,
+        and a new log is begun. A file that is gone takes nothing more until it is back.
         """
         if self._commits.failed or self._identities() == self._files:
             return
@@ -233,7 +255,8 @@ class SqliteLedger(SqlLedger):
                 return
             if there[0] != self._files[0]:
                 error = LedgerError(
-                    f"{self.path} was deleted or replaced while the agent is open: put it back, or close the agent; "
+                    f"{self.path} was deleted or replaced while the agent is open: put it back, or "
+                    "close the agent; "
                     "nothing is taken until then"
                 )
                 self._commits.refuse(self._commits.safe, error)
@@ -245,7 +268,8 @@ class SqliteLedger(SqlLedger):
                 self._close_connections()
                 self._open()
                 _LOG.error(
-                    "the log of %s (-wal or -shm) was deleted while the agent is open; all that was acknowledged was "
+                    "the log of %s (-wal or -shm) was deleted while the agent is open; all that "
+                    "was acknowledged was "
                     "moved into the file, and nothing is lost: these files must never be deleted",
                     self.path,
                 )
@@ -253,8 +277,9 @@ class SqliteLedger(SqlLedger):
     def _empty_log(self) -> None:
         """Move all that is committed into the file and sync it.
 
-        A process whose sync failed may have left frames in the log, or pages in the file, that are in the system's
-        cache and not on the disk. Here they are written again, from the log, which is then empty.
+        A process whose sync failed may have left frames in the log, or pages in the file, that are
+        in the system's cache and not on the disk. Here they are written again, from the log, which
+        is then empty.
         """
         self._writer.execute(
             "PRAGMA busy_timeout = 1000"
@@ -262,12 +287,14 @@ class SqliteLedger(SqlLedger):
         self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         self._writer.execute(f"PRAGMA busy_timeout = {PATIENCE}")
         self._log_pages = 0
-        # An older log whose deletion or end is not on disk would be written over newer pages after a power cut.
+        # An older log whose deletion or end is not on disk would be written over newer pages after
+        # a power cut.
         sync(Path(f"{self.path}-wal"))
         sync(self.path.parent)
 
     def _create(self) -> None:
-        """All tables or no file: who is killed in between leaves nothing that could be taken for an agent."""
+        """All tables or no file: who is killed in between leaves nothing that could be taken for an
+        agent."""
         temporary = temporary_name(self.path)
         connection = _connect(temporary.absolute().as_uri())
         try:
@@ -281,7 +308,8 @@ class SqliteLedger(SqlLedger):
         sync(self.path.parent)
 
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
-        """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the log."""
+        """Delete decisions for good: freed pages are overwritten, and nothing stays behind in the
+        log."""
         which = "kind = 1 AND (seq <= ? OR subject = ?)"
         with self._commits.lock, self._explained("write to"):
             self._writer.execute("PRAGMA secure_delete = ON")
@@ -308,7 +336,8 @@ class SqliteLedger(SqlLedger):
                 (self._contexts_from, upto, before),
             )
             left = self._writer.execute(
-                "SELECT seq FROM records WHERE seq >= ? AND context IS NOT NULL ORDER BY seq LIMIT 1",
+                "SELECT seq FROM records WHERE seq >= ? AND context IS NOT NULL ORDER BY seq LIMIT "
+                "1",
                 (self._contexts_from,),
             ).fetchone()
             self._contexts_from = left[0] if left else self._contexts_from
@@ -321,7 +350,9 @@ class SqliteLedger(SqlLedger):
     def _check(self, connection: sqlite3.Connection) -> None:
         (mark,) = connection.execute("PRAGMA application_id").fetchone()
         if mark != _MARK:
-            raise WrongStoreError(f"{self.path} is a database, but not of an agent: choose another path")
+            raise WrongStoreError(
+                f"{self.path} is a database, but not of an agent: choose another path"
+            )
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if version > VERSION:
             named = None
@@ -361,7 +392,10 @@ class SqliteLedger(SqlLedger):
         return self._all(query, *values)[0]
 
     def _records(self, where: str, *values: Any) -> list[Record]:
-        return [record_of(row) for row in self._all(f"SELECT {_COLUMNS} FROM records WHERE {where}", *values)]
+        return [
+            record_of(row)
+            for row in self._all(f"SELECT {_COLUMNS} FROM records WHERE {where}", *values)
+        ]
 
     @contextmanager
     def _explained(self, verb: str) -> Iterator[None]:
@@ -372,12 +406,14 @@ class SqliteLedger(SqlLedger):
 
 
 def _require_whole(path: Path) -> None:
-    """A file that is shorter than its own first page says was cut off, unless pages wait in the log to be moved."""
+    """A file that is shorter than its own first page says was cut off, unless pages wait in the log
+    to be moved."""
     with path.open("rb") as handle:
         head, size = handle.read(100), path.stat().st_size
     if len(head) < 100 or not head.startswith(b"SQLite format 3\0"):
         raise LedgerError(
-            f"{path} is not a database, or its beginning is damaged: restore a copy, or remove it to start anew"
+            f"{path} is not a database, or its beginning is damaged: restore a copy, or remove it "
+            "to start anew"
         )
     page = int.from_bytes(head[16:18], "big")
     pages = int.from_bytes(head[28:32], "big")
@@ -390,7 +426,8 @@ def _connect(uri: str) -> sqlite3.Connection:
     connection = sqlite3.connect(
         uri, uri=True, isolation_level=None, check_same_thread=False, timeout=PATIENCE / 1000
     )
-    # The system keeps the file's pages; a second copy would be 2 MB for each connection of every agent.
+    # The system keeps the file's pages; a second copy would be 2 MB for each connection of every
+    # agent.
     connection.execute(f"PRAGMA cache_size = -{CACHE}")
     return connection
 
@@ -405,13 +442,19 @@ def _row(record: Record) -> tuple[Any, ...]:
 def _fix(error: Exception) -> str:
     text = str(error)
     fixes = {
-        "database or disk is full": "the disk is full: free some space; nothing that was acknowledged is lost",
-        "attempt to write a readonly database": "it is read-only: change its permissions, or give read_only=True",
+        "database or disk is full": "the disk is full: free some space; nothing that was "
+        "acknowledged is lost",
+        "attempt to write a readonly database": "it is read-only: change its permissions, or give "
+        "read_only=True",
         "unable to open database file": "it cannot be opened: check the path and its permissions",
-        "disk I/O error": "the disk reports an error: check the disk; nothing that was acknowledged is lost",
-        "file is not a database": "it is not a database, or its beginning is damaged: restore a copy",
-        "database disk image is malformed": "it is damaged: restore a copy, or try .recover of the sqlite3 shell",
+        "disk I/O error": "the disk reports an error: check the disk; nothing that was "
+        "acknowledged is lost",
+        "file is not a database": "it is not a database, or its beginning is damaged: restore a "
+        "copy",
+        "database disk image is malformed": "it is damaged: restore a copy, or try .recover of the "
+        "sqlite3 shell",
         "database is locked": "another program has locked it: close that program",
-        "Cannot operate on a closed database": "it could not be opened again after its disk failed: check the disk",
+        "Cannot operate on a closed database": "it could not be opened again after its disk "
+        "failed: check the disk",
     }
     return next((fix for sign, fix in fixes.items() if sign in text), text)

@@ -1,7 +1,9 @@
-"""Policies of other libraries as tidepull policies, one file for each library, found by the prefix of their ids.
+"""Policies of other libraries as tidepull policies, one file for each library, found by the prefix
+of their ids.
 
-An external policy plays at the settings that its own documentation recommends, if nothing is set. It decides and learns
-as its library does, bugs included; `docs/integrations.md` says what each one sees of a context.
+An external policy plays at the settings that its own documentation recommends, if nothing is set.
+It decides and learns as its library does, bugs included; `docs/integrations.md` says what each one
+sees of a context.
 """
 
 from __future__ import annotations
@@ -28,7 +30,8 @@ class LibraryAdapter(Protocol):
         """The arm, and a memo that the library needs again with the reward (None: nothing)."""
 
     def learn(self, event: Event, memo: Any) -> None:
-        """One finished round; `memo` is None where there is none, or the round was not decided here."""
+        """One finished round; `memo` is None where there is none, or the round was not decided
+        here."""
 
 
 class ExternalPolicy:
@@ -60,7 +63,8 @@ class ExternalPolicy:
     def snapshot(self) -> Snapshot:
         """Always an error: what the library holds is not JSON and arrays."""
         raise SnapshotError(
-            f"{self._id} has no snapshots: its state lies inside {self._package.name}, which tidepull cannot save"
+            f"{self._id} has no snapshots: its state lies inside {self._package.name}, which "
+            "tidepull cannot save"
         )
 
     def restore(self, snapshot: Snapshot) -> None:
@@ -75,7 +79,8 @@ def add_external(
     parameters: type[Parameters],
     adapt: Callable[[str, Any, ProblemShape, Streams], LibraryAdapter],
 ) -> None:
-    """Register a policy of another library; `adapt(id, parameters, shape, streams)` makes its adapter."""
+    """Register a policy of another library; `adapt(id, parameters, shape, streams)` makes its
+    adapter."""
 
     def build(values: Parameters, shape: ProblemShape, streams: Streams) -> ExternalPolicy:
         return ExternalPolicy(id, package, adapt(id, values, shape, streams))

@@ -1,8 +1,10 @@
-"""bayesianbandits: Thompson sampling and upper confidence bounds on Bayesian linear regressions of unknown noise.
+"""bayesianbandits: Thompson sampling and upper confidence bounds on Bayesian linear regressions of
+unknown noise.
 
-Each arm has a regression of its own on [1, observation], as in its first example (`ContextualAgent`). Where each arm
-shows a vector, one regression on that vector is shared by all (`LipschitzContextualAgent`). `decay_rate` below 1
-forgets once a round, before the choice (`decay`).
+Each arm has a regression of its own on [1, observation], as in its first example
+(`ContextualAgent`). Where each arm shows a vector, one regression on that vector is shared by all
+(`LipschitzContextualAgent`). `decay_rate` below 1 forgets once a round, before the choice
+(`decay`).
 """
 
 from __future__ import annotations
@@ -28,7 +30,9 @@ class BayesianParameters(Parameters):
     lam: float = parameter(1.0, "prior precision of the weights", gt=0)
     a: float = parameter(0.1, "prior shape of the noise's variance", gt=0)
     b: float = parameter(0.1, "prior rate of the noise's variance", gt=0)
-    decay_rate: float = parameter(1.0, "weight of a round for each round that it lies back", gt=0, le=1)
+    decay_rate: float = parameter(
+        1.0, "weight of a round for each round that it lies back", gt=0, le=1
+    )
 
     def rule(self) -> Any:
         """How arms are chosen from beliefs."""
@@ -54,7 +58,9 @@ class BayesianUcbParameters(BayesianParameters):
 class Bayesian:
     """One agent of bayesianbandits; arms are its action tokens."""
 
-    def __init__(self, _id: str, values: BayesianParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(
+        self, _id: str, values: BayesianParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
         self._n_arms = shape.n_arms
         self._decay_rate = values.decay_rate
         self._shared = shape.arm_dim > 0
@@ -77,12 +83,18 @@ class Bayesian:
 
     def learn(self, event: Event, memo: None) -> None:
         """Its reward."""
-        self._agent.select_for_update(event.arm).update(self._row(event.context), np.array([event.reward]))
+        self._agent.select_for_update(event.arm).update(
+            self._row(event.context), np.array([event.reward])
+        )
 
     def _row(self, context: Context) -> FloatArray:
         if context.arm_features is not None:
             return context.arm_features.reshape(1, -1)
-        return np.ones((1, 1)) if context.observation is None else np.r_[1.0, context.observation][None]
+        return (
+            np.ones((1, 1))
+            if context.observation is None
+            else np.r_[1.0, context.observation][None]
+        )
 
 
 def _apart(values: BayesianParameters, shape: ProblemShape, seed: int) -> Any:
@@ -112,7 +124,8 @@ def _learner(values: BayesianParameters) -> Any:
 
 
 class OwnVectors:
-    """An `ArmFeaturizer`: a row has the vectors of all arms one after the other, and each arm sees its own."""
+    """An `ArmFeaturizer`: a row has the vectors of all arms one after the other, and each arm sees
+    its own."""
 
     def __init__(self, shape: ProblemShape) -> None:
         self._shape = (shape.n_arms, shape.arm_dim)
@@ -124,7 +137,15 @@ class OwnVectors:
 
 
 for _id, _description, _parameters in (
-    ("bayesianbandits-ts", "bayesianbandits: Thompson sampling on linear regressions", BayesianParameters),
-    ("bayesianbandits-ucb", "bayesianbandits: upper quantiles of linear regressions", BayesianUcbParameters),
+    (
+        "bayesianbandits-ts",
+        "bayesianbandits: Thompson sampling on linear regressions",
+        BayesianParameters,
+    ),
+    (
+        "bayesianbandits-ucb",
+        "bayesianbandits: upper quantiles of linear regressions",
+        BayesianUcbParameters,
+    ),
 ):
     add_external(PACKAGE, _id, _description, _parameters, Bayesian)

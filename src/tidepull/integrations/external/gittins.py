@@ -1,8 +1,10 @@
-"""gittins, "an opinionated contextual bandit engine": one linear model on hashed features that forgets, and epsilon.
+"""gittins, "an opinionated contextual bandit engine": one linear model on hashed features that
+forgets, and epsilon.
 
-The observation is its context, an arm its candidate, with the arm's vector as features. Its clock is the round, and a
-decision may wait 8,192 rounds for its reward; what never comes counts as 0 then, as gittins has it. Its choices follow
-from a salt, which comes from the policy's stream. An event that was not decided here becomes a decision for its arm.
+The observation is its context, an arm its candidate, with the arm's vector as features. Its clock
+is the round, and a decision may wait 8,192 rounds for its reward; what never comes counts as 0
+then, as gittins has it. Its choices follow from a salt, which comes from the policy's stream. An
+event that was not decided here becomes a decision for its arm.
 """
 
 from __future__ import annotations
@@ -27,7 +29,9 @@ class GittinsParameters(Parameters):
     """Parameters of `gittins`."""
 
     bits: int = parameter(8, "the model has 2 to this power weights", ge=1, le=24)
-    epsilon: float | None = parameter(None, "share of rounds that explore evenly; none: its own", ge=0, le=1)
+    epsilon: float | None = parameter(
+        None, "share of rounds that explore evenly; none: its own", ge=0, le=1
+    )
     forgetfulness: float | None = parameter(
         None, "weight of the past at each step, 1: nothing is forgotten; none: its own", gt=0, le=1
     )
@@ -36,7 +40,9 @@ class GittinsParameters(Parameters):
 class Gittins:
     """One state of gittins."""
 
-    def __init__(self, _id: str, values: GittinsParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(
+        self, _id: str, values: GittinsParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
         import gittins
 
         chosen = {name: value for name, value in values.to_mapping().items() if value is not None}
@@ -64,7 +70,10 @@ class Gittins:
 
     def _decide(self, context: Context, **others: Any) -> Any:
         candidates = [
-            (f"arm{arm}", {} if context.arm_features is None else named("v", context.arm_features[arm]))
+            (
+                f"arm{arm}",
+                {} if context.arm_features is None else named("v", context.arm_features[arm]),
+            )
             for arm in open_arms(context, self._n_arms)
         ]
         seen = {} if context.observation is None else named("x", context.observation)

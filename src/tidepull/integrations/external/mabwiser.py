@@ -1,9 +1,9 @@
 """mabwiser's UCB1, Thompson sampling, LinUCB and LinTS.
 
-mabwiser predicts only after it was fitted, and its UCB1 expects 0 of an arm that was in no training data. So the first
-rounds play each arm once, in an order that is drawn; from then on it predicts before every round and is fitted with
-every reward. The linear ones see the observation (a constant 1 where there is none); vectors of arms reach
-none of them.
+mabwiser predicts only after it was fitted, and its UCB1 expects 0 of an arm that was in no training
+data. So the first rounds play each arm once, in an order that is drawn; from then on it predicts
+before every round and is fitted with every reward. The linear ones see the observation (a constant
+1 where there is none); vectors of arms reach none of them.
 
 Strong, Kleynhans and Kadıoğlu (2021), "MABWiser: parallelizable contextual multi-armed bandits".
 """
@@ -56,7 +56,9 @@ class MabwiserUcbParameters(MabwiserParameters):
 class MabwiserThompsonParameters(MabwiserParameters):
     """Parameters of `mabwiser-thompson`."""
 
-    threshold: float | None = parameter(None, "rewards above it are successes; none: rewards are 0 and 1")
+    threshold: float | None = parameter(
+        None, "rewards above it are successes; none: rewards are 0 and 1"
+    )
 
     @property
     def binary(self) -> bool:
@@ -95,17 +97,22 @@ class MabwiserLinTsParameters(MabwiserLinUcbParameters):
 class Mabwiser:
     """One `MAB`; arms are whole numbers."""
 
-    def __init__(self, id: str, values: MabwiserParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(
+        self, id: str, values: MabwiserParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
         from mabwiser.mab import MAB, LearningPolicy
 
         if values.linear and shape.arm_dim:
             raise ProblemError(
-                f"{id} sees one vector that all arms share, and this problem shows one for each arm; use a vw- policy"
+                f"{id} sees one vector that all arms share, and this problem shows one for each "
+                "arm; use a vw- policy"
             )
         self._id = id
         self._linear = values.linear
         self._binary = values.binary
-        self._mab = MAB(list(range(shape.n_arms)), values.make(LearningPolicy), seed=seed_for(streams))
+        self._mab = MAB(
+            list(range(shape.n_arms)), values.make(LearningPolicy), seed=seed_for(streams)
+        )
         self._rng = streams.generator("first")
         self._first = self._rng.permutation(shape.n_arms).tolist()
         self._fitted = False
@@ -141,6 +148,10 @@ for _id, _description, _parameters in (
     ("mabwiser-ucb1", "mabwiser: UCB1", MabwiserUcbParameters),
     ("mabwiser-thompson", "mabwiser: Thompson sampling", MabwiserThompsonParameters),
     ("mabwiser-linucb", "mabwiser: LinUCB, a model for each arm", MabwiserLinUcbParameters),
-    ("mabwiser-lints", "mabwiser: linear Thompson sampling, a model for each arm", MabwiserLinTsParameters),
+    (
+        "mabwiser-lints",
+        "mabwiser: linear Thompson sampling, a model for each arm",
+        MabwiserLinTsParameters,
+    ),
 ):
     add_external(PACKAGE, _id, _description, _parameters, Mabwiser)

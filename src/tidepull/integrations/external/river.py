@@ -1,8 +1,10 @@
-"""river's bandits: Thompson sampling, UCB, Bayes-UCB, Exp3, epsilon-greedy, and LinUCB with a model for each arm.
+"""river's bandits: Thompson sampling, UCB, Bayes-UCB, Exp3, epsilon-greedy, and LinUCB with a model
+for each arm.
 
-Only `river-linucb-disjoint` looks at the observation (a constant 1 where there is none); vectors of arms reach none of
-them. Exp3 divides a reward by the chances of its latest pull; it is given those of the reward's own round instead.
-river's `burn_in` is left alone: for LinUCB and Bayes-UCB it lands in another argument and makes them fail.
+Only `river-linucb-disjoint` looks at the observation (a constant 1 where there is none); vectors of
+arms reach none of them. Exp3 divides a reward by the chances of its latest pull; it is given those
+of the reward's own round instead. river's `burn_in` is left alone: for LinUCB and Bayes-UCB it
+lands in another argument and makes them fail.
 
 Montiel et al. (2021), "River: machine learning for streaming data in Python".
 """
@@ -55,7 +57,9 @@ class RiverUcbParameters(RiverParameters):
 class RiverThompsonParameters(RiverParameters):
     """Parameters of `river-thompson`."""
 
-    rewards: Literal["beta", "gaussian"] = parameter("beta", "beliefs: for rewards of 0 and 1, or for any")
+    rewards: Literal["beta", "gaussian"] = parameter(
+        "beta", "beliefs: for rewards of 0 and 1, or for any"
+    )
 
     @property
     def binary(self) -> bool:
@@ -88,7 +92,9 @@ class RiverBayesUcbParameters(RiverParameters):
 class RiverExp3Parameters(RiverParameters):
     """Parameters of `river-exp3`."""
 
-    gamma: float = parameter(0.5, "share of rounds that explore evenly, and pace of learning", gt=0, le=1)
+    gamma: float = parameter(
+        0.5, "share of rounds that explore evenly, and pace of learning", gt=0, le=1
+    )
 
     def make(self, bandit: Any, seed: int) -> Any:
         """Exp3."""
@@ -119,13 +125,17 @@ class RiverLinUcbParameters(RiverParameters):
 
     def make(self, bandit: Any, seed: int) -> Any:
         """LinUCB with a model for each arm."""
-        return bandit.LinUCBDisjoint(alpha=self.alpha, beta=self.beta, smoothing=self.smoothing, seed=seed)
+        return bandit.LinUCBDisjoint(
+            alpha=self.alpha, beta=self.beta, smoothing=self.smoothing, seed=seed
+        )
 
 
 class River:
     """One of river's policies; arms are its arm ids."""
 
-    def __init__(self, id: str, values: RiverParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(
+        self, id: str, values: RiverParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
         from river import bandit
 
         self._id = id
@@ -140,7 +150,9 @@ class River:
     def learn(self, event: Event, memo: Any) -> None:
         """Its reward."""
         if self._binary:
-            require_binary(self._id, event.reward, "use river-ucb, or river-thompson with rewards=gaussian")
+            require_binary(
+                self._id, event.reward, "use river-ucb, or river-thompson with rewards=gaussian"
+            )
         self._policy.update(event.arm, event.reward)
 
 
@@ -153,7 +165,8 @@ class RiverExp3(River):
             arm, _ = super().choose(context)
         except ValueError:
             raise NumericalError(
-                "river-exp3 has outgrown all floats: river never rescales its weights; play fewer rounds or set a "
+                "river-exp3 has outgrown all floats: river never rescales its weights; play fewer "
+                "rounds or set a "
                 "smaller gamma"
             ) from None
         return arm, self._policy._probabilities
@@ -162,7 +175,8 @@ class RiverExp3(River):
         """Its reward, with the chances of its own round."""
         if not 0.0 <= event.reward <= 1.0:
             raise RewardError(
-                f"reward must be from 0 to 1 for river-exp3, got {event.reward:g}; scale rewards, or use river-ucb"
+                f"reward must be from 0 to 1 for river-exp3, got {event.reward:g}; scale rewards, "
+                "or use river-ucb"
             )
         if memo is None:
             _, memo = self.choose(event.context)
@@ -173,10 +187,13 @@ class RiverExp3(River):
 class RiverLinUcb(River):
     """LinUCB with a model for each arm; the observation is a dictionary of features."""
 
-    def __init__(self, id: str, values: RiverParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(
+        self, id: str, values: RiverParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
         if shape.arm_dim:
             raise ProblemError(
-                "river-linucb-disjoint sees one vector that all arms share, and this problem shows one for each arm; "
+                "river-linucb-disjoint sees one vector that all arms share, and this problem shows "
+                "one for each arm; "
                 "use a vw- policy"
             )
         super().__init__(id, values, shape, streams)
@@ -209,6 +226,11 @@ for _id, _description, _parameters, _adapter in (
         RiverExp3,
     ),
     ("river-epsilon", "river: greedy, but for a share of rounds", RiverEpsilonParameters, River),
-    ("river-linucb-disjoint", "river: LinUCB, a model for each arm", RiverLinUcbParameters, RiverLinUcb),
+    (
+        "river-linucb-disjoint",
+        "river: LinUCB, a model for each arm",
+        RiverLinUcbParameters,
+        RiverLinUcb,
+    ),
 ):
     add_external(PACKAGE, _id, _description, _parameters, _adapter)

@@ -1,15 +1,18 @@
-"""SMPyBandits' policies for rewards that change: GLR-klUCB, CUSUM-UCB, M-UCB, discounted Thompson sampling, SW-UCB.
+"""SMPyBandits' policies for rewards that change: GLR-klUCB, CUSUM-UCB, M-UCB, discounted Thompson
+sampling, SW-UCB.
 
-SMPyBandits 0.9.7 draws from the global generators of Python and numpy: both are lent to it while it is at work, in a
-state of its own, and given back after. Importing the package imports all of it, which prints, restyles matplotlib and
-silences numpy's warnings for the whole process. So only single modules are imported (`smpy_module`): the packages are
-stood in for by empty ones meanwhile, `scipy.special.btdtri` by the function that took its place, and everything is put
-back as it was; the modules stay known here alone.
+SMPyBandits 0.9.7 draws from the global generators of Python and numpy: both are lent to it while it
+is at work, in a state of its own, and given back after. Importing the package imports all of it,
+which prints, restyles matplotlib and silences numpy's warnings for the whole process. So only
+single modules are imported (`smpy_module`): the packages are stood in for by empty ones meanwhile,
+`scipy.special.btdtri` by the function that took its place, and everything is put back as it was;
+the modules stay known here alone.
 
 Rewards must lie between `lower` and `lower + amplitude`. Contexts reach none of them.
 
-Besson, Kaufmann, Maillard and Seznec (2022) for GLR-klUCB; Liu, Lee and Shroff (2018) for CUSUM-UCB; Cao, Wen, Kveton
-and Xie (2019) for M-UCB; Raj and Kalyani (2017); Garivier and Moulines (2011); Wei and Srivastava (2018) for SW-UCB#.
+Besson, Kaufmann, Maillard and Seznec (2022) for GLR-klUCB; Liu, Lee and Shroff (2018) for
+CUSUM-UCB; Cao, Wen, Kveton and Xie (2019) for M-UCB; Raj and Kalyani (2017); Garivier and Moulines
+(2011); Wei and Srivastava (2018) for SW-UCB#.
 """
 
 from __future__ import annotations
@@ -138,7 +141,10 @@ class GlrParameters(ChangesParameters):
         """Per-arm restarts and deterministic exploration, as in the paper's experiments."""
         glr, klucb = smpy_module("GLR_UCB"), smpy_module("klUCB_forGLR")
         return glr.BernoulliGLR_IndexPolicy_WithDeterministicExploration(
-            n_arms, horizon=self.horizon, max_nb_random_events=self.changes, policy=klucb.klUCB_forGLR
+            n_arms,
+            horizon=self.horizon,
+            max_nb_random_events=self.changes,
+            policy=klucb.klUCB_forGLR,
         )
 
 
@@ -183,19 +189,25 @@ class SlidingPlusParameters(TimedParameters):
 
     def make(self, n_arms: int) -> Any:
         """A window of 4 sqrt(T log T) rounds."""
-        return smpy_module("SlidingWindowUCB").SWUCBPlus(n_arms, horizon=self.horizon, alpha=self.alpha)
+        return smpy_module("SlidingWindowUCB").SWUCBPlus(
+            n_arms, horizon=self.horizon, alpha=self.alpha
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
 class SlidingHashParameters(SmpyParameters):
     """Parameters of `smpy-sw-ucb-hash`."""
 
-    alpha: float = parameter(0.5, "the window is lmbda t^(1 + alpha): at 0 and above, the whole past", ge=-1)
+    alpha: float = parameter(
+        0.5, "the window is lmbda t^(1 + alpha): at 0 and above, the whole past", ge=-1
+    )
     lmbda: float = parameter(1.0, "factor on the window", gt=0)
 
     def make(self, n_arms: int) -> Any:
         """A window that grows."""
-        return smpy_module("SWHash_UCB").SWHash_IndexPolicy(n_arms, alpha=self.alpha, lmbda=self.lmbda)
+        return smpy_module("SWHash_UCB").SWHash_IndexPolicy(
+            n_arms, alpha=self.alpha, lmbda=self.lmbda
+        )
 
 
 class GlobalGenerators:
@@ -223,10 +235,13 @@ class GlobalGenerators:
 class Smpy:
     """One of SMPyBandits' policies."""
 
-    def __init__(self, id: str, values: SmpyParameters, shape: ProblemShape, streams: Streams) -> None:
+    def __init__(
+        self, id: str, values: SmpyParameters, shape: ProblemShape, streams: Streams
+    ) -> None:
         if isinstance(values, TimedParameters) and values.asks:
             raise ParameterError(
-                f"{id}: horizon is filled in where a trial is known (run, run_trial, suites); give one"
+                f"{id}: horizon is filled in where a trial is known (run, run_trial, suites); give "
+                "one"
             )
         self._id = id
         self._values = values
@@ -237,7 +252,9 @@ class Smpy:
                 self._policy = values.make(shape.n_arms)
                 self._policy.startGame()
             except AssertionError as error:
-                raise ParameterError(f"{id}: SMPyBandits refuses these settings ({error})") from None
+                raise ParameterError(
+                    f"{id}: SMPyBandits refuses these settings ({error})"
+                ) from None
 
     def choose(self, context: Context) -> tuple[int, None]:
         """Its choice, or the best of those that are available."""
@@ -258,7 +275,8 @@ class Smpy:
         if not 0.0 <= scaled <= 1.0:
             top = self._values.lower + self._values.amplitude
             raise RewardError(
-                f"reward must be from {self._values.lower:g} to {top:g} for {self._id}, got {event.reward:g}; "
+                f"reward must be from {self._values.lower:g} to {top:g} for {self._id}, got "
+                f"{event.reward:g}; "
                 "set lower and amplitude"
             )
         with self._generators.lend():
@@ -266,7 +284,11 @@ class Smpy:
 
 
 for _id, _description, _parameters in (
-    ("smpy-glr-klucb", "SMPyBandits: kl-UCB, each arm restarted by a likelihood ratio", GlrParameters),
+    (
+        "smpy-glr-klucb",
+        "SMPyBandits: kl-UCB, each arm restarted by a likelihood ratio",
+        GlrParameters,
+    ),
     ("smpy-cusum-ucb", "SMPyBandits: UCB, each arm restarted by a CUSUM test", CusumParameters),
     (
         "smpy-m-ucb",

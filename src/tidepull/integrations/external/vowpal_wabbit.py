@@ -4,10 +4,12 @@
     |a arm0                         an arm without a vector of its own
     0:-1:0.25 |a v0:0.3 v1:0.7      an arm with one; where it was played: 0, its cost (minus the reward), its chance
 
-The arm is drawn from the chances that Vowpal Wabbit says, as its tutorials do, by tidepull's generator; `--random_seed`
-comes from it too. An event that was not decided here gets the chance that its arm would have now.
+The arm is drawn from the chances that Vowpal Wabbit says, as its tutorials do, by tidepull's
+generator; `--random_seed` comes from it too. An event that was not decided here gets the chance
+that its arm would have now.
 
-Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off"; Foster and Rakhlin (2020) for SquareCB.
+Bietti, Agarwal and Langford (2021), "A contextual bandit bake-off"; Foster and Rakhlin (2020) for
+SquareCB.
 """
 
 from __future__ import annotations
@@ -42,7 +44,9 @@ class VowpalWabbitParameters(Parameters):
 class EstimatingParameters(VowpalWabbitParameters):
     """Explorers that leave a choice of how costs are estimated."""
 
-    cb_type: Literal["mtr", "ips", "dr"] = parameter("mtr", "how the costs of arms not played are estimated")
+    cb_type: Literal["mtr", "ips", "dr"] = parameter(
+        "mtr", "how the costs of arms not played are estimated"
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,7 +78,9 @@ class CoverParameters(EstimatingParameters):
 class BagParameters(EstimatingParameters):
     """Parameters of `vw-bag`."""
 
-    policies: int = parameter(5, "policies in the bag, each on its own bootstrap of the data", ge=1, le=1000)
+    policies: int = parameter(
+        5, "policies in the bag, each on its own bootstrap of the data", ge=1, le=1000
+    )
 
     def options(self) -> str:
         """Bagging."""
@@ -135,12 +141,21 @@ def command(parameters: VowpalWabbitParameters, shape: ProblemShape, *, seed: in
     return " ".join(part for part in parts if part)
 
 
-def lines(context: Context, n_arms: int, *, label: tuple[int, float, float] | None = None) -> list[str]:
-    """A context as text; `label` is the played one among the available arms, its cost and its chance."""
-    text = [] if context.observation is None else ["shared |s " + _numbers("x", context.observation)]
+def lines(
+    context: Context, n_arms: int, *, label: tuple[int, float, float] | None = None
+) -> list[str]:
+    """A context as text; `label` is the played one among the available arms, its cost and its
+    chance."""
+    text = (
+        [] if context.observation is None else ["shared |s " + _numbers("x", context.observation)]
+    )
     for at, arm in enumerate(open_arms(context, n_arms)):
         played = "" if label is None or label[0] != at else f"0:{label[1]:.9g}:{label[2]:.9g} "
-        own = f"arm{arm}" if context.arm_features is None else _numbers("v", context.arm_features[arm])
+        own = (
+            f"arm{arm}"
+            if context.arm_features is None
+            else _numbers("v", context.arm_features[arm])
+        )
         text.append(f"{played}|a {own}")
     return text
 
@@ -150,7 +165,11 @@ def _numbers(name: str, values: FloatArray) -> str:
 
 
 for _id, _description, _parameters in (
-    ("vw-squarecb", "Vowpal Wabbit: SquareCB, chances by the gaps of predicted costs", SquareCbParameters),
+    (
+        "vw-squarecb",
+        "Vowpal Wabbit: SquareCB, chances by the gaps of predicted costs",
+        SquareCbParameters,
+    ),
     ("vw-cover", "Vowpal Wabbit: online cover, policies that differ on purpose", CoverParameters),
     ("vw-bag", "Vowpal Wabbit: policies on bootstraps of the data", BagParameters),
     ("vw-epsilon", "Vowpal Wabbit: greedy, but for a share of rounds", EpsilonParameters),

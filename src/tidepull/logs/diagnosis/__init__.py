@@ -1,4 +1,5 @@
-"""`diagnose`: what a log says about time. What happened, whether rewards depend on time, how, and what follows."""
+"""`diagnose`: what a log says about time. What happened, whether rewards depend on time, how, and
+what follows."""
 
 from __future__ import annotations
 
@@ -120,7 +121,11 @@ class Diagnosis:
     def plain(self) -> dict[str, Any]:
         """Return everything as JSON values."""
         return {
-            "log": {"source": self.log.reading.source, "rows": len(self.log), "arms": self.log.n_arms},
+            "log": {
+                "source": self.log.reading.source,
+                "rows": len(self.log),
+                "arms": self.log.n_arms,
+            },
             "notes": [*self.log.reading.notes],
             "used": self.used,
             "kind": self.kind,
@@ -130,7 +135,9 @@ class Diagnosis:
             "p": self.test.p,
             "p_beside_context": None if self.beside_context is None else self.beside_context.p,
             "evidence": None if self.structure is None else dict(self.structure.weights),
-            "leading": [] if self.structure is None else [list(one) for one in self.structure.leading],
+            "leading": []
+            if self.structure is None
+            else [list(one) for one in self.structure.leading],
             "gaps": _plain(self.overview.gaps),
             "copies": self.overview.copies,
             "alike": self.overview.alike,
@@ -141,7 +148,9 @@ class Diagnosis:
 
     def _repr_html_(self) -> str:
         weights = {} if self.structure is None else self.structure.weights
-        evidence = [{"kind": KINDS[kind], "share": f"{share:.1%}"} for kind, share in weights.items()]
+        evidence = [
+            {"kind": KINDS[kind], "share": f"{share:.1%}"} for kind, share in weights.items()
+        ]
         cautions = [f"Warning: {sentence}" for sentence in self.warnings]
         return list_html(self.recommendation) + table_html(evidence) + list_html(cautions)
 
@@ -151,7 +160,12 @@ class Diagnosis:
 
 
 def diagnose(
-    log: Log, *, most: int = MOST, shuffles: int = SHUFFLES, seed: int = 0, progress: Progress | None = None
+    log: Log,
+    *,
+    most: int = MOST,
+    shuffles: int = SHUFFLES,
+    seed: int = 0,
+    progress: Progress | None = None,
 ) -> Diagnosis:
     """Diagnose whether and how the rewards of a log depend on time.
 
@@ -187,12 +201,15 @@ def diagnose(
     paid = log.reward[~np.isnan(log.reward)]
     if len(paid) < _FEWEST:
         raise DataError(
-            f"{log.reading.source} has {len(paid)} rewards; at least {_FEWEST} are needed to say anything about time"
+            f"{log.reading.source} has {len(paid)} rewards; at least {_FEWEST} are needed to say "
+            "anything about time"
         )
     report = progress or _silent
     events = events_of(log, most, seed)
     varies = bool(paid.min() < paid.max())
-    test = time_test(events, shuffles=shuffles, seed=seed, tick=lambda n: report("shuffling", n, shuffles))
+    test = time_test(
+        events, shuffles=shuffles, seed=seed, tick=lambda n: report("shuffling", n, shuffles)
+    )
     beside = None
     if events.features.shape[1] and varies:
         beside = time_test(
@@ -284,7 +301,9 @@ _TABLES: dict[str, Callable[[Diagnosis], list[dict[str, Any]]]] = {
     "arms": lambda diagnosis: [asdict(arm) for arm in diagnosis.overview.arms],
     "over_time": _over_time_rows,
     "hours": _hour_rows,
-    "measures": lambda diagnosis: [{"measure": name, "p": p} for name, p in diagnosis.test.measures.items()],
+    "measures": lambda diagnosis: [
+        {"measure": name, "p": p} for name, p in diagnosis.test.measures.items()
+    ],
     "weights": _weight_rows,
     "changes": lambda diagnosis: (
         [] if diagnosis.structure is None else [asdict(one) for one in diagnosis.structure.changes]
@@ -292,6 +311,8 @@ _TABLES: dict[str, Callable[[Diagnosis], list[dict[str, Any]]]] = {
     "forgetting": lambda diagnosis: [asdict(memory) for memory in diagnosis.forgetting.memories],
     "worth": lambda diagnosis: [asdict(one) for one in diagnosis.worth],
     "calibration": lambda diagnosis: (
-        [] if diagnosis.calibration is None else [asdict(one) for one in diagnosis.calibration.checks]
+        []
+        if diagnosis.calibration is None
+        else [asdict(one) for one in diagnosis.calibration.checks]
     ),
 }

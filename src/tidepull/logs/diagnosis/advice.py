@@ -1,4 +1,5 @@
-"""What follows from a diagnosis, and warnings about a log: plain sentences with their uncertainty."""
+"""What follows from a diagnosis, and warnings about a log: plain sentences with their
+uncertainty."""
 
 from __future__ import annotations
 
@@ -20,17 +21,22 @@ if TYPE_CHECKING:
 
 _SURE, _LIKELY = 0.95, 0.7
 _DO = {
-    "drift": "Let the policy forget: tide does by itself, d-ucb and sw-ucb with the memory named here.",
-    "changes": "Let the policy notice changes: tide does by itself; what lies before the last change misleads.",
-    "rounds": "Let the policy remember the season: tide finds it by itself; forgetting alone comes too late each time.",
+    "drift": "Let the policy forget: tide does by itself, d-ucb and sw-ucb with the memory named "
+    "here.",
+    "changes": "Let the policy notice changes: tide does by itself; what lies before the last "
+    "change misleads.",
+    "rounds": "Let the policy remember the season: tide finds it by itself; forgetting alone comes "
+    "too late each time.",
     "clock": "Give the policy the time: tide reads it, and so does an agent with its calendar on.",
-    "regimes": "Let the policy remember regimes and recognise them when they come back: tide does by itself.",
+    "regimes": "Let the policy remember regimes and recognise them when they come back: tide does "
+    "by itself.",
     "last": "Let the policy look at what was played last: tide does, rnlps too.",
 }
 
 
 def kind_of(diagnosis: Diagnosis) -> str:
-    """The kind of time structure that the log is said to have: nothing, unless the test says that time matters."""
+    """The kind of time structure that the log is said to have: nothing, unless the test says that
+    time matters."""
     if not diagnosis.test.matters:
         return "nothing"
     return diagnosis.structure.kind_of_change if diagnosis.structure is not None else "something"
@@ -38,7 +44,11 @@ def kind_of(diagnosis: Diagnosis) -> str:
 
 def verdict(diagnosis: Diagnosis) -> str:
     """One sentence: does time matter, how, and how sure is that."""
-    p = f"p = {diagnosis.test.p:.3f}" if diagnosis.test.p >= 0.0015 else f"p = {diagnosis.test.p:.4f}"
+    p = (
+        f"p = {diagnosis.test.p:.3f}"
+        if diagnosis.test.p >= 0.0015
+        else f"p = {diagnosis.test.p:.4f}"
+    )
     if not diagnosis.test.measures:
         return "Whether time matters cannot be said: rewards do not vary, or there are too few."
     if not diagnosis.test.matters:
@@ -46,7 +56,9 @@ def verdict(diagnosis: Diagnosis) -> str:
         if diagnosis.structure is not None and diagnosis.structure.weights["nothing"] < 0.5:
             kind = diagnosis.structure.kind_of_change
             share = f"{diagnosis.structure.weights[kind]:.0%}"
-            text += f"; hypotheses lean to {KINDS[kind]} ({share}), which the test does not bear out"
+            text += (
+                f"; hypotheses lean to {KINDS[kind]} ({share}), which the test does not bear out"
+            )
         return text + "."
     if diagnosis.structure is None:
         return f"Rewards depend on time ({p})."
@@ -63,7 +75,8 @@ def recommendation(diagnosis: Diagnosis) -> tuple[str, ...]:
     if kind == "nothing" and diagnosis.test.measures:
         sentences.append(_unnoticed(diagnosis))
         sentences.append(
-            "A policy that forgets nothing (bernoulli-ts, ucb, or tide, which will find out) is enough for what "
+            "A policy that forgets nothing (bernoulli-ts, ucb, or tide, which will find out) is "
+            "enough for what "
             "this log shows."
         )
     elif kind in _DO:
@@ -91,7 +104,9 @@ def _details(diagnosis: Diagnosis, kind: str) -> list[str]:
     if kind == "regimes" and structure.regime:
         return [f"At the end: {structure.regime}."]
     sentences = (
-        [f"In words: {structure.leading[0][0]} ({structure.leading[0][1]:.0%})."] if structure.leading else []
+        [f"In words: {structure.leading[0][0]} ({structure.leading[0][1]:.0%})."]
+        if structure.leading
+        else []
     )
     if kind == "clock" and structure.hours:
         sentences.append("; ".join(structure.hours[:4]) + ".")
@@ -100,17 +115,25 @@ def _details(diagnosis: Diagnosis, kind: str) -> list[str]:
 
 def _others(diagnosis: Diagnosis, kind: str) -> str:
     assert diagnosis.structure is not None
-    rest = {k: w for k, w in diagnosis.structure.weights.items() if k not in (kind, "nothing") and w >= 0.05}
-    return ", ".join(f"{KINDS[k]} ({w:.0%})" for k, w in sorted(rest.items(), key=lambda item: -item[1]))
+    rest = {
+        k: w
+        for k, w in diagnosis.structure.weights.items()
+        if k not in (kind, "nothing") and w >= 0.05
+    }
+    return ", ".join(
+        f"{KINDS[k]} ({w:.0%})" for k, w in sorted(rest.items(), key=lambda item: -item[1])
+    )
 
 
 def _unnoticed(diagnosis: Diagnosis) -> str:
     busiest = max(diagnosis.overview.arms, key=lambda arm: arm.rewards)
     half = (busiest.high - busiest.low) / 2
-    # two halves of the log, each with half the rewards: the difference has twice the standard error of the mean
+    # two halves of the log, each with half the rewards: the difference has twice the standard error
+    # of the mean
     change = 2 * half / 1.96 * 3.2
     return (
-        f"That is no proof: if the mean of '{busiest.arm}' ({busiest.mean:.3g}), the arm known best, had moved by less "
+        f"That is no proof: if the mean of '{busiest.arm}' ({busiest.mean:.3g}), the arm known "
+        "best, had moved by less "
         f"than about {change:.2g} between the halves of the log, it might well have gone unnoticed."
     )
 
@@ -124,12 +147,15 @@ def _forgetting(diagnosis: Diagnosis) -> list[str]:
     )
     if diagnosis.forgetting.helps:
         return [
-            f"Forgetting would help: with a memory of about {memory} rewards are predicted {best.gain:.1%} better "
+            f"Forgetting would help: with a memory of about {memory} rewards are predicted "
+            f"{best.gain:.1%} better "
             f"than by remembering everything ({best.low:.1%} to {best.high:.1%})."
         ]
     return [
-        f"Forgetting would not help for sure: the best memory, {memory}, predicts {abs(best.gain):.2%} "
-        f"{'better' if best.gain > 0 else 'worse'} than remembering everything ({best.low:+.2%} to {best.high:+.2%})."
+        f"Forgetting would not help for sure: the best memory, {memory}, predicts "
+        f"{abs(best.gain):.2%} "
+        f"{'better' if best.gain > 0 else 'worse'} than remembering everything ({best.low:+.2%} to "
+        f"{best.high:+.2%})."
     ]
 
 
@@ -140,7 +166,8 @@ def _worth(diagnosis: Diagnosis) -> list[str]:
     best = max(rules, key=lambda one: one.gain)
     base = diagnosis.worth[0]
     return [
-        f"Judged on this log, playing {best.rule} would have earned {best.value:.4g} a decision, {best.gain:+.2g} "
+        f"Judged on this log, playing {best.rule} would have earned {best.value:.4g} a decision, "
+        f"{best.gain:+.2g} "
         f"({best.gain_low:+.2g} to {best.gain_high:+.2g}) against {base.rule} ({base.value:.4g})."
     ]
 
@@ -150,7 +177,8 @@ def _contexts(diagnosis: Diagnosis) -> list[str]:
         return []
     if diagnosis.beside_context.matters:
         return [
-            f"The contexts do not explain it (p = {diagnosis.beside_context.p:.3f} once they are taken out)."
+            f"The contexts do not explain it (p = {diagnosis.beside_context.p:.3f} once they are "
+            "taken out)."
         ]
     return [
         "The contexts may explain it: once they are taken out, nothing is left to see (p = "
@@ -177,26 +205,34 @@ def warnings_of(
         sentences.append(f"{log.reading.bad.count:,} rows could not be read and are left out")
     if overview.copies:
         sentences.append(
-            f"{overview.copies:,} rows have the id of an earlier one: the same decision seems to be logged twice"
+            f"{overview.copies:,} rows have the id of an earlier one: the same decision seems to "
+            "be logged twice"
         )
     if overview.alike > 0.01 * len(log):
         sentences.append(f"{overview.alike:,} rows equal an earlier one in every column")
     sentences += [
-        f"after {gap.when} there is nothing for {_length(gap.length, log.dated)}" for gap in overview.gaps[:3]
+        f"after {gap.when} there is nothing for {_length(gap.length, log.dated)}"
+        for gap in overview.gaps[:3]
     ]
     sentences += _rare(log)
     if hours is not None:
         sentences += hiding(log, hours)
-    sentences += [_shift_sentence(shift) for shift in shifts if shift.moves > 0.1 and shift.p < 0.001]
+    sentences += [
+        _shift_sentence(shift) for shift in shifts if shift.moves > 0.1 and shift.p < 0.001
+    ]
     sentences += [_mixup_sentence(one) for one in mixups]
     if calibration is None:
-        sentences.append("there are no propensities: what other policies would have earned cannot be judged")
+        sentences.append(
+            "there are no propensities: what other policies would have earned cannot be judged"
+        )
     elif calibration.wrong:
         worst = calibration.wrong[0]
         sentences.append(
-            f"the propensities look wrong, or not every arm was on offer: for {worst.what} {worst.slice} 1/p adds up "
+            f"the propensities look wrong, or not every arm was on offer: for {worst.what} "
+            f"{worst.slice} 1/p adds up "
             f"to {worst.value:.2f} of what it "
-            f"should, {worst.off:.1f} standard errors off; {len(calibration.wrong)} of {len(calibration.checks)} "
+            f"should, {worst.off:.1f} standard errors off; {len(calibration.wrong)} of "
+            f"{len(calibration.checks)} "
             "checks fail"
         )
     if hours is not None:
@@ -210,13 +246,16 @@ def _rare(log: Log) -> list[str]:
         fewer = int(min(paid.sum(), len(paid) - paid.sum()))
         if fewer < 10 * log.n_arms:
             what = "rewards of 1" if paid.mean() < 0.5 else "rewards of 0"
-            return [f"only {fewer:,} {what} for {log.n_arms} arms: hardly anything can be told apart"]
+            return [
+                f"only {fewer:,} {what} for {log.n_arms} arms: hardly anything can be told apart"
+            ]
     return []
 
 
 def _shift_sentence(shift: Shift) -> str:
     return (
-        f"shares of arms move with the {shift.by} (Cramer's V {shift.moves:.2f}): means over the whole log compare "
+        f"shares of arms move with the {shift.by} (Cramer's V {shift.moves:.2f}): means over the "
+        "whole log compare "
         "different times"
     )
 
@@ -224,7 +263,8 @@ def _shift_sentence(shift: Shift) -> str:
 def _mixup_sentence(one: Mixup) -> str:
     within = f"{'an' if one.by == 'hour' else 'a'} {one.by}"
     return (
-        f"Simpson's paradox: over the whole log '{one.better}' earns {one.apart:.3g} (± {1.96 * one.apart_error:.2g}) "
+        f"Simpson's paradox: over the whole log '{one.better}' earns {one.apart:.3g} (± "
+        f"{1.96 * one.apart_error:.2g}) "
         f"more than '{one.other}', but within {within} '{one.other}' earns {one.within:.3g} "
         f"(± {1.96 * one.within_error:.2g}) more"
     )

@@ -1,11 +1,13 @@
 """Where means over a log mislead: Simpson's paradox, and propensities that are wrong.
 
-Two arms are compared twice: by their means over all decisions, and within hours (or weekdays, or stretches of time),
-where the differences are averaged with the weights of the traffic. The paradox is there where the two disagree.
+Two arms are compared twice: by their means over all decisions, and within hours (or weekdays, or
+stretches of time), where the differences are averaged with the weights of the traffic. The paradox
+is there where the two disagree.
 
-A log has the chance of the arm that was played and not of the others, so a chance of 0.3 cannot be compared with
-how often that arm came. But the sum of 1/p over an arm's decisions must be about the number of decisions in which
-it was on offer: in all of the log, in each tenth of it, and in each hour of the day.
+A log has the chance of the arm that was played and not of the others, so a chance of 0.3 cannot be
+compared with how often that arm came. But the sum of 1/p over an arm's decisions must be about the
+number of decisions in which it was on offer: in all of the log, in each tenth of it, and in each
+hour of the day.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ _LEAST = 5
 
 @dataclass(frozen=True, slots=True)
 class Shift:
-    """How far arms' shares move with `by`: Cramer's V (0: not at all, 1: the time decides), and the p-value that
-    they do not move."""
+    """How far arms' shares move with `by`: Cramer's V (0: not at all, 1: the time decides), and the
+    p-value that they do not move."""
 
     by: str
     moves: float
@@ -36,8 +38,9 @@ class Shift:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Mixup:
-    """`better` has the higher mean over all decisions by `apart`, but within `by` `other` earns more by `within`; both
-    with standard errors. `slices` has for each slice of time its name, and each arm's decisions and mean reward."""
+    """`better` has the higher mean over all decisions by `apart`, but within `by` `other` earns
+    more by `within`; both with standard errors. `slices` has for each slice of time its name, and
+    each arm's decisions and mean reward."""
 
     by: str
     better: str
@@ -71,9 +74,9 @@ def shifts_of(log: Log) -> tuple[Shift, ...]:
     """How far shares of arms move with time."""
     results = []
     for by, (place, names) in strata(log).items():
-        table = np.bincount(place * log.n_arms + log.arm, minlength=len(names) * log.n_arms).reshape(
-            len(names), -1
-        )
+        table = np.bincount(
+            place * log.n_arms + log.arm, minlength=len(names) * log.n_arms
+        ).reshape(len(names), -1)
         table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
         if min(table.shape) < 2:
             continue
@@ -86,7 +89,8 @@ def shifts_of(log: Log) -> tuple[Shift, ...]:
 
 
 def mixups_of(log: Log) -> tuple[Mixup, ...]:
-    """Pairs of arms whose order turns round within slices of time, for sure both ways; at most one for each `by`."""
+    """Pairs of arms whose order turns round within slices of time, for sure both ways; at most one
+    for each `by`."""
     paid = ~np.isnan(log.reward)
     reward, arm = log.reward[paid], log.arm[paid]
     common = np.argsort(-np.bincount(arm, minlength=log.n_arms), kind="stable")[:_MOST_ARMS]
@@ -101,7 +105,10 @@ def mixups_of(log: Log) -> tuple[Mixup, ...]:
                     turned.append(one)
         if turned:
             results.append(
-                max(turned, key=lambda one: min(one.apart / one.apart_error, one.within / one.within_error))
+                max(
+                    turned,
+                    key=lambda one: min(one.apart / one.apart_error, one.within / one.within_error),
+                )
             )
     return tuple(results)
 
@@ -109,7 +116,9 @@ def mixups_of(log: Log) -> tuple[Mixup, ...]:
 class _SliceTable:
     """Numbers, means and variances of rewards by slice (rows) and arm (columns)."""
 
-    def __init__(self, reward: FloatArray, arm: IntArray, place: IntArray, n_arms: int, slices: int) -> None:
+    def __init__(
+        self, reward: FloatArray, arm: IntArray, place: IntArray, n_arms: int, slices: int
+    ) -> None:
         cell, cells = place * n_arms + arm, slices * n_arms
         shape = (slices, n_arms)
         self.n = np.bincount(cell, minlength=cells).reshape(shape).astype(float)
@@ -143,7 +152,9 @@ def _compared(
         (names[s], int(n[s, first[0]]), float(sums[s, first[0]] / n[s, first[0]]), int(n[s, first[1]]),
         float(sums[s, first[1]] / n[s, first[1]])) for s in np.flatnonzero(both).tolist()
     )  # fmt: skip
-    return Mixup(by, labels[first[0]], labels[first[1]], abs(apart), error, abs(within), within_error, shown)
+    return Mixup(
+        by, labels[first[0]], labels[first[1]], abs(apart), error, abs(within), within_error, shown
+    )
 
 
 _FALSE = 0.01
@@ -152,8 +163,8 @@ _FALSE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Balance:
-    """The sum of 1/p over decisions, as a share of what it should be (1), with its standard error: of one arm, or
-    of all arms in one slice of time."""
+    """The sum of 1/p over decisions, as a share of what it should be (1), with its standard error:
+    of one arm, or of all arms in one slice of time."""
 
     what: str
     slice: str
@@ -172,7 +183,8 @@ class Balance:
 
 @dataclass(frozen=True, slots=True)
 class Calibration:
-    """All checks. `wrong` are those that right propensities would fail once in a hundred logs at most."""
+    """All checks. `wrong` are those that right propensities would fail once in a hundred logs at
+    most."""
 
     checks: tuple[Balance, ...]
 
@@ -183,7 +195,9 @@ class Calibration:
             return ()
         limit = -float(special.ndtri(_FALSE / 2 / len(self.checks)))
         failed = [
-            check for check in self.checks if check.off > max(limit, 3.0) and abs(check.value - 1) > 0.005
+            check
+            for check in self.checks
+            if check.off > max(limit, 3.0) and abs(check.value - 1) > 0.005
         ]
         return tuple(sorted(failed, key=lambda check: -check.off))
 

@@ -1,8 +1,10 @@
-"""A log as at most some thousand events, so that a diagnosis ends in a minute or two however long the log is.
+"""A log as at most some thousand events, so that a diagnosis ends in a minute or two however long
+the log is.
 
-Where a log has more rows with a reward than that, m neighbouring decisions of one arm become one event: their mean
-reward, in the middle of them. m is no more than what a usual arm has within an hour, so that hours stay apart; if that
-leaves too many events, some are drawn at random. Every event stands for as many rows, so none is noisier than others.
+Where a log has more rows with a reward than that, m neighbouring decisions of one arm become one
+event: their mean reward, in the middle of them. m is no more than what a usual arm has within an
+hour, so that hours stay apart; if that leaves too many events, some are drawn at random. Every
+event stands for as many rows, so none is noisier than others.
 """
 
 from __future__ import annotations
@@ -22,9 +24,9 @@ MOST = 10_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Events:
-    """Events in the order of time: arm, mean reward, the row that stands for each, and its time (local seconds where
-    `dated`; None where the log has none). `each` rows make an event, `rows` had a reward, `features` are the mean
-    contexts."""
+    """Events in the order of time: arm, mean reward, the row that stands for each, and its time
+    (local seconds where `dated`; None where the log has none). `each` rows make an event, `rows`
+    had a reward, `features` are the mean contexts."""
 
     n_arms: int
     arm: IntArray
@@ -48,11 +50,15 @@ class Events:
         """How the events were made, in a sentence."""
         if self.each == 1 and len(self) == self.rows:
             return f"every one of {self.rows:,} decisions with a reward is used"
-        averaged = f"{self.each:,} neighbouring decisions of an arm are averaged" if self.each > 1 else ""
+        averaged = (
+            f"{self.each:,} neighbouring decisions of an arm are averaged" if self.each > 1 else ""
+        )
         used = len(self) * self.each / self.rows
         drawn = f"{used:.0%} of the {self.rows:,} decisions with a reward are used, drawn at random"
         if used > 0.9:
-            return f"{averaged} to make {len(self):,} events of {self.rows:,} decisions with a reward"
+            return (
+                f"{averaged} to make {len(self):,} events of {self.rows:,} decisions with a reward"
+            )
         return f"{averaged}; {drawn}" if averaged else drawn
 
 
@@ -68,7 +74,9 @@ def events_of(log: Log, most: int = MOST, seed: int = 0) -> Events:
     order = np.argsort(members[:, each // 2], kind="stable")
     members = members[order]
     row = members[:, each // 2]
-    time = None if log.time is None else (local_seconds(log.time, log.zone) if log.dated else log.time)
+    time = (
+        None if log.time is None else (local_seconds(log.time, log.zone) if log.dated else log.time)
+    )
     return Events(
         n_arms=log.n_arms,
         arm=log.arm[row].astype(np.int64),
@@ -94,8 +102,8 @@ def _rows_of_an_event(log: Log, paid: IntArray, most: int) -> int:
 
 
 def _groups(arm: IntArray, each: int) -> IntArray:
-    """Places of `each` decisions of one arm that follow each other; what is left over at the end of an arm is not
-    used."""
+    """Places of `each` decisions of one arm that follow each other; what is left over at the end of
+    an arm is not used."""
     order = np.argsort(arm, kind="stable")
     counts = np.bincount(arm)
     parts = []

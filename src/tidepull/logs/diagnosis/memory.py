@@ -1,12 +1,12 @@
 """Would forgetting help, how fast, and what would it have earned?
 
-Every reward is predicted from its arm's earlier ones. A memory of n decisions weighs what lies k decisions back by
-(1 - 1/n)^k. The gain of a memory is how much smaller its squared error is than that of remembering everything; its
-interval resamples blocks of neighbouring events.
+Every reward is predicted from its arm's earlier ones. A memory of n decisions weighs what lies k
+decisions back by (1 - 1/n)^k. The gain of a memory is how much smaller its squared error is than
+that of remembering everything; its interval resamples blocks of neighbouring events.
 
-Three simple rules play, in every row, the arm with the best mean reward in the past: of everything, of the best
-memory, or of the same part of the day. They look at earlier rows only, so their value is estimated as for any other
-policy, here by self-normalised inverse propensities.
+Three simple rules play, in every row, the arm with the best mean reward in the past: of everything,
+of the best memory, or of the same part of the day. They look at earlier rows only, so their value
+is estimated as for any other policy, here by self-normalised inverse propensities.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from tidepull.types import FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class MemoryGain:
-    """A memory of so many `decisions` (`seconds` on average, NaN where times are no dates), and by how much of the
-    error of remembering everything its predictions are better."""
+    """A memory of so many `decisions` (`seconds` on average, NaN where times are no dates), and by
+    how much of the error of remembering everything its predictions are better."""
 
     decisions: float
     seconds: float
@@ -69,8 +69,12 @@ def forgetting(events: Events, *, seed: int = 0) -> Forgetting:
     results = []
     for memory in tried:
         better = (everything - _errors(events, float(memory))) / total
-        low, high = interval(Scores(better, np.ones(n)), level=level, seed=seed, block=max(1, round(n**0.5)))
-        results.append(MemoryGain(memory * events.scale, memory * per_event, float(better.mean()), low, high))
+        low, high = interval(
+            Scores(better, np.ones(n)), level=level, seed=seed, block=max(1, round(n**0.5))
+        )
+        results.append(
+            MemoryGain(memory * events.scale, memory * per_event, float(better.mean()), low, high)
+        )
     return Forgetting(tuple(results))
 
 
@@ -83,7 +87,9 @@ def _errors(events: Events, memory: float) -> FloatArray:
 
 
 @numba.njit(cache=True)  # type: ignore[untyped-decorator]
-def _predict(arm: IntArray, reward: FloatArray, n_arms: int, keep: float, errors: FloatArray) -> None:
+def _predict(
+    arm: IntArray, reward: FloatArray, n_arms: int, keep: float, errors: FloatArray
+) -> None:
     counts, sums, last = np.zeros(n_arms), np.zeros(n_arms), np.zeros(n_arms, np.int64)
     total, seen = 0.0, 0.0
     for n in range(len(arm)):
@@ -106,8 +112,8 @@ MOST_ROWS = 200_000
 
 @dataclass(frozen=True, slots=True)
 class Worth:
-    """A rule's mean reward with its 95% interval, the gain over remembering everything with its interval, and the
-    effective number of rows behind it."""
+    """A rule's mean reward with its 95% interval, the gain over remembering everything with its
+    interval, and the effective number of rows behind it."""
 
     rule: str
     value: float
@@ -120,7 +126,8 @@ class Worth:
 
 
 def worth_of(log: Log, memory: float | None, *, seed: int = 0) -> tuple[Worth, ...]:
-    """The rules; empty where propensities are missing, there is one arm, or rewards are all the same."""
+    """The rules; empty where propensities are missing, there is one arm, or rewards are all the
+    same."""
     if log.propensity is None or log.n_arms < 2 or log.available is not None:
         return ()
     paid = log.reward[~np.isnan(log.reward)]
@@ -134,7 +141,9 @@ def worth_of(log: Log, memory: float | None, *, seed: int = 0) -> tuple[Worth, .
         rules.append((f"the best arm of the last {memory:,.0f} decisions", nowhere, 1 - 1 / memory))
     if used.time is not None and used.dated:
         part = np.floor(local_seconds(used.time, used.zone) / 10_800).astype(np.int64) % 8
-        rules.append(("the best arm at this time of day so far (in parts of three hours)", part, 1.0))
+        rules.append(
+            ("the best arm at this time of day so far (in parts of three hours)", part, 1.0)
+        )
     results: list[Worth] = []
     first: Scores | None = None
     for name, cell, keep in rules:
@@ -147,13 +156,22 @@ def worth_of(log: Log, memory: float | None, *, seed: int = 0) -> tuple[Worth, .
         gain = _difference(scores, first)
         bounds = interval(gain, seed=seed) if scores is not first else (0.0, 0.0)
         results.append(
-            Worth(name, scores.value, low, high, gain.value, *bounds, weights_of(rows.weight, 0.0).effective)
+            Worth(
+                name,
+                scores.value,
+                low,
+                high,
+                gain.value,
+                *bounds,
+                weights_of(rows.weight, 0.0).effective,
+            )
         )
     return tuple(results)
 
 
 def _difference(one: Scores, other: Scores) -> Scores:
-    """The difference of two self-normalised means, row by row: each row's own share of it, to first order."""
+    """The difference of two self-normalised means, row by row: each row's own share of it, to first
+    order."""
     n = len(one.top)
     share = (one.top - one.value * one.bottom) / max(float(one.bottom.mean()), 1e-12)
     rival = (other.top - other.value * other.bottom) / max(float(other.bottom.mean()), 1e-12)
@@ -172,7 +190,8 @@ def _playing(name: str, chosen: IntArray) -> Target:
 def _best_so_far(
     arm: IntArray, reward: FloatArray, cell: IntArray, n_arms: int, keep: float, chosen: IntArray
 ) -> None:
-    """The arm with the best faded mean in this cell, drawn towards the mean of all as by one row."""
+    """The arm with the best faded mean in this cell, drawn towards the mean of all as by one
+    row."""
     cells = cell.max() + 1
     counts, sums = np.zeros((cells, n_arms)), np.zeros((cells, n_arms))
     last = np.zeros((cells, n_arms), np.int64)

@@ -1,4 +1,5 @@
-"""What happened in a log: arms, rewards over time with intervals, gaps, copies, hours and weekdays."""
+"""What happened in a log: arms, rewards over time with intervals, gaps, copies, hours and
+weekdays."""
 
 from __future__ import annotations
 
@@ -18,8 +19,9 @@ _Z = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class ArmLine:
-    """One arm: decisions, their share, rewards, mean reward with its 95% interval, least and mean propensity, and how
-    often 1/p says it should be there (`balance`: 1 where propensities are right) with its standard error."""
+    """One arm: decisions, their share, rewards, mean reward with its 95% interval, least and mean
+    propensity, and how often 1/p says it should be there (`balance`: 1 where propensities are
+    right) with its standard error."""
 
     arm: str
     decisions: int
@@ -36,7 +38,8 @@ class ArmLine:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """A stretch without decisions: after which row, from when, how many seconds, and how many usual steps that is."""
+    """A stretch without decisions: after which row, from when, how many seconds, and how many usual
+    steps that is."""
 
     row: int
     when: str
@@ -46,8 +49,8 @@ class Gap:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OverTime:
-    """Equal stretches of time (of rows, where there are no times): where each begins, decisions by arm (rows are
-    stretches), mean rewards with 95% intervals, NaN where an arm has none."""
+    """Equal stretches of time (of rows, where there are no times): where each begins, decisions by
+    arm (rows are stretches), mean rewards with 95% intervals, NaN where an arm has none."""
 
     starts: FloatArray
     decisions: IntArray
@@ -58,8 +61,8 @@ class OverTime:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Overview:
-    """`copies` are rows whose id came before (None where the log has no ids), `alike` rows that equal an earlier
-    one in all columns."""
+    """`copies` are rows whose id came before (None where the log has no ids), `alike` rows that
+    equal an earlier one in all columns."""
 
     arms: tuple[ArmLine, ...]
     over_time: OverTime
@@ -96,8 +99,9 @@ def _arms(log: Log) -> tuple[ArmLine, ...]:
 
 
 def balances(log: Log) -> tuple[FloatArray, FloatArray]:
-    """For each arm the mean of 1/p over its decisions, counted as 0 elsewhere: 1 where propensities are right (the
-    share of decisions in which it was on offer, where that varies, is divided out). And its standard error."""
+    """For each arm the mean of 1/p over its decisions, counted as 0 elsewhere: 1 where propensities
+    are right (the share of decisions in which it was on offer, where that varies, is divided out).
+    And its standard error."""
     assert log.propensity is not None
     known = ~np.isnan(log.propensity)
     weight = 1 / log.propensity[known]
@@ -106,7 +110,8 @@ def balances(log: Log) -> tuple[FloatArray, FloatArray]:
     if log.available is not None:
         offered = np.maximum(log.available[known].sum(axis=0).astype(float), 1.0)
     mean = np.bincount(arm, weights=weight, minlength=log.n_arms) / offered
-    # under right propensities the variance of 1[a]/p is E[1/p - 1]; that over the arm's own rows is E[1[a](1/p - 1)/p]
+    # under right propensities the variance of 1[a]/p is E[1/p - 1]; that over the arm's own rows is
+    # E[1[a](1/p - 1)/p]
     variance = np.bincount(arm, weights=weight * (weight - 1), minlength=log.n_arms) / offered
     return mean, np.sqrt(variance / offered)
 
@@ -114,8 +119,8 @@ def balances(log: Log) -> tuple[FloatArray, FloatArray]:
 def mean_of(
     reward: FloatArray, cell: IntArray, cells: int
 ) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
-    """Number and mean of rewards by cell, with a 95% interval; NaN where there are none. Rewards of 0 and 1 have
-    Wilson's interval, since few clicks are skew."""
+    """Number and mean of rewards by cell, with a 95% interval; NaN where there are none. Rewards of
+    0 and 1 have Wilson's interval, since few clicks are skew."""
     paid = ~np.isnan(reward)
     y, place = reward[paid], cell[paid]
     n = np.bincount(place, minlength=cells)
@@ -149,7 +154,8 @@ def over_time(log: Log) -> OverTime:
 
 
 def _gaps(log: Log, most: int = 10) -> tuple[Gap, ...]:
-    """Steps that are more than a hundred times the usual one, and longer than an hour where times are dates."""
+    """Steps that are more than a hundred times the usual one, and longer than an hour where times
+    are dates."""
     if log.time is None or len(log) < 3:
         return ()
     steps = np.diff(log.time)
@@ -157,7 +163,9 @@ def _gaps(log: Log, most: int = 10) -> tuple[Gap, ...]:
     usual = float(np.median(steps)) or busy
     if usual <= 0:
         return ()
-    long = np.flatnonzero((steps > 100 * usual) & (steps > 20 * busy) & (steps > (3600 if log.dated else 0)))
+    long = np.flatnonzero(
+        (steps > 100 * usual) & (steps > 20 * busy) & (steps > (3600 if log.dated else 0))
+    )
     longest = long[np.argsort(-steps[long], kind="stable")[:most]]
     return tuple(
         Gap(int(row), when(log, int(row)), float(steps[row]), float(steps[row]) / usual)
@@ -199,9 +207,10 @@ _FEW_ROWS = 100
 
 @dataclass(frozen=True, slots=True, eq=False)
 class HourTable:
-    """Weekdays (rows, Monday first) by hours (columns): `decisions`, `mean` reward, and `effective`, the number of rows
-    that count for judging other policies, (sum 1/p)^2 / sum 1/p^2 (NaN without propensities). `by_hour` has each
-    arm's decisions in every hour, `arm_mean` its mean reward there with the 95% interval `arm_low` to `arm_high`."""
+    """Weekdays (rows, Monday first) by hours (columns): `decisions`, `mean` reward, and
+    `effective`, the number of rows that count for judging other policies, (sum 1/p)^2 / sum 1/p^2
+    (NaN without propensities). `by_hour` has each arm's decisions in every hour, `arm_mean` its
+    mean reward there with the 95% interval `arm_low` to `arm_high`."""
 
     decisions: IntArray
     mean: FloatArray
@@ -224,7 +233,9 @@ def hours_of(log: Log) -> HourTable | None:
     if log.propensity is not None:
         known = ~np.isnan(log.propensity)
         weight = 1 / log.propensity[known]
-        total, squares = (np.bincount(cell[known], weights=w, minlength=168) for w in (weight, weight**2))
+        total, squares = (
+            np.bincount(cell[known], weights=w, minlength=168) for w in (weight, weight**2)
+        )
         effective = np.divide(total**2, squares, out=np.zeros(168), where=squares > 0)
     by = hour * log.n_arms + log.arm
     cells = 24 * log.n_arms
@@ -238,7 +249,9 @@ def hours_of(log: Log) -> HourTable | None:
 def _places(log: Log) -> tuple[IntArray, IntArray]:
     assert log.time is not None
     local = local_seconds(log.time, log.zone)
-    return np.floor(local / 3600).astype(np.int64) % 24, (np.floor(local / 86_400).astype(np.int64) + 3) % 7
+    return np.floor(local / 3600).astype(np.int64) % 24, (
+        np.floor(local / 86_400).astype(np.int64) + 3
+    ) % 7
 
 
 def hiding(log: Log, hours: HourTable) -> list[str]:
@@ -256,8 +269,10 @@ def hiding(log: Log, hours: HourTable) -> list[str]:
         if room <= _ROOM and few <= 6:
             named = ", ".join(f"{hour:02d}:00" for hour in np.sort(order[:few]))
             sentences.append(
-                f"'{log.arms[arm]}' hides: {share[few - 1]:.0%} of its decisions lie in {_hours(few)} ({named}), "
-                f"which has {room:.0%} of all decisions; what it earns at other times is hardly known"
+                f"'{log.arms[arm]}' hides: {share[few - 1]:.0%} of its decisions lie in "
+                f"{_hours(few)} ({named}), "
+                f"which has {room:.0%} of all decisions; what it earns at other times is hardly "
+                "known"
             )
     return sentences
 
@@ -277,6 +292,7 @@ def blind_spots(hours: HourTable) -> list[str]:
     day, hour = np.unravel_index(int(np.argmin(np.where(thin, known, np.inf))), known.shape)
     return [
         f"{int(thin.sum())} of {int(there.sum())} hours of the week have fewer than "
-        f"{_FEW_ROWS} {what} (least: {WEEKDAYS[day]} {hour:02d}:00 with {known[day, hour]:.0f}): nothing can be said "
+        f"{_FEW_ROWS} {what} (least: {WEEKDAYS[day]} {hour:02d}:00 with {known[day, hour]:.0f}): "
+        "nothing can be said "
         "of these by themselves"
     ]

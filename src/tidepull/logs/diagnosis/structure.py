@@ -1,7 +1,8 @@
-"""Which kind of time structure: the hypotheses of `tide` learn the events of a log, and their weights are the evidence.
+"""Which kind of time structure: the hypotheses of `tide` learn the events of a log, and their
+weights are the evidence.
 
-The network is left out: it says that there is something, not what. Contexts are left out, too: a change of
-contexts that moves rewards is a change in time for whoever does not look at them.
+The network is left out: it says that there is something, not what. Contexts are left out, too: a
+change of contexts that moves rewards is a change in time for whoever does not look at them.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ _FEW_PLAYS = 50
 
 @dataclass(frozen=True, slots=True)
 class ChangePoint:
-    """A change point: the row it begins with, when that was (a date, or a row), how sure it is, and what moved."""
+    """A change point: the row it begins with, when that was (a date, or a row), how sure it is, and
+    what moved."""
 
     row: int
     when: str
@@ -54,8 +56,9 @@ class ChangePoint:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class TimeStructure:
-    """`weights` has each kind's share of the evidence at the end, `leading` the leading hypotheses in words with their
-    shares, `rows` and `over_time` the weights of kinds (columns as in KINDS) after some rows of the log."""
+    """`weights` has each kind's share of the evidence at the end, `leading` the leading hypotheses
+    in words with their shares, `rows` and `over_time` the weights of kinds (columns as in KINDS)
+    after some rows of the log."""
 
     weights: Mapping[str, float]
     leading: tuple[tuple[str, float], ...]
@@ -73,7 +76,10 @@ class TimeStructure:
     @property
     def kind_of_change(self) -> str:
         """The kind with most weight, if something changes."""
-        return max((kind for kind in self.weights if kind != "nothing"), key=lambda kind: self.weights[kind])
+        return max(
+            (kind for kind in self.weights if kind != "nothing"),
+            key=lambda kind: self.weights[kind],
+        )
 
 
 def structure_of(
@@ -119,8 +125,8 @@ def _read(log: Log, events: Events, told: Explanation) -> TimeStructure:
 
 
 def _kind(belief: Belief, length: int, span: float, returning: bool) -> str:
-    """The kind of a hypothesis. A season that has not come round twice is a change or a drift so far, and regimes of
-    which none has come back are changes."""
+    """The kind of a hypothesis. A season that has not come round twice is a change or a drift so
+    far, and regimes of which none has come back are changes."""
     kind = _KIND_OF[belief.family]
     whole = length if kind == "rounds" else span
     if kind in ("rounds", "clock") and belief.period and 2 * belief.period > whole:
@@ -136,7 +142,8 @@ def _has_returned(told: Explanation) -> bool:
 
 
 def _over_time(told: Explanation, shares: Mapping[str, float]) -> FloatArray:
-    """Weights of kinds in past rounds; families by their kind, except in the last row, where more is known."""
+    """Weights of kinds in past rounds; families by their kind, except in the last row, where more
+    is known."""
     made = np.zeros((len(told.rounds), len(KINDS)))
     names = list(KINDS)
     for column, family in enumerate(told.families):
@@ -159,7 +166,11 @@ class _Words:
     def _decisions(self, found: re.Match[str]) -> str:
         count = float(found[1].replace(",", "")) * self._events.scale
         text = f"{count:,.0f} decisions" if count >= 100 else f"{count:,.1f} decisions"
-        return text if self._log.time is None or not self._log.dated else f"{text} ({self._lasting(count)})"
+        return (
+            text
+            if self._log.time is None or not self._log.dated
+            else f"{text} ({self._lasting(count)})"
+        )
 
     def _lasting(self, decisions: float) -> str:
         """How long so many decisions take on average."""
@@ -169,8 +180,13 @@ class _Words:
 
     def best_from(self, one: HourSpan) -> str:
         """When an arm is best, and whether it was played often enough to say so."""
-        text, plays = one.words(f"'{self._log.arms[one.arm]}'"), int((self._log.arm == one.arm).sum())
-        return text if plays >= _FEW_PLAYS else f"{text} (as far as {plays} decisions of it can tell)"
+        text, plays = (
+            one.words(f"'{self._log.arms[one.arm]}'"),
+            int((self._log.arm == one.arm).sum()),
+        )
+        return (
+            text if plays >= _FEW_PLAYS else f"{text} (as far as {plays} decisions of it can tell)"
+        )
 
     def change(self, facts: Mapping[str, Any]) -> ChangePoint:
         place = min(int(facts["round"]), len(self._events) - 1)

@@ -1,10 +1,11 @@
-"""Does time matter at all? A test whose false alarms are held to 2%, next to the evidence of hypotheses.
+"""Does time matter at all? A test whose false alarms are held to 2%, next to the evidence of
+hypotheses.
 
-If nothing changes, the rewards of an arm may be put into any other order. So they are: within every arm rewards are
-shuffled, and each of several measures of order is compared with its values after a thousand shuffles. That the best of
-several measures is looked at is part of the comparison: the least of their p-values (of equal ones the rest decide) is
-itself compared with its values after the same shuffles. So all together raise a false alarm in 2% of logs, whatever the
-rewards look like.
+If nothing changes, the rewards of an arm may be put into any other order. So they are: within every
+arm rewards are shuffled, and each of several measures of order is compared with its values after a
+thousand shuffles. That the best of several measures is looked at is part of the comparison: the
+least of their p-values (of equal ones the rest decide) is itself compared with its values after the
+same shuffles. So all together raise a false alarm in 2% of logs, whatever the rewards look like.
 """
 
 from __future__ import annotations
@@ -45,8 +46,8 @@ MEASURES = {
 
 @dataclass(frozen=True, slots=True)
 class TimeTest:
-    """`p` is how often a log in which nothing changes looks at least as orderly; `measures` has the p-value of each by
-    itself, of which the least is expected to be small when there are many."""
+    """`p` is how often a log in which nothing changes looks at least as orderly; `measures` has the
+    p-value of each by itself, of which the least is expected to be small when there are many."""
 
     p: float
     measures: Mapping[str, float]
@@ -74,8 +75,8 @@ def time_test(
     beside: FloatArray | None = None,
     tick: Callable[[int], None] = lambda _: None,
 ) -> TimeTest:
-    """The test of an arm's rewards; `beside` are rewards that something else has been taken out of. `tick` is told
-    after each shuffle how many are done."""
+    """The test of an arm's rewards; `beside` are rewards that something else has been taken out of.
+    `tick` is told after each shuffle how many are done."""
     z = standardise(events, events.reward if beside is None else beside)
     if not len(z) or not np.any(z):
         return TimeTest(1.0, {}, 0)
@@ -101,7 +102,8 @@ def time_test(
 
 
 def _chances(values: FloatArray) -> FloatArray:
-    """For every value the share of its column that is at least as large; rounding is no difference."""
+    """For every value the share of its column that is at least as large; rounding is no
+    difference."""
     result = np.empty(values.shape)
     for column in range(values.shape[1]):
         rounded = np.round(values[:, column], 9)
@@ -111,11 +113,14 @@ def _chances(values: FloatArray) -> FloatArray:
 
 
 def standardise(events: Events, reward: FloatArray) -> FloatArray:
-    """Rewards less their arm's mean, in standard deviations of all arms; arms that never vary stay 0."""
+    """Rewards less their arm's mean, in standard deviations of all arms; arms that never vary stay
+    0."""
     counts = np.bincount(events.arm, minlength=events.n_arms)
     means = np.bincount(events.arm, weights=reward, minlength=events.n_arms) / np.maximum(counts, 1)
     left = reward - means[events.arm]
-    squares = np.bincount(events.arm, weights=left**2, minlength=events.n_arms) / np.maximum(counts, 1)
+    squares = np.bincount(events.arm, weights=left**2, minlength=events.n_arms) / np.maximum(
+        counts, 1
+    )
     spread = np.sqrt(squares)[events.arm]
     result: FloatArray = np.divide(left, spread, out=np.zeros(len(left)), where=spread > 1e-12)
     return result
@@ -130,7 +135,9 @@ def without_context(events: Events) -> FloatArray:
         x[:, column] -= means[events.arm]
     y = (
         events.reward
-        - (np.bincount(events.arm, weights=events.reward, minlength=events.n_arms) / counts)[events.arm]
+        - (np.bincount(events.arm, weights=events.reward, minlength=events.n_arms) / counts)[
+            events.arm
+        ]
     )
     left: FloatArray = events.reward - x @ np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
     return left
@@ -158,9 +165,13 @@ def _measures(events: Events) -> dict[str, Measure]:
     if events.time is not None and events.dated:
         days = (events.time[-1] - events.time[0]) / DAY
         if days >= 2:
-            result["hour of the day"] = _cells(events.arm, np.floor(events.time / 3600).astype(np.int64) % 24)
+            result["hour of the day"] = _cells(
+                events.arm, np.floor(events.time / 3600).astype(np.int64) % 24
+            )
         if days >= 14:
-            result["weekday"] = _cells(events.arm, (np.floor(events.time / DAY).astype(np.int64) + 3) % 7)
+            result["weekday"] = _cells(
+                events.arm, (np.floor(events.time / DAY).astype(np.int64) + 3) % 7
+            )
     if events.each == 1 and events.scale < 1.01 and n >= 64:
         before = np.concatenate([[events.n_arms], events.arm[:-1]])
         result["the arm before"] = _cells(events.arm, before)
@@ -169,17 +180,22 @@ def _measures(events: Events) -> dict[str, Measure]:
 
 
 def _changes(events: Events) -> tuple[Measure, Measure]:
-    """How far sums before and after a moment differ, at the best of 63 moments: summed over arms, and of one arm."""
+    """How far sums before and after a moment differ, at the best of 63 moments: summed over arms,
+    and of one arm."""
     n, cells = len(events), min(_BINS, len(events) // 2)
     place = events.arm * cells + np.minimum(np.arange(n) * cells // n, cells - 1)
     size = events.n_arms * cells
-    before = np.bincount(place, minlength=size).reshape(-1, cells).cumsum(axis=1)[:, :-1].astype(float)
+    before = (
+        np.bincount(place, minlength=size).reshape(-1, cells).cumsum(axis=1)[:, :-1].astype(float)
+    )
     total = np.bincount(events.arm, minlength=events.n_arms)[:, None]
     fair = (before >= _LEAST) & (total - before >= _LEAST)
     variance = np.where(fair, before * (1 - before / np.maximum(total, 1)), 1.0)
 
     def apart(z: FloatArray) -> FloatArray:
-        sums = np.bincount(place, weights=z, minlength=size).reshape(-1, cells).cumsum(axis=1)[:, :-1]
+        sums = (
+            np.bincount(place, weights=z, minlength=size).reshape(-1, cells).cumsum(axis=1)[:, :-1]
+        )
         result: FloatArray = np.where(fair, sums**2 / variance, 0.0)
         return result
 
@@ -187,7 +203,8 @@ def _changes(events: Events) -> tuple[Measure, Measure]:
 
 
 def _drift(events: Events) -> Measure:
-    """Energy of slow waves of each arm: half a wave, one, one and a half and two over the whole log."""
+    """Energy of slow waves of each arm: half a wave, one, one and a half and two over the whole
+    log."""
     n = len(events)
     u = (np.arange(n) + 0.5) / n
     counts = np.maximum(np.bincount(events.arm, minlength=events.n_arms), 1)
@@ -226,11 +243,14 @@ def _cells(arm: IntArray, cell: IntArray) -> Measure:
     """Squared sums over cells of arm and hour (or whatever it is), each by its count."""
     kinds, place = np.unique(arm * (int(cell.max()) + 1) + cell, return_inverse=True)
     counts = np.bincount(place)
-    return lambda z: float((np.bincount(place, weights=z, minlength=len(kinds)) ** 2 / counts).sum())
+    return lambda z: float(
+        (np.bincount(place, weights=z, minlength=len(kinds)) ** 2 / counts).sum()
+    )
 
 
 def _reward_before(events: Events) -> Measure:
-    """How each arm's reward goes with the reward of the decision before, whichever arm that was of."""
+    """How each arm's reward goes with the reward of the decision before, whichever arm that was
+    of."""
 
     def along(z: FloatArray) -> float:
         products = z[1:] * z[:-1]

@@ -1,4 +1,5 @@
-"""Formats of logs: what all of them share. Text files are read line by line, and decisions become batches."""
+"""Formats of logs: what all of them share. Text files are read line by line, and decisions become
+batches."""
 
 from __future__ import annotations
 
@@ -27,7 +28,8 @@ class NotARowError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class LoggedDecision:
-    """One decision: `cells` has its parts by name (`arm`, `reward`, `time`, ...), None where unknown."""
+    """One decision: `cells` has its parts by name (`arm`, `reward`, `time`, ...), None where
+    unknown."""
 
     cells: Mapping[str, Any]
     context: Mapping[str, Any]
@@ -83,8 +85,11 @@ def header_of(path: Path) -> list[str]:
     return next(csv.reader([first_line(path)], delimiter=delimiter_of(path)), [])
 
 
-def in_batches(items: Iterable[tuple[int, T | str]]) -> Iterator[tuple[list[int], list[T], list[Fault]]]:
-    """Lines, rows and faults of up to `ROWS` items; an item is a row, or the reason why a line is none."""
+def in_batches(
+    items: Iterable[tuple[int, T | str]],
+) -> Iterator[tuple[list[int], list[T], list[Fault]]]:
+    """Lines, rows and faults of up to `ROWS` items; an item is a row, or the reason why a line is
+    none."""
     numbers: list[int] = []
     rows: list[T] = []
     faults: list[Fault] = []
@@ -105,7 +110,11 @@ def to_batches(items: Iterable[tuple[int, LoggedDecision | str]]) -> Iterator[Ba
     """Decisions, or the reasons why lines are none, as batches."""
     for numbers, rows, faults in in_batches(items):
         columns = rows_as_columns([row.cells for row in rows])
-        cells = {part: cells for part, cells in columns.items() if any(cell is not None for cell in cells)}
+        cells = {
+            part: cells
+            for part, cells in columns.items()
+            if any(cell is not None for cell in cells)
+        }
         yield Batch(numbers, cells, rows_as_columns([row.context for row in rows]), faults)
 
 
@@ -135,7 +144,11 @@ def label_at(actions: Sequence[Any], place: int) -> str:
             if action.get(name) not in (None, ""):
                 return str(action[name])
         return str(place)
-    return str(action) if isinstance(action, str | int) and not isinstance(action, bool) else str(place)
+    return (
+        str(action)
+        if isinstance(action, str | int) and not isinstance(action, bool)
+        else str(place)
+    )
 
 
 def labels_of(actions: Sequence[Any]) -> list[str]:
@@ -150,7 +163,8 @@ def rows_as_columns(rows: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
 
 
 def flatten(value: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Nested dictionaries as one, with dots; lists of texts become flags, other lists numbered columns.
+    """Nested dictionaries as one, with dots; lists of texts become flags, other lists numbered
+    columns.
 
     >>> flatten({"user": {"age": 31, "tags": ["new"]}})
     {'user.age': 31, 'user.tags=new': 1}

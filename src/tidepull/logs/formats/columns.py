@@ -1,4 +1,5 @@
-"""Formats that are read column by column: CSV, the Open Bandit Dataset, Parquet, and the Open Bandit Pipeline's arrays.
+"""Formats that are read column by column: CSV, the Open Bandit Dataset, Parquet, and the Open
+Bandit Pipeline's arrays.
 
 Every cell of a CSV file is read as text first, so that a wrong one is named with its line.
 """
@@ -37,7 +38,11 @@ def csv_batches(path: Path, roles: Roles) -> Iterator[Batch]:
     faults: list[Fault] = []
 
     def refuse(row: Any) -> str:
-        why = f"{row.actual_columns} cells instead of {row.expected_columns}" if row.text.strip() else ""
+        why = (
+            f"{row.actual_columns} cells instead of {row.expected_columns}"
+            if row.text.strip()
+            else ""
+        )
         faults.append((row.number, why))
         return "skip"
 
@@ -95,13 +100,15 @@ def is_open_bandit(columns: list[str]) -> bool:
 
 
 def open_bandit_names(columns: list[str]) -> tuple[dict[str, str], list[str]]:
-    """The fixed names of parts, and the context. A user's affinity to an item is a feature of arms, not of contexts."""
+    """The fixed names of parts, and the context. A user's affinity to an item is a feature of arms,
+    not of contexts."""
     context = [name for name in columns if name == "position" or name.startswith("user_feature_")]
     return _OPEN_BANDIT, context
 
 
 def open_bandit_items(path: Path) -> list[str] | None:
-    """All items, of which some may never have been shown; None where `item_context.csv` is not there."""
+    """All items, of which some may never have been shown; None where `item_context.csv` is not
+    there."""
     beside = path.parent / "item_context.csv"
     if not beside.is_file():
         return None

@@ -1,7 +1,8 @@
-"""Formats of one decision a line, or a few lines: Vowpal Wabbit's text and JSON, DSJSON, and gittins.
+"""Formats of one decision a line, or a few lines: Vowpal Wabbit's text and JSON, DSJSON, and
+gittins.
 
-DSJSON is the log of Vowpal Wabbit's and Personalizer's decision services. In the JSON lines of gittins rewards stand
-further down than their decisions.
+DSJSON is the log of Vowpal Wabbit's and Personalizer's decision services. In the JSON lines of
+gittins rewards stand further down than their decisions.
 """
 
 from __future__ import annotations
@@ -45,11 +46,14 @@ def is_dsjson(first: Mapping[str, Any]) -> bool:
 
 def is_gittins(first: Mapping[str, Any]) -> bool:
     """Whether the first object of a file is of gittins."""
-    return first.get("event") in ("decision", "resolution") and ("record" in first or "decision_id" in first)
+    return first.get("event") in ("decision", "resolution") and (
+        "record" in first or "decision_id" in first
+    )
 
 
 def vw_text_rows(path: Path) -> Iterator[tuple[int, LoggedDecision | str]]:
-    """The decisions of a text file: blocks between empty lines where actions have features, else single lines."""
+    """The decisions of a text file: blocks between empty lines where actions have features, else
+    single lines."""
     block: list[tuple[int, str]] = []
     single = False
     for number, line in lines(path):
@@ -69,7 +73,9 @@ def _are_single(block: list[tuple[int, str]]) -> bool:
     return sum(_label(line) is not None for _, line in block) > 1
 
 
-def _block_rows(block: list[tuple[int, str]], single: bool) -> Iterator[tuple[int, LoggedDecision | str]]:
+def _block_rows(
+    block: list[tuple[int, str]], single: bool
+) -> Iterator[tuple[int, LoggedDecision | str]]:
     """The decision of a block, or one a line."""
     if not block:
         return
@@ -92,7 +98,9 @@ def _block(block: list[str]) -> LoggedDecision:
     actions = block if shared is None else block[1:]
     labels = [(n, label) for n, label in enumerate(map(_label, actions)) if label is not None]
     if len(labels) != 1:
-        raise NotARowError(f"{len(labels)} of {len(actions)} actions have a label (action:cost:probability)")
+        raise NotARowError(
+            f"{len(labels)} of {len(actions)} actions have a label (action:cost:probability)"
+        )
     place, (_, cost, chance) = labels[0]
     names = [_tag(line) or str(n) for n, line in enumerate(actions)]
     cells = {"arm": names[place], "reward": -cost, "propensity": chance, "available": names}
@@ -104,7 +112,9 @@ def _single(line: str) -> LoggedDecision:
     if label is None:
         raise NotARowError("no label (action:cost:probability)")
     action, cost, chance = label
-    return LoggedDecision({"arm": str(action), "reward": -cost, "propensity": chance}, _features(line))
+    return LoggedDecision(
+        {"arm": str(action), "reward": -cost, "propensity": chance}, _features(line)
+    )
 
 
 def _label(line: str) -> tuple[int, float, float] | None:
@@ -148,7 +158,9 @@ def vw_json_row(record: Mapping[str, Any]) -> LoggedDecision:
 
 def _shared(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
     """What is neither Vowpal Wabbit's own (with an underscore) nor of these names."""
-    return {key: value for key, value in record.items() if not key.startswith("_") and key not in names}
+    return {
+        key: value for key, value in record.items() if not key.startswith("_") and key not in names
+    }
 
 
 def _json_label(record: Mapping[str, Any], actions: list[Any]) -> tuple[int, float, float]:
@@ -171,7 +183,8 @@ def _json_label(record: Mapping[str, Any], actions: list[Any]) -> tuple[int, flo
 
 
 def dsjson_actions(path: Path) -> dict[str, list[Mapping[str, Any]]]:
-    """The features of every action of a DSJSON file, as they were in the last decision that had it."""
+    """The features of every action of a DSJSON file, as they were in the last decision that had
+    it."""
     features: dict[str, list[Mapping[str, Any]]] = {}
     for _, record in json_lines(path):
         shared = None if isinstance(record, str) else record.get("c")
@@ -181,7 +194,9 @@ def dsjson_actions(path: Path) -> dict[str, list[Mapping[str, Any]]]:
             if isinstance(action, Mapping):
                 call = action.get("j")  # what came with the call; `i` is Personalizer's own
                 parts = call if isinstance(call, list) else [_shared(action, *_DSJSON_IDS)]
-                features[label_at(offered, place)] = [part for part in parts if isinstance(part, Mapping)]
+                features[label_at(offered, place)] = [
+                    part for part in parts if isinstance(part, Mapping)
+                ]
     return features
 
 
@@ -217,8 +232,8 @@ def dsjson_row(record: Mapping[str, Any]) -> LoggedDecision:
 
 
 def gittins_rows(path: Path) -> Iterator[tuple[int, LoggedDecision | str]]:
-    """Every decision with its reward, if one came; a censored decision has none. The file is read twice: first what
-    became of each decision, then the decisions."""
+    """Every decision with its reward, if one came; a censored decision has none. The file is read
+    twice: first what became of each decision, then the decisions."""
     rewards: dict[str, tuple[float | None, Any]] = {}
     for _, record in json_lines(path):
         if not isinstance(record, str) and record.get("event") == "resolution":
@@ -235,10 +250,16 @@ def gittins_rows(path: Path) -> Iterator[tuple[int, LoggedDecision | str]]:
         elif record.get("event") != "resolution":
             yield line, f"neither a decision nor a resolution: {record.get('event')!r}"
     if rewards:
-        yield 0, f"{len(rewards):,} resolutions name no decision of this file, as {next(iter(rewards))!r}"
+        yield (
+            0,
+            f"{len(rewards):,} resolutions name no decision of this file, as "
+            f"{next(iter(rewards))!r}",
+        )
 
 
-def _gittins_row(event: Mapping[str, Any], rewards: dict[str, tuple[float | None, Any]]) -> LoggedDecision:
+def _gittins_row(
+    event: Mapping[str, Any], rewards: dict[str, tuple[float | None, Any]]
+) -> LoggedDecision:
     record, offered, context = event["record"], event.get("candidates"), event.get("context")
     names = labels_of(offered) if isinstance(offered, list) else None
     chosen = record["chosen"]

@@ -1,7 +1,7 @@
 """Tables with a column for every part: which column is which, and plain JSON lines.
 
-Columns are named by the caller, else guessed from usual names. JSON lines are such as agents export; contexts may be
-nested.
+Columns are named by the caller, else guessed from usual names. JSON lines are such as agents
+export; contexts may be nested.
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ _FIRST_ROWS = 1000
 
 @dataclass(frozen=True, slots=True)
 class Roles:
-    """The column of every part, and those of the context; `nested` is a column with whole contexts, `limited` says
-    that the caller named the context's columns."""
+    """The column of every part, and those of the context; `nested` is a column with whole contexts,
+    `limited` says that the caller named the context's columns."""
 
     parts: Mapping[str, str]
     context: tuple[str, ...]
@@ -78,15 +78,20 @@ def find_roles(
         if part in names:
             parts[part] = _require(names[part], part, there, source)
             continue
-        free = [lower[name] for name in usual if name in lower and lower[name] not in parts.values()]
+        free = [
+            lower[name] for name in usual if name in lower and lower[name] not in parts.values()
+        ]
         if free:
             parts[part] = free[0]
     if "arm" not in parts:
         raise DataError(
-            f"{source}: no column looks like the arm that was played; name it (--arm); {_hint(there)}"
+            f"{source}: no column looks like the arm that was played; name it (--arm); "
+            f"{_hint(there)}"
         )
     if "reward" not in parts:
-        raise DataError(f"{source}: no column looks like the reward; name it (--reward); {_hint(there)}")
+        raise DataError(
+            f"{source}: no column looks like the reward; name it (--reward); {_hint(there)}"
+        )
     if context is not None:
         limited = tuple(_require(name, "context", there, source) for name in context)
         return Roles(parts, limited, None, limited=True)
@@ -110,7 +115,8 @@ def _hint(there: list[str]) -> str:
 
 
 def batch_of(columns: Mapping[str, Any], roles: Roles, lines: Sequence[int]) -> Batch:
-    """The batch of some rows of a table. A column of whole contexts (dictionaries, or JSON) becomes many."""
+    """The batch of some rows of a table. A column of whole contexts (dictionaries, or JSON) becomes
+    many."""
     context: dict[str, Any] = {name: columns[name] for name in roles.context if name in columns}
     cells = {part: columns[name] for part, name in roles.parts.items() if name in columns}
     faults: list[Fault] = []
@@ -135,7 +141,9 @@ def batch_of(columns: Mapping[str, Any], roles: Roles, lines: Sequence[int]) -> 
     )
 
 
-def _spread(cells: Sequence[Any], lines: Sequence[int], faults: list[Fault]) -> dict[str, list[Any]]:
+def _spread(
+    cells: Sequence[Any], lines: Sequence[int], faults: list[Fault]
+) -> dict[str, list[Any]]:
     """Contexts as columns, from dictionaries or JSON."""
     rows: list[Mapping[str, Any]] = []
     for line, cell in zip(lines, cells, strict=True):
@@ -150,7 +158,9 @@ def _spread(cells: Sequence[Any], lines: Sequence[int], faults: list[Fault]) -> 
     return rows_as_columns(rows)
 
 
-def _offered(cells: Sequence[Any], lines: Sequence[int], faults: list[Fault]) -> list[Sequence[Any] | None]:
+def _offered(
+    cells: Sequence[Any], lines: Sequence[int], faults: list[Fault]
+) -> list[Sequence[Any] | None]:
     """Lists of arms, as lists or JSON; None where a cell is empty."""
     offered: list[Sequence[Any] | None] = []
     for line, cell in zip(lines, cells, strict=True):
@@ -172,7 +182,8 @@ def jsonl_columns(path: Path) -> list[str]:
 
 
 def jsonl_batches(path: Path, roles: Roles) -> Iterator[Batch]:
-    """The rows; lines that are no JSON objects are faults. Keys that appear later belong to the context."""
+    """The rows; lines that are no JSON objects are faults. Keys that appear later belong to the
+    context."""
     for lines, rows, faults in in_batches(json_lines(path)):
         columns = {name: [row.get(name) for row in rows] for name in roles.columns}
         batch = batch_of(columns, roles, lines)

@@ -2,14 +2,15 @@
 
 The setting: K arms have true contexts x*_k and observed contexts x_k in the unit ball of R^d with
 ||x_k - x*_k|| <= epsilon; the reward is w . x* plus sigma-sub-Gaussian noise, ||w|| <= 1. The agent draws
-w~ from N(w^_t, nu_t^2 B_t^-1) and plays argmax_k w~ . x_k. Every function takes a round t (or an array of
-rounds) counted from 1. Logarithms of products are taken as sums, so nothing overflows.
+w~ from N(w^_t, nu_t^2 B_t^-1) and plays argmax_k w~ . x_k. Every function takes a round t (or an
+array of rounds) counted from 1. Logarithms of products are taken as sums, so nothing overflows.
 
 Where the printed text slips, the code follows what the proofs need:
-- the sub-Gaussian definition has exp(+lambda^2 sigma^2 / 2), and a sub-martingale's increments have mean >= 0;
+- the sub-Gaussian definition has exp(+lambda^2 sigma^2 / 2), and a sub-martingale's increments have
+  mean >= 0;
 - the likelihood's mean is w . x with the observed x (the agent never sees x*);
-- Lemma 1 passes through sum_i ||x_i||_{B_i^-1}, to which the potential lemma does not apply (one round with
-  d = 1 refutes it); with B_{i+1} the chain holds, and so does p_t.
+- Lemma 1 passes through sum_i ||x_i||_{B_i^-1}, to which the potential lemma does not apply (one
+  round with d = 1 refutes it); with B_{i+1} the chain holds, and so does p_t.
 """
 
 from __future__ import annotations
@@ -43,13 +44,16 @@ OPTIMISM = 1.0 / (4.0 * math.e * math.sqrt(math.pi))
 class LinearSetting(Parameters):
     """What the bound depends on, besides the horizon.
 
-    `tight` replaces p_t = sqrt(t d log((t + d) / d)) by sqrt(t - 1), which is smaller and as valid: with
-    v_i = (x_i - x*_i) . w, B = I + X'X gives X B^-1 X' <= I, hence ||X'v||_{B^-1} <= ||v|| <= epsilon sqrt(t - 1).
+    `tight` replaces p_t = sqrt(t d log((t + d) / d)) by sqrt(t - 1), which is smaller and as valid:
+    with v_i = (x_i - x*_i) . w, B = I + X'X gives X B^-1 X' <= I, hence ||X'v||_{B^-1} <= ||v|| <=
+    epsilon sqrt(t - 1).
     """
 
     d: int = parameter(description="dimension of the contexts", ge=1)
     k: int = parameter(description="number of arms", ge=1)
-    epsilon: float = parameter(0.0, "largest distance between observed and true context", ge=0, le=1e9)
+    epsilon: float = parameter(
+        0.0, "largest distance between observed and true context", ge=0, le=1e9
+    )
     delta: float = parameter(0.05, "probability with which the bound may fail", gt=0, lt=1)
     sigma: float = parameter(0.05, "sub-Gaussian scale of the reward noise", ge=0, le=1e9)
     tight: bool = parameter(False, "use the smaller p_t = sqrt(t - 1)")
@@ -60,7 +64,9 @@ def rounds(t: ArrayLike, name: str = "t") -> Floats:
     try:
         values = np.asarray(t, dtype=np.float64)
     except (TypeError, ValueError, OverflowError):
-        raise ParameterError(f"{name} must be a number of at least 1, got {type(t).__name__}") from None
+        raise ParameterError(
+            f"{name} must be a number of at least 1, got {type(t).__name__}"
+        ) from None
     if not np.all(np.isfinite(values)) or np.any(values < 1):
         raise ParameterError(f"{name} must be a finite number of at least 1, got {t!r}")
     return values
@@ -104,7 +110,8 @@ def g(t: ArrayLike, setting: LinearSetting, branch: Branch = "smaller") -> Float
 
 
 def active_branch(t: ArrayLike, setting: LinearSetting) -> NDArray[np.str_]:
-    """Which branch of the minimum is the smaller: 'dimension' (d^(3/2) rates) or 'arms' (d sqrt(log K))."""
+    """Which branch of the minimum is the smaller: 'dimension' (d^(3/2) rates) or 'arms' (d sqrt(log
+    K))."""
     smaller = c(t, setting, "dimension") <= c(t, setting, "arms")
     return np.where(smaller, "dimension", "arms")
 
@@ -129,8 +136,8 @@ def event_w(estimates: Floats, means: Floats, s: Floats, l_t: float, epsilon: fl
 def event_theta(theta: Floats, estimates: Floats, s: Floats, nu_t: float, c_t: float) -> Bools:
     """E^Theta_t: |Theta_{t,k} - x_k . w^_t| <= nu_t s_{t,k} c_t for all k; P >= 1 - 1 / t^2.
 
-    At t = 1, c_1 = 0 where the dimension branch is active: the event then fails surely, as its promise of
-    probability 0 allows.
+    At t = 1, c_1 = 0 where the dimension branch is active: the event then fails surely, as its
+    promise of probability 0 allows.
     """
     return np.asarray(np.all(np.abs(theta - estimates) <= nu_t * s * c_t, axis=-1))
 
@@ -160,13 +167,15 @@ class Bound:
 
 
 def regret_bound(horizon: ArrayLike, setting: LinearSetting, branch: Branch = "smaller") -> Bound:
-    """4 eps T + M g_T 5 sqrt(d T log T) + pi^2 / 3 + (4 + 4 eps + M g_T) sqrt(2 T log(2 / delta)), M = 44 e sqrt(pi).
+    """4 eps T + M g_T 5 sqrt(d T log T) + pi^2 / 3 + (4 + 4 eps + M g_T) sqrt(2 T log(2 / delta)),
+    M = 44 e sqrt(pi).
 
-    Notes on the proof: Azuma-Hoeffding needs |Z_t| <= K_T = 4 + 4 eps + M g_T and a conditional mean <= 0 (the
-    text has E(Z_t) <= K_T); Lemma 2 needs l_t <= nu_t (see `premise_sigma`); the union of E^w over t
-    costs delta pi^2 / 6 = 1.645 delta, not delta / 2, so the confidence 1 - delta is strictly 1 - 2.145 delta
-    (1 - 1.145 delta, as E^w_1 is sure); and Lemma 4's constant holds for t >= 5, which a further 8 (four rounds
-    at regret 2) would make good. The heading of case 2 in the appendix says T^(3/2); its conclusion, T, is right.
+    Notes on the proof: Azuma-Hoeffding needs |Z_t| <= K_T = 4 + 4 eps + M g_T and a conditional
+    mean <= 0 (the text has E(Z_t) <= K_T); Lemma 2 needs l_t <= nu_t (see `premise_sigma`); the
+    union of E^w over t costs delta pi^2 / 6 = 1.645 delta, not delta / 2, so the confidence 1 -
+    delta is strictly 1 - 2.145 delta (1 - 1.145 delta, as E^w_1 is sure); and Lemma 4's constant
+    holds for t >= 5, which a further 8 (four rounds at regret 2) would make good. The heading of
+    case 2 in the appendix says T^(3/2); its conclusion, T, is right.
     """
     T = rounds(horizon, "horizon")
     d, epsilon = setting.d, setting.epsilon
@@ -191,7 +200,8 @@ def regret_bound(horizon: ArrayLike, setting: LinearSetting, branch: Branch = "s
 
 
 def linear_from(setting: LinearSetting) -> int | None:
-    """The first T at which the part of the bound proportional to epsilon is at least the rest; None if never."""
+    """The first T at which the part of the bound proportional to epsilon is at least the rest; None
+    if never."""
 
     def leads(T: Floats) -> Bools:
         bound = regret_bound(T, setting)
@@ -201,12 +211,14 @@ def linear_from(setting: LinearSetting) -> int | None:
 
 
 def below_trivial_from(setting: LinearSetting) -> int | None:
-    """The first T at which the bound is below 2 T, which any policy meets; None if not before `LIMIT`."""
+    """The first T at which the bound is below 2 T, which any policy meets; None if not before
+    `LIMIT`."""
     return _first(lambda T: np.asarray(regret_bound(T, setting).total < 2.0 * T))
 
 
 def premise_from(setting: LinearSetting) -> int | None:
-    """The first t with l_t <= nu_t, without which Lemma 2 (hence the theorem) is not proved; None if never.
+    """The first t with l_t <= nu_t, without which Lemma 2 (hence the theorem) is not proved; None
+    if never.
 
     nu_t - l_t grows with t, so the premise holds from there on.
     """
@@ -216,13 +228,15 @@ def premise_from(setting: LinearSetting) -> int | None:
 def premise_sigma(setting: LinearSetting) -> float:
     """The smallest sigma that gives l_t <= nu_t in every round: 1 / (2 sqrt(d log(1 / delta))).
 
-    Noise that is sigma-sub-Gaussian is so for any larger sigma: raising sigma to this value is always allowed.
+    Noise that is sigma-sub-Gaussian is so for any larger sigma: raising sigma to this value is
+    always allowed.
     """
     return 1.0 / (2.0 * math.sqrt(-setting.d * math.log(setting.delta)))
 
 
 def _first(holds: Callable[[Floats], Bools]) -> int | None:
-    """The first whole number with the property: the first on a fine geometric grid, then bisection."""
+    """The first whole number with the property: the first on a fine geometric grid, then
+    bisection."""
     grid = np.unique(np.round(np.geomspace(1, LIMIT, 3001)))
     reached = holds(grid)
     if not reached.any():

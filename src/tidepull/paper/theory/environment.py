@@ -1,8 +1,9 @@
 """The environment of the simulation: noise, measurement error, adversaries and random streams.
 
-Reward noise is sigma-sub-Gaussian with exactly the stated sigma. Measurement error is bounded by epsilon. An adversary
-chooses the true contexts of a round, knowing the past and w itself. Each seed has its own named streams, read in blocks
-of rounds: its numbers do not depend on the other seeds, nor on the length of a block.
+Reward noise is sigma-sub-Gaussian with exactly the stated sigma. Measurement error is bounded by
+epsilon. An adversary chooses the true contexts of a round, knowing the past and w itself. Each seed
+has its own named streams, read in blocks of rounds: its numbers do not depend on the other seeds,
+nor on the length of a block.
 """
 
 from __future__ import annotations
@@ -38,7 +39,8 @@ def _rademacher(rng: np.random.Generator, n: int) -> Floats:
 
 
 def _uniform(rng: np.random.Generator, n: int) -> Floats:
-    """Uniform on [-sqrt(3), sqrt(3)]: E exp(a Z) = sinh(sqrt(3) a) / (sqrt(3) a) <= exp(a^2 / 2)."""
+    """Uniform on [-sqrt(3), sqrt(3)]: E exp(a Z) = sinh(sqrt(3) a) / (sqrt(3) a) <= exp(a^2 /
+    2)."""
     return rng.uniform(-math.sqrt(3.0), math.sqrt(3.0), n)
 
 
@@ -62,11 +64,13 @@ def size(schedule: Schedule, t: int) -> float:
 
 
 def observe(truth: Floats, w: Floats, normals: Floats, epsilon: float, kind: ErrorKind) -> Floats:
-    """Observed contexts: the truth plus an error of length epsilon, brought back into the unit ball.
+    """Observed contexts: the truth plus an error of length epsilon, brought back into the unit
+    ball.
 
-    'sphere': in a uniformly random direction. 'aligned': along w with a random sign, the direction in which an
-    error of that length moves the reward most. The error is drawn afresh whatever happened before; bringing
-    back is a projection onto a convex set that holds the truth, so it never lengthens the error.
+    'sphere': in a uniformly random direction. 'aligned': along w with a random sign, the direction
+    in which an error of that length moves the reward most. The error is drawn afresh whatever
+    happened before; bringing back is a projection onto a convex set that holds the truth, so it
+    never lengthens the error.
     """
     if epsilon == 0:
         return truth
@@ -92,8 +96,8 @@ _TILT = 0.5
 class View:
     """What an adversary sees before round `t`, for many seeds (first axis) at once.
 
-    `precision` is B_t (seeds x d x d), `w` the parameter (seeds x d), `normals` fresh standard normal numbers
-    (seeds x K x d), `epsilon` the error that the agent's contexts will carry.
+    `precision` is B_t (seeds x d x d), `w` the parameter (seeds x d), `normals` fresh standard
+    normal numbers (seeds x K x d), `epsilon` the error that the agent's contexts will carry.
     """
 
     t: int
@@ -113,17 +117,20 @@ def random_contexts(view: View) -> Floats:
 
 
 def least_explored(view: View) -> Floats:
-    """Around plus and minus the direction the agent knows least: B_t's eigenvector of the smallest eigenvalue."""
+    """Around plus and minus the direction the agent knows least: B_t's eigenvector of the smallest
+    eigenvalue."""
     direction = np.linalg.eigh(view.precision)[1][..., 0]
     signs = np.where(np.arange(view.normals.shape[-2]) % 2 == 0, 1.0, -1.0)
     return unit(signs[:, None] * direction[..., None, :] + _TILT * unit(view.normals))
 
 
 def hidden_best(view: View) -> Floats:
-    """All arms within epsilon of each other, so that the best lies in the error ball of every other.
+    """All arms within epsilon of each other, so that the best lies in the error ball of every
+    other.
 
-    The best arm (another each round) is shifted by epsilon / 2 along w from a common random centre, the others
-    by as much against it: the gap is epsilon ||w||, and no observed context can tell which is which for sure.
+    The best arm (another each round) is shifted by epsilon / 2 along w from a common random centre,
+    the others by as much against it: the gap is epsilon ||w||, and no observed context can tell
+    which is which for sure.
     """
     seeds, n_arms, _ = view.normals.shape
     half = min(view.epsilon, 2.0) / 2.0
@@ -131,7 +138,9 @@ def hidden_best(view: View) -> Floats:
     side = np.where(np.arange(n_arms) == view.t % n_arms, 1.0, -1.0)
     return np.asarray(
         centre[:, None, :]
-        + half * side[:, None] * np.broadcast_to(unit(view.w), (seeds, view.w.shape[-1]))[:, None, :]
+        + half
+        * side[:, None]
+        * np.broadcast_to(unit(view.w), (seeds, view.w.shape[-1]))[:, None, :]
     )
 
 
@@ -152,9 +161,11 @@ _BLOCK_FLOATS = 1 << 20
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Numbers:
-    """The random numbers of one round, seeds along the first axis (`error` is empty when not wanted).
+    """The random numbers of one round, seeds along the first axis (`error` is empty when not
+    wanted).
 
-    `noise` blurs the reward of the arm that is played, `best_noise` that of the best arm where it is another.
+    `noise` blurs the reward of the arm that is played, `best_noise` that of the best arm where it
+    is another.
     """
 
     context: Floats
@@ -168,13 +179,17 @@ class Numbers:
 class Draws:
     """Random numbers for `len(seeds)` trials of contexts K x d."""
 
-    def __init__(self, seeds: Sequence[int], k: int, d: int, noise: Noise, *, with_error: bool) -> None:
+    def __init__(
+        self, seeds: Sequence[int], k: int, d: int, noise: Noise, *, with_error: bool
+    ) -> None:
         self._streams = [Streams(int(seed)).child("theory") for seed in seeds]
         self._k, self._d, self._noise, self._with_error = k, d, noise, with_error
 
     def parameters(self) -> Floats:
         """w for each seed, uniform on the unit sphere (the longest allowed)."""
-        return unit(np.stack([s.generator("parameter").standard_normal(self._d) for s in self._streams]))
+        return unit(
+            np.stack([s.generator("parameter").standard_normal(self._d) for s in self._streams])
+        )
 
     def rounds(self, horizon: int) -> Iterator[Numbers]:
         """One `Numbers` for each round, from the start of the streams."""

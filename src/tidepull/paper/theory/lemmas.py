@@ -1,9 +1,9 @@
 """Every step of the proof beside its promise, measured while trials are played.
 
-Lemma 2 is computed exactly in every round: Theta_{t,a*} is Gaussian given the past. Lemmas 3 and 4 speak of the
-agent's choice given the past, which has no closed form: in rounds 8, 16, 32, ... and the last one `DRAWS` further
-samples of w~ are drawn for every trial, and the choices that they would lead to are counted. Lemmas 2 to 4 are
-conditional on E^w.
+Lemma 2 is computed exactly in every round: Theta_{t,a*} is Gaussian given the past. Lemmas 3 and 4
+speak of the agent's choice given the past, which has no closed form: in rounds 8, 16, 32, ... and
+the last one `DRAWS` further samples of w~ are drawn for every trial, and the choices that they
+would lead to are counted. Lemmas 2 to 4 are conditional on E^w.
 
 The elliptical potential lemma is measured for any lambda:
 
@@ -27,7 +27,8 @@ from tidepull.random import Streams
 from tidepull.types import IntArray
 
 DRAWS = 2000
-"""Samples of w~ for each trial and round that is looked at: chance is then well below what Lemma 3 promises."""
+"""Samples of w~ for each trial and round that is looked at: chance is then well below what Lemma 3
+promises."""
 
 FIRST = 5
 """Lemma 3 promises something from this round on, and Lemma 4's constant holds from it."""
@@ -38,10 +39,12 @@ RIDGES = (0.01, 0.1, 1.0, 10.0)
 
 @dataclass(frozen=True, slots=True)
 class Promise:
-    """`measured` must be at most `allowed` (at least, where `at_least`), give or take `margin` of chance.
+    """`measured` must be at most `allowed` (at least, where `at_least`), give or take `margin` of
+    chance.
 
-    `promised` is False where the lemma's premise does not hold: then it is measured, and nothing hangs on it.
-    `nearest` says how near the worst trial came to the limit inside a promise of probability, as a share of it.
+    `promised` is False where the lemma's premise does not hold: then it is measured, and nothing
+    hangs on it. `nearest` says how near the worst trial came to the limit inside a promise of
+    probability, as a share of it.
     """
 
     lemma: str
@@ -76,8 +79,8 @@ class Potential:
     def add(self, u: Floats) -> None:
         """One vector of every trial (trials x d).
 
-        With q = u'V_t^-1 u, the inverse after it is V_t^-1 - (V_t^-1 u)(V_t^-1 u)' / (1 + q), and u'V_{t+1}^-1 u =
-        q / (1 + q).
+        With q = u'V_t^-1 u, the inverse after it is V_t^-1 - (V_t^-1 u)(V_t^-1 u)' / (1 + q), and
+        u'V_{t+1}^-1 u = q / (1 + q).
         """
         turned = np.einsum("lsde,se->lsd", self._inverse, u)
         q = np.einsum("lsd,sd->ls", turned, u)
@@ -85,7 +88,8 @@ class Potential:
         self._inverse -= turned[..., :, None] * turned[..., None, :] / (1.0 + q)[..., None, None]
 
     def shares(self, T: int) -> Floats:
-        """The largest sum of any trial after T vectors, as a share of the limit, for each lambda."""
+        """The largest sum of any trial after T vectors, as a share of the limit, for each
+        lambda."""
         limit = np.sqrt(T * self._d * np.log1p(T / (self._d * self._ridges)))
         return np.asarray(self.sums.max(axis=1) / limit)
 
@@ -94,7 +98,12 @@ class Lemmas:
     """Running measurements of one simulation."""
 
     def __init__(
-        self, setting: LinearSetting, scenario: Scenario, checkpoints: IntArray, *, draws: int = DRAWS
+        self,
+        setting: LinearSetting,
+        scenario: Scenario,
+        checkpoints: IntArray,
+        *,
+        draws: int = DRAWS,
     ) -> None:
         self._setting, self._scenario, self._draws = setting, scenario, draws
         self._checkpoints = frozenset(checkpoints.tolist())
@@ -108,7 +117,11 @@ class Lemmas:
         self._Y, self._luck = np.zeros(trials), np.zeros(trials)
         self._potential = Potential(trials, setting.d)
         self._least_z = math.inf
-        self._unsaturated = (math.inf, 1.0, 0.0)  # (share - promise, share, promise) where that is smallest
+        self._unsaturated = (
+            math.inf,
+            1.0,
+            0.0,
+        )  # (share - promise, share, promise) where that is smallest
         self._regret_share = self._increment = -math.inf
         # Of each: the largest share of trials above the limit, and how near the worst trial came.
         self._xi_worst = self._Y_worst = self._luck_worst = (0.0, -math.inf)
@@ -119,21 +132,29 @@ class Lemmas:
         self._add_optimism(played, holds_w)
         t = played.t
         if t >= FIRST and (t & (t - 1) == 0 or t == self._scenario.horizon):
-            white = np.linalg.solve(np.linalg.cholesky(self._precision), np.swapaxes(played.observed, 1, 2))
+            white = np.linalg.solve(
+                np.linalg.cholesky(self._precision), np.swapaxes(played.observed, 1, 2)
+            )
             for trial in np.flatnonzero(holds_w):
                 self._add_choices(played, int(trial), white[trial])
         self._add_increment(played, holds_w)
         every = np.arange(len(played.arms))
-        chosen, eta = played.observed[every, played.arms], played.rewards - played.means[every, played.arms]
+        chosen, eta = (
+            played.observed[every, played.arms],
+            played.rewards - played.means[every, played.arms],
+        )
         self._precision += chosen[:, :, None] * chosen[:, None, :]
         self._xi += eta[:, None] * chosen
         self._potential.add(chosen)
-        self._luck += np.where(played.arms == played.means.argmax(axis=1), 0.0, played.best_noise - eta)
+        self._luck += np.where(
+            played.arms == played.means.argmax(axis=1), 0.0, played.best_noise - eta
+        )
         if played.t in self._checkpoints:
             self._look_back(played.t)
 
     def _add_optimism(self, played: Round, holds_w: Bools) -> None:
-        """Lemma 2: P(Theta_{t,a*} + epsilon >= x*_{a*} . w) = Phi(z), z = (x . w^_t + epsilon - x* . w) / (nu_t s)."""
+        """Lemma 2: P(Theta_{t,a*} + epsilon >= x*_{a*} . w) = Phi(z), z = (x . w^_t + epsilon - x*
+        . w) / (nu_t s)."""
         every, best = np.arange(len(played.arms)), played.means.argmax(axis=1)
         gap = played.look.estimates[every, best] + self._setting.epsilon - played.means[every, best]
         scale = self._nu[played.t - 1] * played.look.s[every, best]
@@ -142,9 +163,14 @@ class Lemmas:
             self._least_z = min(self._least_z, float(np.min(gap[known] / scale[known])))
 
     def _add_choices(self, played: Round, trial: int, white: Floats) -> None:
-        """Lemmas 3 and 4 in one trial, by fresh samples of w~ given the same past; `white` is L^-1 x', B_t = L L'."""
+        """Lemmas 3 and 4 in one trial, by fresh samples of w~ given the same past; `white` is L^-1
+        x', B_t = L L'."""
         t, epsilon, g_t = played.t, self._setting.epsilon, float(self._g[played.t - 1])
-        means, s, estimates = played.means[trial], played.look.s[trial], played.look.estimates[trial]
+        means, s, estimates = (
+            played.means[trial],
+            played.look.s[trial],
+            played.look.estimates[trial],
+        )
         normals = self._generators[trial].standard_normal((self._draws, self._setting.d))
         arms = np.argmax(estimates + self._nu[t - 1] * (normals @ white), axis=1)
         chances = np.bincount(arms, minlength=len(means)) / self._draws
@@ -162,7 +188,9 @@ class Lemmas:
         width = LEMMA_4 * self._g[i] * played.look.s[every, played.arms]
         Z = regret * holds_w - 4.0 * self._setting.epsilon - width - 2.0 / played.t**2
         self._Y += Z
-        self._increment = max(self._increment, float(np.max(np.abs(Z)) / self._largest_step(played.t)))
+        self._increment = max(
+            self._increment, float(np.max(np.abs(Z)) / self._largest_step(played.t))
+        )
 
     def _largest_step(self, t: int) -> float:
         """K_t = 4 + 4 epsilon + M g_t, which |Z_t| never exceeds."""
@@ -174,7 +202,9 @@ class Lemmas:
         deviation = math.sqrt(2.0 * T * math.log(2.0 / setting.delta))
         self._Y_worst = _worst(self._Y_worst, self._Y / (self._largest_step(T) * deviation))
         if setting.sigma > 0:
-            self._luck_worst = _worst(self._luck_worst, self._luck / (2.0 * setting.sigma * deviation))
+            self._luck_worst = _worst(
+                self._luck_worst, self._luck / (2.0 * setting.sigma * deviation)
+            )
             norms = np.einsum(
                 "sd,sd->s", self._xi, np.linalg.solve(self._precision, self._xi[..., None])[..., 0]
             )
@@ -183,13 +213,19 @@ class Lemmas:
         self._potential_shares = np.maximum(self._potential_shares, self._potential.shares(T))
 
     def promises(self, *, premise_holds: bool) -> tuple[Promise, ...]:
-        """Everything measured beside what is promised; `premise_holds` says whether l_t <= nu_t in every round."""
+        """Everything measured beside what is promised; `premise_holds` says whether l_t <= nu_t in
+        every round."""
         delta, sure = self._setting.delta, premise_holds and self._scenario.inflate
         _, unsaturated, promised = self._unsaturated
         optimistic = 1.0 if math.isinf(self._least_z) else float(norm.cdf(self._least_z))
         return (
             Promise(
-                "Lemma 2", "P(Θ + ε ≥ x* · w), least", optimistic, OPTIMISM, at_least=True, promised=sure
+                "Lemma 2",
+                "P(Θ + ε ≥ x* · w), least",
+                optimistic,
+                OPTIMISM,
+                at_least=True,
+                promised=sure,
             ),
             Promise(
                 "Lemma 3",
@@ -215,14 +251,19 @@ class Lemmas:
                 for ridge, share in zip(RIDGES, self._potential_shares, strict=True)
             ),
             self._rarely(
-                "Realised", "trials with Σ (R_a* - R_A) - regret above its limit", self._luck_worst, delta / 2
+                "Realised",
+                "trials with Σ (R_a* - R_A) - regret above its limit",
+                self._luck_worst,
+                delta / 2,
             ),
         )
 
     def _rarely(self, lemma: str, what: str, worst: tuple[float, float], allowed: float) -> Promise:
         """A limit that may be passed with so small a probability at each T."""
         margin = _chance(allowed, self._scenario.seeds)
-        nearest = worst[1] if math.isfinite(worst[1]) else None  # without noise there is nothing to limit
+        nearest = (
+            worst[1] if math.isfinite(worst[1]) else None
+        )  # without noise there is nothing to limit
         return Promise(lemma, what, worst[0], allowed, margin=margin, nearest=nearest)
 
 

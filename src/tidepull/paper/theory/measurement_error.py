@@ -36,15 +36,20 @@ class Scenario(Parameters):
     adversary: AdversaryName = parameter("random", "adversary that chooses the true contexts")
     noise: Noise = parameter("gaussian", "distribution of the reward noise")
     error: ErrorKind = parameter("sphere", "direction of the measurement error")
-    schedule: Schedule = parameter("constant", "how large the error is in each round, at most epsilon")
-    inflate: bool = parameter(True, "sample with nu_t as analysed; otherwise with sigma, as is usual")
+    schedule: Schedule = parameter(
+        "constant", "how large the error is in each round, at most epsilon"
+    )
+    inflate: bool = parameter(
+        True, "sample with nu_t as analysed; otherwise with sigma, as is usual"
+    )
     seeds: int = parameter(100, "trials, on consecutive seeds", ge=1, le=10**5)
     seed: int = parameter(0, "seed of the first trial", ge=0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ArmSamples:
-    """One round as the agent sees it (seeds x K): x . w^_t, Theta = x . w~_t, and s = ||x||_{B_t^-1}."""
+    """One round as the agent sees it (seeds x K): x . w^_t, Theta = x . w~_t, and s =
+    ||x||_{B_t^-1}."""
 
     estimates: Floats
     theta: Floats
@@ -52,7 +57,8 @@ class ArmSamples:
 
 
 class PosteriorSampler:
-    """Posteriors N(w^_t, nu_t^2 B_t^-1) with B_t = I + sum x x' and w^_t = B_t^-1 sum x r, one for each seed."""
+    """Posteriors N(w^_t, nu_t^2 B_t^-1) with B_t = I + sum x x' and w^_t = B_t^-1 sum x r, one for
+    each seed."""
 
     def __init__(self, trials: int, d: int) -> None:
         self.precision: Floats = np.tile(np.eye(d), (trials, 1, 1))
@@ -107,7 +113,8 @@ class Round:
 
 
 def require_room(setting: LinearSetting, scenario: Scenario, *, squares: int) -> None:
-    """Refuse what does not fit into memory, where so many d x d matrices of every trial are held at once."""
+    """Refuse what does not fit into memory, where so many d x d matrices of every trial are held at
+    once."""
     trials, d, k = scenario.seeds, setting.d, setting.k
     require_memory(
         8 * (trials * d * (squares * d + 6 * k) + 8 * scenario.horizon),
@@ -122,7 +129,8 @@ def play(
     adversary: Adversary | None = None,
     agent: PosteriorSampler | None = None,
 ) -> Iterator[Round]:
-    """Play all trials side by side, round by round; `adversary` (your own) overrides the scenario's."""
+    """Play all trials side by side, round by round; `adversary` (your own) overrides the
+    scenario's."""
     trials, epsilon = scenario.seeds, setting.epsilon
     require_room(setting, scenario, squares=4)
     draws = Draws(
@@ -148,5 +156,12 @@ def play(
         rewards = means[every, arms] + setting.sigma * numbers.noise
         agent.learn(observed[every, arms], rewards)
         yield Round(
-            t, truth, observed, look, means, arms, rewards, best_noise=setting.sigma * numbers.best_noise
+            t,
+            truth,
+            observed,
+            look,
+            means,
+            arms,
+            rewards,
+            best_noise=setting.sigma * numbers.best_noise,
         )

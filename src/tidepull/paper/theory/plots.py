@@ -25,24 +25,40 @@ def _describe(result: Simulation) -> str:
 
 
 def regret_against_bound(result: Simulation, *, path: Path) -> None:
-    """Empirical regret (mean, and all trials as a band), the bound, 2T, and slopes 1/2 and 1, on log axes."""
+    """Empirical regret (mean, and all trials as a band), the bound, 2T, and slopes 1/2 and 1, on
+    log axes."""
     plt = pyplot()
     figure, axes = plt.subplots(figsize=(8, 5.2), layout="constrained")
     T = result.checkpoints.astype(float)
-    mean, low, high = result.regret.mean(axis=0), result.regret.min(axis=0), result.regret.max(axis=0)
+    mean, low, high = (
+        result.regret.mean(axis=0),
+        result.regret.min(axis=0),
+        result.regret.max(axis=0),
+    )
     axes.loglog(T, result.bound, color=_BOUND, lw=2, label="the theorem's bound")
     axes.loglog(T, 2 * T, color="black", lw=1.2, ls=(0, (6, 3)), label="trivial bound, 2T")
     shown = mean > 0
     if shown.any():
         floor = float(mean[shown].min()) / 3
-        axes.fill_between(T, np.maximum(low, floor), np.maximum(high, floor), color=_REGRET, alpha=0.18, lw=0)
+        axes.fill_between(
+            T, np.maximum(low, floor), np.maximum(high, floor), color=_REGRET, alpha=0.18, lw=0
+        )
         axes.loglog(
-            T[shown], mean[shown], color=_REGRET, lw=2.4, label="regret: mean, and range of all trials"
+            T[shown],
+            mean[shown],
+            color=_REGRET,
+            lw=2.4,
+            label="regret: mean, and range of all trials",
         )
         end = mean[-1]
         for power, style, name in ((0.5, ":", "√T"), (1.0, "-.", "T")):
             axes.loglog(
-                T, end * (T / T[-1]) ** power, color=_GUIDE, ls=style, lw=1.4, label=f"slope of {name}"
+                T,
+                end * (T / T[-1]) ** power,
+                color=_GUIDE,
+                ls=style,
+                lw=1.4,
+                label=f"slope of {name}",
             )
         axes.set_ylim(bottom=floor)
     axes.set(xlabel="horizon T", ylabel="cumulative regret", title=_describe(result))
@@ -62,19 +78,41 @@ def promises(result: Simulation, *, path: Path) -> None:
     allowed = np.cumsum(1.0 / t.astype(float) ** 2)
     delta = result.setting.delta
     left.plot(t, allowed, color=_BOUND, lw=1.6, ls="--", label="E$^Θ$ allowed: Σ 1/t²")
-    left.plot(t, np.cumsum(result.failures_theta) / trials, color=_BOUND, lw=2.2, label="E$^Θ$ measured")
-    left.plot(t, delta * allowed, color=_REGRET, lw=1.6, ls="--", label=f"E$^w$ allowed: {delta:g} Σ 1/t²")
-    left.plot(t, np.cumsum(result.failures_w) / trials, color=_REGRET, lw=2.2, label="E$^w$ measured")
-    left.set(xscale="log", xlabel="round t", ylabel="failures so far, per trial", title="Events of Lemma 1")
+    left.plot(
+        t, np.cumsum(result.failures_theta) / trials, color=_BOUND, lw=2.2, label="E$^Θ$ measured"
+    )
+    left.plot(
+        t, delta * allowed, color=_REGRET, lw=1.6, ls="--", label=f"E$^w$ allowed: {delta:g} Σ 1/t²"
+    )
+    left.plot(
+        t, np.cumsum(result.failures_w) / trials, color=_REGRET, lw=2.2, label="E$^w$ measured"
+    )
+    left.set(
+        xscale="log",
+        xlabel="round t",
+        ylabel="failures so far, per trial",
+        title="Events of Lemma 1",
+    )
     left.set_ylim(-0.05, 2.6)
     left.legend(frameon=False, loc="upper left", fontsize=9, ncols=2)
     T = result.checkpoints.astype(float)
-    right.loglog(T[1:], result.potential_limit[1:], color=_BOUND, lw=2, label="allowed: 5 √(d T log T)")
+    right.loglog(
+        T[1:], result.potential_limit[1:], color=_BOUND, lw=2, label="allowed: 5 √(d T log T)"
+    )
     right.fill_between(
-        T, result.potential.min(axis=0), result.potential.max(axis=0), color=_SECOND, alpha=0.25, lw=0
+        T,
+        result.potential.min(axis=0),
+        result.potential.max(axis=0),
+        color=_SECOND,
+        alpha=0.25,
+        lw=0,
     )
     right.loglog(
-        T, result.potential.mean(axis=0), color=_SECOND, lw=2.2, label="Σ s: mean, range of all trials"
+        T,
+        result.potential.mean(axis=0),
+        color=_SECOND,
+        lw=2.2,
+        label="Σ s: mean, range of all trials",
     )
     measured = promises_of(result, premise_holds=False)
     right.set(
@@ -92,7 +130,9 @@ def growth(exponents: Sequence[Exponent], *, path: Path) -> None:
     """Regret against each axis on log axes, with the fitted power and the bound's own."""
     plt = pyplot()
     rows = -(-len(exponents) // 2)
-    figure, panels = plt.subplots(rows, 2, figsize=(8, 3.3 * rows), layout="constrained", squeeze=False)
+    figure, panels = plt.subplots(
+        rows, 2, figsize=(8, 3.3 * rows), layout="constrained", squeeze=False
+    )
     for axes in panels.ravel()[len(exponents) :]:
         axes.set_visible(False)
     for axes, e in zip(panels.ravel(), exponents, strict=False):
@@ -112,19 +152,38 @@ def growth(exponents: Sequence[Exponent], *, path: Path) -> None:
 
 
 def effective_error(measured: EffectiveError, *, title: str, path: Path) -> None:
-    """The features' error between trainings above the cumulative regret, over the rounds of one trial."""
+    """The features' error between trainings above the cumulative regret, over the rounds of one
+    trial."""
     plt = pyplot()
     figure, (top, bottom) = plt.subplots(
         2, 1, figsize=(8, 6.4), layout="constrained", sharex=True, height_ratios=(3, 2)
     )
     middle = measured.first + measured.length / 2
-    top.plot(middle, measured.nothing, color="black", lw=1.2, ls=(0, (6, 3)), zorder=3, label="predicting 0")
-    top.plot(middle, measured.vectors, color=_GUIDE, lw=1.8, label="the arms' vectors, best linear map")
     top.plot(
-        middle, measured.last_layer, color=_SECOND, lw=1.2, label="learned features, the policy's last layer"
+        middle,
+        measured.nothing,
+        color="black",
+        lw=1.2,
+        ls=(0, (6, 3)),
+        zorder=3,
+        label="predicting 0",
     )
-    top.plot(middle, measured.features, color=_BOUND, lw=2.4, label="learned features, best linear map")
-    top.plot(middle, measured.regret_per_round, color=_REGRET, lw=1.4, ls=":", label="regret a round")
+    top.plot(
+        middle, measured.vectors, color=_GUIDE, lw=1.8, label="the arms' vectors, best linear map"
+    )
+    top.plot(
+        middle,
+        measured.last_layer,
+        color=_SECOND,
+        lw=1.2,
+        label="learned features, the policy's last layer",
+    )
+    top.plot(
+        middle, measured.features, color=_BOUND, lw=2.4, label="learned features, best linear map"
+    )
+    top.plot(
+        middle, measured.regret_per_round, color=_REGRET, lw=1.4, ls=":", label="regret a round"
+    )
     top.set(ylabel="error on held-out rounds (reward)", title=title)
     top.set_ylim(0, 1.35 * max(float(np.max(line.get_ydata())) for line in top.get_lines()))
     top.legend(frameon=False, fontsize=9, loc="upper right", ncols=2)

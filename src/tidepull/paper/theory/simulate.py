@@ -1,4 +1,5 @@
-"""Put the analysis to the test: regret against the bound, and every event of the proof against its promise."""
+"""Put the analysis to the test: regret against the bound, and every event of the proof against its
+promise."""
 
 from __future__ import annotations
 
@@ -20,18 +21,21 @@ from tidepull.random import Streams
 from tidepull.types import BoolArray, IntArray
 
 _SQUARES = 18
-"""d x d matrices of each trial at once: the agent's, those of the lemmas and their potentials, and passing ones."""
+"""d x d matrices of each trial at once: the agent's, those of the lemmas and their potentials, and
+passing ones."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Simulation:
     """What was measured in many trials of one setting.
 
-    `regret` and `potential` (the running sum of s_{t,A_t}) are trials x checkpoints; `failures_w` and
-    `failures_theta` count, for each round, the trials in which the event did not hold; `clean_w` says of each
-    trial whether E^w held in all rounds, and `nearest_w` how near to failing it came in each round: the largest
+    `regret` and `potential` (the running sum of s_{t,A_t}) are trials x checkpoints; `failures_w`
+    and `failures_theta` count, for each round, the trials in which the event did not hold;
+    `clean_w` says of each trial whether E^w held in all rounds, and `nearest_w` how near to failing
+    it came in each round: the largest
     |x . w^_t - x* . w| of any trial and arm as a share of l_t s + epsilon. `optimism` is the share of rounds with
-    Theta_{t,a*} + epsilon >= x*_{a*} . w, `saturated` the share of arms in C_t. `lemmas` has the steps of the proof.
+    Theta_{t,a*} + epsilon >= x*_{a*} . w, `saturated` the share of arms in C_t. `lemmas` has the
+    steps of the proof.
     """
 
     setting: LinearSetting
@@ -66,7 +70,8 @@ class Simulation:
 
     @property
     def potential_share(self) -> float:
-        """The largest sum of s in any trial at any checkpoint from T = 2, as a share of 5 sqrt(d T log T)."""
+        """The largest sum of s in any trial at any checkpoint from T = 2, as a share of 5 sqrt(d T
+        log T)."""
         from_two = self.checkpoints >= 2
         if not from_two.any():
             return math.nan
@@ -123,7 +128,9 @@ class _Tally:
         self._regret += means.max(axis=1) - means[every, played.arms]
         self._potential += look.s[every, played.arms]
         holds_w = theory.event_w(look.estimates, means, look.s, self._l[i], epsilon)
-        holds_theta = theory.event_theta(look.theta, look.estimates, look.s, self._nu[i], self._c[i])
+        holds_theta = theory.event_theta(
+            look.theta, look.estimates, look.s, self._nu[i], self._c[i]
+        )
         self._failures[:, i] = np.sum(~holds_w), np.sum(~holds_theta)
         self._clean &= holds_w
         self._nearest[i] = np.max(np.abs(look.estimates - means) / (self._l[i] * look.s + epsilon))
@@ -158,10 +165,10 @@ class _Tally:
 class Promises:
     """What a simulation measured beside what the analysis promises.
 
-    Failures are counted per trial: at most delta sum 1/t^2 for E^w and, from round 2 on (in round 1 the promise
-    is empty), sum_{t >= 2} 1/t^2 for E^Theta. `regret_share` and `potential_share` are worst cases over trials
-    and checkpoints, as shares of their limits. `optimism_promised` is 0 where Lemma 2's premise does not hold.
-    `steps` are the lemmas one by one.
+    Failures are counted per trial: at most delta sum 1/t^2 for E^w and, from round 2 on (in round 1
+    the promise is empty), sum_{t >= 2} 1/t^2 for E^Theta. `regret_share` and `potential_share` are
+    worst cases over trials and checkpoints, as shares of their limits. `optimism_promised` is 0
+    where Lemma 2's premise does not hold. `steps` are the lemmas one by one.
     """
 
     regret_share: float
@@ -204,16 +211,21 @@ def promises(result: Simulation, *, premise_holds: bool) -> Promises:
     )
 
 
-def configurations(*, horizon: int, seeds: int, seed: int) -> Iterator[tuple[LinearSetting, Scenario]]:
-    """Forty-five: every adversary, noise and epsilon; other shapes, errors along w, loud noise; errors that vary.
+def configurations(
+    *, horizon: int, seeds: int, seed: int
+) -> Iterator[tuple[LinearSetting, Scenario]]:
+    """Forty-five: every adversary, noise and epsilon; other shapes, errors along w, loud noise;
+    errors that vary.
 
-    Where sigma is above 0.2, it is large enough for Lemma 2's premise in every round; where d is 2 then, arms are
-    saturated within 2,048 rounds.
+    Where sigma is above 0.2, it is large enough for Lemma 2's premise in every round; where d is 2
+    then, arms are saturated within 2,048 rounds.
     """
     for adversary, noise in product(ADVERSARIES, NOISES):
         # Without error nothing hides the best arm: all arms of "hidden-best" would be the same.
         for epsilon in (0.01, 0.1, 0.5) if adversary == "hidden-best" else (0.0, 0.01, 0.1):
-            scenario = Scenario(horizon=horizon, seeds=seeds, seed=seed, adversary=adversary, noise=noise)
+            scenario = Scenario(
+                horizon=horizon, seeds=seeds, seed=seed, adversary=adversary, noise=noise
+            )
             yield LinearSetting(d=5, k=10, epsilon=epsilon), scenario
     for adversary in ADVERSARIES:
         common = Scenario(horizon=horizon, seeds=seeds, seed=seed, adversary=adversary)
@@ -222,7 +234,10 @@ def configurations(*, horizon: int, seeds: int, seed: int) -> Iterator[tuple[Lin
         yield LinearSetting(d=5, k=10, epsilon=0.1), replace(common, error="aligned")
         yield LinearSetting(d=5, k=10, epsilon=0.01, sigma=0.5), common
         for schedule in SCHEDULES[1:]:
-            yield LinearSetting(d=5, k=10, epsilon=0.1, sigma=0.5), replace(common, schedule=schedule)
+            yield (
+                LinearSetting(d=5, k=10, epsilon=0.1, sigma=0.5),
+                replace(common, schedule=schedule),
+            )
 
 
 EPSILONS = (0.01, 0.02, 0.05, 0.1, 0.2)
@@ -236,7 +251,8 @@ _RESAMPLES = 2000
 class Exponent:
     """Regret grows like `axis` to the power `slope`, with a 95% interval over trials.
 
-    `bound_slope` is the same fit to the bound over the same values; logarithms keep it from its asymptote.
+    `bound_slope` is the same fit to the bound over the same values; logarithms keep it from its
+    asymptote.
     """
 
     axis: str
@@ -248,8 +264,11 @@ class Exponent:
     bound_slope: float
 
 
-def fit(axis: str, values: Floats, regret: Floats, bound: Floats, rng: np.random.Generator) -> Exponent:
-    """Least squares of log mean regret on log value; `regret` is trials x values, trials are resampled."""
+def fit(
+    axis: str, values: Floats, regret: Floats, bound: Floats, rng: np.random.Generator
+) -> Exponent:
+    """Least squares of log mean regret on log value; `regret` is trials x values, trials are
+    resampled."""
     design = np.log(values) - np.mean(np.log(values))
 
     def slope(means: Floats) -> Floats:
@@ -264,7 +283,8 @@ def fit(axis: str, values: Floats, regret: Floats, bound: Floats, rng: np.random
 
 
 def horizon_growth(result: Simulation) -> Exponent | None:
-    """The exponent of T over the last octaves of one simulation; None when regret is 0 or there are too few."""
+    """The exponent of T over the last octaves of one simulation; None when regret is 0 or there are
+    too few."""
     late = result.checkpoints >= max(2.0, result.scenario.horizon / 2**_OCTAVES)
     regret = result.regret[:, late]
     if late.sum() < 3 or not np.all(regret.mean(axis=0) > 0):
@@ -282,7 +302,9 @@ def vary(
     on_round: Callable[[int], None] | None = None,
 ) -> Exponent | None:
     """Simulate once for each value of one field of the setting ('epsilon', 'd' or 'k'), and fit."""
-    settings = [LinearSetting.from_mapping({**setting.to_mapping(), axis: value}) for value in values]
+    settings = [
+        LinearSetting.from_mapping({**setting.to_mapping(), axis: value}) for value in values
+    ]
     finals = np.stack(
         [simulate(each, scenario, on_round=on_round).regret[:, -1] for each in settings], axis=1
     )

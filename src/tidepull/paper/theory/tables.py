@@ -25,7 +25,8 @@ _TERMS = ("mismatch", "exploration", "rare", "luck", "base", "linear")
 
 
 def bound_report(setting: LinearSetting, horizon: int) -> dict[str, Any]:
-    """The bound at one horizon: its terms, its ingredients, both branches, and the horizons that matter."""
+    """The bound at one horizon: its terms, its ingredients, both branches, and the horizons that
+    matter."""
     bound = regret_bound(horizon, setting)
     return {
         "horizon": horizon,
@@ -64,7 +65,11 @@ def simulation_report(result: Simulation, exponents: Sequence[Exponent] = ()) ->
     return {
         **result.setting.to_mapping(),
         **scenario.to_mapping(),
-        "regret": {"mean": float(final.mean()), "worst": float(final.max()), "trials": final.tolist()},
+        "regret": {
+            "mean": float(final.mean()),
+            "worst": float(final.max()),
+            "trials": final.tolist(),
+        },
         "bound": bound,
         "bound_over_worst": bound / float(final.max()) if final.max() > 0 else None,
         "trivial": 2.0 * scenario.horizon,
@@ -85,7 +90,8 @@ def bound_tables(report: dict[str, Any]) -> list[Table]:
     """Terms of the bound, its split by epsilon, its ingredients, and both branches."""
     total = report["bound"]
     title = (
-        f"With probability {1 - report['delta']:g}, regret after {report['horizon']:,} rounds is at most {total:,.4g} "
+        f"With probability {1 - report['delta']:g}, regret after {report['horizon']:,} rounds is "
+        f"at most {total:,.4g} "
         f"({total / report['trivial']:,.3g} times the trivial 2T)"
     )
     terms = {
@@ -111,14 +117,23 @@ def bound_tables(report: dict[str, Any]) -> list[Table]:
             heading,
             ("term", "formula", "value", "share"),
             tuple(
-                (Cell(term), Cell(formula), _number(report[term]), _percent(report[term] / total, 1))
+                (
+                    Cell(term),
+                    Cell(formula),
+                    _number(report[term]),
+                    _percent(report[term] / total, 1),
+                )
                 for term, formula in rows.items()
             ),
         )
-        for name, heading, rows in (("terms", title, terms), ("split", "The same total, split by ε", parts))
+        for name, heading, rows in (
+            ("terms", title, terms),
+            ("split", "The same total, split by ε", parts),
+        )
     ]
     values = tuple(
-        (Cell(name), Cell(formula), _number(report[key])) for key, (name, formula) in ingredients.items()
+        (Cell(name), Cell(formula), _number(report[key]))
+        for key, (name, formula) in ingredients.items()
     )
     branches = tuple(
         (
@@ -135,8 +150,11 @@ def bound_tables(report: dict[str, Any]) -> list[Table]:
 
 
 def bound_sentences(report: dict[str, Any]) -> list[str]:
-    """From which horizon on the linear term leads, the bound is useful, and Lemma 2's premise holds."""
-    linear, trivial, premise = (report[k] for k in ("linear_from", "below_trivial_from", "premise_from"))
+    """From which horizon on the linear term leads, the bound is useful, and Lemma 2's premise
+    holds."""
+    linear, trivial, premise = (
+        report[k] for k in ("linear_from", "below_trivial_from", "premise_from")
+    )
     return [
         "The term linear in T never dominates: ε is 0."
         if linear is None and report["epsilon"] == 0
@@ -157,7 +175,8 @@ def simulation_tables(report: dict[str, Any]) -> list[Table]:
     """Regret, potential and events of one simulation; the steps of the proof; fitted exponents."""
     events, regret, potential = report["promises"], report["regret"], report["potential"]
     title = (
-        f"{report['seeds']} trials of {report['horizon']:,} rounds, d = {report['d']}, K = {report['k']}, "
+        f"{report['seeds']} trials of {report['horizon']:,} rounds, d = {report['d']}, K = "
+        f"{report['k']}, "
         f"ε = {report['epsilon']:g}: {report['adversary']} contexts, {report['noise']} noise"
         f"{'' if report['inflate'] else ', not inflated'}"
     )
@@ -189,7 +208,11 @@ def simulation_tables(report: dict[str, Any]) -> list[Table]:
         ("arms in the saturated set", f"{report['saturated']:.1%}", "-"),
     ]
     columns = ("measured", "value", "limit promised")
-    tables = [Table("simulation", title, columns, tuple((Cell(a), _right(b), _right(c)) for a, b, c in rows))]
+    tables = [
+        Table(
+            "simulation", title, columns, tuple((Cell(a), _right(b), _right(c)) for a, b, c in rows)
+        )
+    ]
     return [
         *tables,
         steps_table([report]),
@@ -207,7 +230,9 @@ def _exponents(exponents: Sequence[dict[str, Any]]) -> Table:
         )
         for e in exponents
     )
-    return Table("growth", "Growth of regret", ("axis", "values", "regret's exponent (95%)", "bound's"), rows)
+    return Table(
+        "growth", "Growth of regret", ("axis", "values", "regret's exponent (95%)", "bound's"), rows
+    )
 
 
 def check_table(reports: Sequence[dict[str, Any]]) -> Table:
@@ -228,7 +253,9 @@ def check_table(reports: Sequence[dict[str, Any]]) -> Table:
         for r in reports
     )
     count = sum(r["promises"]["kept"] for r in reports)
-    each = f"{reports[0]['seeds']} trials of {reports[0]['horizon']:,} rounds each" if reports else ""
+    each = (
+        f"{reports[0]['seeds']} trials of {reports[0]['horizon']:,} rounds each" if reports else ""
+    )
     title = f"{count} of {len(reports)} configurations keep every promise of the proof ({each})"
     columns = (
         *("contexts, noise", "d, K, ε, σ", "regret", "worst", "bound", "Σs / limit"),
@@ -259,7 +286,14 @@ def steps_table(reports: Sequence[dict[str, Any]]) -> Table:
                 _right(f"{sum(step['kept'] for step in promised)} of {len(promised)}"),
             )
         )
-    columns = ("step", "measured", "worst / allowed", "without its premise", "nearest / limit", "kept")
+    columns = (
+        "step",
+        "measured",
+        "worst / allowed",
+        "without its premise",
+        "nearest / limit",
+        "kept",
+    )
     return Table("proof", "The steps of the proof", columns, tuple(rows))
 
 

@@ -1,1 +1,2 @@
-"""Advertising banners as arms, from the Criteo attribution dataset or from a made-up file of its kind."""
+"""Advertising banners as arms, from the Criteo attribution dataset or from a made-up file of its
+kind."""

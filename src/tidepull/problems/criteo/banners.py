@@ -1,11 +1,13 @@
 """Linear problems whose arms are advertising banners of the Criteo dataset.
 
-Every round offers K/2 vectors of clicked banners and K/2 of not-clicked ones, in random order, so that an
-arm's place says nothing of its pool. w starts as the least-squares parameter of the click target.
+Every round offers K/2 vectors of clicked banners and K/2 of not-clicked ones, in random order, so
+that an arm's place says nothing of its pool. w starts as the least-squares parameter of the click
+target.
 
-The prepared file between the dataset and the problems holds two pools of vectors, a parameter, and facts. It is an npz
-archive with a JSON member. Its checksum is verified on loading, and it is renamed into place, so a reader never meets
-half a file or an altered one. Without a path the problems play on the real file, else on a synthetic one.
+The prepared file between the dataset and the problems holds two pools of vectors, a parameter, and
+facts. It is an npz archive with a JSON member. Its checksum is verified on loading, and it is
+renamed into place, so a reader never meets half a file or an altered one. Without a path the
+problems play on the real file, else on a synthetic one.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ _ARRAYS = ("clicked", "not_clicked", "theta")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Prepared:
-    """Vectors of clicked and of not-clicked banners, the linear parameter, and where they come from."""
+    """Vectors of clicked and of not-clicked banners, the linear parameter, and where they come
+    from."""
 
     clicked: NDArray[np.float32]
     not_clicked: NDArray[np.float32]
@@ -72,7 +75,9 @@ def load(path: Path) -> Prepared:
             f"there is no prepared Criteo file {path}; make it with 'tidepull data prepare-criteo'"
         ) from None
     except OSError as error:
-        raise DataError(f"the prepared Criteo file {path} cannot be read ({error.strerror})") from None
+        raise DataError(
+            f"the prepared Criteo file {path} cannot be read ({error.strerror})"
+        ) from None
     try:
         with np.load(content, allow_pickle=False) as archive:
             members = {name: archive[name] for name in (*_ARRAYS, "about")}
@@ -84,7 +89,8 @@ def load(path: Path) -> Prepared:
     about = json.loads(members["about"].tobytes())
     if about.get("format") != FORMAT:
         raise DataError(
-            f"{path} has format {about.get('format')}, this tidepull reads {FORMAT}; prepare it again"
+            f"{path} has format {about.get('format')}, this tidepull reads {FORMAT}; prepare it "
+            "again"
         )
     return Prepared(members["clicked"], members["not_clicked"], members["theta"], about)
 
@@ -106,7 +112,8 @@ def _damaged(path: Path, reason: str) -> str:
 
 
 SYNTHETIC_VERSION = 1
-"""Goes up whenever the made-up impressions or their preparation change, so that no old file is used."""
+"""Goes up whenever the made-up impressions or their preparation change, so that no old file is
+used."""
 
 SYNTHETIC_ROWS = 60_000
 SYNTHETIC_SEED = 0
@@ -118,7 +125,8 @@ def prepared_name(dim: int) -> str:
 
 
 def find_prepared(path: str | None, dim: int) -> Prepared:
-    """The file at `path`; else the real one in TIDEPULL_DATA or the cache; else the synthetic one."""
+    """The file at `path`; else the real one in TIDEPULL_DATA or the cache; else the synthetic
+    one."""
     place = prepared_file(path, dim)
     prepared = load(place)
     if prepared.dim != dim:
@@ -138,8 +146,8 @@ def prepared_file(path: str | None, dim: int) -> Path:
 def synthetic_file(dim: int) -> Path:
     """The synthetic file in the cache, made there when missing.
 
-    Processes that start at once may each make it: their bytes are equal, and each renames a whole file
-    into place, so all of them read the same.
+    Processes that start at once may each make it: their bytes are equal, and each renames a whole
+    file into place, so all of them read the same.
     """
     path = cache_directory() / f"criteo-synthetic-{SYNTHETIC_VERSION}-{dim}.npz"
     if not path.is_file():
@@ -165,7 +173,9 @@ class CriteoParameters(Parameters):
     dim: int = parameter(50, "length of the vectors", ge=1)
     noise_std: float = parameter(math.sqrt(0.15), "standard deviation of the reward's noise", ge=0)
     path: str | None = parameter(
-        None, "prepared file (auto: criteo-<dim>.npz in TIDEPULL_DATA or the cache, else a synthetic one)"
+        None,
+        "prepared file (auto: criteo-<dim>.npz in TIDEPULL_DATA or the cache, else a synthetic "
+        "one)",
     )
 
     def __post_init__(self) -> None:
@@ -195,7 +205,9 @@ def criteo_partial_flip(parameters: CriteoPartialFlipParameters, streams: Stream
     mask = np.zeros(prepared.dim, np.bool_)
     switched = round(parameters.share * prepared.dim)
     mask[streams.generator("mask").choice(prepared.dim, switched, replace=False)] = True
-    return _on_banners(parameters, prepared, PartialFlip(prepared.theta, mask, parameters.change_at), streams)
+    return _on_banners(
+        parameters, prepared, PartialFlip(prepared.theta, mask, parameters.change_at), streams
+    )
 
 
 def criteo_flipping(parameters: CriteoFlippingParameters, streams: Streams) -> LinearProblem:

@@ -1,7 +1,8 @@
-"""The published Criteo attribution dataset: its columns, a stream of its rows, and a uniform sample of them.
+"""The published Criteo attribution dataset: its columns, a stream of its rows, and a uniform sample
+of them.
 
-The file is tab-separated and gzip-compressed and has 16,468,027 rows. The sample takes one pass, in memory that does
-not grow with the stream.
+The file is tab-separated and gzip-compressed and has 16,468,027 rows. The sample takes one pass, in
+memory that does not grow with the stream.
 """
 
 from __future__ import annotations
@@ -44,7 +45,8 @@ FIRST_SYNTHETIC_CAMPAIGN = 900_000_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Impressions:
-    """Some banners: their categories (a row each, a column for each of `FEATURES`), and who clicked.
+    """Some banners: their categories (a row each, a column for each of `FEATURES`), and who
+    clicked.
 
     The two are kept apart so that what makes features can be given the categories alone.
     """
@@ -149,15 +151,21 @@ def _rows(batch: Any, path: Path) -> Impressions:
             raise DataError(f"{path} has an empty value in the column '{name}'; get it again")
     click = batch.column(TARGET).to_numpy()
     if not np.isin(click, (0, 1)).all():
-        raise DataError(f"{path} has a value other than 0 and 1 in the column '{TARGET}'; get it again")
-    return Impressions(np.column_stack([batch.column(name).to_numpy() for name in FEATURES]), click == 1)
+        raise DataError(
+            f"{path} has a value other than 0 and 1 in the column '{TARGET}'; get it again"
+        )
+    return Impressions(
+        np.column_stack([batch.column(name).to_numpy() for name in FEATURES]), click == 1
+    )
 
 
 class UniformSample:
-    """Keeps the `size` rows with the smallest random keys: every set of `size` rows is equally likely.
+    """Keeps the `size` rows with the smallest random keys: every set of `size` rows is equally
+    likely.
 
-    Keys are drawn one per row in the order of the stream, so the sample depends on the generator and
-    the rows, not on how the rows were cut into blocks. At most `2 * size` rows are held at any time.
+    Keys are drawn one per row in the order of the stream, so the sample depends on the generator
+    and the rows, not on how the rows were cut into blocks. At most `2 * size` rows are held at any
+    time.
     """
 
     def __init__(self, size: int, rng: np.random.Generator) -> None:
@@ -190,7 +198,8 @@ class UniformSample:
             self.held += len(chosen)
 
     def rows(self) -> Impressions:
-        """The sample so far, in the order of the stream; all rows when there were fewer than `size`."""
+        """The sample so far, in the order of the stream; all rows when there were fewer than
+        `size`."""
         self._prune()
         return Impressions(self._categories[: self.held].copy(), self._clicked[: self.held].copy())
 

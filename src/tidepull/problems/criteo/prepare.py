@@ -1,12 +1,12 @@
 """Preprocessing of the Criteo dataset, and synthetic impressions of the same kind.
 
-Preprocessing is a sample, one-hot codes, a truncated SVD, least squares, and two pools of vectors. Only
-`fit_parameter` is given the clicks, so the label cannot enter the vectors.
+Preprocessing is a sample, one-hot codes, a truncated SVD, least squares, and two pools of vectors.
+Only `fit_parameter` is given the clicks, so the label cannot enter the vectors.
 
-Synthetic impressions have the columns, cardinalities and click rate of the dataset. Popularity of every category falls
-like 1 / (rank + 2). Campaigns belong to segments, and a segment prefers other values of the remaining categories, so
-that columns are correlated and few directions matter. A click follows a logistic model: an effect for each value of
-each of `FEATURES`, summed.
+Synthetic impressions have the columns, cardinalities and click rate of the dataset. Popularity of
+every category falls like 1 / (rank + 2). Campaigns belong to segments, and a segment prefers other
+values of the remaining categories, so that columns are correlated and few directions matter. A
+click follows a logistic model: an effect for each value of each of `FEATURES`, summed.
 """
 
 from __future__ import annotations
@@ -65,14 +65,18 @@ def one_hot(categories: NDArray[np.int64]) -> sparse.csr_array:
         positions[:, column] = inverse + width
         width += len(values)
     row_starts = np.arange(0, n_rows * n_columns + 1, n_columns)
-    return sparse.csr_array((np.ones(positions.size), positions.ravel(), row_starts), shape=(n_rows, width))
+    return sparse.csr_array(
+        (np.ones(positions.size), positions.ravel(), row_starts), shape=(n_rows, width)
+    )
 
 
-def truncated_svd(matrix: sparse.csr_array, dim: int, rng: np.random.Generator) -> NDArray[np.float64]:
+def truncated_svd(
+    matrix: sparse.csr_array, dim: int, rng: np.random.Generator
+) -> NDArray[np.float64]:
     """The rows of `matrix` in the basis of its `dim` leading right singular vectors: X V = U S.
 
-    Not normalised. The starting vector comes from `rng`; signs are fixed by making the largest entry of
-    each singular vector positive. Both make the result repeatable.
+    Not normalised. The starting vector comes from `rng`; signs are fixed by making the largest
+    entry of each singular vector positive. Both make the result repeatable.
     """
     if dim >= min(matrix.shape):
         raise DataError(
@@ -83,7 +87,9 @@ def truncated_svd(matrix: sparse.csr_array, dim: int, rng: np.random.Generator) 
     _, singular, right = svds(matrix, k=dim, v0=start)
     order = np.argsort(-singular, kind="stable")
     if singular[order[-1]] < 1e-6 * singular[order[0]]:
-        raise DataError(f"the sample's categories span fewer than {dim} dimensions; give a smaller --dim")
+        raise DataError(
+            f"the sample's categories span fewer than {dim} dimensions; give a smaller --dim"
+        )
     basis = right[order].T
     basis = basis * np.sign(basis[np.abs(basis).argmax(axis=0), np.arange(dim)])
     return np.asarray(matrix @ basis)
@@ -168,7 +174,9 @@ def _check_pools(rows: Impressions) -> None:
             )
 
 
-def _about(rows: Impressions, fit: Fit, seen: int, *, dim: int, seed: int, categories: int) -> dict[str, Any]:
+def _about(
+    rows: Impressions, fit: Fit, seen: int, *, dim: int, seed: int, categories: int
+) -> dict[str, Any]:
     return {
         "format": FORMAT,
         "synthetic": bool((rows.categories[:, 0] >= FIRST_SYNTHETIC_CAMPAIGN).any()),
@@ -263,7 +271,9 @@ def feature_rows(rows: int, *, seed: int) -> Iterator[Impressions]:
         yield Impressions(np.column_stack([block[name] for name in FEATURES]), block[TARGET] == 1)
 
 
-def _draw_categories(world: World, size: int, rng: np.random.Generator) -> dict[str, NDArray[np.int64]]:
+def _draw_categories(
+    world: World, size: int, rng: np.random.Generator
+) -> dict[str, NDArray[np.int64]]:
     """The place of each impression's value among the values of every categorical column."""
     picks = {"campaign": np.searchsorted(world.cumulative["campaign"], rng.random(size))}
     segment = world.segment_of_campaign[picks["campaign"]]
@@ -291,21 +301,26 @@ def _journey(
     return {
         "uid": rng.integers(users, size=size),
         "conversion": converted.astype(np.int64),
-        "conversion_timestamp": np.where(converted, timestamp + rng.integers(1, _SECONDS, size), -1),
+        "conversion_timestamp": np.where(
+            converted, timestamp + rng.integers(1, _SECONDS, size), -1
+        ),
         "conversion_id": np.where(converted, rng.integers(_HIGHEST_ID, size=size), -1),
         "attribution": (led & (rng.random(size) < 0.5)).astype(np.int64),
         "click_pos": np.where(led, rng.integers(clicks), -1),
         "click_nb": np.where(led, clicks, -1),
         "cost": np.round(1e-4 * rng.lognormal(0.0, 1.0, size), 6),
         "cpo": np.round(0.2 * rng.lognormal(0.0, 0.7, size), 6),
-        "time_since_last_click": np.where(rng.random(size) < 0.6, rng.integers(1, _SECONDS, size), -1),
+        "time_since_last_click": np.where(
+            rng.random(size) < 0.6, rng.integers(1, _SECONDS, size), -1
+        ),
     }
 
 
 def write_synthetic(
     path: Path, *, rows: int, seed: int, on_rows: Callable[[int], None] | None = None
 ) -> None:
-    """Write `rows` impressions to a tab-separated, gzip-compressed file; the same bytes for the same seed."""
+    """Write `rows` impressions to a tab-separated, gzip-compressed file; the same bytes for the
+    same seed."""
     try:
         import pyarrow as pa
         from pyarrow import csv
@@ -321,7 +336,9 @@ def write_synthetic(
     ):
         packed.write(("\t".join(COLUMNS) + "\n").encode())
         for block in impressions(rows, seed=seed):
-            csv.write_csv(pa.table([block[name] for name in COLUMNS], names=COLUMNS), packed, options)
+            csv.write_csv(
+                pa.table([block[name] for name in COLUMNS], names=COLUMNS), packed, options
+            )
             written += len(block["timestamp"])
             if on_rows is not None:
                 on_rows(written)

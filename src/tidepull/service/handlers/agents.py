@@ -55,7 +55,9 @@ _STATE = {
     "saved": 0,
     "upkeep_pending": False,
 }
-_ARMS: dict[str, Any] = {"arms": [{"label": "blue", "retired": False}, {"label": "pink", "retired": False}]}
+_ARMS: dict[str, Any] = {
+    "arms": [{"label": "blue", "retired": False}, {"label": "pink", "retired": False}]
+}
 
 
 @OPERATIONS.post(
@@ -80,12 +82,17 @@ async def create_agent(call: Call) -> StateShown:
     body: NewAgent = call.body
     require(call.token, Scope.ADMIN, body.name)
     return state_shown(
-        await call.service.hosting.create(body.name, _agent_arguments(body), forwarded=call.forwarded)
+        await call.service.hosting.create(
+            body.name, _agent_arguments(body), forwarded=call.forwarded
+        )
     )
 
 
 @OPERATIONS.get(
-    "/v1/agents", "any", answer=AgentsShown, answer_example={"agents": [{"name": "shop", "open": True}]}
+    "/v1/agents",
+    "any",
+    answer=AgentsShown,
+    answer_example={"agents": [{"name": "shop", "open": True}]},
 )
 async def list_agents(call: Call) -> AgentsShown:
     """The agents that the token is for."""
@@ -108,7 +115,9 @@ async def get_agent(call: Call) -> StateShown:
     return state_shown(await call.agent())
 
 
-@OPERATIONS.add("DELETE", "/v1/agents/{name}", Scope.ADMIN, answer=Deleted, answer_example={"name": "shop"})
+@OPERATIONS.add(
+    "DELETE", "/v1/agents/{name}", Scope.ADMIN, answer=Deleted, answer_example={"name": "shop"}
+)
 async def delete_agent(call: Call) -> Deleted:
     """Delete an agent and all it knows, for good."""
     await call.service.hosting.delete(call.name, forwarded=call.forwarded)
@@ -169,7 +178,9 @@ async def change_arms(call: Call) -> ArmsShown:
     """Add, retire or rename an arm."""
     body: ArmChange = call.body
     if (body.to is not None) != (body.op == "rename"):
-        raise HttpError(422, "`to` is the new label of an arm that is renamed, and of nothing else.")
+        raise HttpError(
+            422, "`to` is the new label of an arm that is renamed, and of nothing else."
+        )
     if body.features is not None and body.op != "add":
         raise HttpError(422, "`features` are of an arm that is added, and of nothing else.")
     hosted = await call.agent()
@@ -188,11 +199,15 @@ def _change_arms(agent: Agent, body: ArmChange) -> None:
 
 def _arms_shown(hosted: HostedAgent) -> ArmsShown:
     return ArmsShown(
-        arms=[ArmShown(label=label, retired=retired) for label, retired in hosted.agent.state().arms]
+        arms=[
+            ArmShown(label=label, retired=retired) for label, retired in hosted.agent.state().arms
+        ]
     )
 
 
-@OPERATIONS.post("/v1/agents/{name}/freeze", Scope.ADMIN, answer=Held, answer_example={"frozen": True})
+@OPERATIONS.post(
+    "/v1/agents/{name}/freeze", Scope.ADMIN, answer=Held, answer_example={"frozen": True}
+)
 async def freeze(call: Call) -> Held:
     """Stop learning; decisions go on."""
     hosted = await call.agent()
@@ -200,7 +215,9 @@ async def freeze(call: Call) -> Held:
     return Held(frozen=hosted.agent.frozen)
 
 
-@OPERATIONS.post("/v1/agents/{name}/unfreeze", Scope.ADMIN, answer=Held, answer_example={"frozen": False})
+@OPERATIONS.post(
+    "/v1/agents/{name}/unfreeze", Scope.ADMIN, answer=Held, answer_example={"frozen": False}
+)
 async def unfreeze(call: Call) -> Held:
     """Learn again."""
     hosted = await call.agent()

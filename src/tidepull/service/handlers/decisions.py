@@ -36,7 +36,8 @@ _DECISION = {
     "at": 1782907200.0,
 }
 BATCH_SLICE = 0.002
-"""Seconds of a batch after which others have a turn: a reward of `tide` takes a third of a millisecond."""
+"""Seconds of a batch after which others have a turn: a reward of `tide` takes a third of a
+millisecond."""
 Step = tuple[bool, int] | TidepullError
 """Whether a reward is news and the number of its record; or why it was refused."""
 
@@ -54,8 +55,14 @@ Step = tuple[bool, int] | TidepullError
             "name": "Idempotency-Key",
             "in": "header",
             "required": False,
-            "description": "Another way to give `id`: the same key with the same body is the same decision again.",
-            "schema": {"type": "string", "minLength": 1, "maxLength": MOST_NAME, "pattern": "^[!-~]+$"},
+            "description": "Another way to give `id`: the same key with the same body is the same "
+            "decision again.",
+            "schema": {
+                "type": "string",
+                "minLength": 1,
+                "maxLength": MOST_NAME,
+                "pattern": "^[!-~]+$",
+            },
             "example": "visit-17",
         },
     ),
@@ -83,17 +90,23 @@ async def choose(call: Call) -> DecisionMade:
             {"context": {"device": "desktop"}, "subject": "user 42"},
         ]
     },
-    answer_example={"decisions": [_DECISION, {**_DECISION, "id": "18-0b6e9a44", "group": "control"}]},
+    answer_example={
+        "decisions": [_DECISION, {**_DECISION, "id": "18-0b6e9a44", "group": "control"}]
+    },
 )
 async def choose_batch(call: Call) -> DecisionsMade:
     """Make many decisions in one commit, all or none."""
     bodies: list[ChooseBody] = call.body.decisions
     if len(bodies) > call.service.limits.batch:
         raise HttpError(
-            422, f"A batch has at most {call.service.limits.batch:,} decisions, this one has {len(bodies):,}."
+            422,
+            f"A batch has at most {call.service.limits.batch:,} decisions, this one has "
+            f"{len(bodies):,}.",
         )
     if b"idempotency-key" in call.headers:
-        raise HttpError(422, "In a batch every decision has its own `id`: leave the Idempotency-Key out.")
+        raise HttpError(
+            422, "In a batch every decision has its own `id`: leave the Idempotency-Key out."
+        )
     requests = [_request(body, None, call.caller) for body in bodies]
     hosted = await call.agent()
     decisions, seq = hosted.agent.choose_ahead(requests)
@@ -142,7 +155,9 @@ async def reward(call: Call) -> RewardTaken:
     """Say what a decision was worth: now, tomorrow, twice, or never."""
     body: RewardBody = call.body
     hosted = await call.agent()
-    news, seq = hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=call.caller)
+    news, seq = hosted.agent.reward_ahead(
+        body.id, body.reward, at=body.at, key=body.key, caller=call.caller
+    )
     await hosted.commits.wait(seq)
     call.service.metrics.rewarded(call.name, int(news))
     call.service.schedule_upkeep(hosted)
@@ -160,7 +175,11 @@ async def reward(call: Call) -> RewardTaken:
         "refused": 1,
         "rewards": [
             {"id": "17-5f0c2d1e", "status": 200, "duplicate": False},
-            {"id": "visit 18", "status": 404, "detail": "there is no decision 'visit 18' of this agent."},
+            {
+                "id": "visit 18",
+                "status": 404,
+                "detail": "there is no decision 'visit 18' of this agent.",
+            },
         ],
     },
 )
@@ -169,12 +188,16 @@ async def rewards(call: Call) -> RewardsTaken:
     bodies: list[RewardBody] = call.body.rewards
     if len(bodies) > call.service.limits.batch:
         raise HttpError(
-            422, f"A batch has at most {call.service.limits.batch:,} rewards, this one has {len(bodies):,}."
+            422,
+            f"A batch has at most {call.service.limits.batch:,} rewards, this one has "
+            f"{len(bodies):,}.",
         )
     hosted = await call.agent()
     with hosted.in_use():
         steps = await _take_all(hosted, bodies, call.caller)
-        waits = [hosted.commits.wait(step[1]) if isinstance(step, tuple) else None for step in steps]
+        waits = [
+            hosted.commits.wait(step[1]) if isinstance(step, tuple) else None for step in steps
+        ]
         answers = [await _answer_one(*one) for one in zip(bodies, steps, waits, strict=True)]
     taken = sum(answer.status == 200 for answer in answers)
     call.service.metrics.rewarded(call.name, sum(answer.duplicate is False for answer in answers))
@@ -191,7 +214,9 @@ async def _take_all(hosted: HostedAgent, bodies: list[RewardBody], caller: Calle
             since = time.perf_counter()
         try:
             steps.append(
-                hosted.agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=caller)
+                hosted.agent.reward_ahead(
+                    body.id, body.reward, at=body.at, key=body.key, caller=caller
+                )
             )
         except InputError as error:
             steps.append(error)
@@ -201,7 +226,8 @@ async def _take_all(hosted: HostedAgent, bodies: list[RewardBody], caller: Calle
 
 
 async def _answer_one(body: RewardBody, step: Step, safe: Awaitable[None] | None) -> RewardAnswer:
-    """By what became of its own record: others of the batch may have been committed before or after it."""
+    """By what became of its own record: others of the batch may have been committed before or after
+    it."""
     if safe is not None:
         try:
             await safe

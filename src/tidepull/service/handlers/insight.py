@@ -1,4 +1,5 @@
-"""What an agent believes, gained and did. A thread reads it from the log, while the agent decides."""
+"""What an agent believes, gained and did. A thread reads it from the log, while the agent
+decides."""
 
 from __future__ import annotations
 
@@ -39,7 +40,8 @@ When = Annotated[
 
 
 class LiftQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """Of decisions since a moment, with an interval of that level; `points`: also as it grew, at so many moments."""
+    """Of decisions since a moment, with an interval of that level; `points`: also as it grew, at so
+    many moments."""
 
     since: When | None = None
     level: Annotated[float, Meta(gt=0, lt=1)] = 0.95
@@ -92,7 +94,13 @@ _REPORT = {
     "lift": _LIFT,
     "alarms": [],
 }
-_LINE = {"decisions": [9, 8], "rewarded": [9, 5], "mean": [0.2, 0.4], "low": [0.0, 0.1], "high": [0.5, 0.7]}
+_LINE = {
+    "decisions": [9, 8],
+    "rewarded": [9, 5],
+    "mean": [0.2, 0.4],
+    "low": [0.0, 0.1],
+    "high": [0.5, 0.7],
+}
 _HISTORY = {
     "since": 1782907200.0,
     "until": 1782910800.0,
@@ -136,7 +144,9 @@ async def explain(call: Call) -> ReportShown:
     return ReportShown(words=str(report), lift=lift_shown(report.lift), **shown)
 
 
-@OPERATIONS.get("/v1/agents/{name}/lift", Scope.READ, answer=LiftShown, query=LiftQuery, answer_example=_LIFT)
+@OPERATIONS.get(
+    "/v1/agents/{name}/lift", Scope.READ, answer=LiftShown, query=LiftQuery, answer_example=_LIFT
+)
 async def lift(call: Call) -> LiftShown:
     """The gain over the control group, with an interval."""
     query: LiftQuery = call.query
@@ -154,7 +164,11 @@ async def lift(call: Call) -> LiftShown:
 
 
 @OPERATIONS.get(
-    "/v1/agents/{name}/history", Scope.READ, answer=HistoryShown, query=HistoryQuery, answer_example=_HISTORY
+    "/v1/agents/{name}/history",
+    Scope.READ,
+    answer=HistoryShown,
+    query=HistoryQuery,
+    answer_example=_HISTORY,
 )
 async def history(call: Call) -> HistoryShown:
     """Decisions and rewards over time, by arm and by who chose, for charts."""
@@ -170,7 +184,9 @@ async def history(call: Call) -> HistoryShown:
     return msgspec.convert(await hosted.query_log(drawn), HistoryShown)
 
 
-@OPERATIONS.get("/v1/agents/{name}/waiting", Scope.READ, answer=WaitingShown, answer_example=_WAITING)
+@OPERATIONS.get(
+    "/v1/agents/{name}/waiting", Scope.READ, answer=WaitingShown, answer_example=_WAITING
+)
 async def waiting(call: Call) -> WaitingShown:
     """How rewards come: pending, expired, how late, and whether they have stopped."""
     hosted = await call.agent()
@@ -183,7 +199,9 @@ async def waiting(call: Call) -> WaitingShown:
     return await hosted.query_log(counted)
 
 
-@OPERATIONS.get("/v1/agents/{name}/heatmap", Scope.READ, answer=HeatmapShown, answer_example=_HEATMAP)
+@OPERATIONS.get(
+    "/v1/agents/{name}/heatmap", Scope.READ, answer=HeatmapShown, answer_example=_HEATMAP
+)
 async def heatmap(call: Call) -> HeatmapShown:
     """The best arm of every hour of the week, and by how much it leads."""
     hosted = await call.agent()
@@ -230,7 +248,8 @@ def lift_shown(lift: Lift) -> LiftShown:
 def _point(until: float, lift: Lift) -> LiftPoint:
     numbers = _finite(asdict(lift))
     return LiftPoint(
-        until=until, **{name: numbers[name] for name in LiftPoint.__struct_fields__ if name != "until"}
+        until=until,
+        **{name: numbers[name] for name in LiftPoint.__struct_fields__ if name != "until"},
     )
 
 
@@ -241,7 +260,9 @@ def _finite(values: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _series(insight: Insight, since: float | None, until: float | None, bins: int) -> dict[str, Any]:
+def _series(
+    insight: Insight, since: float | None, until: float | None, bins: int
+) -> dict[str, Any]:
     """Decisions and rewards by arm and group in bins of equal length from `since` to `until`."""
     log = insight.log()
     since, until = _range(log, since, until)
@@ -261,7 +282,9 @@ def _series(insight: Insight, since: float | None, until: float | None, bins: in
         "starts": (since + width * np.arange(bins)).tolist(),
         "arms": arms,
         "groups": groups,
-        "changes": [{"at": at, "words": words} for at, words in insight.changes(200) if since <= at <= until],
+        "changes": [
+            {"at": at, "words": words} for at, words in insight.changes(200) if since <= at <= until
+        ],
     }
 
 
@@ -274,8 +297,8 @@ def _range(log: DecisionLog, since: float | None, until: float | None) -> tuple[
 
 
 def _line(log: DecisionLog, place: IntArray, rows: Any, bins: int) -> dict[str, Any]:
-    """For each bin: decisions, those with a reward, and their mean with its 95% interval (null: not known). The page
-    reads the spread from its width, so it is not cut off where rewards end."""
+    """For each bin: decisions, those with a reward, and their mean with its 95% interval (null: not
+    known). The page reads the spread from its width, so it is not cut off where rewards end."""
     paid = rows & ~np.isnan(log.reward)
     worth = log.reward[paid]
     n = np.bincount(place[paid], minlength=bins)
@@ -313,8 +336,8 @@ def _waiting(insight: Insight, now: float) -> dict[str, Any]:
 
 
 def _heatmap(insight: Insight) -> dict[str, Any]:
-    """The best arm of every hour of the week over the last four weeks, its share of the policy's draws, and by how
-    much that is more than the second best's (null: nothing was decided then)."""
+    """The best arm of every hour of the week over the last four weeks, its share of the policy's
+    draws, and by how much that is more than the second best's (null: nothing was decided then)."""
     insight.log()
     week = insight.week()
     open_arms = list(insight.open)
@@ -328,13 +351,17 @@ def _heatmap(insight: Insight) -> dict[str, Any]:
     return {
         "weekdays": list(WEEKDAYS),
         "arms": labels,
-        "best": [[labels[best[d, h]] if known[d, h] else None for h in range(24)] for d in range(7)],
+        "best": [
+            [labels[best[d, h]] if known[d, h] else None for h in range(24)] for d in range(7)
+        ],
         "share": [_plain(np.where(known[d], share[d], np.nan)) for d in range(7)],
         "margin": [_plain(np.where(known[d], margin[d], np.nan)) for d in range(7)],
     }
 
 
-def _growth(insight: Insight, since: float | None, level: float, points: int) -> list[tuple[float, Lift]]:
+def _growth(
+    insight: Insight, since: float | None, level: float, points: int
+) -> list[tuple[float, Lift]]:
     """The gain over the control up to each of some moments, the last of which is now."""
     log = insight.log()
     log = log if since is None else log.since(since)

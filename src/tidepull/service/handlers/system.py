@@ -49,7 +49,9 @@ async def readyz(call: Call) -> Health:
         raise HttpError(503, f"The service is {call.service.status}.", {"retry-after": "1"})
     silent = time.monotonic() - call.service.database_seen
     if call.service.store.remote and silent > DATABASE_TIMEOUT:
-        raise HttpError(503, f"The database has not answered for {silent:.0f} seconds.", {"retry-after": "1"})
+        raise HttpError(
+            503, f"The database has not answered for {silent:.0f} seconds.", {"retry-after": "1"}
+        )
     return Health(status="ok")
 
 
@@ -72,7 +74,8 @@ async def readyz(call: Call) -> Health:
     },
 )
 async def service(call: Call) -> ServiceShown:
-    """How the service is doing: speed, upkeep, commits; who shares its database and has which agent."""
+    """How the service is doing: speed, upkeep, commits; who shares its database and has which
+    agent."""
     numbers = call.service.metrics
     shards = [
         ShardShown(
@@ -131,7 +134,11 @@ def dashboard_pages() -> list[BaseRoute]:
 
 def _route(path: str, name: str, data: bytes) -> Route:
     tag = f'"{hashlib.sha256(data).hexdigest()[:32]}"'
-    headers = {"cache-control": "no-cache", "etag": tag, "content-type": _CONTENT_TYPES[_suffix(name)]}
+    headers = {
+        "cache-control": "no-cache",
+        "etag": tag,
+        "content-type": _CONTENT_TYPES[_suffix(name)],
+    }
 
     async def file(request: Request) -> Response:
         if request.headers.get("if-none-match") == tag:

@@ -1,1 +1,2 @@
-"""What time may be doing: one small file for each family of hypotheses, and the compiled bank of them."""
+"""What time may be doing: one small file for each family of hypotheses, and the compiled bank of
+them."""

@@ -1,4 +1,5 @@
-"""Small compiled pieces of linear algebra and likelihood, made to be inlined into the bank's kernels."""
+"""Small compiled pieces of linear algebra and likelihood, made to be inlined into the bank's
+kernels."""
 
 from __future__ import annotations
 
@@ -10,9 +11,12 @@ from tidepull.types import FloatArray
 
 # Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
 compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
-# The bank is twenty arrays; a call that is not inlined would copy all their headers, and one that counts references
-# (`_nrt`, which only functions that allocate something need) spends most of its time on taking and giving them back.
-inlined = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"}, forceinline=True, _nrt=False)
+# The bank is twenty arrays; a call that is not inlined would copy all their headers, and one that
+# counts references (`_nrt`, which only functions that allocate something need) spends most of its
+# time on taking and giving them back.
+inlined = numba.njit(
+    cache=True, nogil=True, fastmath={"reassoc", "contract"}, forceinline=True, _nrt=False
+)
 
 TWO_PI = 2 * math.pi
 _FARTHEST, _SUREST = 1e9, 40.0
@@ -60,7 +64,8 @@ def log_student(e: float, a: float, scale2: float) -> float:
 
 @inlined
 def log_binary(y: float, chance: float, leverage: float) -> float:
-    """Log probability of a reward of 0 or 1 (y = -1 or 1); no model may be surer than its data allow."""
+    """Log probability of a reward of 0 or 1 (y = -1 or 1); no model may be surer than its data
+    allow."""
     least = max(0.002, leverage / (1 + 2 * leverage))
     chance = min(max(chance, least), 1 - least)
     return math.log(chance) if y > 0 else math.log(1 - chance)
@@ -68,7 +73,8 @@ def log_binary(y: float, chance: float, leverage: float) -> float:
 
 @inlined
 def log_kind(y: float, mean: float, a: float, scale2: float) -> float:
-    """The same from Student's t with 2a degrees of freedom about `mean`: p(1) / p(-1) = t(1 - mean) / t(-1 - mean)."""
+    """The same from Student's t with 2a degrees of freedom about `mean`: p(1) / p(-1) = t(1 - mean)
+    / t(-1 - mean)."""
     mean = min(max(mean, -_FARTHEST), _FARTHEST)
     near, far = (1 - mean) ** 2 / (2 * a * scale2), (1 + mean) ** 2 / (2 * a * scale2)
     odds = min(max((a + 0.5) * (math.log1p(far) - math.log1p(near)), -_SUREST), _SUREST)

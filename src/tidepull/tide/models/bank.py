@@ -38,7 +38,8 @@ _LONG = {"stamp": "block_at", "vec": "vec_at", "mat": "mat_at"}
 
 
 class HypothesisBank:
-    """Conjugate models of many hypotheses; each of `slots` lists the specs it must have room for."""
+    """Conjugate models of many hypotheses; each of `slots` lists the specs it must have room
+    for."""
 
     def __init__(
         self,
@@ -100,8 +101,8 @@ class HypothesisBank:
         )
 
     def assign(self, m: int, spec: Spec, noise: float | None = None, *, blank: bool = True) -> None:
-        """Put a hypothesis that knows nothing yet, or just the noise, into slot m; unless `blank`, it is still to be
-        reset."""
+        """Put a hypothesis that knows nothing yet, or just the noise, into slot m; unless `blank`,
+        it is still to be reset."""
         self._seat(m, spec)
         self.arrays.active[m] = True
         noise = self.prior.b0 / self.prior.a0 if noise is None else noise
@@ -119,7 +120,11 @@ class HypothesisBank:
         bank.shapes[m], bank.periods[m], bank.offsets[m] = spec.shapes, spec.periods, spec.offsets
         bank.cell_by[m], bank.cells[m] = spec.cell_by, spec.noted_cells(layout.n_arms)
         bank.times[m], bank.beside[m] = spec.times, spec.beside
-        bank.discount[m], bank.contextual[m], bank.reads[m] = spec.discount, spec.contextual, spec.reads
+        bank.discount[m], bank.contextual[m], bank.reads[m] = (
+            spec.discount,
+            spec.contextual,
+            spec.reads,
+        )
         bank.dim[m] = dim
         bank.inverse[m] = dim > LARGEST and spec.discount == 1
 
@@ -160,13 +165,14 @@ class HypothesisBank:
         )
 
     def adapt_ridge(self, m: int, units: float) -> None:
-        """lam0 from the noise as slot m sees it now, in new units of which `units` make an old one; to be
-        followed by `reset` and `live`."""
+        """lam0 from the noise as slot m sees it now, in new units of which `units` make an old one;
+        to be followed by `reset` and `live`."""
         bank = self.arrays
         bank.ridge[m] = self._ridges(units**2 * bank.b / bank.a)[m]
 
     def refresh_ridges(self) -> None:
-        """The same for all slots that are kept as moments, which need not live through anything again."""
+        """The same for all slots that are kept as moments, which need not live through anything
+        again."""
         bank = self.arrays
         bank.ridge[:] = np.where(bank.inverse, bank.ridge, self._ridges(bank.b / bank.a))
 
@@ -184,22 +190,35 @@ class HypothesisBank:
     def _own_context(self) -> BoolArray:
         return self.arrays.contextual & (not self.layout.shared)
 
-    def observe(self, moment: Moment, arm: int, x: FloatArray, y: float, binary: bool) -> FloatArray:
-        """Log likelihood of a standardised reward under every slot, each of which then learns it."""
+    def observe(
+        self, moment: Moment, arm: int, x: FloatArray, y: float, binary: bool
+    ) -> FloatArray:
+        """Log likelihood of a standardised reward under every slot, each of which then learns
+        it."""
         scores = np.empty(self.size)
         self.score(moment.t, moment.row(arm), arm, x, y, binary, scores)
         return scores
 
     def score(
-        self, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
+        self,
+        t: int,
+        notes: FloatArray,
+        arm: int,
+        x: FloatArray,
+        y: float,
+        binary: bool,
+        scores: FloatArray,
     ) -> None:
         """The same for a row of notes, into the first numbers of `scores`."""
         kernels.observe_held(self._ready(self.arrays), t, notes, arm, x, y, binary, scores)
 
     def live(self, m: int, window: Window, binary: bool, start: int = 0) -> Pieces[FloatArray]:
-        """Slot m lives through a window of past rounds from row `start` on; log likelihoods round by round."""
+        """Slot m lives through a window of past rounds from row `start` on; log likelihoods round
+        by round."""
         scores = np.zeros(len(window.t))
-        steps = _STEPS_OF_A_ROUND + int(self.arrays.dim[m]) ** 2 // (4 if self.arrays.inverse[m] else 1)
+        steps = _STEPS_OF_A_ROUND + int(self.arrays.dim[m]) ** 2 // (
+            4 if self.arrays.inverse[m] else 1
+        )
         for first, stop, spent in ranges(len(window.t) - start, steps):
             kernels.replay(self.arrays, m, window, start + first, start + stop, binary, scores)
             yield spent
@@ -212,8 +231,8 @@ class HypothesisBank:
         return twin
 
     def fresh(self, units: float | None) -> HypothesisBank:
-        """The same hypotheses, to be `reset` one by one; lam0 from the noise as each sees it now, in new units of
-        which `units` make an old one (None: as it is)."""
+        """The same hypotheses, to be `reset` one by one; lam0 from the noise as each sees it now,
+        in new units of which `units` make an old one (None: as it is)."""
         fresh, bank = self._reseated(), self.arrays
         large = {name: getattr(bank, name) for name in _LONG}
         large = {name: pages.zeros(array.size, array.dtype) for name, array in large.items()}
@@ -244,8 +263,9 @@ class HypothesisBank:
     ) -> FloatArray:
         """One posterior draw of every arm's expected reward under slot m.
 
-        s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the boldness where there is a context (of each
-        arm its own, if some may be bolder); Beta-Bernoulli for one feature and binary rewards.
+        s2 = b / Gamma(a, 1) and theta ~ N(mu, k^2 s2 Lam^-1), k the boldness where there is a
+        context (of each arm its own, if some may be bolder); Beta-Bernoulli for one feature and
+        binary rewards.
         """
         if not self.layout.shared:
             draws: FloatArray = together(
@@ -259,7 +279,9 @@ class HypothesisBank:
         noise = rng.standard_normal(int(bank.dim[m]))
         if bank.contextual[m] and self.prior.boldest > self.prior.boldness:
             means, errors, leverages = (np.empty(len(X)) for _ in range(3))
-            kernels.shared_outlook(bank, m, moment.t, moment.notes, X, noise, means, errors, leverages)
+            kernels.shared_outlook(
+                bank, m, moment.t, moment.notes, X, noise, means, errors, leverages
+            )
             return np.asarray(means + std * self.prior.bold(leverages) * errors)
         std *= self.prior.boldness if bank.contextual[m] else 1.0
         drawn = np.empty(len(X))
@@ -271,17 +293,23 @@ class HypothesisBank:
         return bool(self.layout.wide_dim) and self.spec(m).steady
 
     def _wide_outlook(self, m: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Means of all arms under a hypothesis that sees all of a wide context, and F Lam^-1 F' for their vectors F."""
+        """Means of all arms under a hypothesis that sees all of a wide context, and F Lam^-1 F' for
+        their vectors F."""
         bank, d = self.arrays, int(self.arrays.dim[m])
         P = bank.mat[bank.mat_at[m] : bank.mat_at[m] + d * d].reshape(d, d)
         F = X[:, self.layout.context_dim :]
         return F @ bank.vec[bank.vec_at[m] : bank.vec_at[m] + d], F @ P @ F.T
 
-    def _wide_draws(self, m: int, X: FloatArray, count: int, rng: np.random.Generator) -> list[FloatArray]:
-        """`draw` so many times: errors of arms ~ N(0, F Lam^-1 F'), so that no factor of Lam is needed."""
+    def _wide_draws(
+        self, m: int, X: FloatArray, count: int, rng: np.random.Generator
+    ) -> list[FloatArray]:
+        """`draw` so many times: errors of arms ~ N(0, F Lam^-1 F'), so that no factor of Lam is
+        needed."""
         means, covariance = self._wide_outlook(m, X)
         leverages = np.maximum(covariance.diagonal(), _LEAST_LEVERAGE)
-        values, vectors = np.linalg.eigh(covariance)  # vectors may be alike, so that some values are 0
+        values, vectors = np.linalg.eigh(
+            covariance
+        )  # vectors may be alike, so that some values are 0
         root = vectors * np.sqrt(np.maximum(values, 0.0))
         factors, made = self.prior.bold(leverages), []
         for _ in range(count):
@@ -299,8 +327,8 @@ class HypothesisBank:
         *,
         about: Mapping[int, int] | None = None,
     ) -> FloatArray:
-        """Under each of some slots so many independent draws as `draw` makes them, one a row; with `about` around the
-        average of these slots' means (not for shared layouts)."""
+        """Under each of some slots so many independent draws as `draw` makes them, one a row; with
+        `about` around the average of these slots' means (not for shared layouts)."""
         if self.layout.shared:
             made: list[FloatArray] = []
             for m, count in found.items():
@@ -309,16 +337,22 @@ class HypothesisBank:
                 else:
                     made += [self.draw(m, moment, X, binary, rng) for _ in range(count)]
             return np.array(made)
-        return together(self._ready, self.arrays, self._widths, found, moment, X, binary, rng, about=about)
+        return together(
+            self._ready, self.arrays, self._widths, found, moment, X, binary, rng, about=about
+        )
 
     def snapshot(self) -> Snapshot:
         """Who sits in which slot, and what each has learnt."""
         seats = [_plain(self.spec(m)) if self._families[m] else None for m in range(self.size)]
         active = self.arrays.active
-        learnt = {name: getattr(self.arrays, name).copy() for name in self._learnt if name not in _LONG}
+        learnt = {
+            name: getattr(self.arrays, name).copy() for name in self._learnt if name not in _LONG
+        }
         for name in _LONG:
             array = getattr(self.arrays, name)
-            learnt[name] = np.concatenate([array[:0], *(array[part] for part in self._parts(name, active))])
+            learnt[name] = np.concatenate(
+                [array[:0], *(array[part] for part in self._parts(name, active))]
+            )
         return {"seats": seats, "active": active.copy(), **learnt}
 
     def _parts(self, name: str, active: BoolArray) -> list[slice]:
@@ -327,16 +361,25 @@ class HypothesisBank:
         return [slice(int(at[m]), int(at[m]) + self._need[m][i]) for m in np.flatnonzero(active)]
 
     def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot of a bank of the same layout; what does not fit is refused first."""
+        """Continue from a snapshot of a bank of the same layout; what does not fit is refused
+        first."""
         seats = snapshot["seats"]
         if len(seats) != self.size:
-            raise SnapshotError(f"the snapshot has {len(seats)} hypotheses, this bank has {self.size} slots")
+            raise SnapshotError(
+                f"the snapshot has {len(seats)} hypotheses, this bank has {self.size} slots"
+            )
         specs = [None if seat is None else _checked(seat) for seat in seats]
-        if any(spec is None and active for spec, active in zip(specs, snapshot["active"], strict=True)):
+        if any(
+            spec is None and active for spec, active in zip(specs, snapshot["active"], strict=True)
+        ):
             raise SnapshotError("the snapshot has an active slot without a hypothesis")
         for name in ("active", *self._learnt):
             saved, array = snapshot[name], getattr(self.arrays, name)
-            fits = isinstance(saved, np.ndarray) and saved.dtype == array.dtype and saved.ndim == array.ndim
+            fits = (
+                isinstance(saved, np.ndarray)
+                and saved.dtype == array.dtype
+                and saved.ndim == array.ndim
+            )
             if not fits or (saved.shape != array.shape and name not in _LONG):
                 raise SnapshotError(f"the snapshot's bank of hypotheses does not fit in '{name}'")
         if not ((snapshot["ridge"] > 0) & (snapshot["a"] > 0) & (snapshot["b"] > 0)).all():
@@ -368,13 +411,18 @@ def _checked(seat: list[Any]) -> Spec:
     """A spec from JSON; codes that nobody declared are errors."""
     spec = Spec._make(tuple(part) if isinstance(part, list) else part for part in seat)
     known = set(range(NO_NOTE, len(columns())))
-    if not isinstance(spec.family, str) or not {spec.cell_by, spec.times, spec.beside, spec.reads} <= known:
+    if (
+        not isinstance(spec.family, str)
+        or not {spec.cell_by, spec.times, spec.beside, spec.reads} <= known
+    ):
         raise SnapshotError(f"the snapshot has a hypothesis of which nothing is known: {seat}")
     clocks = len(spec.shapes) == len(spec.periods) == len(spec.offsets) == 2
     if not clocks or not set(spec.shapes) <= {NO_CLOCK, SINE, SQUARE, ADDED_SINE, HARMONICS}:
         raise SnapshotError(f"the snapshot has a hypothesis with unknown clocks: {seat}")
     if not (min(spec.periods) > 0 and 0 < spec.discount <= 1 and math.isfinite(sum(spec.offsets))):
-        raise SnapshotError(f"the snapshot has a hypothesis with an impossible period or discount: {seat}")
+        raise SnapshotError(
+            f"the snapshot has a hypothesis with an impossible period or discount: {seat}"
+        )
     return spec
 
 

@@ -1,4 +1,5 @@
-"""Hours and weekdays: rewards follow the calendar of the user's clock (seconds since 1970 in local time)."""
+"""Hours and weekdays: rewards follow the calendar of the user's clock (seconds since 1970 in local
+time)."""
 
 from __future__ import annotations
 
@@ -43,9 +44,11 @@ _SPOKEN = {
 
 @dataclass(frozen=True)
 class Calendar:
-    """So many harmonics of the day and, added to them, of the week; and weights of their own for every cell:
+    """So many harmonics of the day and, added to them, of the week; and weights of their own for
+    every cell:
 
-    tau = (1, cos i w t / i, sin i w t / i, ...), w = 2 pi / day, i = 1 ... `day`, and the same for the week.
+    tau = (1, cos i w t / i, sin i w t / i, ...), w = 2 pi / day, i = 1 ... `day`, and the same for
+    the week.
     """
 
     day: int = 0
@@ -81,7 +84,9 @@ class Calendar:
     def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
         """The cell that was noted, and the harmonics of the noted time."""
         cell = int(moment.notes[_COLUMNS[self.cells].index]) if self.cells else 0
-        waves = [(DAY, i) for i in range(1, self.day + 1)] + [(WEEK, i) for i in range(1, self.week + 1)]
+        waves = [(DAY, i) for i in range(1, self.day + 1)] + [
+            (WEEK, i) for i in range(1, self.week + 1)
+        ]
         tau = [1.0]
         for period, i in waves:
             angle = 2 * math.pi * (moment.notes[TIME.index] / period % 1.0)
@@ -96,7 +101,13 @@ def _members(contextual: bool) -> list[Calendar]:
     sums = [Calendar(day, 3, contextual=contextual) for day in (1, 2, 3)]
     daily = [Calendar(day, cells="weekday", contextual=contextual) for day in (1, 2)]
     steps: list[Cells] = ["hour", "part", "part, weekends apart", "weekday", "weekend"]
-    return smooth + apart + sums + daily + [Calendar(cells=cells, contextual=contextual) for cells in steps]
+    return (
+        smooth
+        + apart
+        + sums
+        + daily
+        + [Calendar(cells=cells, contextual=contextual) for cells in steps]
+    )
 
 
 def _affordable(layout: Layout, contextual: bool) -> list[Calendar]:

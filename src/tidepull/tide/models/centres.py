@@ -1,7 +1,8 @@
-"""One arm is right in each round, and what is seen tells which: a centre for each class, as a compiled kernel.
+"""One arm is right in each round, and what is seen tells which: a centre for each class, as a
+compiled kernel.
 
-The class c of a round is the arm that is right in it. In coordinates in which all that was seen is white (mean 0,
-covariance I), the share rho of it lies between classes and 1 - rho within them:
+The class c of a round is the arm that is right in it. In coordinates in which all that was seen is
+white (mean 0, covariance I), the share rho of it lies between classes and 1 - rho within them:
 
     centre m_c ~ N(0, rho I),   x | c ~ N(m_c, (1 - rho) I)
     m_c | n rows of the class with the sum s ~ N(v s, (1 - rho) v I),   v = 1 / ((1 - rho) / rho + n)
@@ -9,14 +10,16 @@ covariance I), the share rho of it lies between classes and 1 - rho within them:
 
     P(c | x) ~ P(c) p(x | c),   P(c) ~ 1 / (5 K) + sum of gamma^age P(c_i | x_i, r_i) over rounds i
 
-An arm pays with the chance `sure` if it is right, and `luck` if it is not; both are learnt from counts. A reward tells
-P(c | x, r): after a success nearly all of it is the chosen arm's, after a failure it is shared by all others, so that
-what was looked for in vain under known arms speaks for those that were never tried.
+An arm pays with the chance `sure` if it is right, and `luck` if it is not; both are learnt from
+counts. A reward tells P(c | x, r): after a success nearly all of it is the chosen arm's, after a
+failure it is shared by all others, so that what was looked for in vain under known arms speaks for
+those that were never tried.
 
 Only successes move centres. What failures leave open would draw all unknown centres to the middle.
 
-Several shares rho and memories gamma compete: each pair has a weight, which follows from what it said of the rewards
-(1/100 is given back in every round, because how fast classes come and go may change).
+Several shares rho and memories gamma compete: each pair has a weight, which follows from what it
+said of the rewards (1/100 is given back in every round, because how fast classes come and go may
+change).
 """
 
 from __future__ import annotations
@@ -40,8 +43,8 @@ _GROWTH = 1.05
 _FLAT = 1e-3
 """Least variance in any direction, beside the mean of all."""
 _FARTHEST = 1e6
-"""Of what is seen, beside a spread of about 1: an absurd row blurs all others until the window begins anew, but leaves
-everything finite."""
+"""Of what is seen, beside a spread of about 1: an absurd row blurs all others until the window
+begins anew, but leaves everything finite."""
 _SMALLEST = 1e-12
 """Variance below which all rows are alike but for rounding."""
 _MEMORY = NoisePrior().memory
@@ -70,7 +73,8 @@ class Centres(NamedTuple):
     memories: FloatArray  # (g) gamma
     z: FloatArray  # (i) room to work: a row in white coordinates,
     factor: FloatArray  # (i, i) of the covariance,
-    each: FloatArray  # (4, k) of every class how likely it is, its product with z, its length, its share,
+    # (4, k) of every class how likely it is, its product with z, its length, its share,
+    each: FloatArray
     chances: FloatArray  # (r, g, k) and P(c | x)
 
 
@@ -127,10 +131,12 @@ def _whitened(known: Centres, x: FloatArray) -> None:
 
 
 @inlined
-def _chances(known: Centres, ahead: int, width: float, along: FloatArray, across: FloatArray) -> None:
-    """P(c | x) for every share, memory and class, `ahead` rounds after the latest. A draw of the centres has `width`
-    times the posterior's standard deviation: of each, how far it lies `along` the way to x (a normal number), and the
-    squares of all that lies `across`."""
+def _chances(
+    known: Centres, ahead: int, width: float, along: FloatArray, across: FloatArray
+) -> None:
+    """P(c | x) for every share, memory and class, `ahead` rounds after the latest. A draw of the
+    centres has `width` times the posterior's standard deviation: of each, how far it lies `along`
+    the way to x (a normal number), and the squares of all that lies `across`."""
     K, d, z, chances = len(known.number), len(known.z), known.z, known.chances
     squares = 0.0
     for i in range(d):

@@ -1,6 +1,8 @@
-"""Change points: rewards stay as they are until, in some round, they are drawn anew; all arms at once, or one arm.
+"""Change points: rewards stay as they are until, in some round, they are drawn anew; all arms at
+once, or one arm.
 
-`runs.py` has the equations. Which round it was, and what the rewards were before and after, can be asked for.
+`runs.py` has the equations. Which round it was, and what the rewards were before and after, can be
+asked for.
 """
 
 from __future__ import annotations
@@ -33,16 +35,17 @@ _MOST_RUNS, _FEWEST_RUNS, _PRODUCTS = 100, 12, 40_000
 _LARGEST = 4_000_000
 _DATES = 16
 _CURIOSITY = 0.1
-"""Where each arm changes by itself, an arm that was not played for long may be another by now. Thompson sampling asks
-after it with the chance that it is, which is too often: what is found out is worth no more than the time to the next
-change. A tenth of that chance."""
+"""Where each arm changes by itself, an arm that was not played for long may be another by now.
+Thompson sampling asks after it with the chance that it is, which is too often: what is found out is
+worth no more than the time to the next change. A tenth of that chance."""
 _MOVED, _MOST_MOVED = 2.0, 3
 _FIXED = ("hazards",)
 _LEARNT = tuple(name for name in Runs._fields if name not in _FIXED)
 
 
 class RunFilter:
-    """When did the present stretch begin? `together`: all arms change at once, else each by itself."""
+    """When did the present stretch begin? `together`: all arms change at once, else each by
+    itself."""
 
     family = "changes"
 
@@ -61,10 +64,13 @@ class RunFilter:
         return every + (", the context decides" if self._blocks.contextual else "")
 
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
-        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is forgotten."""
+        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
+        forgotten."""
         chain, block = self._place(arm)
         return float(
-            runs.observe_held(self._ready(self.runs), t, chain, block, self._blocks.seen(x), y, binary)
+            runs.observe_held(
+                self._ready(self.runs), t, chain, block, self._blocks.seen(x), y, binary
+            )
         )
 
     def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
@@ -84,10 +90,13 @@ class RunFilter:
         return scores
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
-        """One draw of every arm's expected reward in round t: a hazard, a run of every chain, the weights."""
+        """One draw of every arm's expected reward in round t: a hazard, a run of every chain, the
+        weights."""
         X, chains = np.ascontiguousarray(self._blocks.seen(X)), len(self.runs.latest)
         picked = np.empty(chains, np.int64)
-        runs.pick(self.runs, t, 1.0 if self._together else _CURIOSITY, rng.random(1 + chains), picked)
+        runs.pick(
+            self.runs, t, 1.0 if self._together else _CURIOSITY, rng.random(1 + chains), picked
+        )
         if binary and self._blocks.dim == 1:
             return self._blocks.beta_draw(*self._counts(picked), rng)
         means, errors, leverages = np.empty((3, len(X)))
@@ -100,7 +109,8 @@ class RunFilter:
         return self._blocks.drawn(self.runs.noise, (means, errors, leverages), rng)
 
     def fresh(self, units: float | None) -> Filter:
-        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new units."""
+        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new
+        units."""
         made = RunFilter(self._blocks, self._together)
         noise = self.runs.noise
         made.runs.noise[RIDGE] = (
@@ -115,9 +125,14 @@ class RunFilter:
             noise[RIDGE] = self._blocks.ridge(float(noise[B] / noise[A]))
 
     def told(self, centre: float, spread: float) -> list[Told]:
-        """Changes with their rounds (as in `Event.decided`), how likely it is that something changed about then or
-        since, and which arms' mean rewards moved by more than chance would have it."""
-        found = [change for c in range(len(self.runs.latest)) for change in self._told_of(c, centre, spread)]
+        """Changes with their rounds (as in `Event.decided`), how likely it is that something
+        changed about then or since, and which arms' mean rewards moved by more than chance would
+        have it."""
+        found = [
+            change
+            for c in range(len(self.runs.latest))
+            for change in self._told_of(c, centre, spread)
+        ]
         return sorted(found, key=lambda change: int(change.facts["round"]))
 
     def snapshot(self) -> Snapshot:
@@ -139,7 +154,9 @@ class RunFilter:
         if self._together:
             run = int(picked[0])
             nothing = np.zeros(len(self._arms))
-            return (nothing, nothing) if run == NOBODY else (self.runs.n[0, run], self.runs.s[0, run])
+            return (
+                (nothing, nothing) if run == NOBODY else (self.runs.n[0, run], self.runs.s[0, run])
+            )
         known = picked != NOBODY
         n, s = self.runs.n[self._arms, picked, 0], self.runs.s[self._arms, picked, 0]
         return np.where(known, n, 0.0), np.where(known, s, 0.0)
@@ -227,9 +244,13 @@ def _runs_of(blocks: Blocks) -> int:
 def _filters(layout: Layout, prior: NoisePrior, _: int) -> list[Filter]:
     """All arms together and each by itself."""
     blocks = Blocks(layout, layout.context_dim > 1, prior)
-    if misled(layout) or (blocks.contextual and _runs_of(blocks) * blocks.count * blocks.dim**2 > _LARGEST):
+    if misled(layout) or (
+        blocks.contextual and _runs_of(blocks) * blocks.count * blocks.dim**2 > _LARGEST
+    ):
         return []
-    return [RunFilter(blocks, together) for together in ((True,) if layout.shared else (True, False))]
+    return [
+        RunFilter(blocks, together) for together in ((True,) if layout.shared else (True, False))
+    ]
 
 
 FAMILY = Family(

@@ -1,8 +1,9 @@
 """One arm is right at a time, and what is seen tells which.
 
-`centres.py` has the equations. Where an arm pays if it is right, a success says what rounds of its class look like, and
-a failure that it is another one's: with many arms that is much more than a rule for each arm by itself can learn from
-the same rewards. Classes may come and go: how often each has come lately counts as much as what is seen.
+`centres.py` has the equations. Where an arm pays if it is right, a success says what rounds of its
+class look like, and a failure that it is another one's: with many arms that is much more than a
+rule for each arm by itself can learn from the same rewards. Classes may come and go: how often each
+has come lately counts as much as what is seen.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ _MEMORIES = (1.0, 0.98, 0.8)
 _PAYS = ((19.0, 1.0), (0.5, 49.5))
 """As if so many right and wrong arms had paid, and not, before the first round."""
 _WIDTH = 0.25
-"""Of draws, in the posterior's standard deviations: least width of weights on a context (`NoisePrior.boldness`)."""
+"""Of draws, in the posterior's standard deviations: least width of weights on a context
+(`NoisePrior.boldness`)."""
 _LARGEST, _MOST = 1_000_000, 200_000
 """Products in a search for white coordinates, and in a round: a fraction of a millisecond."""
 _UNSAID = -4.0
@@ -63,19 +65,28 @@ class ClassFilter:
         scores = np.empty(len(window.t))
         x = np.ascontiguousarray(window.x[:, 1:])
         K, d = self._size
-        # White coordinates are looked for in every second of the first rounds, later in one of twenty and less.
-        steps = 2 * K * d + 2 * d * d + 5 * K * len(_SHARES) * len(_MEMORIES) + (K + d) * d * d // 10
+        # White coordinates are looked for in every second of the first rounds, later in one of
+        # twenty and less.
+        steps = (
+            2 * K * d + 2 * d * d + 5 * K * len(_SHARES) * len(_MEMORIES) + (K + d) * d * d // 10
+        )
         for start, stop, spent in ranges(len(scores), steps):
             part = slice(start, stop)
             centres.replay(
-                self.centres, window.t[part], window.arm[part], x[part], window.y[part], scores[part]
+                self.centres,
+                window.t[part],
+                window.arm[part],
+                x[part],
+                window.y[part],
+                scores[part],
             )
             yield spent
         return scores
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
-        """One draw of every arm's expected reward in round t: of the centres, narrowly, then what follows for this
-        round (where a row is expected about a centre stays as wide as if it were not drawn)."""
+        """One draw of every arm's expected reward in round t: of the centres, narrowly, then what
+        follows for this round (where a row is expected about a centre stays as wide as if it were
+        not drawn)."""
         K, d = self._size
         along = rng.standard_normal(K)
         if not binary:
@@ -96,15 +107,16 @@ class ClassFilter:
         """There is none."""
 
     def told(self, centre: float, spread: float) -> list[Told]:
-        """How many arms have been right so far, how often the right one pays, and how long it counts which came."""
+        """How many arms have been right so far, how often the right one pays, and how long it
+        counts which came."""
         known = self.centres
         found = int((known.number >= 0.5).sum())
         sure = float(known.pays[RIGHT, PAID] / known.pays[RIGHT].sum())
         gamma = _MEMORIES[int(np.argmax(known.weight.sum(axis=0)))]
-        lately = "" if gamma == 1 else f", how often in the last {1 / (1 - gamma):.0f} rounds counts"
-        words = (
-            f"{found} of {len(known.number)} arms have been right, who is right pays in {sure:.0%}{lately}"
+        lately = (
+            "" if gamma == 1 else f", how often in the last {1 / (1 - gamma):.0f} rounds counts"
         )
+        words = f"{found} of {len(known.number)} arms have been right, who is right pays in {sure:.0%}{lately}"
         facts = {"found": found, "of": len(known.number), "sure": round(sure, 4)}
         return [Told(words, facts)]
 
@@ -123,7 +135,10 @@ class ClassFilter:
                 raise ValueError(f"classes whose '{name}' is not positive")
         if (snapshot["bins"][:, 1] > snapshot["bins"][:, 0]).any():
             raise ValueError("classes that succeeded more often than they were tried in 'bins'")
-        if abs(snapshot["weight"].sum() - 1) > _CLOSE or np.abs(snapshot["white"]).max() > _STEEPEST:
+        if (
+            abs(snapshot["weight"].sum() - 1) > _CLOSE
+            or np.abs(snapshot["white"]).max() > _STEEPEST
+        ):
             raise ValueError("classes whose 'weight' or 'white' is impossible")
         for name in _LEARNT:
             getattr(self.centres, name)[...] = snapshot[name]
@@ -158,7 +173,11 @@ def _empty(n_arms: int, numbers: int) -> Centres:
 def _filters(layout: Layout, _: NoisePrior, _seed: int) -> list[Filter]:
     numbers = layout.context_dim - 1
     arms = layout.n_arms
-    if not misled(layout) or (arms + numbers) * numbers**2 > _LARGEST or arms * (numbers + 20) > _MOST:
+    if (
+        not misled(layout)
+        or (arms + numbers) * numbers**2 > _LARGEST
+        or arms * (numbers + 20) > _MOST
+    ):
         return []
     return [ClassFilter(layout.n_arms, numbers)]
 

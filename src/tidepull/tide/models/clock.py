@@ -8,8 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.tide.models import seek
-from tidepull.tide.models.family import Family, Layout, Newborn, Newborns, Pool, Search, growing, too_large
-from tidepull.tide.models.irregular import Times, best_rhythms, best_swings, switch_evidence, times_of
+from tidepull.tide.models.family import (
+    Family,
+    Layout,
+    Newborn,
+    Newborns,
+    Pool,
+    Search,
+    growing,
+    too_large,
+)
+from tidepull.tide.models.irregular import (
+    Times,
+    best_rhythms,
+    best_swings,
+    switch_evidence,
+    times_of,
+)
 from tidepull.tide.models.notes import Moment
 from tidepull.tide.models.slices import Pieces
 from tidepull.tide.models.spec import HARMONICS, SQUARE, Hypothesis, Spec
@@ -95,7 +110,9 @@ class Switch:
 
     def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
         """Cell 0 in one phase, cell 1 in the other."""
-        return math.floor((moment.notes[TIME.index] + self.offset) / self.half_period) % 2, np.ones(1)
+        return math.floor((moment.notes[TIME.index] + self.offset) / self.half_period) % 2, np.ones(
+            1
+        )
 
 
 def _pools(layout: Layout, contextual: bool) -> list[Pool]:

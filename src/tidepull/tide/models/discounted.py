@@ -40,7 +40,8 @@ class Discounted:
 FAMILY = Family(
     name="discounted",
     words="drifts, the last n rounds count",
-    # Where hypotheses predict alike, those that forget must not win by default: they never stop asking after others.
+    # Where hypotheses predict alike, those that forget must not win by default: they never stop
+    # asking after others.
     prior=0.006,
     colour="#e69f00",
     pools=lambda layout, contextual: fixed(layout, *(Discounted(g, contextual) for g in DISCOUNTS)),

@@ -1,4 +1,5 @@
-"""Draws under several hypotheses, as a decision by shares needs them: one call of a kernel for all of them.
+"""Draws under several hypotheses, as a decision by shares needs them: one call of a kernel for all
+of them.
 
 The generator is asked in the order in which hypotheses would be asked one by one.
 """
@@ -28,9 +29,10 @@ def together(
     *,
     about: Mapping[int, int] | None = None,
 ) -> FloatArray:
-    """So many draws of every arm's expected reward under each slot, one a row, where arms have blocks of their own;
-    `widths` are those of `NoisePrior`. With `about`, a draw leaves the mean of its own slot for the average of means of
-    those slots (of which it is one), each counted so many times: what it adds is its uncertainty alone."""
+    """So many draws of every arm's expected reward under each slot, one a row, where arms have
+    blocks of their own; `widths` are those of `NoisePrior`. With `about`, a draw leaves the mean of
+    its own slot for the average of means of those slots (of which it is one), each counted so many
+    times: what it adds is its uncertainty alone."""
     asked, n_arms = about or found, len(X)
     slots = np.array(list(asked))
     first, second = np.empty((len(slots), n_arms)), np.empty((len(slots), n_arms))

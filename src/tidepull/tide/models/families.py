@@ -1,4 +1,5 @@
-"""All families; a new one is its own file and a line here. The order is that of the slots in the bank."""
+"""All families; a new one is its own file and a line here. The order is that of the slots in the
+bank."""
 
 from __future__ import annotations
 
@@ -41,8 +42,8 @@ FAMILIES: dict[str, Family] = {
         network.FAMILY,
     )
 }
-"""By name. A wrong prior of 1 in 25 costs three nats of evidence, which a season pays back in a few rounds; an
-exploring hypothesis that nothing speaks for costs regret."""
+"""By name. A wrong prior of 1 in 25 costs three nats of evidence, which a season pays back in a few
+rounds; an exploring hypothesis that nothing speaks for costs regret."""
 
 
 def hypothesis_of(spec: Spec) -> Hypothesis:

@@ -1,7 +1,8 @@
 """What a family of hypotheses is: everything about it stands in the family's own file.
 
-A family says how likely it is before anything is seen, which members it begins with and how many more may be
-born, how newborns are looked for, what it remembers of the past, and how all this is said and drawn.
+A family says how likely it is before anything is seen, which members it begins with and how many
+more may be born, how newborns are looked for, what it remembers of the past, and how all this is
+said and drawn.
 """
 
 from __future__ import annotations
@@ -25,10 +26,11 @@ _LARGEST_SLOT = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone. `products`: how many
-    multiplications the hypotheses of one family may cost in a round, beyond the first few. `most_blocks`: with more
-    weight vectors a hypothesis would not live to learn anything. `wide_dim`: where arms have more numbers than
-    directions are kept (`context_dim`), all of them stand behind these, for who believes that nothing changes; else 0.
+    """What all hypotheses have in common. `shared`: arms are told apart by their vectors alone.
+    `products`: how many multiplications the hypotheses of one family may cost in a round, beyond
+    the first few. `most_blocks`: with more weight vectors a hypothesis would not live to learn
+    anything. `wide_dim`: where arms have more numbers than directions are kept (`context_dim`), all
+    of them stand behind these, for who believes that nothing changes; else 0.
     """
 
     n_arms: int
@@ -51,7 +53,8 @@ class Layout:
 
 @dataclass(frozen=True)
 class Pool:
-    """Slots of one family: those filled at the start, `spare` ones for births, and what each must have room for."""
+    """Slots of one family: those filled at the start, `spare` ones for births, and what each must
+    have room for."""
 
     family: str
     contextual: bool
@@ -61,17 +64,20 @@ class Pool:
 
 
 class Window(NamedTuple):
-    """Finished rounds in the order in which their rewards came: what a hypothesis needs to live through them."""
+    """Finished rounds in the order in which their rewards came: what a hypothesis needs to live
+    through them."""
 
     t: IntArray  # the round of the decision
-    notes: FloatArray  # (n, columns) what was noted then, as it concerns the arm; NaN where that is forgotten
+    # (n, columns) what was noted then, as it concerns the arm; NaN where that is forgotten
+    notes: FloatArray
     arm: IntArray
     x: FloatArray  # (n, q) the chosen arm's context vector
     y: FloatArray  # standardised reward
 
 
 class Rounds(NamedTuple):
-    """The same one after the other without gaps, for scans: rounds t0, t0 + 1, ...; arm -1 where no reward came."""
+    """The same one after the other without gaps, for scans: rounds t0, t0 + 1, ...; arm -1 where no
+    reward came."""
 
     t0: int
     arm: IntArray
@@ -104,7 +110,8 @@ class Search(Protocol):
         """Periods of the three strongest sines, without context."""
 
     def rhythms(self, count: int) -> Pieces[list[tuple[float, float]]]:
-        """The strongest rhythms in the products of reward and context: periods, and offsets of square waves."""
+        """The strongest rhythms in the products of reward and context: periods, and offsets of
+        square waves."""
 
     def knows(self, hypothesis: Hypothesis) -> bool:
         """Whether just this one is in the pool already."""
@@ -136,8 +143,8 @@ class Told:
 
 
 class Filter(Protocol):
-    """One hypothesis with a hidden state and a kernel of its own; it sits beside the bank and is weighed like a slot of
-    it. Rewards come standardised, contexts as (1, z) for each arm."""
+    """One hypothesis with a hidden state and a kernel of its own; it sits beside the bank and is
+    weighed like a slot of it. Rewards come standardised, contexts as (1, z) for each arm."""
 
     @property
     def family(self) -> str:
@@ -148,23 +155,27 @@ class Filter(Protocol):
         """One line that a person understands."""
 
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
-        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is forgotten."""
+        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
+        forgotten."""
 
     def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
         """Live through a window of past rounds; log likelihoods round by round."""
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
-        """One draw of every arm's expected reward in round t: of the hidden state, then of the weights."""
+        """One draw of every arm's expected reward in round t: of the hidden state, then of the
+        weights."""
 
     def fresh(self, units: float | None) -> Filter:
-        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now, in new units of which
-        `units` make an old one (None: as it is)."""
+        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now, in new
+        units of which `units` make an old one (None: as it is)."""
 
     def refresh_ridge(self) -> None:
-        """lam0 from the noise as it sees it now, where that needs no living through the past again."""
+        """lam0 from the noise as it sees it now, where that needs no living through the past
+        again."""
 
     def told(self, centre: float, spread: float) -> list[Told]:
-        """What it can say about the past and the present, oldest first, with rewards as they were paid."""
+        """What it can say about the past and the present, oldest first, with rewards as they were
+        paid."""
 
     def snapshot(self) -> Snapshot:
         """All that it learnt."""
@@ -175,8 +186,8 @@ class Filter(Protocol):
 
 @dataclass(frozen=True, kw_only=True)
 class Family:
-    """A way in which rewards may depend on time. `timed` families take part only where the user's time is given.
-    `on_trial` makes filters that must first show what their own decisions earn."""
+    """A way in which rewards may depend on time. `timed` families take part only where the user's
+    time is given. `on_trial` makes filters that must first show what their own decisions earn."""
 
     name: str
     words: str
@@ -192,7 +203,8 @@ class Family:
 
 
 def fixed(layout: Layout, *hypotheses: Hypothesis) -> list[Pool]:
-    """A pool for each hypothesis that is there from the start and for ever, unless it would be too large."""
+    """A pool for each hypothesis that is there from the start and for ever, unless it would be too
+    large."""
     kept = [spec for spec in (h.spec() for h in hypotheses) if not too_large(layout, spec)]
     return [Pool(s.family, s.contextual, (s,), 0, (s,)) for s in kept]
 
@@ -203,7 +215,9 @@ def too_large(layout: Layout, spec: Spec) -> bool:
     return blocks > layout.most_blocks or blocks * layout.dim(spec) ** 2 > _LARGEST_SLOT
 
 
-def growing(contextual: bool, initial: Sequence[Hypothesis], room: Sequence[Hypothesis]) -> list[Pool]:
+def growing(
+    contextual: bool, initial: Sequence[Hypothesis], room: Sequence[Hypothesis]
+) -> list[Pool]:
     """One pool with spare slots for births; `room` are the largest that may be born."""
     spare = 8 if contextual else 24
     specs = tuple(h.spec() for h in room)

@@ -1,5 +1,5 @@
-"""What hypotheses with a hidden state (`family.Filter`) have in common: a block of conjugate weights for each
-arm (or one, where arms are known by vectors), and the noise of all blocks.
+"""What hypotheses with a hidden state (`family.Filter`) have in common: a block of conjugate
+weights for each arm (or one, where arms are known by vectors), and the noise of all blocks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,8 @@ class Blocks:
         return 1 if self.layout.shared else self.layout.n_arms
 
     def kept(self, copies: int) -> tuple[int, ...]:
-        """How many numbers of vectors and matrices each of so many copies of a block needs: none without context."""
+        """How many numbers of vectors and matrices each of so many copies of a block needs: none
+        without context."""
         return (self.dim, self.dim**2) if self.contextual else (0, 0)
 
     def seen(self, X: FloatArray) -> FloatArray:
@@ -56,13 +57,20 @@ class Blocks:
         return float(self.prior.ridge(np.array(noise), np.array(own)))
 
     def drawn(
-        self, noise: FloatArray, outlook: tuple[FloatArray, FloatArray, FloatArray], rng: np.random.Generator
+        self,
+        noise: FloatArray,
+        outlook: tuple[FloatArray, FloatArray, FloatArray],
+        rng: np.random.Generator,
     ) -> FloatArray:
-        """mean + k s error of every arm, s2 = b / Gamma(a, 1), k the boldness where there is a context, as in the bank;
-        `outlook` is means, errors of a draw for s2 = 1, and leverages."""
+        """mean + k s error of every arm, s2 = b / Gamma(a, 1), k the boldness where there is a
+        context, as in the bank; `outlook` is means, errors of a draw for s2 = 1, and leverages."""
         means, errors, leverages = outlook
         std = float(np.sqrt(noise[B] / rng.gamma(noise[A])))
-        factor = self.prior.bold(leverages) if self.contextual else self.prior.narrow(leverages, forgets=True)
+        factor = (
+            self.prior.bold(leverages)
+            if self.contextual
+            else self.prior.narrow(leverages, forgets=True)
+        )
         return np.asarray(means + std * errors * factor)
 
     def beta_draw(self, n: FloatArray, s: FloatArray, rng: np.random.Generator) -> FloatArray:
@@ -71,17 +79,22 @@ class Blocks:
 
 
 def misled(layout: Layout) -> bool:
-    """Whether arms have weights of their own on an observation. There a hidden state tells good rounds from bad ones by
-    who decided them (it predicts the arms that others chose well, and itself chooses badly), and explains the errors
-    of a rule that is not quite linear as changes."""
+    """Whether arms have weights of their own on an observation. There a hidden state tells good
+    rounds from bad ones by who decided them (it predicts the arms that others chose well, and
+    itself chooses badly), and explains the errors of a rule that is not quite linear as changes."""
     return layout.context_dim > 1 and not layout.shared
 
 
 def require_fit(names: tuple[str, ...], snapshot: Snapshot, arrays: object) -> None:
-    """Refuse saved arrays of another shape or kind than those of the same names, and numbers that are not finite."""
+    """Refuse saved arrays of another shape or kind than those of the same names, and numbers that
+    are not finite."""
     for name in names:
         saved, array = snapshot[name], getattr(arrays, name)
-        if not isinstance(saved, np.ndarray) or saved.shape != array.shape or saved.dtype != array.dtype:
+        if (
+            not isinstance(saved, np.ndarray)
+            or saved.shape != array.shape
+            or saved.dtype != array.dtype
+        ):
             raise ValueError(f"a hypothesis with a hidden state that does not fit in '{name}'")
         if saved.dtype == np.float64 and not np.isfinite(saved).all():
             raise ValueError(f"a hypothesis with a hidden state that is not finite in '{name}'")
@@ -90,8 +103,8 @@ def require_fit(names: tuple[str, ...], snapshot: Snapshot, arrays: object) -> N
 def checked_arrays(
     names: tuple[str, ...], snapshot: Snapshot, arrays: object, places: dict[str, tuple[int, int]]
 ) -> None:
-    """Put saved arrays into a tuple of arrays of the same names; what does not fit is refused first. `places` has the
-    least and the largest value of those that kernels use as an index."""
+    """Put saved arrays into a tuple of arrays of the same names; what does not fit is refused
+    first. `places` has the least and the largest value of those that kernels use as an index."""
     require_fit(names, snapshot, arrays)
     for name, (least, most) in places.items():
         if ((snapshot[name] < least) | (snapshot[name] > most)).any():

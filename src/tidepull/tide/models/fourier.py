@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.tide.models import seek
-from tidepull.tide.models.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
+from tidepull.tide.models.family import (
+    Family,
+    Layout,
+    Newborn,
+    Newborns,
+    Pool,
+    Search,
+    affordable,
+    growing,
+)
 from tidepull.tide.models.moments import Moments
 from tidepull.tide.models.notes import Moment
 from tidepull.tide.models.spec import ADDED_SINE, SINE, Hypothesis, Spec
@@ -51,13 +60,16 @@ class Fourier:
         return 0, np.array([1.0, math.cos(angle), math.sin(angle)])
 
 
-def same_peak(period: FloatArray, other: float, n: float) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+def same_peak(
+    period: FloatArray, other: float, n: float
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     """Whether n rounds (or a time of that length) can hardly tell the periods apart."""
     return np.asarray(np.abs(1 / period - 1 / other) < 0.5 / max(n, 1e-300))
 
 
 def _pools(layout: Layout, contextual: bool) -> list[Pool]:
-    """Log-spaced periods, eight to the octave where that is affordable; the shorter ones drifting, too."""
+    """Log-spaced periods, eight to the octave where that is affordable; the shorter ones drifting,
+    too."""
     q = layout.context_dim if contextual else 1
     count = min(76, affordable(layout, 3 * q) // (2 if q == 1 else 1))
     periods = np.geomspace(3, LONGEST_PERIOD, max(count, 2))
@@ -80,7 +92,8 @@ def _without_context(search: Search) -> Newborns:
 
 
 def _with_context(search: Search) -> Newborns:
-    """Rhythms and the heaviest of the pool; the two of most evidence climbed to the top, if they are worth a try."""
+    """Rhythms and the heaviest of the pool; the two of most evidence climbed to the top, if they
+    are worth a try."""
     moments = Moments(search.window, search.layout, search.ridge(Fourier(3.0, contextual=True)))
     n, proposed = moments.n, [period for period, _ in (yield from search.rhythms(3))]
     proposed += [h.period for h in search.heaviest() if isinstance(h, Fourier)]
@@ -91,7 +104,9 @@ def _with_context(search: Search) -> Newborns:
     for i in np.argsort(-evidence, kind="stable")[:2]:
         if not seek.worth_climbing(evidence[i], plain):
             break
-        period, reached = yield from seek.climb_sine(proposed[i], float(evidence[i]), n, moments.sines)
+        period, reached = yield from seek.climb_sine(
+            proposed[i], float(evidence[i]), n, moments.sines
+        )
         best = max(best, reached)
         if worth(reached, best):
             yield Newborn(Fourier(period, 1.0, contextual=True), float(n))

@@ -1,7 +1,7 @@
 """A tuple of arrays that kernels find ready.
 
-With every call of a kernel Python takes a tuple of twenty arrays apart, one by one: as long as many a kernel takes.
-Here it is done once. What is written into the arrays is seen by both sides.
+With every call of a kernel Python takes a tuple of twenty arrays apart, one by one: as long as many
+a kernel takes. Here it is done once. What is written into the arrays is seen by both sides.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""A block of conjugate weights kept as (P, mu): P = Lam^-1 by rows, mu = P eta. Made to be inlined into kernels.
+"""A block of conjugate weights kept as (P, mu): P = Lam^-1 by rows, mu = P eta. Made to be inlined
+into kernels.
 
 A reward costs one product v = P phi and one outer product, both at the width of the processor.
 """
@@ -11,7 +12,8 @@ from tidepull.tide.models.algebra import factor, inlined
 from tidepull.types import FloatArray
 
 
-# A row is cut out before it is read: an index that is a sum might be negative, and then nothing vectorises.
+# A row is cut out before it is read: an index that is a sum might be negative, and then nothing
+# vectorises.
 @inlined
 def weigh_inverse(
     P: FloatArray, mu: FloatArray, phi: FloatArray, d: int, v: FloatArray
@@ -30,8 +32,11 @@ def weigh_inverse(
 
 
 @inlined
-def learn_inverse(P: FloatArray, mu: FloatArray, v: FloatArray, e: float, leverage: float, d: int) -> None:
-    """P <- P - v v' / (1 + leverage) and mu <- mu + v e / (1 + leverage), v = P phi; v is used up."""
+def learn_inverse(
+    P: FloatArray, mu: FloatArray, v: FloatArray, e: float, leverage: float, d: int
+) -> None:
+    """P <- P - v v' / (1 + leverage) and mu <- mu + v e / (1 + leverage), v = P phi; v is used
+    up."""
     step, root = e / (1 + leverage), 1 / math.sqrt(1 + leverage)
     for i in range(d):
         mu[i] += v[i] * step
@@ -63,8 +68,11 @@ def weigh_prior(phi: FloatArray, ridge: float, d: int, v: FloatArray) -> float:
 
 
 @inlined
-def draw_inverse(P: FloatArray, noise: FloatArray, d: int, U: FloatArray, errors: FloatArray) -> None:
-    """errors <- U' noise with U'U = P: what a draw of the weights is away from their mean, for s2 = 1."""
+def draw_inverse(
+    P: FloatArray, noise: FloatArray, d: int, U: FloatArray, errors: FloatArray
+) -> None:
+    """errors <- U' noise with U'U = P: what a draw of the weights is away from their mean, for s2 =
+    1."""
     largest = 0.0
     for i in range(d):
         largest = max(largest, P[i * d + i])

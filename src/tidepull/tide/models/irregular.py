@@ -1,13 +1,14 @@
 """Where to look for seasons of the user's time: evidence over times that are not evenly spaced.
 
-As in `scan.py`, sufficient statistics of every arm give the log marginal likelihood of each candidate, which only
-ranks them. Times are counted in mean gaps between rounds from the first one on, so that n rounds span about n.
-From one frequency of an even grid to the next, every row turns by an angle of its own:
+As in `scan.py`, sufficient statistics of every arm give the log marginal likelihood of each
+candidate, which only ranks them. Times are counted in mean gaps between rounds from the first one
+on, so that n rounds span about n. From one frequency of an even grid to the next, every row turns
+by an angle of its own:
 
     exp(i (w + dw) u) = exp(i w u) exp(i dw u)
 
-so that sines and cosines are made once for a slice, not once for every frequency. Two frequencies are taken in one pass
-over the rounds: these fill more than the first-level cache.
+so that sines and cosines are made once for a slice, not once for every frequency. Two frequencies
+are taken in one pass over the rounds: these fill more than the first-level cache.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _ROUNDS_PER_STEP = 4
 
 
 class Times(NamedTuple):
-    """Finished rounds of which the time is known. `u` counts mean gaps (`gap` each) from time `first` on."""
+    """Finished rounds of which the time is known. `u` counts mean gaps (`gap` each) from time
+    `first` on."""
 
     u: FloatArray
     first: float
@@ -62,7 +64,8 @@ def times_of(time: FloatArray, arm: IntArray, y: FloatArray) -> Times | None:
 
 
 def best_swings(times: Times, n_arms: int, count: int) -> Pieces[list[float]]:
-    """Periods of u at the highest peaks of the evidence over all frequencies, each climbed to its top."""
+    """Periods of u at the highest peaks of the evidence over all frequencies, each climbed to its
+    top."""
     n = len(times.u)
     lowest, step = 1 / n, 1 / (_OVERSAMPLING * n)
     evidence = np.empty(int(_HIGHEST * _OVERSAMPLING * n))
@@ -96,12 +99,16 @@ def best_rhythms(
     highest = min(_HIGHEST * _OVERSAMPLING * n, _PRODUCTS_PER_SEARCH / moments.size)
     power = np.empty(max(int(highest), 3))
     for start, stop, spent in ranges(len(power), 4 * moments.size):
-        _scan_moments(lowest + start * step, step, times.u, moments, group, groups, power[start:stop])
+        _scan_moments(
+            lowest + start * step, step, times.u, moments, group, groups, power[start:stop]
+        )
         yield spent
     return [float(1 / (lowest + peak * step)) for peak in _peaks(power, count)]
 
 
-def switch_evidence(halves: FloatArray, offsets: FloatArray, times: Times, n_arms: int) -> FloatArray:
+def switch_evidence(
+    halves: FloatArray, offsets: FloatArray, times: Times, n_arms: int
+) -> FloatArray:
     """Evidence of two phases x arm for every pair of half period and offset of u."""
     evidence = np.empty(len(halves))
     _scan_switches(halves, offsets, times.u, times.arm, times.y, n_arms, evidence)
@@ -118,13 +125,20 @@ def _peaks(height: FloatArray, count: int) -> IntArray:
 def _scan_swings(
     lowest: float, step: float, u: FloatArray, starts: IntArray, y: FloatArray, evidence: FloatArray
 ) -> None:
-    """Evidence of frequencies from `lowest` on; rounds stand arm by arm, those of arm k from `starts[k]` on."""
+    """Evidence of frequencies from `lowest` on; rounds stand arm by arm, those of arm k from
+    `starts[k]` on."""
     n, many = u.shape[0], evidence.shape[0]
     c, s, dc, ds = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     total, sums, found = 0.0, np.empty((2, 9)), np.empty((2, 2))
     for i in range(n):
-        c[i], s[i] = math.cos(TWO_PI * (lowest * u[i] % 1.0)), math.sin(TWO_PI * (lowest * u[i] % 1.0))
-        dc[i], ds[i] = math.cos(TWO_PI * (step * u[i] % 1.0)), math.sin(TWO_PI * (step * u[i] % 1.0))
+        c[i], s[i] = (
+            math.cos(TWO_PI * (lowest * u[i] % 1.0)),
+            math.sin(TWO_PI * (lowest * u[i] % 1.0)),
+        )
+        dc[i], ds[i] = (
+            math.cos(TWO_PI * (step * u[i] % 1.0)),
+            math.sin(TWO_PI * (step * u[i] % 1.0)),
+        )
         total += y[i] * y[i]
     for f in range(0, many, 2):
         found[:] = 0.0
@@ -144,7 +158,8 @@ def _scan_swings(
 def _sum_and_turn(
     c: FloatArray, s: FloatArray, dc: FloatArray, ds: FloatArray, y: FloatArray, sums: FloatArray
 ) -> None:
-    """The statistics of one arm at this frequency and the next one; then all of its rows turn to the one after."""
+    """The statistics of one arm at this frequency and the next one; then all of its rows turn to
+    the one after."""
     paid, cosines, sines, squares, products, by_cosine, by_sine = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     cosines2, sines2, squares2, products2, by_cosine2, by_sine2 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for i in range(c.shape[0]):
@@ -192,13 +207,25 @@ def _scan_moments(
     n, q = moments.shape
     c, s, dc, ds = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
     for i in range(n):
-        c[i], s[i] = math.cos(TWO_PI * (lowest * u[i] % 1.0)), math.sin(TWO_PI * (lowest * u[i] % 1.0))
-        dc[i], ds[i] = math.cos(TWO_PI * (step * u[i] % 1.0)), math.sin(TWO_PI * (step * u[i] % 1.0))
+        c[i], s[i] = (
+            math.cos(TWO_PI * (lowest * u[i] % 1.0)),
+            math.sin(TWO_PI * (lowest * u[i] % 1.0)),
+        )
+        dc[i], ds[i] = (
+            math.cos(TWO_PI * (step * u[i] % 1.0)),
+            math.sin(TWO_PI * (step * u[i] % 1.0)),
+        )
     real, imaginary = np.empty((groups, q)), np.empty((groups, q))
     for f in range(power.shape[0]):
         real[:], imaginary[:] = 0.0, 0.0
         for i in range(n):
-            a, b, row, in_phase, behind = c[i], s[i], moments[i], real[group[i]], imaginary[group[i]]
+            a, b, row, in_phase, behind = (
+                c[i],
+                s[i],
+                moments[i],
+                real[group[i]],
+                imaginary[group[i]],
+            )
             for j in range(q):
                 in_phase[j] += a * row[j]
                 behind[j] += b * row[j]

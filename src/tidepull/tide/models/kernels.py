@@ -1,22 +1,24 @@
 """The bank of conjugate models as compiled kernels over a structure of arrays.
 
-Hypothesis m believes that rewards are theta . phi plus noise of variance s2, with weights theta of their
-own in every block: one block for each cell (regime) and, unless arms are known by their vectors, each arm.
+Hypothesis m believes that rewards are theta . phi plus noise of variance s2, with weights theta of
+their own in every block: one block for each cell (regime) and, unless arms are known by their
+vectors, each arm.
 
     Lam <- g Lam + (1-g) lam0 I + phi phi'        that is, Lam = lam0 I + A with A <- g A + phi phi'
     eta <- g eta + phi r        mu = Lam^-1 eta
     a   <- h a + (1-h) a0 + 1/2
     b   <- h b + (1-h) b0 + (r - phi.mu)^2 / (1 + phi' Lam^-1 phi) / 2
 
-With h = 1 the line for b is the conjugate update b0 + (S - eta'mu)/2 written as a sum of one-step errors: no
-cancellation, so b > 0 for ever. h is the same for all hypotheses: whoever forgot old errors faster would
-seem to predict better wherever the noise shrinks as choices improve. A block at rest for n rounds decays
-by g^n when it is next touched; a reward that comes late counts from the round of its decision.
+With h = 1 the line for b is the conjugate update b0 + (S - eta'mu)/2 written as a sum of one-step
+errors: no cancellation, so b > 0 for ever. h is the same for all hypotheses: whoever forgot old
+errors faster would seem to predict better wherever the noise shrinks as choices improve. A block at
+rest for n rounds decays by g^n when it is next touched; a reward that comes late counts from the
+round of its decision.
 
-A block is kept in one of two forms. *Moments* (A, eta): the factor is made afresh whenever it is needed,
-so that discounts are exact; for small blocks (`small.py`) and for g < 1. *Inverse* (P, mu) with P = Lam^-1 and
-mu = P eta, for large blocks with g = 1: adding a row takes a product and an outer product,
-P <- P - v v' / (1 + phi.v), v = P phi, which run at the width of the processor.
+A block is kept in one of two forms. *Moments* (A, eta): the factor is made afresh whenever it is
+needed, so that discounts are exact; for small blocks (`small.py`) and for g < 1. *Inverse* (P, mu)
+with P = Lam^-1 and mu = P eta, for large blocks with g = 1: adding a row takes a product and an
+outer product, P <- P - v v' / (1 + phi.v), v = P phi, which run at the width of the processor.
 """
 
 from __future__ import annotations
@@ -46,8 +48,8 @@ from tidepull.types import BoolArray, FloatArray, IntArray
 
 MAX_WIDTH = 18
 A0, B0, MEMORY, BLOCKS, BY_DENSITY, NARROW, WIDE = range(7)
-"""Places in the bank's `settings`: the prior of the noise (a0, b0), h, blocks of a cell, whether chances of 0 and 1
-come from densities, and the numbers of a context in both widths."""
+"""Places in the bank's `settings`: the prior of the noise (a0, b0), h, blocks of a cell, whether
+chances of 0 and 1 come from densities, and the numbers of a context in both widths."""
 
 
 class Bank(NamedTuple):
@@ -82,7 +84,8 @@ class Bank(NamedTuple):
 
 @inlined
 def locate(bank: Bank, m: int, t: int, notes: FloatArray, tau: FloatArray) -> tuple[int, int]:
-    """Cell and width of hypothesis m in round t; fills tau. The reference is `Hypothesis.locate`."""
+    """Cell and width of hypothesis m in round t; fills tau. The reference is
+    `Hypothesis.locate`."""
     cell, width = 0, 1
     tau[0] = 1.0
     now = float(t) if bank.reads[m] < 0 else notes[bank.reads[m]]
@@ -129,7 +132,9 @@ def forgotten(bank: Bank, m: int, notes: FloatArray) -> bool:
 
 
 @inlined
-def _spread(bank: Bank, m: int, tau: FloatArray, width: int, x: FloatArray, phi: FloatArray) -> None:
+def _spread(
+    bank: Bank, m: int, tau: FloatArray, width: int, x: FloatArray, phi: FloatArray
+) -> None:
     """phi = tau (x) x, or tau alone; of a context in two widths the narrow one comes first."""
     if not bank.contextual[m]:
         for i in range(width):
@@ -160,8 +165,8 @@ def _decay(bank: Bank, m: int, block: int, t: int) -> float:
 def _open(
     bank: Bank, m: int, block: int, t: int, U: FloatArray, z: FloatArray, v: FloatArray
 ) -> tuple[float, float]:
-    """v <- U'^-1 phi and z = U'^-1 eta, U'U = Lam, of a block of moments in round t: the mean v.z and the leverage v.v
-    of phi."""
+    """v <- U'^-1 phi and z = U'^-1 eta, U'U = Lam, of a block of moments in round t: the mean v.z
+    and the leverage v.v of phi."""
     d = bank.dim[m]
     vec = bank.vec[bank.vec_at[m] + block * d : bank.vec_at[m] + (block + 1) * d]
     mat = bank.mat[bank.mat_at[m] + block * d * d : bank.mat_at[m] + (block + 1) * d * d]
@@ -188,7 +193,9 @@ def _weigh(bank: Bank, m: int, block: int, phi: FloatArray, v: FloatArray) -> tu
 
 
 @inlined
-def _weigh_small(bank: Bank, m: int, block: int, decay: float, phi: FloatArray) -> tuple[float, float]:
+def _weigh_small(
+    bank: Bank, m: int, block: int, decay: float, phi: FloatArray
+) -> tuple[float, float]:
     """The same of a small block that is kept as moments."""
     d = bank.dim[m]
     at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
@@ -199,7 +206,9 @@ def _weigh_small(bank: Bank, m: int, block: int, decay: float, phi: FloatArray) 
 
 
 @inlined
-def _learn_inverse(bank: Bank, m: int, block: int, v: FloatArray, e: float, leverage: float) -> None:
+def _learn_inverse(
+    bank: Bank, m: int, block: int, v: FloatArray, e: float, leverage: float
+) -> None:
     """The block has seen phi; v = P phi is used up."""
     d = bank.dim[m]
     at, vat = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d
@@ -281,11 +290,17 @@ def observe_one(
 
 
 @inlined
-def _add_moments(bank: Bank, m: int, block: int, t: int, decay: float, phi: FloatArray, y: float) -> None:
-    """A <- g^n A + phi phi' and eta <- g^n eta + phi y after n rounds at rest, g^n = `decay`; a round from n rounds
-    before the block's last one counts g^n itself. phi may be used up."""
+def _add_moments(
+    bank: Bank, m: int, block: int, t: int, decay: float, phi: FloatArray, y: float
+) -> None:
+    """A <- g^n A + phi phi' and eta <- g^n eta + phi y after n rounds at rest, g^n = `decay`; a
+    round from n rounds before the block's last one counts g^n itself. phi may be used up."""
     d = bank.dim[m]
-    at, vat, stamp = bank.mat_at[m] + block * d * d, bank.vec_at[m] + block * d, bank.block_at[m] + block
+    at, vat, stamp = (
+        bank.mat_at[m] + block * d * d,
+        bank.vec_at[m] + block * d,
+        bank.block_at[m] + block,
+    )
     if t >= bank.stamp[stamp]:
         bank.stamp[stamp] = t
     elif bank.discount[m] < 1.0:
@@ -313,8 +328,8 @@ def observe(
     binary: bool,
     scores: FloatArray,
 ) -> None:
-    """One finished round for every active hypothesis; `scores` receives their log likelihoods (NaN where a
-    hypothesis would need a note that is forgotten, and then does not learn)."""
+    """One finished round for every active hypothesis; `scores` receives their log likelihoods (NaN
+    where a hypothesis would need a note that is forgotten, and then does not learn)."""
     most = 1
     for m in range(bank.dim.shape[0]):
         most = max(most, bank.dim[m])
@@ -334,7 +349,14 @@ def observe(
 
 @compiled
 def observe_held(
-    held: Held, t: int, notes: FloatArray, arm: int, x: FloatArray, y: float, binary: bool, scores: FloatArray
+    held: Held,
+    t: int,
+    notes: FloatArray,
+    arm: int,
+    x: FloatArray,
+    y: float,
+    binary: bool,
+    scores: FloatArray,
 ) -> None:
     """`observe` of a bank that is held ready."""
     observe(held.arrays, t, notes, arm, x, y, binary, scores)
@@ -344,7 +366,8 @@ def observe_held(
 def replay(
     bank: Bank, m: int, window: Window, start: int, stop: int, binary: bool, scores: FloatArray
 ) -> None:
-    """Hypothesis m lives through rows `start` to `stop` of a window of past rounds; its log likelihoods."""
+    """Hypothesis m lives through rows `start` to `stop` of a window of past rounds; its log
+    likelihoods."""
     d = bank.dim[m]
     tau, phi, v, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty(d), np.empty((d, d))
     for i in range(start, stop):
@@ -396,7 +419,8 @@ def _counts(
     failures: FloatArray,
     tau: FloatArray,
 ) -> None:
-    """Discounted successes and failures of every arm under a hypothesis of one feature (binary rewards)."""
+    """Discounted successes and failures of every arm under a hypothesis of one feature (binary
+    rewards)."""
     cell, _ = locate(bank, m, t, notes, tau)
     n_arms = successes.shape[0]
     for k in range(n_arms):
@@ -424,7 +448,9 @@ def outlook(
 
 
 @inlined
-def _bold(leverages: FloatArray, least: float, most: float, plays: float, factors: FloatArray) -> None:
+def _bold(
+    leverages: FloatArray, least: float, most: float, plays: float, factors: FloatArray
+) -> None:
     """`boldness`; factors may lie where leverages do."""
     if least >= most:
         factors[:] = least
@@ -438,7 +464,9 @@ def _bold(leverages: FloatArray, least: float, most: float, plays: float, factor
 
 
 @inlined
-def _narrowed(won: FloatArray, lost: FloatArray, narrowest: float, plays: float, factors: FloatArray) -> None:
+def _narrowed(
+    won: FloatArray, lost: FloatArray, narrowest: float, plays: float, factors: FloatArray
+) -> None:
     """`NoisePrior.beta`: counts become the parameters of Beta distributions."""
     for k in range(won.shape[0]):
         won[k], lost[k] = max(won[k], 0.0), max(lost[k], 0.0)
@@ -461,8 +489,9 @@ def prospects(
     first: FloatArray,
     second: FloatArray,
 ) -> None:
-    """What draws of every arm are made of, a row for each of some hypotheses: both parameters of a Beta distribution
-    where there is one feature and rewards are binary, else the mean and the standard deviation for s2 = 1.
+    """What draws of every arm are made of, a row for each of some hypotheses: both parameters of a
+    Beta distribution where there is one feature and rewards are binary, else the mean and the
+    standard deviation for s2 = 1.
 
     `widths` are boldness, boldest, plays and narrowest of `NoisePrior`."""
     most = 1
@@ -513,9 +542,16 @@ def counts(
 
 @compiled
 def shared_draw(
-    bank: Bank, m: int, t: int, notes: FloatArray, X: FloatArray, noise: FloatArray, draws: FloatArray
+    bank: Bank,
+    m: int,
+    t: int,
+    notes: FloatArray,
+    X: FloatArray,
+    noise: FloatArray,
+    draws: FloatArray,
 ) -> None:
-    """phi_k . theta of every arm for one draw theta = U^-1 (z + noise), where arms share a block."""
+    """phi_k . theta of every arm for one draw theta = U^-1 (z + noise), where arms share a
+    block."""
     d = bank.dim[m]
     tau, phi, z, U = np.empty(MAX_WIDTH), np.empty(d), np.empty(d), np.empty((d, d))
     cell, width = locate(bank, m, t, notes, tau)

@@ -31,7 +31,9 @@ class LastEvent:
 
     def spec(self) -> Spec:
         """The same as numbers."""
-        return Spec(self.family, cell_by=LAST_ARM.index, times=LAST_REWARD.index, contextual=self.contextual)
+        return Spec(
+            self.family, cell_by=LAST_ARM.index, times=LAST_REWARD.index, contextual=self.contextual
+        )
 
     def locate(self, moment: Moment, n_arms: int) -> tuple[int, FloatArray]:
         """Cell 0 is for rounds before any reward has come."""

@@ -12,7 +12,9 @@ from tidepull.tide.models.slices import Pieces
 from tidepull.tide.models.spec import Spec
 from tidepull.types import FloatArray, Snapshot
 
-LAST_SUCCESS = column("last success", cells=lambda n_arms: n_arms + 1)  # 0: none yet, else 1 + the arm
+LAST_SUCCESS = column(
+    "last success", cells=lambda n_arms: n_arms + 1
+)  # 0: none yet, else 1 + the arm
 
 
 @dataclass(frozen=True)

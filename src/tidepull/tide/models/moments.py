@@ -1,7 +1,8 @@
 """The evidence of seasons of weights on a context, by a compiled kernel.
 
-For each candidate the moments of every block are summed over the window, block by block and four rounds at a time, and
-factored: n d^2 / 2 products, a thirtieth of what living through the window costs.
+For each candidate the moments of every block are summed over the window, block by block and four
+rounds at a time, and factored: n d^2 / 2 products, a thirtieth of what living through the window
+costs.
 """
 
 from __future__ import annotations
@@ -91,9 +92,14 @@ def _season_evidence(
 def _by_cell(
     shape: int, period: float, offset: float, cells: int, t: IntArray, block: IntArray
 ) -> tuple[IntArray, IntArray]:
-    """Rows in the order of their cells, each cell's oldest first, and where in it every cell begins."""
+    """Rows in the order of their cells, each cell's oldest first, and where in it every cell
+    begins."""
     n = t.shape[0]
-    cell, order, starts = np.empty(n, np.int64), np.empty(n, np.int64), np.zeros(cells + 1, np.int64)
+    cell, order, starts = (
+        np.empty(n, np.int64),
+        np.empty(n, np.int64),
+        np.zeros(cells + 1, np.int64),
+    )
     for i in range(n):
         cell[i] = block[i]
         if shape == SQUARE:
@@ -128,14 +134,21 @@ def _add_four(phi: FloatArray, d: int, A: FloatArray) -> None:
     """The upper half of A += phi'phi: four rounds for each time that A is read and written."""
     for j in range(d):
         a, b, c, e = phi[0, j], phi[1, j], phi[2, j], phi[3, j]
-        row, p, q, r, s = A[j * d + j : j * d + d], phi[0, j:d], phi[1, j:d], phi[2, j:d], phi[3, j:d]
+        row, p, q, r, s = (
+            A[j * d + j : j * d + d],
+            phi[0, j:d],
+            phi[1, j:d],
+            phi[2, j:d],
+            phi[3, j:d],
+        )
         for k in range(d - j):
             row[k] += (a * p[k] + b * q[k]) + (c * r[k] + e * s[k])
 
 
 @compiled
 def _factored(A: FloatArray, eta: FloatArray, ridge: float, d: int) -> tuple[float, float]:
-    """eta' Lam^-1 eta and log |Lam|, Lam = ridge I + A given by its upper half; both are used up."""
+    """eta' Lam^-1 eta and log |Lam|, Lam = ridge I + A given by its upper half; both are used
+    up."""
     gain, volume = 0.0, 0.0
     for k in range(d):
         row = A[k * d : k * d + d]

@@ -1,9 +1,11 @@
-"""Something that nobody listed: the recurrent network of the paper as one hypothesis among the others.
+"""Something that nobody listed: the recurrent network of the paper as one hypothesis among the
+others.
 
-Its features, with the arm's own beside them, carry a conjugate linear head like that of any hypothesis. It is
-scored on a reward before it trains on it, and sleeps (its weight follows the others) until first trained. It
-reads one step for every round, in the order of decisions, whether the reward has come or not. It trains on a
-bounded window at growing intervals, so its cost per round does not grow.
+Its features, with the arm's own beside them, carry a conjugate linear head like that of any
+hypothesis. It is scored on a reward before it trains on it, and sleeps (its weight follows the
+others) until first trained. It reads one step for every round, in the order of decisions, whether
+the reward has come or not. It trains on a bounded window at growing intervals, so its cost per
+round does not grow.
 """
 
 from __future__ import annotations
@@ -39,16 +41,19 @@ _LARGEST = 1e6
 """A standardised reward beyond this size is all the same to a network of single precision."""
 
 Lessons: TypeAlias = Callable[[int], tuple[Window, int]]
-"""Finished rounds from the n-th reward on (or from the oldest that is kept), and how many rewards have come."""
+"""Finished rounds from the n-th reward on (or from the oldest that is kept), and how many rewards
+have come."""
 
 
 def too_many_arms(layout: Layout) -> bool:
-    """Whether arms without vectors of their own are so many that a weight for each would make the head too large."""
+    """Whether arms without vectors of their own are so many that a weight for each would make the
+    head too large."""
     return not layout.shared and layout.n_arms > _MOST_ARMS
 
 
 class _Open(NamedTuple):
-    """The latest round, while the network has not read it: its arm may still turn out to be another."""
+    """The latest round, while the network has not read it: its arm may still turn out to be
+    another."""
 
     t: int
     X: FloatArray
@@ -56,8 +61,8 @@ class _Open(NamedTuple):
 
 
 class NetworkHypothesis:
-    """Encoder and head. Rewards come standardised, contexts as (1, z) for each arm; rounds are numbered from 0
-    without gaps."""
+    """Encoder and head. Rewards come standardised, contexts as (1, z) for each arm; rounds are
+    numbered from 0 without gaps."""
 
     def __init__(self, layout: Layout, window: int, rng: np.random.Generator) -> None:
         self._window = window
@@ -87,8 +92,9 @@ class NetworkHypothesis:
         return self.trainings > 0 and not self._resting and not self.dozing
 
     def look_around(self, count: int, weight: float) -> None:
-        """After so many rewards: doze while hardly anything is expected of it, but for a while at every power of two.
-        Whoever dozes notes what happens, and reads and learns it at the training with which it wakes."""
+        """After so many rewards: doze while hardly anything is expected of it, but for a while at
+        every power of two. Whoever dozes notes what happens, and reads and learns it at the
+        training with which it wakes."""
         since = count - (1 << (count.bit_length() - 1))
         dozing = count > _ALWAYS_AWAKE and weight < _LIGHT and since >= _AWAKE
         if self.dozing and not dozing:
@@ -112,9 +118,12 @@ class NetworkHypothesis:
         features = self._encoder.features(self._context(X))
         return self._head.draw(0, self._nothing, self._beside(features, X), binary, rng)
 
-    def observe(self, t: int, arm: int, proposed: int, X: FloatArray, y: float, binary: bool) -> float:
-        """Log likelihood of the reward of round t (NaN while asleep, or when the round is forgotten), which is
-        then learnt. `proposed` is the arm that was chosen, `arm` the one that was played."""
+    def observe(
+        self, t: int, arm: int, proposed: int, X: FloatArray, y: float, binary: bool
+    ) -> float:
+        """Log likelihood of the reward of round t (NaN while asleep, or when the round is
+        forgotten), which is then learnt. `proposed` is the arm that was chosen, `arm` the one that
+        was played."""
         if self._open is not None and self._open.t == t:
             self._read(X, arm)
             self._open = None
@@ -131,12 +140,14 @@ class NetworkHypothesis:
         return float(score[0])
 
     def training_is_due(self, count: int, weight: float) -> bool:
-        """Every 32 rewards up to 2,048, then half as often with every doubling; four times as rarely while
-        hardly anything is expected of it."""
+        """Every 32 rewards up to 2,048, then half as often with every doubling; four times as
+        rarely while hardly anything is expected of it."""
         if count < _FIRST_TRAINING:
             return False
         interval = 32 << max(0, (count - 1).bit_length() - 11)
-        return count % (interval if weight > _LIGHT or count <= _ALWAYS_AWAKE else 4 * interval) == 0
+        return (
+            count % (interval if weight > _LIGHT or count <= _ALWAYS_AWAKE else 4 * interval) == 0
+        )
 
     def training(self, lessons: Lessons, binary: bool) -> Pieces[None]:
         """Some epochs on the window; then the head learns the window under the new features."""
@@ -161,13 +172,15 @@ class NetworkHypothesis:
             yield from head.live(0, self._lesson(window), binary)
             came = upto
         if self.trainings > 1:
-            # The noise is that of one-step errors: residuals on what it trained on would flatter it.
+            # The noise is that of one-step errors: residuals on what it trained on would flatter
+            # it.
             head.arrays.a[0], head.arrays.b[0] = noise
         self._head.become(head)
         self._resting = False
 
     def rescale(self, lessons: Lessons, unfinished: dict[int, FloatArray]) -> None:
-        """Rewards and contexts have new units: put what is remembered into them, and rest until trained.
+        """Rewards and contexts have new units: put what is remembered into them, and rest until
+        trained.
 
         `unfinished` has the context row of rounds whose reward has not come."""
         oldest, n = self._encoder.oldest, self._encoder.rounds - self._encoder.oldest
@@ -190,7 +203,9 @@ class NetworkHypothesis:
             "failures": self.failures,
             "resting": self._resting,
             **({"dozing": True} if self.dozing else {}),
-            "open": None if self._open is None else {**self._open._asdict(), "X": self._open.X.copy()},
+            "open": None
+            if self._open is None
+            else {**self._open._asdict(), "X": self._open.X.copy()},
         }
 
     def restore(self, snapshot: Snapshot) -> None:

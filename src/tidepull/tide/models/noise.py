@@ -15,16 +15,18 @@ _LEAST = 1e-3
 
 @dataclass(frozen=True, slots=True)
 class NoisePrior:
-    """Inverse gamma prior (a0, b0) of the noise, how much of what was learnt of it is kept in each round,
-    and the prior standard deviation of an arm's expected reward, all in units of standardised reward.
+    """Inverse gamma prior (a0, b0) of the noise, how much of what was learnt of it is kept in each
+    round, and the prior standard deviation of an arm's expected reward, all in units of
+    standardised reward.
 
-    It is smaller where every arm has weights of its own on the context: each of arms x coordinates weights
-    asks to be tried out, and with a wide prior most rounds would go into that. For the same reason draws of
-    weights on the context have `boldness` times the posterior's standard deviation: contexts that vary
-    try weights out by themselves. Where they do not, an arm is drawn more boldly the less is known of it beside
-    the others, up to `boldest`; `plays` is c of `boldness.py`. Without context, draws of arms that are known have
-    down to `narrowest` times the posterior's standard deviation, and never more than that. `by_density`: chances of
-    rewards of 0 and 1, where there is more than one feature, come from the densities of both."""
+    It is smaller where every arm has weights of its own on the context: each of arms x coordinates
+    weights asks to be tried out, and with a wide prior most rounds would go into that. For the same
+    reason draws of weights on the context have `boldness` times the posterior's standard deviation:
+    contexts that vary try weights out by themselves. Where they do not, an arm is drawn more boldly
+    the less is known of it beside the others, up to `boldest`; `plays` is c of `boldness.py`.
+    Without context, draws of arms that are known have down to `narrowest` times the posterior's
+    standard deviation, and never more than that. `by_density`: chances of rewards of 0 and 1, where
+    there is more than one feature, come from the densities of both."""
 
     a0: float = 1.0
     b0: float = 0.1
@@ -45,8 +47,11 @@ class NoisePrior:
         return np.array([self.boldness, self.boldest, self.plays, self.narrowest])
 
     def ridge(self, noise: FloatArray, own_context: BoolArray) -> FloatArray:
-        """lam0 = s2 / tau^2, so that an arm never seen has the prior variance tau^2 whatever the noise."""
-        return np.asarray(np.clip(noise, self.least_noise, self.most_noise) / self.variance(own_context))
+        """lam0 = s2 / tau^2, so that an arm never seen has the prior variance tau^2 whatever the
+        noise."""
+        return np.asarray(
+            np.clip(noise, self.least_noise, self.most_noise) / self.variance(own_context)
+        )
 
     def bold(self, leverages: FloatArray) -> FloatArray | float:
         """The factor on the width of draws of every arm where there is a context."""
@@ -55,13 +60,17 @@ class NoisePrior:
         return boldness(leverages, least=self.boldness, most=self.boldest, plays=self.plays)
 
     def narrow(self, leverages: FloatArray, *, forgets: bool) -> FloatArray | float:
-        """The factor where there is none. Who forgets cannot be misled for longer than he remembers."""
+        """The factor where there is none. Who forgets cannot be misled for longer than he
+        remembers."""
         if self.narrowest == 1.0:
             return 1.0
         return boldness(leverages, least=self.narrowest, most=1.0, plays=1.0 if forgets else 2.0)
 
-    def beta(self, won: FloatArray, lost: FloatArray, *, forgets: bool) -> tuple[FloatArray, FloatArray]:
-        """Both parameters of the Beta distributions of arms, from numbers of successes and failures: much narrower."""
+    def beta(
+        self, won: FloatArray, lost: FloatArray, *, forgets: bool
+    ) -> tuple[FloatArray, FloatArray]:
+        """Both parameters of the Beta distributions of arms, from numbers of successes and
+        failures: much narrower."""
         if self.narrowest < 1.0:
             won, lost = np.maximum(won, 0), np.maximum(lost, 0)
             narrower = self.narrow(1 / (1 + won + lost), forgets=forgets) ** 2

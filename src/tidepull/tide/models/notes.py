@@ -1,5 +1,6 @@
-"""What hypotheses may look at besides the round and the context: named columns of numbers, noted when a
-round is decided, so that a reward that comes late is still explained by what was known then."""
+"""What hypotheses may look at besides the round and the context: named columns of numbers, noted
+when a round is decided, so that a reward that comes late is still explained by what was known
+then."""
 
 from __future__ import annotations
 
@@ -16,8 +17,9 @@ from tidepull.types import BoolArray, FloatArray, IntArray, Snapshot
 
 @dataclass(frozen=True)
 class Column:
-    """One number of a note. `cells`: it names one of so many regimes (given the number of arms); `each_arm`:
-    it is another number for each arm; `reward`: it is a reward as it was paid, to be standardised when read."""
+    """One number of a note. `cells`: it names one of so many regimes (given the number of arms);
+    `each_arm`: it is another number for each arm; `reward`: it is a reward as it was paid, to be
+    standardised when read."""
 
     name: str
     index: int
@@ -54,9 +56,9 @@ def columns() -> tuple[Column, ...]:
 
 
 class Moment(NamedTuple):
-    """All that a hypothesis may look at besides the context: the round, and what was noted when it was
-    decided; `each` has a row for each column and a number for each arm. `time` is the user's clock, for
-    memories to note (NaN: not given)."""
+    """All that a hypothesis may look at besides the context: the round, and what was noted when it
+    was decided; `each` has a row for each column and a number for each arm. `time` is the user's
+    clock, for memories to note (NaN: not given)."""
 
     t: int
     notes: FloatArray
@@ -71,7 +73,8 @@ class Moment(NamedTuple):
         return row
 
     def standardised(self, centre: float, spread: float) -> Moment:
-        """The same with rewards in the units that kernels read (as `standardised` does for many)."""
+        """The same with rewards in the units that kernels read (as `standardised` does for
+        many)."""
         return Moment(self.t, in_units(self.notes, centre, spread), self.each, self.time)
 
 
@@ -90,8 +93,8 @@ def in_units(row: FloatArray, centre: float, spread: float) -> FloatArray:
 
 
 def standardised(notes: FloatArray, centre: float, spread: float) -> FloatArray:
-    """Rows of notes in the units that kernels read: rewards standardised, not beyond 3, and 0 where there was
-    none (NaN)."""
+    """Rows of notes in the units that kernels read: rewards standardised, not beyond 3, and 0 where
+    there was none (NaN)."""
     made: FloatArray = np.array(notes)
     for i in _rewards:
         made[..., i] = np.nan_to_num(np.clip((made[..., i] - centre) / spread, -3.0, 3.0))
@@ -104,9 +107,8 @@ class Past(NamedTuple):
     t: IntArray  # the round of the decision
     arm: IntArray
     success: BoolArray
-    known: (
-        IntArray  # how many of these rewards had come when the round was decided (below 0: fewer than none)
-    )
+    # how many of these rewards had come when the round was decided (below 0: fewer than none)
+    known: IntArray
     whole: bool  # whether nothing came before them
 
 
@@ -120,7 +122,8 @@ class Memory(Protocol):
         """The reward of round t has come."""
 
     def rewrite(self, past: Past, notes: FloatArray) -> Pieces[None]:
-        """Successes are judged anew: live through the past again in slices, and correct its notes (a row each)."""
+        """Successes are judged anew: live through the past again in slices, and correct its notes
+        (a row each)."""
 
     def snapshot(self) -> Snapshot:
         """All that it remembers."""

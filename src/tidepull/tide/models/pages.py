@@ -1,9 +1,10 @@
 """Large arrays on small pages of memory.
 
-Numpy asks for huge pages where arrays are large. The first touch of one then fills two megabytes at once, which may
-take milliseconds, and memory that nobody uses counts as used. A bank has room for many who are not there, and
-is filled in slices: on small pages each slice pays for what it touches. Where megabytes are touched with every reward,
-kernels are a little slower for it (`docs/performance.md`).
+Numpy asks for huge pages where arrays are large. The first touch of one then fills two megabytes at
+once, which may take milliseconds, and memory that nobody uses counts as used. A bank has room for
+many who are not there, and is filled in slices: on small pages each slice pays for what it touches.
+Where megabytes are touched with every reward, kernels are a little slower for it
+(`docs/performance.md`).
 """
 
 from __future__ import annotations

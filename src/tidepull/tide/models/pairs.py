@@ -1,8 +1,9 @@
 """Two sines at once: the evidence of pairs of frequencies, and pairs climbed to the top together.
 
-A sine that is looked for alone is pulled aside by the one beside it, and then both are a little wrong: after a few
-hundred rounds their phases are, too. So the features (1, cos 1, sin 1, cos 2, sin 2) x arm are judged together, by the
-evidence of `scan.py`, and both frequencies move uphill in turns.
+A sine that is looked for alone is pulled aside by the one beside it, and then both are a little
+wrong: after a few hundred rounds their phases are, too. So the features (1, cos 1, sin 1, cos 2,
+sin 2) x arm are judged together, by the evidence of `scan.py`, and both frequencies move uphill in
+turns.
 """
 
 from __future__ import annotations
@@ -25,16 +26,20 @@ _FIRST_STEP, _LAST_STEP = 0.3, 0.004
 
 
 def pair_evidence(pairs: FloatArray, rounds: Rounds, n_arms: int) -> FloatArray:
-    """Evidence of (1, cos 1, sin 1, cos 2, sin 2) x arm for every pair of frequencies (turns per round)."""
+    """Evidence of (1, cos 1, sin 1, cos 2, sin 2) x arm for every pair of frequencies (turns per
+    round)."""
     evidence = np.empty(len(pairs))
-    _scan_pairs(np.ascontiguousarray(pairs, float), rounds.t0, rounds.arm, rounds.y, n_arms, evidence)
+    _scan_pairs(
+        np.ascontiguousarray(pairs, float), rounds.t0, rounds.arm, rounds.y, n_arms, evidence
+    )
     return evidence
 
 
 def climb_pair(
     periods: tuple[float, float], rounds: Rounds, n_arms: int
 ) -> Pieces[tuple[float, float, float]]:
-    """Move both frequencies uphill, by steps from a third of a turn of the window down; periods and evidence."""
+    """Move both frequencies uphill, by steps from a third of a turn of the window down; periods and
+    evidence."""
     n = len(rounds.y)
     at: FloatArray = 1 / np.array(periods)
     best = float(pair_evidence(at[None], rounds, n_arms)[0])
@@ -89,7 +94,8 @@ def _scan_pairs(
 
 @compiled
 def _solve(A: FloatArray, eta: FloatArray) -> tuple[float, float]:
-    """eta' Lam^-1 eta and log |Lam| - d log lam0 of one block, Lam = A + lam0 I by its lower triangle."""
+    """eta' Lam^-1 eta and log |Lam| - d log lam0 of one block, Lam = A + lam0 I by its lower
+    triangle."""
     d = A.shape[0]
     gain, volume = 0.0, 0.0
     for j in range(d):

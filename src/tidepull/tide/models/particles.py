@@ -1,19 +1,22 @@
-"""Paths through regimes that return, as a compiled kernel: a particle is one story of which regime ruled when.
+"""Paths through regimes that return, as a compiled kernel: a particle is one story of which regime
+ruled when.
 
-A particle knows its regimes by what they paid (a conjugate block for each arm), how often one followed another and how
-long each stayed, all of it by counting along its own story. From one round to the next, in regime i, it
+A particle knows its regimes by what they paid (a conjugate block for each arm), how often one
+followed another and how long each stayed, all of it by counting along its own story. From one round
+to the next, in regime i, it
 
     leaves i with the chance       (1 + times left) / (stay0 + rounds in i)
     and then goes to a new one     newness / (newness + visits of all)
     or else to j != i              ~ moves from i to j + visits of j / visits of all
 
-Every way on is a candidate, weighed by what it made of the reward. Of all candidates as many are kept as there are
-particles (Fearnhead and Clifford 2003): those heavier than a threshold c with their weight, of the others a
-systematic sample, each with the weight c, so that the sum of weights above any set is right on average and no
-story is kept twice. The only chance in it is one uniform number for each round, made from the seed and the round.
+Every way on is a candidate, weighed by what it made of the reward. Of all candidates as many are
+kept as there are particles (Fearnhead and Clifford 2003): those heavier than a threshold c with
+their weight, of the others a systematic sample, each with the weight c, so that the sum of weights
+above any set is right on average and no story is kept twice. The only chance in it is one uniform
+number for each round, made from the seed and the round.
 
-A reward that comes late, after that of a later round, is learnt by the stories whose present regime ruled already in
-its round; the others are taken to have predicted it as these did.
+A reward that comes late, after that of a later round, is learnt by the stories whose present regime
+ruled already in its round; the others are taken to have predicted it as these did.
 """
 
 from __future__ import annotations
@@ -40,7 +43,8 @@ STAY, NEWNESS, BY_DENSITY = range(3)
 
 
 class Particles(NamedTuple):
-    """Every array of the particles: particle p, regime i, block k (an arm, or all that share weights)."""
+    """Every array of the particles: particle p, regime i, block k (an arm, or all that share
+    weights)."""
 
     latest: IntArray  # (1) the latest round taken in, or -1
     weight: FloatArray  # (p) 0 where the place is free
@@ -105,9 +109,11 @@ def ways_on(ps: Particles, p: int, moves: int, chances: FloatArray) -> None:
 
 
 @inlined
-def look(ps: Particles, p: int, i: int, k: int, x: FloatArray, v: FloatArray) -> tuple[float, float]:
-    """Mean and leverage of a block in a regime (-1: one that nobody has seen); fills v with P x where there is a
-    context."""
+def look(
+    ps: Particles, p: int, i: int, k: int, x: FloatArray, v: FloatArray
+) -> tuple[float, float]:
+    """Mean and leverage of a block in a regime (-1: one that nobody has seen); fills v with P x
+    where there is a context."""
     ridge = ps.noise[5]
     d = x.shape[0]
     known = i != NOBODY and ps.n[p, i, k] > 0.0
@@ -124,14 +130,16 @@ def look(ps: Particles, p: int, i: int, k: int, x: FloatArray, v: FloatArray) ->
 def _score(
     ps: Particles, p: int, i: int, k: int, x: FloatArray, y: float, binary: bool, v: FloatArray
 ) -> tuple[float, float]:
-    """Likelihood of a reward in a regime (its logarithm unless rewards are 0 or 1), and its squared error in units of
-    its own spread."""
+    """Likelihood of a reward in a regime (its logarithm unless rewards are 0 or 1), and its squared
+    error in units of its own spread."""
     mean, leverage = look(ps, p, i, k, x, v)
     error = (y - mean) ** 2 / (1 + leverage)
     if not binary:
         return log_student(y - mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage)), error
     if x.shape[0] > 1 and ps.settings[BY_DENSITY] > 0.0:
-        return math.exp(log_kind(y, mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage))), error
+        return math.exp(
+            log_kind(y, mean, ps.noise[0], ps.noise[1] / ps.noise[0] * (1 + leverage))
+        ), error
     if x.shape[0] > 1:
         return math.exp(log_binary(y, 0.5 * (1 + mean), leverage)), error
     n = 0.0 if i == NOBODY else ps.n[p, i, k]
@@ -216,7 +224,8 @@ def _threshold(weights: FloatArray, most: int) -> float:
 
 @inlined
 def _kept(weights: FloatArray, most: int, u: float, chosen: IntArray) -> int:
-    """Which candidates live on (indices into `chosen`); their weights become right on average. How many."""
+    """Which candidates live on (indices into `chosen`); their weights become right on average. How
+    many."""
     c = _threshold(weights, most)
     count, place = 0, u * c
     for i in range(weights.shape[0]):
@@ -248,7 +257,8 @@ def _weigh(
     chances: FloatArray,
     v: FloatArray,
 ) -> tuple[float, float]:
-    """The weight of every candidate; log likelihood of the reward, and its squared error on average."""
+    """The weight of every candidate; log likelihood of the reward, and its squared error on
+    average."""
     ways = chances.shape[0]
     top = 0.0 if binary else -np.inf
     for p in range(ps.weight.shape[0]):
@@ -261,7 +271,9 @@ def _weigh(
             if chances[i] > 0.0:
                 c = p * ways + i
                 weights[c] = ps.weight[p] * chances[i]
-                told[c], errors[c] = _score(ps, p, i if i < ps.known[p] else NOBODY, k, x, y, binary, v)
+                told[c], errors[c] = _score(
+                    ps, p, i if i < ps.known[p] else NOBODY, k, x, y, binary, v
+                )
                 top = top if binary else max(top, told[c])
     total, error = 0.0, 0.0
     for c in range(weights.shape[0]):
@@ -288,8 +300,8 @@ def observe_one(
     heirs: IntArray,
     v: FloatArray,
 ) -> float:
-    """Log likelihood of the reward of round t before the stories go on and learn it; NaN when none reaches
-    back to it."""
+    """Log likelihood of the reward of round t before the stories go on and learn it; NaN when none
+    reaches back to it."""
     most, regimes = ps.weight.shape[0], ps.rounds.shape[1]
     ways = regimes + 1
     if ps.latest[0] == NOBODY:
@@ -331,7 +343,8 @@ def _learn_late(
     errors: FloatArray,
     v: FloatArray,
 ) -> tuple[float, float]:
-    """A reward of an earlier round (or the very first): nobody moves, and who began later sleeps."""
+    """A reward of an earlier round (or the very first): nobody moves, and who began later
+    sleeps."""
     top, awake = 0.0 if binary else -np.inf, 0.0
     for p in range(ps.weight.shape[0]):
         if ps.weight[p] > 0.0 and ps.since[p] <= t:
@@ -364,7 +377,8 @@ def _succeed(
     count: int,
     heirs: IntArray,
 ) -> None:
-    """The chosen candidates take the places of the particles: a particle's first heir its own, others free ones."""
+    """The chosen candidates take the places of the particles: a particle's first heir its own,
+    others free ones."""
     most = ps.weight.shape[0]
     for p in range(most):
         heirs[p] = 0
@@ -410,8 +424,14 @@ def observe(ps: Particles, t: int, k: int, x: FloatArray, y: float, binary: bool
     most, ways = ps.weight.shape[0], ps.rounds.shape[1] + 1
     weights, told, errors = np.empty(most * ways), np.empty(most * ways), np.empty(most * ways)
     chances = np.empty(ways)
-    chosen, heirs, v = np.empty(most * ways, np.int64), np.empty(most, np.int64), np.empty(x.shape[0])
-    score: float = observe_one(ps, t, k, x, y, binary, weights, told, errors, chances, chosen, heirs, v)
+    chosen, heirs, v = (
+        np.empty(most * ways, np.int64),
+        np.empty(most, np.int64),
+        np.empty(x.shape[0]),
+    )
+    score: float = observe_one(
+        ps, t, k, x, y, binary, weights, told, errors, chances, chosen, heirs, v
+    )
     return score
 
 
@@ -436,7 +456,11 @@ def replay(
     most, ways = ps.weight.shape[0], ps.rounds.shape[1] + 1
     weights, told, errors = np.empty(most * ways), np.empty(most * ways), np.empty(most * ways)
     chances = np.empty(ways)
-    chosen, heirs, v = np.empty(most * ways, np.int64), np.empty(most, np.int64), np.empty(x.shape[1])
+    chosen, heirs, v = (
+        np.empty(most * ways, np.int64),
+        np.empty(most, np.int64),
+        np.empty(x.shape[1]),
+    )
     for i in range(len(t)):
         likelihoods[i] = observe_one(
             ps, t[i], blocks[i], x[i], y[i], binary, weights, told, errors, chances, chosen, heirs, v
@@ -445,7 +469,8 @@ def replay(
 
 @compiled
 def pick(ps: Particles, t: int, u: float) -> tuple[int, int]:
-    """A story by its weight and the regime of round t in it; the regime is -1 where it is a new one."""
+    """A story by its weight and the regime of round t in it; the regime is -1 where it is a new
+    one."""
     chances = np.empty(ps.rounds.shape[1] + 1)
     story = 0
     for p in range(ps.weight.shape[0]):
@@ -466,8 +491,11 @@ def pick(ps: Particles, t: int, u: float) -> tuple[int, int]:
 
 
 @compiled
-def outlook(ps: Particles, p: int, i: int, X: FloatArray, means: FloatArray, leverages: FloatArray) -> None:
-    """Mean and leverage of every arm in a regime of a story, where arms have blocks of their own."""
+def outlook(
+    ps: Particles, p: int, i: int, X: FloatArray, means: FloatArray, leverages: FloatArray
+) -> None:
+    """Mean and leverage of every arm in a regime of a story, where arms have blocks of their
+    own."""
     v = np.empty(X.shape[1])
     for arm in range(means.shape[0]):
         means[arm], leverages[arm] = look(ps, p, i, arm, X[arm], v)
@@ -484,7 +512,8 @@ def shared_outlook(
     errors: FloatArray,
     leverages: FloatArray,
 ) -> None:
-    """Mean, error of one draw of the weights and leverage of every arm, where arms share a block."""
+    """Mean, error of one draw of the weights and leverage of every arm, where arms share a
+    block."""
     d = X.shape[1]
     v, error = np.empty(d), np.empty(d)
     if i == NOBODY or ps.n[p, i, 0] == 0.0:

@@ -1,14 +1,17 @@
-"""A season that is hundreds of windows old keeps time: its period is put right by how far its phase has run away.
+"""A season that is hundreds of windows old keeps time: its period is put right by how far its phase
+has run away.
 
-A sine's period is found in a window of some thousand rounds, and is a little wrong. Over a long life its phase is right
-in the middle of what it learnt and runs away since. With w = (w_0, w_c, w_s) of arm k, shifting the phase by p gives
+A sine's period is found in a window of some thousand rounds, and is a little wrong. Over a long
+life its phase is right in the middle of what it learnt and runs away since. With w = (w_0, w_c,
+w_s) of arm k, shifting the phase by p gives
 
     c_k(t) + cos(p) u + sin(p) v,    u = w_c cos + w_s sin,  v = w_s cos - w_c sin  (of 2 pi t / P)
 
-so that the window says p = sum v (y - w_0 - u) / sum v^2, with the standard error s / sqrt(sum v^2) (one step of
-Newton's, for small p). If the phase was right at the centre of its life, the frequency 1 / P is wrong by
-p / (2 pi (window's centre - life's centre)). The twin with the right one has learnt the same, turned so that both agree
-at the centre of that life: w' = R w, A' = R A R', eta' = R eta.
+so that the window says p = sum v (y - w_0 - u) / sum v^2, with the standard error s / sqrt(sum v^2)
+(one step of Newton's, for small p). If the phase was right at the centre of its life, the frequency
+1 / P is wrong by p / (2 pi (window's centre - life's centre)). The twin with the right one has
+learnt the same, turned so that both agree at the centre of that life: w' = R w, A' = R A R', eta' =
+R eta.
 """
 
 from __future__ import annotations
@@ -42,7 +45,8 @@ def keeps_time(spec: Spec) -> bool:
 
 
 def twin(bank: HypothesisBank, m: int, window: Window) -> Twin | None:
-    """The one with a better period, if slot m has lived long and its phase has run away beyond chance."""
+    """The one with a better period, if slot m has lived long and its phase has run away beyond
+    chance."""
     spec = bank.spec(m)
     if not keeps_time(spec):
         return None
@@ -59,9 +63,11 @@ def twin(bank: HypothesisBank, m: int, window: Window) -> Twin | None:
     return Twin(spec._replace(periods=(1 / frequency, spec.periods[1])), centre)
 
 
-def runaway(weights: FloatArray, period: float, window: Window, noise: float) -> tuple[float, float]:
-    """By how much the phase of a sine is behind in a window, and the standard error; `weights` has a row an arm,
-    `noise` is s^2."""
+def runaway(
+    weights: FloatArray, period: float, window: Window, noise: float
+) -> tuple[float, float]:
+    """By how much the phase of a sine is behind in a window, and the standard error; `weights` has
+    a row an arm, `noise` is s^2."""
     angle = 2 * math.pi * (window.t / period % 1.0)
     w = weights[window.arm]
     u = w[:, 1] * np.cos(angle) + w[:, 2] * np.sin(angle)

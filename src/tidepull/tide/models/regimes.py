@@ -1,6 +1,8 @@
-"""Regimes that return: a few states of the world, each with rewards of its own, that come back at irregular times.
+"""Regimes that return: a few states of the world, each with rewards of its own, that come back at
+irregular times.
 
-`particles.py` has the equations. How many regimes there are, who follows whom and how long they stay is learnt.
+`particles.py` has the equations. How many regimes there are, who follows whom and how long they
+stay is learnt.
 """
 
 from __future__ import annotations
@@ -52,10 +54,13 @@ class RegimeFilter:
         return "regimes return" + (", the context decides" if self._blocks.contextual else "")
 
     def observe(self, t: int, arm: int, x: FloatArray, y: float, binary: bool) -> float:
-        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is forgotten."""
+        """Log likelihood of the reward of round t, which is then learnt; NaN when that round is
+        forgotten."""
         block = 0 if self._blocks.layout.shared else arm
         return float(
-            particles.observe_held(self._ready(self.particles), t, block, self._blocks.seen(x), y, binary)
+            particles.observe_held(
+                self._ready(self.particles), t, block, self._blocks.seen(x), y, binary
+            )
         )
 
     def live(self, window: Window, binary: bool) -> Pieces[FloatArray]:
@@ -73,7 +78,8 @@ class RegimeFilter:
         return scores
 
     def draw(self, t: int, X: FloatArray, binary: bool, rng: np.random.Generator) -> FloatArray:
-        """One draw of every arm's expected reward in round t: a story, the regime in it, the weights."""
+        """One draw of every arm's expected reward in round t: a story, the regime in it, the
+        weights."""
         X, known = np.ascontiguousarray(self._blocks.seen(X)), self.particles
         story, regime = particles.pick(known, t, rng.random())
         if binary and self._blocks.dim == 1:
@@ -90,7 +96,8 @@ class RegimeFilter:
         return self._blocks.drawn(known.noise, (means, errors, leverages), rng)
 
     def fresh(self, units: float | None) -> Filter:
-        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new units."""
+        """The same hypothesis that knows nothing; lam0 from the noise as it sees it now in new
+        units."""
         made = RegimeFilter(self._blocks, int(self.particles.seed[0]))
         noise = self.particles.noise
         made.particles.noise[RIDGE] = (
@@ -105,8 +112,9 @@ class RegimeFilter:
             noise[RIDGE] = self._blocks.ridge(float(noise[B] / noise[A]))
 
     def told(self, centre: float, spread: float) -> list[Told]:
-        """The present regime in the heaviest story: which of how many, how often seen, how long it stays, who comes
-        next, and the mean rewards of arms in each. Regimes of less than a fiftieth of the rounds are not counted."""
+        """The present regime in the heaviest story: which of how many, how often seen, how long it
+        stays, who comes next, and the mean rewards of arms in each. Regimes of less than a fiftieth
+        of the rounds are not counted."""
         ps, story = self.particles, int(np.argmax(self.particles.weight))
         if ps.latest[0] == NOBODY:
             return []
@@ -122,9 +130,7 @@ class RegimeFilter:
             if len(counted) > 1
             else "the only regime so far"
         )
-        words = (
-            f"{which} ({chance:.0%}), seen {seen} time{'s' * (seen != 1)}, typical stay {stay:,.0f} rounds"
-        )
+        words = f"{which} ({chance:.0%}), seen {seen} time{'s' * (seen != 1)}, typical stay {stay:,.0f} rounds"
         moves = ps.moves[story][np.ix_(counted, counted)]
         n, s = ps.n[story, counted], ps.s[story, counted]
         levels = np.where(n > 0, centre + spread * s / np.maximum(n, 1), np.nan)
@@ -147,12 +153,16 @@ class RegimeFilter:
     def restore(self, snapshot: Snapshot) -> None:
         """Continue from a snapshot."""
         most = self.particles.rounds.shape[1]
-        checked_arrays(_LEARNT, snapshot, self.particles, {"now": (0, most - 1), "known": (0, most)})
+        checked_arrays(
+            _LEARNT, snapshot, self.particles, {"now": (0, most - 1), "known": (0, most)}
+        )
 
 
 def _empty(blocks: Blocks, seed: int) -> Particles:
     most, regimes = (
-        (_CONTEXTUAL_PARTICLES, _CONTEXTUAL_REGIMES) if blocks.contextual else (_PARTICLES, _REGIMES)
+        (_CONTEXTUAL_PARTICLES, _CONTEXTUAL_REGIMES)
+        if blocks.contextual
+        else (_PARTICLES, _REGIMES)
     )
     shape = (most, regimes, blocks.count)
     vec, mat = blocks.kept(most)
@@ -184,7 +194,8 @@ def _on_trial(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
 
 
 def _made(layout: Layout, prior: NoisePrior, seed: int) -> list[Filter]:
-    # With narrow draws a regime in which no arm pays would never ask after those that once paid nothing in it.
+    # With narrow draws a regime in which no arm pays would never ask after those that once paid
+    # nothing in it.
     blocks = Blocks(layout, layout.context_dim > 1, replace(prior, narrowest=1.0))
     numbers = _CONTEXTUAL_PARTICLES * _CONTEXTUAL_REGIMES * blocks.count * blocks.dim**2
     if layout.n_arms > _MOST_ARMS or (blocks.contextual and numbers > _LARGEST):

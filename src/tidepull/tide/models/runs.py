@@ -1,18 +1,20 @@
 """Run lengths as a compiled kernel: when did the present stretch of rounds begin?
 
-A *run* is a guess about the round of the latest change: it has learnt what came since, and nothing from before. In
-every round a change has the chance g (the hazard), so that with rewards y
+A *run* is a guess about the round of the latest change: it has learnt what came since, and nothing
+from before. In every round a change has the chance g (the hazard), so that with rewards y
 
     w_r  <-  (1 - g)^n w_r p_r(y)             runs that go on, n rounds after the last one that was taken in
     w_t  <-  (1 - (1 - g)^n) p_0(y)           the run that begins now and knows nothing
     P(g) <-  P(g) sum_r w_r                   a few hazards compete; they share the runs and differ in weights
 
-and all w of one hazard are divided by their sum. That is exact, but for two things: only so many runs are kept, and
-the lightest makes room; and the noise (a, b) is one for all runs, its errors shared out by the runs' weights.
+and all w of one hazard are divided by their sum. That is exact, but for two things: only so many
+runs are kept, and the lightest makes room; and the noise (a, b) is one for all runs, its errors
+shared out by the runs' weights.
 
-A *chain* has its own runs: there is one for all arms together, or one for each arm. A reward that comes late, after
-that of a later round of its chain, belongs to runs that had begun by its round. Those learn it and are weighed by it;
-to runs that began later it says nothing, and they are taken to have predicted it as the others did.
+A *chain* has its own runs: there is one for all arms together, or one for each arm. A reward that
+comes late, after that of a later round of its chain, belongs to runs that had begun by its round.
+Those learn it and are weighed by it; to runs that began later it says nothing, and they are taken
+to have predicted it as the others did.
 """
 
 from __future__ import annotations
@@ -37,7 +39,8 @@ NOBODY = -1
 
 
 class Runs(NamedTuple):
-    """Every array of the runs: chain c, hazard g, run r, block k (an arm, or all that share weights)."""
+    """Every array of the runs: chain c, hazard g, run r, block k (an arm, or all that share
+    weights)."""
 
     latest: IntArray  # (c) the latest round taken in, or -1
     start: IntArray  # (c, r) the round in which a run began, or -1 where the place is free
@@ -99,7 +102,10 @@ def _begin(runs: Runs, c: int, t: int, moves: int) -> None:
     runs.parent[c, new] = runs.start[c, elder]
     runs.before_sure[c, new] = runs.sure[c]
     for k in range(runs.n.shape[2]):
-        runs.before_n[c, new, k], runs.before_s[c, new, k] = runs.n[c, elder, k], runs.s[c, elder, k]
+        runs.before_n[c, new, k], runs.before_s[c, new, k] = (
+            runs.n[c, elder, k],
+            runs.s[c, elder, k],
+        )
         runs.n[c, new, k], runs.s[c, new, k] = 0.0, 0.0
     for g in range(runs.hazards.shape[0]):
         stays = (1 - runs.hazards[g]) ** moves
@@ -123,7 +129,9 @@ def _look(runs: Runs, c: int, r: int, k: int, x: FloatArray, v: FloatArray) -> t
 
 
 @inlined
-def _learn(runs: Runs, c: int, r: int, k: int, y: float, mean: float, leverage: float, v: FloatArray) -> None:
+def _learn(
+    runs: Runs, c: int, r: int, k: int, y: float, mean: float, leverage: float, v: FloatArray
+) -> None:
     """Take in a reward of which `_look` said mean, leverage and v; v is used up."""
     d = v.shape[0]
     if d > 1:
@@ -138,7 +146,8 @@ def _learn(runs: Runs, c: int, r: int, k: int, y: float, mean: float, leverage: 
 def _likelihood(
     runs: Runs, c: int, r: int, k: int, y: float, binary: bool, mean: float, leverage: float, d: int
 ) -> float:
-    """As the bank has it (`kernels.observe_one`); the likelihood itself where rewards are 0 or 1."""
+    """As the bank has it (`kernels.observe_one`); the likelihood itself where rewards are 0 or
+    1."""
     score: float
     if not binary:
         score = log_student(y - mean, runs.noise[0], runs.noise[1] / runs.noise[0] * (1 + leverage))
@@ -153,7 +162,8 @@ def _likelihood(
 
 @inlined
 def _weigh(runs: Runs, c: int, t: int, scores: FloatArray, top: float) -> float:
-    """Bayes' rule for runs and hazards from the runs' log likelihoods, `top` the largest of them."""
+    """Bayes' rule for runs and hazards from the runs' log likelihoods, `top` the largest of
+    them."""
     total = 0.0
     for g in range(runs.hazards.shape[0]):
         awake, told = 0.0, 0.0
@@ -185,7 +195,8 @@ def observe_one(
     errors: FloatArray,
     v: FloatArray,
 ) -> float:
-    """Log likelihood of the reward of round t before the runs of chain c learn it; NaN when none of them had begun."""
+    """Log likelihood of the reward of round t before the runs of chain c learn it; NaN when none of
+    them had begun."""
     d = x.shape[0]
     if runs.latest[c] == NOBODY:
         runs.start[c, 0], runs.parent[c, 0], runs.latest[c], runs.lead[c] = t, NOBODY, t, 0
@@ -241,7 +252,8 @@ def _settle(runs: Runs, c: int, t: int, errors: FloatArray, weights: FloatArray)
 
 @inlined
 def _date(runs: Runs, c: int, r: int) -> None:
-    """Run r leads: it is believed now that there was a change when it began, and before that those of its parent."""
+    """Run r leads: it is believed now that there was a change when it began, and before that those
+    of its parent."""
     start, parent, most = runs.start[c, r], runs.parent[c, r], runs.dated.shape[1]
     i = runs.dates[c]
     while i > 0 and runs.dated[c, i - 1] > parent + nearness(start - parent):
@@ -260,13 +272,17 @@ def _date(runs: Runs, c: int, r: int) -> None:
         i -= 1
     runs.dated[c, i], runs.chance[c, i] = start, 0.0
     for k in range(runs.n.shape[2]):
-        runs.dated_n[c, i, k], runs.dated_s[c, i, k] = runs.before_n[c, r, k], runs.before_s[c, r, k]
+        runs.dated_n[c, i, k], runs.dated_s[c, i, k] = (
+            runs.before_n[c, r, k],
+            runs.before_s[c, r, k],
+        )
     runs.dates[c] = i + 1
 
 
 @inlined
 def nearness(length: int) -> int:
-    """How many rounds two guesses about one change may lie apart: a twentieth of the time since, at least 10."""
+    """How many rounds two guesses about one change may lie apart: a twentieth of the time since, at
+    least 10."""
     return max(10, length // 20)
 
 
@@ -280,7 +296,9 @@ def observe(runs: Runs, t: int, c: int, k: int, x: FloatArray, y: float, binary:
 
 
 @compiled
-def observe_held(held: Held, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool) -> float:
+def observe_held(
+    held: Held, t: int, c: int, k: int, x: FloatArray, y: float, binary: bool
+) -> float:
     """The same of runs that are held ready."""
     score: float = observe(held.arrays, t, c, k, x, y, binary)
     return score
@@ -308,7 +326,8 @@ def replay(
 
 @compiled
 def pick(runs: Runs, t: int, curiosity: float, uniform: FloatArray, picked: IntArray) -> None:
-    """A run for every chain in round t by its weight, all under one hazard; -1: one that begins now."""
+    """A run for every chain in round t by its weight, all under one hazard; -1: one that begins
+    now."""
     g, left = 0, uniform[0]
     while g < runs.hazards.shape[0] - 1 and left >= runs.belief[g]:
         left -= runs.belief[g]
@@ -332,9 +351,15 @@ def pick(runs: Runs, t: int, curiosity: float, uniform: FloatArray, picked: IntA
 
 @compiled
 def outlook(
-    runs: Runs, picked: IntArray, X: FloatArray, together: bool, means: FloatArray, leverages: FloatArray
+    runs: Runs,
+    picked: IntArray,
+    X: FloatArray,
+    together: bool,
+    means: FloatArray,
+    leverages: FloatArray,
 ) -> None:
-    """Mean and leverage of every arm under the runs that were picked, where arms have blocks of their own."""
+    """Mean and leverage of every arm under the runs that were picked, where arms have blocks of
+    their own."""
     v = np.empty(X.shape[1])
     for arm in range(means.shape[0]):
         c, k = (0, arm) if together else (arm, 0)
@@ -351,7 +376,8 @@ def shared_outlook(
     errors: FloatArray,
     leverages: FloatArray,
 ) -> None:
-    """Mean, error of one draw of the weights and leverage of every arm, where arms share a block."""
+    """Mean, error of one draw of the weights and leverage of every arm, where arms share a
+    block."""
     d = X.shape[1]
     v, error = np.empty(d), np.empty(d)
     if r == NOBODY or runs.n[0, r, 0] == 0.0:

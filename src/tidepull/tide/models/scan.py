@@ -1,13 +1,14 @@
 """Where to look for seasons: the evidence of every period on a window of past rounds, all at once.
 
-For each candidate, the log marginal likelihood of the standardised rewards under the conjugate model
+For each candidate, the log marginal likelihood of the standardised rewards under the conjugate
+model
 
     a_n = a0 + n/2,  b_n = b0 + (sum y^2 - sum over blocks of eta' Lam^-1 eta) / 2
     log p(y) = const - a_n log b_n - (sum over blocks of log |Lam| - d log lam0) / 2
 
-from sufficient statistics alone, a block for each arm (and phase); rounds of which no reward has come (arm -1,
-y 0) are passed over. It only ranks candidates: whoever is
-born from it must then live through the window like everybody else.
+from sufficient statistics alone, a block for each arm (and phase); rounds of which no reward has
+come (arm -1, y 0) are passed over. It only ranks candidates: whoever is born from it must then live
+through the window like everybody else.
 """
 
 from __future__ import annotations
@@ -30,7 +31,9 @@ def sine_evidence(frequencies: FloatArray, rounds: Rounds, n_arms: int) -> Float
     return evidence
 
 
-def square_evidence(halves: FloatArray, offsets: FloatArray, rounds: Rounds, n_arms: int) -> FloatArray:
+def square_evidence(
+    halves: FloatArray, offsets: FloatArray, rounds: Rounds, n_arms: int
+) -> FloatArray:
     """Evidence of two phases x arm for every pair of half period and offset."""
     evidence = np.empty(len(halves))
     _scan_squares(halves, offsets, rounds.t0, rounds.arm, rounds.y, n_arms, evidence)
@@ -39,7 +42,12 @@ def square_evidence(halves: FloatArray, offsets: FloatArray, rounds: Rounds, n_a
 
 @compiled
 def _scan_sines(
-    frequencies: FloatArray, t0: int, arm: IntArray, y: FloatArray, n_arms: int, evidence: FloatArray
+    frequencies: FloatArray,
+    t0: int,
+    arm: IntArray,
+    y: FloatArray,
+    n_arms: int,
+    evidence: FloatArray,
 ) -> None:
     n, told = y.shape[0], 0
     sums = np.empty((n_arms, 9))

@@ -7,7 +7,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.tide.models import fourier, seek, square
-from tidepull.tide.models.family import Family, Layout, Newborn, Newborns, Pool, Rounds, Search, growing
+from tidepull.tide.models.family import (
+    Family,
+    Layout,
+    Newborn,
+    Newborns,
+    Pool,
+    Rounds,
+    Search,
+    growing,
+)
 from tidepull.tide.models.fourier import Fourier
 from tidepull.tide.models.notes import Moment
 from tidepull.tide.models.pairs import climb_pair
@@ -61,7 +70,8 @@ class Seasons:
 
 
 def _pools(layout: Layout, contextual: bool) -> list[Pool]:
-    """Pairs are born, never there from the start, and only without context: they would be too large."""
+    """Pairs are born, never there from the start, and only without context: they would be too
+    large."""
     if contextual and layout.context_dim > 1:
         return []
     sine, wave = Fourier(3.0, contextual=contextual), Square(2.0, contextual=contextual)
@@ -69,13 +79,15 @@ def _pools(layout: Layout, contextual: bool) -> list[Pool]:
 
 
 def _newborns(search: Search) -> Newborns:
-    """The heaviest season, and a second one in what it leaves unexplained; then pairs of sines climbed together."""
+    """The heaviest season, and a second one in what it leaves unexplained; then pairs of sines
+    climbed together."""
     yield from _on_top_of_the_heaviest(search)
     yield from _together(search)
 
 
 def _together(search: Search) -> Newborns:
-    """Pairs of sines: the strongest ones with what they leave, and the heaviest pair of the pool."""
+    """Pairs of sines: the strongest ones with what they leave, and the heaviest pair of the
+    pool."""
     rounds, n_arms = search.rounds, search.layout.n_arms
     pairs = [
         (h.first.period, h.second.period)
@@ -102,7 +114,11 @@ def _on_top_of_the_heaviest(search: Search) -> Newborns:
     if first is None:
         return
     assert isinstance(first, Fourier | Square)
-    first = Fourier(first.period) if isinstance(first, Fourier) else Square(first.half_period, first.offset)
+    first = (
+        Fourier(first.period)
+        if isinstance(first, Fourier)
+        else Square(first.half_period, first.offset)
+    )
     n, n_arms = len(search.window.t), search.layout.n_arms
     rest = yield from _residuals(first, search.rounds, n_arms)
     left = search.rounds._replace(y=rest)

@@ -1,4 +1,5 @@
-"""Candidates for birth: the best periods of a scan, refined to real numbers; all of it in slices."""
+"""Candidates for birth: the best periods of a scan, refined to real numbers; all of it in
+slices."""
 
 from __future__ import annotations
 
@@ -21,8 +22,9 @@ Score: TypeAlias = Callable[[FloatArray, FloatArray], Pieces[FloatArray]]
 
 MOST_RHYTHMS = 12
 _BEHIND_NOTHING, _BEHIND_THE_BEST, _FROM_BELOW = 6.0, 12.0, 40.0
-"""Nats of evidence by which a candidate may be behind "nothing changes" and behind the best one, and still be tried:
-with the prior of one of many candidates it weighs less than a millionth then. The last: how much a climb may gain."""
+"""Nats of evidence by which a candidate may be behind "nothing changes" and behind the best one,
+and still be tried: with the prior of one of many candidates it weighs less than a millionth then.
+The last: how much a climb may gain."""
 _SHORTEST = 3.0
 _OVERSAMPLING = 3
 _STEPS_OF_FFT = 10
@@ -36,14 +38,17 @@ def frequencies(n: int) -> FloatArray:
 
 
 def squares(n: int) -> tuple[FloatArray, FloatArray]:
-    """Half periods and offsets: every whole half period up to 96, then 3% apart; up to 12 offsets each."""
+    """Half periods and offsets: every whole half period up to 96, then 3% apart; up to 12 offsets
+    each."""
     halves, offsets = _squares(n)
     return halves.copy(), offsets.copy()
 
 
 @lru_cache(maxsize=4)
 def _squares(n: int) -> FloatArray:
-    return np.array([(h, h * i / min(h, 12)) for h in _half_periods(n) for i in range(min(h, 12))]).T.copy()
+    return np.array(
+        [(h, h * i / min(h, 12)) for h in _half_periods(n) for i in range(min(h, 12))]
+    ).T.copy()
 
 
 def _half_periods(n: int) -> list[int]:
@@ -53,7 +58,8 @@ def _half_periods(n: int) -> list[int]:
 
 
 def best_sines(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[float]]:
-    """Periods at the highest peaks of the evidence over all frequencies, each climbed to its top."""
+    """Periods at the highest peaks of the evidence over all frequencies, each climbed to its
+    top."""
     if len(frequencies(len(rounds.y))) < 3:
         return []
     grid, evidence = yield from sine_spectrum(rounds, _OVERSAMPLING)
@@ -77,7 +83,8 @@ def best_sines(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[float]]:
 
 
 def best_squares(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[tuple[float, float]]]:
-    """The best pairs of half period and offset with distinct half periods, each improved by small moves."""
+    """The best pairs of half period and offset with distinct half periods, each improved by small
+    moves."""
     halves, offsets = squares(len(rounds.y))
     evidence = yield from square_table(halves, offsets, rounds)
     chosen: list[tuple[float, float]] = []
@@ -104,7 +111,8 @@ def best_squares(rounds: Rounds, n_arms: int, count: int) -> Pieces[list[tuple[f
 def neighbours(half: float, offset: float, centre: float, step: float) -> list[tuple[float, float]]:
     """Moves of a square wave: in offset, and in half period about the round `centre`."""
     moves = [(half, offset + step), (half, offset - step)]
-    # A change of half period keeps the boundary nearest to the centre; whole ones are likelier than others.
+    # A change of half period keeps the boundary nearest to the centre; whole ones are likelier than
+    # others.
     near = [x for x in (half + step / 4, half - step / 4) if x >= 1]
     moves += [(x, (centre + offset) * x / half - centre) for x in near]
     whole = [float(round(half) + i) for i in (0, 1, -1)]
@@ -116,12 +124,15 @@ def neighbours(half: float, offset: float, centre: float, step: float) -> list[t
 def climb(
     half: float, offset: float, centre: float, score: Score, step: float | None = None
 ) -> Pieces[tuple[float, float]]:
-    """Small moves as long as they raise the score of (half period, offset), the first by `step` rounds."""
+    """Small moves as long as they raise the score of (half period, offset), the first by `step`
+    rounds."""
     best = float((yield from score(np.array([half]), np.array([offset])))[0])
     step = max(1.0, half / 8) if step is None else step
     while step >= 0.125:
         options = neighbours(half, offset, centre, step)
-        values = yield from score(np.array([h for h, _ in options]), np.array([o for _, o in options]))
+        values = yield from score(
+            np.array([h for h, _ in options]), np.array([o for _, o in options])
+        )
         top = int(np.argmax(values))
         if values[top] > best + 1e-9:
             best, (half, offset) = float(values[top]), options[top]
@@ -131,7 +142,8 @@ def climb(
 
 
 def worth_a_try(plain: float) -> Callable[[float, float], bool]:
-    """Whether a candidate of that evidence can matter beside the best one and beside no season at all (`plain`)."""
+    """Whether a candidate of that evidence can matter beside the best one and beside no season at
+    all (`plain`)."""
     return lambda evidence, best: evidence > max(plain - _BEHIND_NOTHING, best - _BEHIND_THE_BEST)
 
 
@@ -145,14 +157,18 @@ def plain_evidence(rounds: Rounds) -> float:
     told = rounds.arm >= 0
     count = np.bincount(rounds.arm[told])
     paid = np.bincount(rounds.arm[told], weights=rounds.y[told])
-    explained, volume = float(np.sum(paid**2 / (count + RIDGE))), float(np.sum(np.log1p(count / RIDGE)))
+    explained, volume = (
+        float(np.sum(paid**2 / (count + RIDGE))),
+        float(np.sum(np.log1p(count / RIDGE))),
+    )
     return float(log_evidence(rounds.y, int(told.sum()), explained, volume))
 
 
 def climb_sine(
     period: float, evidence: float, n: int, score: Callable[[FloatArray], Pieces[FloatArray]]
 ) -> Pieces[tuple[float, float]]:
-    """Move a frequency uphill, by steps from a third of 1/n down to a thousandth; the period and its evidence."""
+    """Move a frequency uphill, by steps from a third of 1/n down to a thousandth; the period and
+    its evidence."""
     f, best, step = 1 / period, evidence, 0.3 / n
     for _ in range(8):
         near = np.array([g for g in (f - step, f + step) if g > 0.25 / n])
@@ -167,7 +183,9 @@ def climb_sine(
     return 1 / f, best
 
 
-def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Pieces[list[tuple[float, float]]]:
+def rhythms(
+    window: Window, rounds: Rounds, layout: Layout, count: int
+) -> Pieces[list[tuple[float, float]]]:
     """What swings in the products of reward and context (of each arm apart, unless arms share)."""
     span = len(rounds.y)
     row = window.t - rounds.t0
@@ -181,11 +199,12 @@ def rhythms(window: Window, rounds: Rounds, layout: Layout, count: int) -> Piece
 
 
 def spectral(moments: FloatArray, t0: int, count: int) -> Pieces[list[tuple[float, float]]]:
-    """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates): periods, and the offsets of square
-    waves of these periods.
+    """The strongest rhythms in moments v_t = y_t x_t (rounds x coordinates): periods, and the
+    offsets of square waves of these periods.
 
-    Where weights swing as A sin(2 pi f (t + o)), so do the moments; F_j = sum_t v_tj exp(-2 pi i f t) then
-    has the square A_j^2 exp(i (4 pi f o - pi)) times a constant, which gives o whatever A is.
+    Where weights swing as A sin(2 pi f (t + o)), so do the moments; F_j = sum_t v_tj exp(-2 pi i f
+    t) then has the square A_j^2 exp(i (4 pi f o - pi)) times a constant, which gives o whatever A
+    is.
     """
     n = len(moments)
     centred = moments - moments.mean(axis=0)
@@ -202,7 +221,9 @@ def spectral(moments: FloatArray, t0: int, count: int) -> Pieces[list[tuple[floa
         top = int(np.argmax(power))
         left, middle, right = np.log(np.maximum(power[top - 1 : top + 2], 1e-300))
         bend = left - 2 * middle + right
-        shift = 0.5 * (left - right) / bend if bend < -1e-12 and left > -600 and right > -600 else 0.0
+        shift = (
+            0.5 * (left - right) / bend if bend < -1e-12 and left > -600 and right > -600 else 0.0
+        )
         f = (top + float(np.clip(shift, -0.5, 0.5))) / (4 * n)
         turn = np.exp(-2j * np.pi * f * np.arange(n))
         # Real and imaginary parts apart: nothing large is made complex.

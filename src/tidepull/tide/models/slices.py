@@ -1,4 +1,5 @@
-"""Long work in small pieces: a generator that yields what each piece cost, in steps, and returns its result.
+"""Long work in small pieces: a generator that yields what each piece cost, in steps, and returns
+its result.
 
 Whoever runs it stops after `STEPS` steps and goes on later: that is a slice.
 """
@@ -12,7 +13,8 @@ T = TypeVar("T")
 Pieces: TypeAlias = Generator[int, None, T]
 
 STEPS = 250_000
-"""Steps of a slice (a round of a scan, a product of a replay): one to three milliseconds on one core."""
+"""Steps of a slice (a round of a scan, a product of a replay): one to three milliseconds on one
+core."""
 
 
 def finished(work: Pieces[T]) -> T:
@@ -31,7 +33,8 @@ def at_once(work: Pieces[T]) -> tuple[T, int]:
 
 
 def ranges(count: int, steps_each: int) -> Iterator[tuple[int, int, int]]:
-    """Ranges (start, stop) that cover `count` items of so many steps each, none longer than a slice; its steps."""
+    """Ranges (start, stop) that cover `count` items of so many steps each, none longer than a
+    slice; its steps."""
     size = max(1, STEPS // max(steps_each, 1))
     for start in range(0, count, size):
         stop = min(start + size, count)

@@ -1,8 +1,10 @@
-"""A block of one to three features that is kept as moments (A, eta): what it says of phi, without a loop.
+"""A block of one to three features that is kept as moments (A, eta): what it says of phi, without a
+loop.
 
-With U'U = lam0 I + g A, v = U'^-1 phi and z = g U'^-1 eta it is the mean v.z and the leverage v.v, bit by bit as
-`algebra.factor` and `algebra.whiten` make them. A sum with a product is rounded once where it is written `_fma`, all
-else is rounded at every step, so that it does not hang on what else a compiler sees.
+With U'U = lam0 I + g A, v = U'^-1 phi and z = g U'^-1 eta it is the mean v.z and the leverage v.v,
+bit by bit as `algebra.factor` and `algebra.whiten` make them. A sum with a product is rounded once
+where it is written `_fma`, all else is rounded at every step, so that it does not hang on what else
+a compiler sees.
 """
 
 from __future__ import annotations
@@ -20,7 +22,8 @@ from tidepull.types import FloatArray
 _exact = numba.njit(cache=True, nogil=True, fastmath={"nsz"}, forceinline=True, _nrt=False)
 
 LARGEST = 3
-"""Features of such a block: up to so many, factoring afresh in every round is cheaper than anything else."""
+"""Features of such a block: up to so many, factoring afresh in every round is cheaper than anything
+else."""
 
 
 @intrinsic
@@ -59,7 +62,9 @@ def weigh_small(
 
 
 @_exact
-def learn_small(A: FloatArray, eta: FloatArray, g: float, phi: FloatArray, y: float, d: int) -> None:
+def learn_small(
+    A: FloatArray, eta: FloatArray, g: float, phi: FloatArray, y: float, d: int
+) -> None:
     """A <- g A + phi phi' on the diagonal and above it, eta <- g eta + phi y."""
     eta[0] = _fma(g, eta[0], y * phi[0])
     A[0] = _fma(g, A[0], phi[0] * phi[0])

@@ -1,13 +1,14 @@
-"""The seam between a hypothesis that a person understands and the row of numbers that the kernel reads.
+"""The seam between a hypothesis that a person understands and the row of numbers that the kernel
+reads.
 
-Every hypothesis is a composition of up to two clocks, notes about the past and a discount. Its clocks run by the
-round, or by the user's time where a note says it. It says of a round t
+Every hypothesis is a composition of up to two clocks, notes about the past and a discount. Its
+clocks run by the round, or by the user's time where a note says it. It says of a round t
 
     cell   which of finitely many regimes holds now (each regime has weights of its own), and
     tau    features of time, tau[0] = 1 first.
 
-The features of arm k are phi = tau (x) x_k, where x_k is the context's vector (1 first) or just (1), and behind
-them, where a hypothesis asks for it, one number that was noted of arm k.
+The features of arm k are phi = tau (x) x_k, where x_k is the context's vector (1 first) or just
+(1), and behind them, where a hypothesis asks for it, one number that was noted of arm k.
 """
 
 from __future__ import annotations
@@ -22,11 +23,12 @@ NO_NOTE = -1
 
 
 class Spec(NamedTuple):
-    """A hypothesis as numbers; `periods` of a square clock is the length of one of its two phases, `offsets` of
-    harmonics how many of them there are.
+    """A hypothesis as numbers; `periods` of a square clock is the length of one of its two phases,
+    `offsets` of harmonics how many of them there are.
 
-    Of the notes, column `cell_by` names a regime, column `times` multiplies tau by (1, note), column `beside`
-    comes behind the features of each arm, and column `reads` is what the clocks show instead of the round.
+    Of the notes, column `cell_by` names a regime, column `times` multiplies tau by (1, note),
+    column `beside` comes behind the features of each arm, and column `reads` is what the clocks
+    show instead of the round.
     """
 
     family: str
@@ -60,7 +62,8 @@ class Spec(NamedTuple):
         """The longest period of its clocks; 0 where there is none."""
         clocks = zip(self.shapes, self.periods, strict=True)
         return max(
-            period * (2 if shape == SQUARE else 1) if shape != NO_CLOCK else 0.0 for shape, period in clocks
+            period * (2 if shape == SQUARE else 1) if shape != NO_CLOCK else 0.0
+            for shape, period in clocks
         )
 
     def noted_cells(self, n_arms: int) -> int:

@@ -1,11 +1,13 @@
 """The evidence of `scan.py` for whole grids at once, from sums that all candidates share.
 
-*Sines.* With N and Y the Fourier transforms of the rounds in which an arm was played and of its rewards,
+*Sines.* With N and Y the Fourier transforms of the rounds in which an arm was played and of its
+rewards,
 
     sum c = Re N(f), sum c^2 = (n + Re N(2f)) / 2, sum y c = Re Y(f), and so on with -Im for s:
 
-two transforms of an arm serve all frequencies k / 3n. *Squares.* Counts and sums of each arm up to every round: what
-falls into a phase is a sum of differences, one for each stretch. Both agree with `scan.py` but for rounding.
+two transforms of an arm serve all frequencies k / 3n. *Squares.* Counts and sums of each arm up to
+every round: what falls into a phase is a sum of differences, one for each stretch. Both agree with
+`scan.py` but for rounding.
 """
 
 from __future__ import annotations
@@ -26,8 +28,8 @@ _STEPS_OF_A_COLUMN = 3
 
 
 def sine_spectrum(rounds: Rounds, oversampling: int) -> Pieces[tuple[FloatArray, FloatArray]]:
-    """Every frequency k / (oversampling n) from one turn of the window to (not including) n turns in n times
-    `oversampling` rounds, and its evidence."""
+    """Every frequency k / (oversampling n) from one turn of the window to (not including) n turns
+    in n times `oversampling` rounds, and its evidence."""
     n = len(rounds.y)
     size, first = oversampling * n, oversampling
     explained, volume = np.zeros(max(n - first, 0)), np.zeros(max(n - first, 0))
@@ -46,7 +48,12 @@ def sine_spectrum(rounds: Rounds, oversampling: int) -> Pieces[tuple[FloatArray,
 
 @compiled
 def _add_arms(
-    counts: np.ndarray, sums: np.ndarray, size: int, first: int, explained: FloatArray, volume: FloatArray
+    counts: np.ndarray,
+    sums: np.ndarray,
+    size: int,
+    first: int,
+    explained: FloatArray,
+    volume: FloatArray,
 ) -> None:
     """Add what some arms explain at every frequency, and the volumes of their blocks."""
     row = np.empty(9)
@@ -57,7 +64,11 @@ def _add_arms(
             f = first + i
             twice = counts[k, 2 * f] if 2 * f < half else counts[k, size - 2 * f].conjugate()
             row[0], row[1], row[2] = n, counts[k, f].real, -counts[k, f].imag
-            row[3], row[4], row[5] = 0.5 * (n + twice.real), -0.5 * twice.imag, 0.5 * (n - twice.real)
+            row[3], row[4], row[5] = (
+                0.5 * (n + twice.real),
+                -0.5 * twice.imag,
+                0.5 * (n - twice.real),
+            )
             row[6], row[7], row[8] = sums[k, 0].real, sums[k, f].real, -sums[k, f].imag
             gain, log_det = solve3(row)
             explained[i] += gain
@@ -86,7 +97,9 @@ def square_table(halves: FloatArray, offsets: FloatArray, rounds: Rounds) -> Pie
     each = 200 + len(played) * (10 + int(n / max(float(np.median(halves)), 1.0)))
     for start, stop, spent in ranges(len(halves), each):
         part = slice(start, stop)
-        _add_phases(halves[part], offsets[part], rounds.t0, counts, sums, told, total, evidence[part])
+        _add_phases(
+            halves[part], offsets[part], rounds.t0, counts, sums, told, total, evidence[part]
+        )
         yield spent
     return evidence
 
@@ -127,8 +140,11 @@ def _add_phases(
 
 
 @compiled
-def left_over(tau: FloatArray, block: IntArray, arm: IntArray, y: FloatArray, blocks: int) -> FloatArray:
-    """What up to three features leave of the rewards in every block, by least squares with a little ridge."""
+def left_over(
+    tau: FloatArray, block: IntArray, arm: IntArray, y: FloatArray, blocks: int
+) -> FloatArray:
+    """What up to three features leave of the rewards in every block, by least squares with a little
+    ridge."""
     n, d = tau.shape
     sums, weights, rest = np.zeros((blocks, 9)), np.zeros((blocks, 3)), y.copy()
     for i in range(n):

@@ -8,7 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidepull.tide.models import seek
-from tidepull.tide.models.family import Family, Layout, Newborn, Newborns, Pool, Search, affordable, growing
+from tidepull.tide.models.family import (
+    Family,
+    Layout,
+    Newborn,
+    Newborns,
+    Pool,
+    Search,
+    affordable,
+    growing,
+)
 from tidepull.tide.models.moments import Moments
 from tidepull.tide.models.notes import Moment
 from tidepull.tide.models.spec import SQUARE, Hypothesis, Spec
@@ -49,8 +58,8 @@ class Square:
 
 
 def _pools(layout: Layout, contextual: bool) -> list[Pool]:
-    """All whole half periods up to 16 with all offsets; longer ones log-spaced with eight offsets, unless
-    a scan will find them."""
+    """All whole half periods up to 16 with all offsets; longer ones log-spaced with eight offsets,
+    unless a scan will find them."""
     q = layout.context_dim if contextual else 1
     count = min(336, affordable(layout, q))
     short = [(float(h), float(o)) for h in range(1, 17) for o in range(h)]

@@ -14,7 +14,8 @@ from tidepull.types import FloatArray
 
 @dataclass(frozen=True)
 class Stationary:
-    """tau = (1), one cell, no discount. For rewards of 0 and 1 without context it is Beta-Bernoulli."""
+    """tau = (1), one cell, no discount. For rewards of 0 and 1 without context it is
+    Beta-Bernoulli."""
 
     contextual: bool = False
     family = "stationary"

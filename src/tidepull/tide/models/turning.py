@@ -23,8 +23,9 @@ def take_in(
     threshold: float,
     beliefs: FloatArray,
 ) -> None:
-    """Every chain c takes in a round in which `arm` did what its turn would make likely with chance told[c]; then all
-    look one move ahead (`beliefs`). Two passes over moves, of the order of arms squared."""
+    """Every chain c takes in a round in which `arm` did what its turn would make likely with chance
+    told[c]; then all look one move ahead (`beliefs`). Two passes over moves, of the order of arms
+    squared."""
     chains, n = now.shape
     ahead = np.zeros((chains, n))
     for c in range(chains):

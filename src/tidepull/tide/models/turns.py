@@ -41,7 +41,9 @@ class Turns:
     @property
     def words(self) -> str:
         """One line that a person understands."""
-        return "arms take turns, each for a while" + (", with the context" if self.contextual else "")
+        return "arms take turns, each for a while" + (
+            ", with the context" if self.contextual else ""
+        )
 
     def spec(self) -> Spec:
         """The same as numbers."""
@@ -62,15 +64,17 @@ class _Ahead(NamedTuple):
 
 
 class TurnFilter:
-    """Whose turn is it? The forward recursion of a hidden Markov chain over arms, learnt as it goes.
+    """Whose turn is it? The forward recursion of a hidden Markov chain over arms, learnt as it
+    goes.
 
         P(arm j's turn in round t | successes before t) = sum_i P(i in t-1 | ...) T[i, j]
 
-    T is the mean of Dirichlet distributions, whose counts slowly fade. A move is counted when it is clear again
-    whose turn it is: from the arm whose turn it clearly was before. (Sharing each round's move out by its
-    posterior, as expectation-maximisation does, credits the arms that were tried in between.) How well
-    successes tell the right arm from a wrong one is not learnt, because "the right arm never pays" would
-    explain everything: there is a chain for each of three answers, weighed by how well they predicted.
+    T is the mean of Dirichlet distributions, whose counts slowly fade. A move is counted when it is
+    clear again whose turn it is: from the arm whose turn it clearly was before. (Sharing each
+    round's move out by its posterior, as expectation-maximisation does, credits the arms that were
+    tried in between.) How well successes tell the right arm from a wrong one is not learnt, because
+    "the right arm never pays" would explain everything: there is a chain for each of three answers,
+    weighed by how well they predicted.
     """
 
     def __init__(self, n_arms: int) -> None:
@@ -92,7 +96,8 @@ class TurnFilter:
     def ahead(self, moves: int) -> FloatArray:
         """Beliefs so many moves after the last round taken in; `beliefs` are those after one move.
 
-        Decisions whose rewards are late ask farther and farther ahead, so the way so far is kept."""
+        Decisions whose rewards are late ask farther and farther ahead, so the way so far is
+        kept."""
         if moves <= 1:
             return self.beliefs
         moves, reached = min(moves, _FARTHEST), self._ahead
@@ -146,15 +151,17 @@ class TurnFilter:
 
 
 class TurnsMemory:
-    """The filter in the order of decisions: a reward that comes after that of a later round tells the filter
-    nothing (it speaks of a turn that may be over), and rounds without a reward yet are moves without news."""
+    """The filter in the order of decisions: a reward that comes after that of a later round tells
+    the filter nothing (it speaks of a turn that may be over), and rounds without a reward yet are
+    moves without news."""
 
     def __init__(self, n_arms: int) -> None:
         self._filter = TurnFilter(n_arms)
         self._latest = -1
 
     def look(self, moment: Moment) -> None:
-        """Note the belief in every arm, looking ahead over the rounds whose rewards have not come."""
+        """Note the belief in every arm, looking ahead over the rounds whose rewards have not
+        come."""
         moment.each[BELIEF.index] = SCALE * self._filter.ahead(moment.t - self._latest)
 
     def add(self, t: int, arm: int, reward: float, success: bool) -> None:
@@ -168,7 +175,9 @@ class TurnsMemory:
         self._filter.reset()
         self._latest = int(past.t.min()) - 1
         noted = notes[:, BELIEF.index]
-        waiting = np.argsort(past.known, kind="stable")  # rows by how many rewards had come before them
+        waiting = np.argsort(
+            past.known, kind="stable"
+        )  # rows by how many rewards had come before them
         next_row = 0
         for came in range(len(past.t) + 1):
             while next_row < len(waiting) and past.known[waiting[next_row]] <= came:

@@ -1,4 +1,5 @@
-"""The arithmetic of the mixture's weights as compiled kernels: Bayes' rule with fixed share, and who is asked."""
+"""The arithmetic of the mixture's weights as compiled kernels: Bayes' rule with fixed share, and
+who is asked."""
 
 from __future__ import annotations
 
@@ -43,8 +44,8 @@ def fill_in(log_weights: FloatArray, scores: FloatArray) -> None:
 
 @compiled
 def pick(log_weights: FloatArray, resting: IntArray, place: float) -> int:
-    """The first hypothesis up to which more than a share `place` (from 0 to 1) of the weight of all that do not rest
-    lies."""
+    """The first hypothesis up to which more than a share `place` (from 0 to 1) of the weight of all
+    that do not rest lies."""
     weights = np.exp(log_weights)
     weights[resting] = 0.0
     total, last = 0.0, 0

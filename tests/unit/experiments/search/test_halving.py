@@ -13,7 +13,14 @@ from typer.testing import CliRunner
 
 from tidepull.cli.app import app
 from tidepull.errors import InputError, ParameterError, StoreError, SuiteError
-from tidepull.experiments.grid import Rung, SearchRule, check_rule, parse_rungs, plan_name, rungs_text
+from tidepull.experiments.grid import (
+    Rung,
+    SearchRule,
+    check_rule,
+    parse_rungs,
+    plan_name,
+    rungs_text,
+)
 from tidepull.experiments.loop import run_trial
 from tidepull.experiments.rows import load_rows
 from tidepull.experiments.search import Halving, RungMeans, agreements, rank_correlation, world_of
@@ -84,7 +91,11 @@ def high_in_p_low_in_q(world: str, discount: float, rounds: int) -> float:
 def test_rungs_grow_longer_and_fewer_settings_reach_them() -> None:
     first, second, last = climbed(halved(generalists=0), high_in_p_low_in_q)
     assert [len(discounts(specs, "p")) for specs in (first, second, last)] == [16, 4, 2]
-    assert [{spec.horizon for spec in specs} for specs in (first, second, last)] == [{20}, {40}, {80}]
+    assert [{spec.horizon for spec in specs} for specs in (first, second, last)] == [
+        {20},
+        {40},
+        {80},
+    ]
     assert [{spec.seed for spec in specs} for specs in (first, second, last)] == [
         {100},
         {100},
@@ -104,7 +115,8 @@ def test_every_rung_has_random_arms_of_its_own_length() -> None:
 
 
 def test_a_rung_is_judged_by_its_own_trials() -> None:
-    """A setting that is good in short trials and bad in long ones is dropped when the long ones are played."""
+    """A setting that is good in short trials and bad in long ones is dropped when the long ones are
+    played."""
 
     def turning(_: str, discount: float, rounds: int) -> float:
         return discount if rounds == 20 else -discount
@@ -176,7 +188,9 @@ def test_a_setting_whose_trial_failed_goes_no_further() -> None:
 
 def test_generalists_need_random_arms() -> None:
     text = TEXT.replace('[[policies]]\nname = "random"\n', "")
-    with pytest.raises(SuiteError, match="'random' must play p too; add it to the suite, or set generalists"):
+    with pytest.raises(
+        SuiteError, match="'random' must play p too; add it to the suite, or set generalists"
+    ):
         halved(text)
     assert len(climbed(halved(text, generalists=0), high_in_p_low_in_q)[2]) == 2 * 3 * 2
 
@@ -194,7 +208,9 @@ def test_standings_and_their_rank_correlation_agree_with_scipy() -> None:
     b = {text: value + float(rng.normal(0, 3)) for text, value in a.items() if text != "7"}
     count, correlation = rank_correlation(a, b)
     assert count == 19
-    assert correlation == pytest.approx(spearmanr([a[text] for text in b], list(b.values())).statistic)
+    assert correlation == pytest.approx(
+        spearmanr([a[text] for text in b], list(b.values())).statistic
+    )
     assert rank_correlation({"x": 1.0, "y": 2.0}, {"x": 1.0, "y": 2.0}) == (2, None)
     assert rank_correlation(dict.fromkeys("xyz", 1.0), {"x": 1.0, "y": 2.0, "z": 3.0}) == (3, None)
 
@@ -212,7 +228,10 @@ def test_agreement_compares_every_rung_with_every_later_one() -> None:
     ("rungs", "sentence"),
     [
         ((Rung(0.5, 1),), "the last rung must have the whole horizon"),
-        ((Rung(0.5, 4), Rung(1.0)), "rung 1: the suite has 3 seeds, so seeds must be 1 to 3, got 4"),
+        (
+            (Rung(0.5, 4), Rung(1.0)),
+            "rung 1: the suite has 3 seeds, so seeds must be 1 to 3, got 4",
+        ),
         ((Rung(0.0, 1), Rung(1.0)), "rung 1: share must be above 0"),
         ((Rung(0.5, 2), Rung(1.0, 1)), "rung 2 must be longer or on more seeds than rung 1"),
         ((Rung(1.0, 3), Rung(1.0)), "rung 2 must be longer or on more seeds than rung 1"),
@@ -234,17 +253,23 @@ def test_rungs_are_read_as_they_are_written() -> None:
 
 def test_the_suite_says_the_rule_and_what_is_kept() -> None:
     rungs = "rungs = [{ share = 0.5, seeds = 2 }, { share = 1.0 }]"
-    text = TEXT.replace("horizon = 80\n", f"horizon = 80\n[search]\neta = 3\ngeneralists = 1\n{rungs}\n")
+    text = TEXT.replace(
+        "horizon = 80\n", f"horizon = 80\n[search]\neta = 3\ngeneralists = 1\n{rungs}\n"
+    )
     assert parse(text).search == SearchRule(3, 1, (Rung(0.5, 2), Rung(1.0)))
     assert parse(TEXT).search == SearchRule()
     assert parse(TEXT + "keep = { discount = 0.6 }\n").kept == {("d-ucb", "discount=0.6")}
     with pytest.raises(SuiteError, match=r"search: rung 1: the suite has 3 seeds"):
         parse(text.replace("seeds = 2", "seeds = 9"))
-    with pytest.raises(SuiteError, match=r"no key 'search.rungs\[1\].sedes'; allowed here: share, seeds"):
+    with pytest.raises(
+        SuiteError, match=r"no key 'search.rungs\[1\].sedes'; allowed here: share, seeds"
+    ):
         parse(text.replace("seeds = 2", "sedes = 2"))
     with pytest.raises(SuiteError, match=r"keep: discount = 0.3 is no candidate of the grid"):
         parse(TEXT + "keep = { discount = 0.3 }\n")
-    with pytest.raises(SuiteError, match="keep must name every parameter of the grid and no other: discount"):
+    with pytest.raises(
+        SuiteError, match="keep must name every parameter of the grid and no other: discount"
+    ):
         parse(TEXT + "keep = { window = 3 }\n")
 
 
@@ -260,7 +285,8 @@ def test_a_short_trial_is_the_beginning_of_a_long_one() -> None:
     """So a ranking after a quarter of the rounds is the ranking of whole trials at that time."""
     small = {"units": [4, 4, 4], "train_every": 8, "epochs": 2}
     short, long = (
-        run_trial(("rotating-vector-32", {}), ("rnlps", small), horizon=rounds, seed=3) for rounds in (20, 40)
+        run_trial(("rotating-vector-32", {}), ("rnlps", small), horizon=rounds, seed=3)
+        for rounds in (20, 40)
     )
     assert np.array_equal(short.arms, long.arms[:20])
     assert np.array_equal(short.rewards, long.rewards[:20])
@@ -310,11 +336,15 @@ def found_by(path: Path, store: Path, *more: str) -> Mapping[str, Any]:
     return dict(found)
 
 
-def test_the_command_searches_and_selection_takes_the_last_rung_alone(levers: Path, tmp_path: Path) -> None:
+def test_the_command_searches_and_selection_takes_the_last_rung_alone(
+    levers: Path, tmp_path: Path
+) -> None:
     store = tmp_path / "store"
     found = found_by(levers, store)
     assert found["complete"] is True
-    first, last = (load_rows(Store.open(store), plan_name("levers", number, 2)).rows for number in (0, 1))
+    first, last = (
+        load_rows(Store.open(store), plan_name("levers", number, 2)).rows for number in (0, 1)
+    )
     assert {row.horizon for row in first} == {16}
     assert {row.horizon for row in last} == {64}
     assert [line["total"] for line in found["rungs"]] == [len(first), len(last)] == [14, len(last)]
@@ -323,14 +353,18 @@ def test_the_command_searches_and_selection_takes_the_last_rung_alone(levers: Pa
         ("coins", "arm=5"),
         ("more-coins", "arm=5"),
     }
-    means = np.mean([row.reward for row in last if row.setting == "arm=5" and row.problem == "coins"])
-    assert next(best["reward"] for best in chosen["best"] if best["problem"] == "coins") == pytest.approx(
-        means
+    means = np.mean(
+        [row.reward for row in last if row.setting == "arm=5" and row.problem == "coins"]
     )
+    assert next(
+        best["reward"] for best in chosen["best"] if best["problem"] == "coins"
+    ) == pytest.approx(means)
     assert load_suite(chosen["suite"]).name == "levers-selected"
 
 
-def test_the_same_command_continues_and_ends_with_the_same_trials(levers: Path, tmp_path: Path) -> None:
+def test_the_same_command_continues_and_ends_with_the_same_trials(
+    levers: Path, tmp_path: Path
+) -> None:
     whole, parts = tmp_path / "whole", tmp_path / "parts"
     assert found_by(levers, whole)["complete"]
     stopped = found_by(levers, parts, "--budget", "0.001s")
@@ -353,7 +387,9 @@ def test_policies_that_are_searched_one_by_one_share_the_rungs_plans(tmp_path: P
     path = tmp_path / "levers.toml"
     path.write_text(
         LEVERS
-        + LEVERS[LEVERS.index('[[policies]]\nname = "lever"') :].replace('"lever"', '"other"\nid = "lever"')
+        + LEVERS[LEVERS.index('[[policies]]\nname = "lever"') :].replace(
+            '"lever"', '"other"\nid = "lever"'
+        )
     )
     for name in ("lever", "other"):
         assert found_by(path, tmp_path / "store", "--only", f"*/{name}/*")["complete"]
@@ -372,12 +408,17 @@ def test_known_trials_are_not_played_again(levers: Path, tmp_path: Path) -> None
     table.parent.mkdir()
     with table.open("w", newline="") as file:
         writer = csv.writer(file)
-        writer.writerows([("hash", "reward"), *((row.hash, row.reward) for row in short), ("not-played", "")])
+        writer.writerows(
+            [("hash", "reward"), *((row.hash, row.reward) for row in short), ("not-played", "")]
+        )
     (table.parent / "other.csv").write_text("a,b\n1,2\n")
     found = found_by(levers, rest, "--known", str(table.parent))
     assert [line["ran"] for line in found["rungs"]] == [0, len(rows) - len(short)]
     assert found["complete"] is True
-    for wrong, sentence in (("a,b\n1,2\n", "no columns 'hash'"), ("hash,reward\nx,high\n", "no number")):
+    for wrong, sentence in (
+        ("a,b\n1,2\n", "no columns 'hash'"),
+        ("hash,reward\nx,high\n", "no number"),
+    ):
         table.write_text(wrong)
         with pytest.raises(InputError, match=sentence):
             found_by(levers, rest, "--known", str(table))
@@ -385,7 +426,9 @@ def test_known_trials_are_not_played_again(levers: Path, tmp_path: Path) -> None
 
 def test_a_failed_trial_drops_its_setting_and_shows_in_the_exit_code(tmp_path: Path) -> None:
     path = tmp_path / "levers.toml"
-    path.write_text(LEVERS.replace("arm = [0, 1, 2, 3, 4, 5]", "arm = [0, 1, 2, 3], fail_on_seed = [0, 100]"))
+    path.write_text(
+        LEVERS.replace("arm = [0, 1, 2, 3, 4, 5]", "arm = [0, 1, 2, 3], fail_on_seed = [0, 100]")
+    )
     code, found = command("search", str(path), "--out", str(tmp_path / "store"), "--on", "here")
     assert code == 1
     assert found["rungs"][0]["failed"] == 2 * 4
@@ -399,7 +442,9 @@ def test_the_dry_run_says_what_waits(levers: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "store").exists()
 
 
-def test_an_exhaustive_search_of_the_same_suite_keeps_its_own_plan(levers: Path, tmp_path: Path) -> None:
+def test_an_exhaustive_search_of_the_same_suite_keeps_its_own_plan(
+    levers: Path, tmp_path: Path
+) -> None:
     store = tmp_path / "store"
     found_by(levers, store)
     command("sweep", str(levers), "--out", str(store), "--on", "here")

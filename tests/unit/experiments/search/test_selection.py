@@ -50,11 +50,18 @@ def row(problem: str, name: str, setting: str, seed: int, reward: float) -> Row:
     )
 
 
-def search(rewards: Mapping[str, Mapping[str, Sequence[float]]], baseline: dict[str, float]) -> list[Row]:
-    """Rows from {problem: {setting: rewards by seed}} and the random policy's reward on each problem."""
+def search(
+    rewards: Mapping[str, Mapping[str, Sequence[float]]], baseline: dict[str, float]
+) -> list[Row]:
+    """Rows from {problem: {setting: rewards by seed}} and the random policy's reward on each
+    problem."""
     seeds = range(max(len(values) for settings in rewards.values() for values in settings.values()))
     return [
-        *[row(problem, "random", "", seed, value) for problem, value in baseline.items() for seed in seeds],
+        *[
+            row(problem, "random", "", seed, value)
+            for problem, value in baseline.items()
+            for seed in seeds
+        ],
         *[
             row(problem, "net", setting, seed, value)
             for problem, settings in rewards.items()
@@ -70,7 +77,10 @@ def test_best_and_default_agree_with_the_formula_by_hand() -> None:
         "q": {"a": [1, 1], "b": [9, 11], "c": [4, 6]},
     }
     chosen = select(search(rewards, {"p": 5.0, "q": 0.0}), {"p": "plain", "q": "plain"})
-    assert [(b.problem, b.setting, b.reward) for b in chosen.best] == [("p", "a", 15.0), ("q", "b", 10.0)]
+    assert [(b.problem, b.setting, b.reward) for b in chosen.best] == [
+        ("p", "a", 15.0),
+        ("q", "b", 10.0),
+    ]
     (default,) = chosen.default
     # a: (10/10 + 1/10) / 2 = 0.55; b: (8/10 + 10/10) / 2 = 0.9; c: (-4/10 + 5/10) / 2 = 0.05
     assert default.setting == "b"
@@ -99,7 +109,9 @@ def test_what_cannot_be_chosen_is_named() -> None:
         row("p", "net", "b", 7, 3.0),
         row("p", "random", "", 7, 0.0),
     ]
-    assert select(rows, {"p": "plain"}).skipped == ("net on p: no seed on which every setting has a trial",)
+    assert select(rows, {"p": "plain"}).skipped == (
+        "net on p: no seed on which every setting has a trial",
+    )
     hopeless = select(search({"p": {"a": [1], "b": [2]}}, {"p": 5.0}), {"p": "plain"})
     assert hopeless.skipped == ("net on p: no setting beats random, so it has no normalised score",)
     assert hopeless.default == ()
@@ -175,7 +187,10 @@ def test_the_command_writes_a_suite_that_sweep_runs(searched: Path) -> None:
         "lever-default",
     ]
     best, default = written["policies"][1], written["policies"][3]
-    assert best["chosen"] == "highest mean reward of 2 settings, 4 trials of each (seeds 100-103, 60 rounds)"
+    assert (
+        best["chosen"]
+        == "highest mean reward of 2 settings, 4 trials of each (seeds 100-103, 60 rounds)"
+    )
     assert default["chosen"] == "highest mean score of 2 settings over few-coins"
     suite = load_suite(searched / "selected.toml")
     assert {spec.seed for spec in suite.specs} == set(range(10))
@@ -187,7 +202,9 @@ def test_the_command_writes_a_suite_that_sweep_runs(searched: Path) -> None:
 
 def test_missing_trials_are_named_and_refused_unless_asked(searched: Path) -> None:
     store = Store.open(searched)
-    lost = next(hash for hash in sorted(store.hashes()) if store.manifest(hash)["labels"]["name"] == "lever")
+    lost = next(
+        hash for hash in sorted(store.hashes()) if store.manifest(hash)["labels"]["name"] == "lever"
+    )
     name = store.manifest(lost)["labels"]["id"]
     store.manifest_path(lost).unlink()
     with pytest.raises(StoreError, match=rf"1 trials are not there \(such as {name}\)"):
@@ -199,7 +216,9 @@ def test_missing_trials_are_named_and_refused_unless_asked(searched: Path) -> No
 
 
 def test_seeds_of_the_search_are_refused_for_the_report(searched: Path) -> None:
-    with pytest.raises(Exception, match="--seeds: the search has seen 102-103; report on other seeds"):
+    with pytest.raises(
+        Exception, match="--seeds: the search has seen 102-103; report on other seeds"
+    ):
         command(str(searched), "--seeds", "102-110")
 
 

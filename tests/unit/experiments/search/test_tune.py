@@ -92,7 +92,9 @@ def test_short_horizons_have_fewer_rungs() -> None:
 def test_a_policy_without_ranges_is_one_sentence() -> None:
     from dataclasses import replace
 
-    with pytest.raises(InputError, match="no suite declares a grid for lever: give ranges with --range"):
+    with pytest.raises(
+        InputError, match="no suite declares a grid for lever: give ranges with --range"
+    ):
         found(replace(SPACE, ranges=()), Bowl(), seconds=1)
 
 
@@ -109,7 +111,9 @@ def test_a_policy_without_ranges_is_one_sentence() -> None:
         ((3,), "choice"),
     ],
 )
-def test_ranges_are_drawn_on_a_fitting_scale_and_stay_inside(candidates: tuple[Any, ...], scale: str) -> None:
+def test_ranges_are_drawn_on_a_fitting_scale_and_stay_inside(
+    candidates: tuple[Any, ...], scale: str
+) -> None:
     made = Range("x", candidates)
     assert made.scale == scale
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
@@ -123,7 +127,9 @@ def test_ranges_are_drawn_on_a_fitting_scale_and_stay_inside(candidates: tuple[A
 
 def test_ranges_come_from_the_grid_for_the_kind_of_problem() -> None:
     units = {
-        problem: next(r for r in declared_space("rnlps", problem).ranges if r.name == "units").candidates
+        problem: next(
+            r for r in declared_space("rnlps", problem).ranges if r.name == "units"
+        ).candidates
         for problem in ("flipping-gaussian", "rotating-vector-32")
     }
     assert units["flipping-gaussian"] == ([16, 16, 16], [32, 32, 32])
@@ -158,7 +164,9 @@ grid = { epsilon = [0.01, 0.1] }
     assert {spec.policy_parameters["exploration"] for spec in played} == {"epsilon-greedy"}
     assert outcome.best is not None
     assert outcome.best.parameters["exploration"] == "epsilon-greedy"
-    file.write_text(text + '[[policies]]\nname = "hot"\nid = "rnlps"\ngrid = { temperature = [0.1, 1] }\n')
+    file.write_text(
+        text + '[[policies]]\nname = "hot"\nid = "rnlps"\ngrid = { temperature = [0.1, 1] }\n'
+    )
     with pytest.raises(
         SuiteError, match=r"several grids for rnlps \(greedy, hot\): give ranges with --range"
     ):
@@ -195,7 +203,16 @@ def command(*arguments: str) -> Any:
 
 
 def test_the_command_tunes_resumes_and_reports_on_seeds_it_never_judged(tmp_path: Path) -> None:
-    arguments = ["coins", "lever", "--module", OWN, "--range", "arm=0,2", "--range", "sleep=0.0001,0.0002"]
+    arguments = [
+        "coins",
+        "lever",
+        "--module",
+        OWN,
+        "--range",
+        "arm=0,2",
+        "--range",
+        "sleep=0.0001,0.0002",
+    ]
     arguments += ["--horizon", "200", "--budget", "0.2s", "--on", "here", "--out", str(tmp_path)]
     first = command(*arguments)
     assert first["parameters"]["arm"] == 2
@@ -215,4 +232,6 @@ def test_seeds_of_the_search_are_refused_for_the_report(tmp_path: Path) -> None:
     with pytest.raises(
         ParameterError, match="--report-seeds: the search judges on 2002; report on other seeds"
     ):
-        command("coins", "lever", "--module", OWN, "--report-seeds", "2002-2005", "--out", str(tmp_path))
+        command(
+            "coins", "lever", "--module", OWN, "--report-seeds", "2002-2005", "--out", str(tmp_path)
+        )

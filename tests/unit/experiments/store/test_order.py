@@ -34,7 +34,8 @@ from tidepull.experiments.store import Store, decode, encode, sealed, unsealed
 def test_trial_exists_only_when_its_rounds_are_on_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The manifest makes a trial exist, so that it is written last: a crash in between leaves an orphan."""
+    """The manifest makes a trial exist, so that it is written last: a crash in between leaves an
+    orphan."""
     result, store = attempt(lever(0)), Store.create(tmp_path)
     written: list[str] = []
 
@@ -62,7 +63,9 @@ def test_copy_of_a_trial_exists_only_when_its_rounds_are_on_disk(
     assert written == [".parquet", ".json"]
 
 
-def test_store_is_tried_out_before_any_work_is_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_store_is_tried_out_before_any_work_is_spent(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A disk that takes a directory but no data is found out at once."""
 
     def full(*_: object) -> None:
@@ -96,7 +99,10 @@ def test_fault_of_a_trial_is_named(tmp_path: Path) -> None:
     whole, text = data.read_bytes(), manifest.read_bytes()
     assert store.fault(spec.hash) == ""
     data.write_bytes(whole[:-3])
-    assert store.fault(spec.hash) == f"the data file has {len(whole) - 3} bytes instead of {len(whole)}"
+    assert (
+        store.fault(spec.hash)
+        == f"the data file has {len(whole) - 3} bytes instead of {len(whole)}"
+    )
     data.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     assert store.fault(spec.hash) == "the data file was edited"
     with pytest.raises(StoreError, match="missing or damaged"):
@@ -113,7 +119,9 @@ def test_fault_of_a_trial_is_named(tmp_path: Path) -> None:
     assert store.fault("f" * 32) == "the manifest is missing, unreadable or was edited"
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"3", b"{}", b'{"a": 1}', b'{"a": 1, "seal": "x"}', b"\xff"])
+@pytest.mark.parametrize(
+    "text", [b"", b"[]", b"3", b"{}", b'{"a": 1}', b'{"a": 1, "seal": "x"}', b"\xff"]
+)
 def test_what_is_not_sealed_is_nothing(text: bytes) -> None:
     assert unsealed(text) is None
     assert unsealed(sealed({"a": 1})) == {"a": 1}
@@ -182,7 +190,12 @@ def test_check_removes_what_is_broken_and_nothing_else(tmp_path: Path) -> None:
     store.data_path(specs[1].hash).write_bytes(b"broken")
     store.write(Result(lever(8), None, error="ValueError: no"))
     condition = check(store)
-    assert (condition.sound, len(condition.damaged), len(condition.orphans), condition.failed) == (1, 1, 1, 1)
+    assert (condition.sound, len(condition.damaged), len(condition.orphans), condition.failed) == (
+        1,
+        1,
+        1,
+        1,
+    )
     assert not condition.good
     assert store.data_path(specs[1].hash).exists(), "looking removes nothing"
     check(store, remove=True)
@@ -201,7 +214,9 @@ def test_merge_counts_what_was_there_and_what_came(tmp_path: Path) -> None:
     write_plan(b, plan_of("tiny", "text", [lever(1), lever(2)]))
     merged = merge(a, [b])
     assert (merged.added, merged.present, merged.conflicts, merged.renamed) == (1, 1, [], [])
-    assert [record["hash"] for record in a.failures()] == [lever(7).hash], "what is there has not failed"
+    assert [record["hash"] for record in a.failures()] == [lever(7).hash], (
+        "what is there has not failed"
+    )
     assert [plan.suite for plan in read_plans(a)] == ["tiny"]
     b.data_path(specs[1].hash).write_bytes(b"broken")
     again = merge(a, [b])

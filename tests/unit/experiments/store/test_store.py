@@ -17,7 +17,14 @@ from tidepull.errors import ParameterError, StoreError
 from tidepull.experiments.archive import export, summarise
 from tidepull.experiments.loop import Trial
 from tidepull.experiments.maintenance import check, merge
-from tidepull.experiments.rows import compact, load_rows, plan_of, read_plans, take_census, write_plan
+from tidepull.experiments.rows import (
+    compact,
+    load_rows,
+    plan_of,
+    read_plans,
+    take_census,
+    write_plan,
+)
 from tidepull.experiments.spec import Result, TrialSpec, attempt
 from tidepull.experiments.store import Store, decode, encode, sealed
 
@@ -26,7 +33,12 @@ OWN = str(Path(__file__).parents[1] / "own_trivial.py")
 
 def lever(seed: int, **parameters: Any) -> TrialSpec:
     return TrialSpec(
-        problem="coins", policy="lever", policy_parameters=parameters, horizon=40, seed=seed, modules=(OWN,)
+        problem="coins",
+        policy="lever",
+        policy_parameters=parameters,
+        horizon=40,
+        seed=seed,
+        modules=(OWN,),
     )
 
 
@@ -144,7 +156,9 @@ def test_check_finds_an_edit_that_keeps_size_and_time(tmp_path: Path) -> None:
 
 def test_removal_leaves_nothing_that_belongs_to_no_trial(tmp_path: Path) -> None:
     store, specs = filled(tmp_path, range(2))
-    kept = {store.manifest_path(spec.hash) for spec in specs} | {store.data_path(spec.hash) for spec in specs}
+    kept = {store.manifest_path(spec.hash) for spec in specs} | {
+        store.data_path(spec.hash) for spec in specs
+    }
     home = store.manifest_path(specs[0].hash)
     strays = [
         home.with_name("notes.json"),
@@ -193,7 +207,9 @@ def test_a_failure_is_recorded_and_forgotten_after_success(tmp_path: Path) -> No
     assert record["spec"]["policy_parameters"]["fail_on_seed"] == 3
     assert "told to fail" in record["error"]
     write_plan(store, plan_of("levers", "", [spec]))
-    assert load_rows(store).failed == {"coins/lever/seed-3": "RuntimeError: this policy was told to fail"}
+    assert load_rows(store).failed == {
+        "coins/lever/seed-3": "RuntimeError: this policy was told to fail"
+    }
     trial = attempt(lever(3)).trial
     store.write(Result(spec, trial))
     assert store.failures() == []
@@ -204,7 +220,11 @@ def test_rows_carry_every_label_and_name_what_is_missing(tmp_path: Path) -> None
     both = [*specs, replace(specs[0], name="again"), lever(7)]
     write_plan(store, plan_of("levers", "text of the suite", both))
     loaded = load_rows(store, "levers")
-    assert [(row.name, row.seed) for row in loaded.rows] == [("lever", 0), ("lever", 1), ("again", 0)]
+    assert [(row.name, row.seed) for row in loaded.rows] == [
+        ("lever", 0),
+        ("lever", 1),
+        ("again", 0),
+    ]
     assert loaded.missing == ("coins/lever/seed-7",)
     assert read_plans(store)[0].text == "text of the suite"
     with pytest.raises(StoreError, match="has no suite 'other'; it has: levers"):
@@ -243,7 +263,10 @@ def test_merging_two_versions_of_a_suite_never_puts_both_under_one_name(tmp_path
     assert (merged.added, merged.renamed) == (3, ["coins/lever/seed-0", "coins/lever/seed-1"])
     planned = [row.hash for row in load_rows(a, "levers").rows]
     assert planned == [specs_a[0].hash, specs_a[1].hash, edited[2].hash]
-    assert {row.hash for row in load_rows(a).rows if not row.suite} == {edited[0].hash, edited[1].hash}
+    assert {row.hash for row in load_rows(a).rows if not row.suite} == {
+        edited[0].hash,
+        edited[1].hash,
+    }
 
 
 def test_check_finds_unreadable_plans_and_records_of_failures(tmp_path: Path) -> None:
@@ -269,7 +292,9 @@ def test_export_writes_every_format_and_the_averages(tmp_path: Path) -> None:
     assert line["trials"] == 4
     assert line["seeds"] == "0-3"
     assert line["reward_mean"] == pytest.approx(np.mean([row.reward for row in rows]))
-    assert line["reward_std"] == pytest.approx(np.std([row.reward for row in rows], ddof=1), abs=1e-6)
+    assert line["reward_std"] == pytest.approx(
+        np.std([row.reward for row in rows], ddof=1), abs=1e-6
+    )
     with pytest.raises(ParameterError, match="must end in"):
         export(rows, tmp_path / "t.xls")
 
@@ -292,7 +317,9 @@ def test_a_full_disk_is_one_sentence_and_loses_nothing(
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(StoreError, match="the disk is full: free some space and run the same command again"):
+    with pytest.raises(
+        StoreError, match="the disk is full: free some space and run the same command again"
+    ):
         store.write(attempt(lever(9)))
     monkeypatch.undo()
     assert take_census(store).sound == {spec.hash for spec in specs}
@@ -324,7 +351,8 @@ def test_two_processes_may_write_to_one_store(tmp_path: Path) -> None:
         "from tidepull.experiments.store import Store\n"
         f"store = Store.create({str(tmp_path)!r})\n"
         "for seed in range(40):\n"
-        f"    spec = TrialSpec(problem='coins', policy='lever', horizon=40, seed=seed, modules=({OWN!r},))\n"
+        "    spec = TrialSpec(problem='coins', policy='lever', horizon=40, seed=seed, "
+        f"modules=({OWN!r},))\n"
         "    store.write(attempt(spec))\n"
         "    if seed % 10 == 0: compact(store)\n"
     )

@@ -23,7 +23,9 @@ def test_id_is_readable_and_uses_labels() -> None:
 
 
 def test_hash_stays_when_only_labels_or_spelling_change() -> None:
-    spelt_out = replace(SPEC, problem_parameters={"n_arms": 3}, policy_parameters={"sleep": 0, "arm": None})
+    spelt_out = replace(
+        SPEC, problem_parameters={"n_arms": 3}, policy_parameters={"sleep": 0, "arm": None}
+    )
     for same in (
         spelt_out,
         replace(SPEC, name="x", setting="y", problem_name="z"),
@@ -42,9 +44,15 @@ def test_hash_of_a_trial_without_delay_is_what_it_was_before_there_were_delays()
 
 
 @pytest.mark.parametrize("parameters", [{}, {"init": "paper"}, {"init": "authors-code"}])
-def test_hash_of_a_trial_is_what_it_was_when_a_choice_is_renamed(parameters: dict[str, object]) -> None:
+def test_hash_of_a_trial_is_what_it_was_when_a_choice_is_renamed(
+    parameters: dict[str, object],
+) -> None:
     spec = TrialSpec(
-        problem="flipping-gaussian", policy="rnlps", policy_parameters=parameters, horizon=10, seed=0
+        problem="flipping-gaussian",
+        policy="rnlps",
+        policy_parameters=parameters,
+        horizon=10,
+        seed=0,
     )
     assert spec.hash == "21568f62581aeed5df7bd984dfad0625"
 
@@ -124,14 +132,18 @@ def test_hash_changes_with_the_data_that_a_problem_reads(tmp_path: Path) -> None
     for content in (b"one", b"one", b"two"):
         path = tmp_path / "world.txt"
         path.write_bytes(content)
-        hashes.append(replace(SPEC, problem="file-coins", problem_parameters={"path": str(path)}).hash)
+        hashes.append(
+            replace(SPEC, problem="file-coins", problem_parameters={"path": str(path)}).hash
+        )
     assert hashes[0] == hashes[1] != hashes[2]
     path.unlink()
     with pytest.raises(DataError, match=r"world\.txt cannot be read"):
         _ = replace(SPEC, problem="file-coins", problem_parameters={"path": str(path)}).hash
 
 
-def test_problems_that_read_files_say_which(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_problems_that_read_files_say_which(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     spec = TrialSpec(
         problem="criteo-flipping", problem_parameters={"dim": 4}, policy="random", horizon=5, seed=0
     )

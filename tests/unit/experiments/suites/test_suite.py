@@ -97,7 +97,10 @@ def test_problem_seed_fixes_the_world() -> None:
             HEAD.replace("50", "0") + COINS + LEVER,
             r"mine.toml: horizon: must be int >= 1 \(got 0\)",
         ),
-        (HEAD.replace("50", '"50"') + COINS + LEVER, r"mine.toml: horizon: must be int \(got '50'\)"),
+        (
+            HEAD.replace("50", '"50"') + COINS + LEVER,
+            r"mine.toml: horizon: must be int \(got '50'\)",
+        ),
         ("nonsense\n", r"mine.toml: not valid TOML: .*line 1"),
         (
             HEAD + COINS + LEVER.replace("lever", "levr"),
@@ -134,10 +137,16 @@ def test_problem_seed_fixes_the_world() -> None:
             r"policies\[1\] \(lever\): 'arm' is both in parameters and in grid",
         ),
         (
-            HEAD + COINS + LEVER + f"grid = {{ arm = {list(range(1000))}, sleep = {list(range(501))} }}\n",
+            HEAD
+            + COINS
+            + LEVER
+            + f"grid = {{ arm = {list(range(1000))}, sleep = {list(range(501))} }}\n",
             r"mine.toml: the suite has 1,002,000 trials, and at most 1,000,000 can be handled",
         ),
-        (HEAD.replace("mine", "a/b") + COINS + LEVER, r"mine.toml: name: must be str matching regex"),
+        (
+            HEAD.replace("mine", "a/b") + COINS + LEVER,
+            r"mine.toml: name: must be str matching regex",
+        ),
     ],
 )
 def test_a_mistake_names_the_file_the_key_and_what_is_allowed(text: str, message: str) -> None:
@@ -146,7 +155,9 @@ def test_a_mistake_names_the_file_the_key_and_what_is_allowed(text: str, message
 
 
 def test_a_name_that_is_no_suite_lists_those_that_are() -> None:
-    with pytest.raises(SuiteError, match="there is no suite 'smok'; give a TOML file or one of: .*smoke"):
+    with pytest.raises(
+        SuiteError, match="there is no suite 'smok'; give a TOML file or one of: .*smoke"
+    ):
         load_suite("smok")
 
 
@@ -169,7 +180,9 @@ def test_seeds_are_read_and_written_as_ranges() -> None:
 
 
 def test_a_number_alone_is_no_list_of_seeds() -> None:
-    with pytest.raises(ValueError, match='"12" could be one seed or a count: write "12-12" or "0-11"'):
+    with pytest.raises(
+        ValueError, match='"12" could be one seed or a count: write "12-12" or "0-11"'
+    ):
         parse_seeds("12")
 
 
@@ -187,10 +200,16 @@ def test_seeds_beyond_a_million_are_refused_at_once() -> None:
     ("source", "said"),
     [
         ("x = 1\nraise ValueError('no good')\n", r"raised ValueError in line 2: no good"),
-        ("def f():\n    return 1 / 0\n\nf()\n", r"raised ZeroDivisionError in line 2: division by zero"),
+        (
+            "def f():\n    return 1 / 0\n\nf()\n",
+            r"raised ZeroDivisionError in line 2: division by zero",
+        ),
         ("import sys\nsys.exit(0)\n", r"ends the program while it is imported \(sys.exit\)"),
         ("x = (\n", r"cannot be imported \('\(' was never closed"),
-        ("import nothing_of_that_name\n", r"cannot be imported \(No module named 'nothing_of_that_name'"),
+        (
+            "import nothing_of_that_name\n",
+            r"cannot be imported \(No module named 'nothing_of_that_name'",
+        ),
     ],
 )
 def test_module_that_does_not_load_is_one_sentence(source: str, said: str, tmp_path: Path) -> None:
@@ -220,7 +239,9 @@ def test_suite_beyond_a_million_trials_is_counted_and_not_built() -> None:
 def sizes(name: str) -> dict[str, int]:
     """Settings of each policy on one problem and one seed."""
     specs = load_suite(name).specs
-    first = [spec for spec in specs if spec.seed == specs[0].seed and spec.problem == specs[0].problem]
+    first = [
+        spec for spec in specs if spec.seed == specs[0].seed and spec.problem == specs[0].problem
+    ]
     names = [spec.name for spec in first]
     return {name: names.count(name) for name in names}
 
@@ -255,9 +276,13 @@ def test_suites_that_select_and_suites_that_report_share_no_seed() -> None:
     assert all(len(seeds[name]) == (40 if "exploration" in name else 10) for name in report)
 
 
-def test_more_exploration_searches_the_same_grids_but_for_the_width_of_contextual_networks() -> None:
+def test_more_exploration_searches_the_same_grids_but_for_the_width_of_contextual_networks() -> (
+    None
+):
     first = {policy.name: policy.grid for policy in read_table("paper-exploration").policies}
-    contextual = {p.name: p.grid for p in read_table("paper-grid-contextual").policies}["rnlps"]["units"]
+    contextual = {p.name: p.grid for p in read_table("paper-grid-contextual").policies}["rnlps"][
+        "units"
+    ]
     more = read_table("paper-exploration-more").policies
     assert len(more) == 7
     for policy in more[1:]:
@@ -272,7 +297,9 @@ def test_every_committed_choice_says_how_it_was_made_and_is_a_candidate_of_its_s
             if policy.name == "random":
                 continue
             grids = [one.grid for one in searched if one.name == policy.name.rpartition("-")[0]]
-            assert any(all(policy.parameters[key] in grid[key] for key in grid) for grid in grids), policy
+            assert any(
+                all(policy.parameters[key] in grid[key] for key in grid) for grid in grids
+            ), policy
             assert re.match(r"highest mean (reward|score) of \d+ settings", policy.chosen), policy
 
 
@@ -281,8 +308,12 @@ def test_rules_of_exploration_differ_in_nothing_else_in_the_suite_that_compares_
     for spec in load_suite("paper-exploration-report").specs:
         if spec.name != "random":
             rule = {"exploration", "epsilon", "temperature"}
-            network = {key: value for key, value in spec.policy_parameters.items() if key not in rule}
-            by_problem.setdefault((spec.problem, spec.seed), set()).add(str(sorted(network.items())))
+            network = {
+                key: value for key, value in spec.policy_parameters.items() if key not in rule
+            }
+            by_problem.setdefault((spec.problem, spec.seed), set()).add(
+                str(sorted(network.items()))
+            )
     assert len(by_problem) == 6 * 40
     assert all(len(networks) == 1 for networks in by_problem.values())
 
@@ -297,15 +328,23 @@ def test_discounts_and_windows_come_from_the_variation_budget() -> None:
     flipping = parameters["flipping-vector", "d-lin-ucb"]["discount"]
     assert flipping == pytest.approx(1 - (2 * (4096 // 64 - 1) / (50 * 4096)) ** (2 / 3), rel=1e-3)
     turning = 2 * np.sin(np.pi / 32) * 4095
-    assert parameters["rotating-vector-32", "sw-lin-ucb"]["window"] == round((2 * 4096 / turning) ** (2 / 3))
+    assert parameters["rotating-vector-32", "sw-lin-ucb"]["window"] == round(
+        (2 * 4096 / turning) ** (2 / 3)
+    )
 
 
 VECTORS = '[[problems]]\nid = "flipping-vector"\n[[problems]]\nid = "rotating-vector-32"\n'
 
 
 @pytest.mark.parametrize(("policy", "name"), [("d-lin-ucb", "discount"), ("sw-lin-ucb", "window")])
-def test_variation_budget_as_a_value_makes_the_same_trials_as_the_key(policy: str, name: str) -> None:
-    head = HEAD.replace("horizon = 50", "horizon = 4096") + VECTORS + f'[[policies]]\nname = "{policy}"\n'
+def test_variation_budget_as_a_value_makes_the_same_trials_as_the_key(
+    policy: str, name: str
+) -> None:
+    head = (
+        HEAD.replace("horizon = 50", "horizon = 4096")
+        + VECTORS
+        + f'[[policies]]\nname = "{policy}"\n'
+    )
     by_key = parse(head + "from_variation_budget = true\n").specs
     by_value = parse(head + f'parameters = {{ {name} = "variation-budget" }}\n').specs
     in_grid = parse(head + f'grid = {{ {name} = ["variation-budget", 1] }}\n').specs

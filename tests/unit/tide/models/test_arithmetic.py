@@ -127,7 +127,9 @@ def test_draw_is_as_wide_as_noise_and_boldness_say(contextual: bool) -> None:
     means, leverages = bank.outlook(0, now, X)
     std = math.sqrt(bank.arrays.b[0] / gamma) * (0.5 if contextual else 1.0)
     rng: Any = Given(gamma, normals)
-    np.testing.assert_allclose(bank.draw(0, now, X, False, rng), means + std * np.sqrt(leverages) * normals)
+    np.testing.assert_allclose(
+        bank.draw(0, now, X, False, rng), means + std * np.sqrt(leverages) * normals
+    )
 
 
 def test_shared_draws_are_as_wide_as_noise_and_boldness_say() -> None:
@@ -144,7 +146,16 @@ def test_counts_of_successes_and_failures_are_those_of_each_arm_and_phase() -> N
     """Arm 0 wins in one phase and loses in the other; arm 1 the other way round, twice as often."""
     for hypothesis, g in ((Square(2.0), 1.0), (Square(2.0, discount=0.5), 0.5)):
         bank = make([hypothesis])
-        played = [(0, 1.0), (1, -1.0), (0, -1.0), (1, 1.0), (1, -1.0), (0, 1.0), (2, -1.0), (1, 1.0)]
+        played = [
+            (0, 1.0),
+            (1, -1.0),
+            (0, -1.0),
+            (1, 1.0),
+            (1, -1.0),
+            (0, 1.0),
+            (2, -1.0),
+            (1, 1.0),
+        ]
         expected = np.zeros((2, N_ARMS, 2))  # phase, arm, (won, lost)
         for t, (arm, y) in enumerate(played):
             bank.observe(blank(t, N_ARMS), arm, np.ones(Q), y, binary=True)
@@ -181,7 +192,12 @@ def test_rewards_that_come_out_of_order_count_from_their_own_rounds(hypothesis: 
 
 @pytest.mark.parametrize(
     ("hypothesis", "column"),
-    [(LastEvent(), LAST_ARM.index), (LastEvent(), LAST_REWARD.index), (LastSuccess(), None), (Turns(), None)],
+    [
+        (LastEvent(), LAST_ARM.index),
+        (LastEvent(), LAST_REWARD.index),
+        (LastSuccess(), None),
+        (Turns(), None),
+    ],
 )
 def test_hypothesis_says_and_learns_nothing_when_its_note_is_forgotten(
     hypothesis: Hypothesis, column: int | None
@@ -190,9 +206,13 @@ def test_hypothesis_says_and_learns_nothing_when_its_note_is_forgotten(
     notes, each = now.notes.copy(), now.each.copy()
     notes[slice(None) if column is None else column], each[:] = np.nan, np.nan
     before = bank.snapshot()
-    assert math.isnan(bank.observe(now._replace(notes=notes, each=each), 1, X[1], 0.5, binary=False)[0])
+    assert math.isnan(
+        bank.observe(now._replace(notes=notes, each=each), 1, X[1], 0.5, binary=False)[0]
+    )
     after = bank.snapshot()
-    assert all(np.array_equal(before[name], after[name]) for name in ("a", "b", "vec", "mat", "stamp"))
+    assert all(
+        np.array_equal(before[name], after[name]) for name in ("a", "b", "vec", "mat", "stamp")
+    )
     assert math.isfinite(bank.observe(now, 1, X[1], 0.5, binary=False)[0])
 
 
@@ -233,7 +253,9 @@ def test_factor_whitens(d: int) -> None:
 
 def test_pivot_never_falls_below_half_the_ridge() -> None:
     U = np.empty((2, 2))
-    algebra.factor(np.array([1.0, 3.0, 0.0, 1.0]), 0.2, 1.0, 2, U)  # not a sum of squares, as after rounding
+    algebra.factor(
+        np.array([1.0, 3.0, 0.0, 1.0]), 0.2, 1.0, 2, U
+    )  # not a sum of squares, as after rounding
     assert U[1, 1] == pytest.approx(math.sqrt(0.1))
 
 
@@ -268,7 +290,9 @@ def test_weights_survive_rewards_that_nobody_expected() -> None:
     log_weights = np.log([0.5, 0.5])
     mixture = reweigh(log_weights, np.array([-900.0, -901.0]), np.array([0.5, 0.5]), 1e-9)
     assert mixture == pytest.approx(-900 + math.log(0.5 * (1 + math.exp(-1))))
-    np.testing.assert_allclose(np.exp(log_weights), [1 / (1 + math.exp(-1)), 1 / (1 + math.e)], rtol=1e-6)
+    np.testing.assert_allclose(
+        np.exp(log_weights), [1 / (1 + math.exp(-1)), 1 / (1 + math.e)], rtol=1e-6
+    )
 
 
 def test_noise_is_learnt_with_the_memory_that_all_share() -> None:

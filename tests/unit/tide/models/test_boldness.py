@@ -1,4 +1,5 @@
-"""Draws that are narrow where contexts explore by themselves, and wide for arms of which less is known."""
+"""Draws that are narrow where contexts explore by themselves, and wide for arms of which less is
+known."""
 
 from __future__ import annotations
 
@@ -20,8 +21,11 @@ from tidepull.types import FloatArray
 N_ARMS, Q = 3, 5
 
 
-def taught(hypothesis: Hypothesis, *, shared: bool, boldest: float, plays: tuple[int, ...]) -> HypothesisBank:
-    """A bank of one hypothesis that has seen arm k in plays[k] rounds; arms pay 1, but the last one pays -1."""
+def taught(
+    hypothesis: Hypothesis, *, shared: bool, boldest: float, plays: tuple[int, ...]
+) -> HypothesisBank:
+    """A bank of one hypothesis that has seen arm k in plays[k] rounds; arms pay 1, but the last one
+    pays -1."""
     spec = hypothesis.spec()
     layout, prior = Layout(N_ARMS, Q, shared), NoisePrior(boldest=boldest)
     bank = HypothesisBank(layout, [[spec]], prior)
@@ -61,7 +65,9 @@ def test_boldness_asks_for_half_of_that_when_arms_need_half_the_plays() -> None:
 
 @pytest.mark.parametrize("together", [False, True], ids=["one by one", "many at once"])
 @pytest.mark.parametrize(
-    ("hypothesis", "plays"), [(Stationary(False), 2.0), (Discounted(0.999), 1.0)], ids=["for ever", "forgets"]
+    ("hypothesis", "plays"),
+    [(Stationary(False), 2.0), (Discounted(0.999), 1.0)],
+    ids=["for ever", "forgets"],
 )
 @pytest.mark.parametrize("narrowest", [0.5, 1.0], ids=["narrow", "as they are"])
 def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_the_posterior(
@@ -73,7 +79,9 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
     rng, t = np.random.default_rng(1), 0
     for arm, count in enumerate((80, 7, 1)):
         for _ in range(count):
-            bank.observe(blank(t, N_ARMS), arm, np.ones(1), arm + 0.3 * rng.standard_normal(), False)
+            bank.observe(
+                blank(t, N_ARMS), arm, np.ones(1), arm + 0.3 * rng.standard_normal(), False
+            )
             t += 1
     moment, X = blank(t, N_ARMS), np.ones((N_ARMS, 1))
     draws = (
@@ -91,14 +99,21 @@ def test_draws_without_context_are_narrow_for_known_arms_and_never_wider_than_th
 
 def test_hidden_states_draw_as_those_that_forget() -> None:
     leverages, errors = np.array([1 / 80, 1 / 9, 1.0]), np.array([0.3, -0.2, 0.1])
-    narrow, wide = (Blocks(Layout(N_ARMS, 1, False), False, NoisePrior(narrowest=k)) for k in (0.5, 1.0))
+    narrow, wide = (
+        Blocks(Layout(N_ARMS, 1, False), False, NoisePrior(narrowest=k)) for k in (0.5, 1.0)
+    )
     drawn = [
-        b.drawn(b.noise(), (np.zeros(3), errors, leverages), np.random.default_rng(3)) for b in (narrow, wide)
+        b.drawn(b.noise(), (np.zeros(3), errors, leverages), np.random.default_rng(3))
+        for b in (narrow, wide)
     ]
-    np.testing.assert_allclose(drawn[0] / drawn[1], boldness(leverages, least=0.5, most=1.0, plays=1.0))
+    np.testing.assert_allclose(
+        drawn[0] / drawn[1], boldness(leverages, least=0.5, most=1.0, plays=1.0)
+    )
     n, s = np.array([80.0, 9.0, 1.0]), np.array([20.0, 3.0, 1.0])
     found = narrow.beta_draw(n, s, np.random.default_rng(4))
-    alike = narrow.prior.beta_draw(0.5 * (n + s), 0.5 * (n - s), np.random.default_rng(4), forgets=True)
+    alike = narrow.prior.beta_draw(
+        0.5 * (n + s), 0.5 * (n - s), np.random.default_rng(4), forgets=True
+    )
     np.testing.assert_array_equal(found, alike)
 
 
@@ -106,7 +121,9 @@ def test_beta_draws_are_half_as_wide_for_known_arms_when_draws_are_narrow() -> N
     won, lost = np.array([300.0, 100.0, 1.0]), np.array([100.0, 100.0, 0.0])
     rng = np.random.default_rng(2)
     wide, narrow = (
-        rng.beta(*NoisePrior(narrowest=least).beta(won, lost, forgets=False), size=(20_000, 3)).std(axis=0)
+        rng.beta(*NoisePrior(narrowest=least).beta(won, lost, forgets=False), size=(20_000, 3)).std(
+            axis=0
+        )
         for least in (1.0, 0.5)
     )
     np.testing.assert_allclose(narrow / wide, [0.5, 0.5, 1.0], rtol=0.03)
@@ -129,20 +146,26 @@ def test_boldness_stays_between_its_bounds_whatever_is_known() -> None:
     assert ((found >= 0.5) & (found <= 2.0)).all()
 
 
-@pytest.mark.parametrize("hypothesis", [Stationary(True), Discounted(0.9, True)], ids=["inverse", "moments"])
+@pytest.mark.parametrize(
+    "hypothesis", [Stationary(True), Discounted(0.9, True)], ids=["inverse", "moments"]
+)
 def test_shared_outlook_adds_up_to_the_shared_draw(hypothesis: Hypothesis) -> None:
     bank = taught(hypothesis, shared=True, boldest=2.0, plays=(20, 5, 1))
     moment, X = blank(26, N_ARMS), rows()
     noise = np.random.default_rng(3).standard_normal(Q)
     draws, means, errors, leverages = (np.empty(N_ARMS) for _ in range(4))
     kernels.shared_draw(bank.arrays, 0, moment.t, moment.notes, X, noise, draws)
-    kernels.shared_outlook(bank.arrays, 0, moment.t, moment.notes, X, noise, means, errors, leverages)
+    kernels.shared_outlook(
+        bank.arrays, 0, moment.t, moment.notes, X, noise, means, errors, leverages
+    )
     np.testing.assert_allclose(means + errors, draws, rtol=1e-12)
     silent, _, _, more = (np.empty(N_ARMS) for _ in range(4))
     kernels.shared_draw(bank.arrays, 0, moment.t, moment.notes, X, np.zeros(Q), silent)
     np.testing.assert_allclose(means, silent, rtol=1e-12)
     for i in range(Q):  # the leverage is the sum of squared errors of unit noises
-        kernels.shared_outlook(bank.arrays, 0, moment.t, moment.notes, X, np.eye(Q)[i], means, errors, more)
+        kernels.shared_outlook(
+            bank.arrays, 0, moment.t, moment.notes, X, np.eye(Q)[i], means, errors, more
+        )
         leverages -= errors**2
     np.testing.assert_allclose(leverages, 0.0, atol=1e-12)
 
@@ -176,7 +199,9 @@ def test_arm_that_disappointed_once_is_tried_again_when_draws_may_be_bold() -> N
     def chances(boldest: float) -> float:
         bank = taught(Stationary(True), shared=False, boldest=boldest, plays=(40, 40, 1))
         rng = np.random.default_rng(5)
-        return float(np.mean([np.argmax(bank.draw(0, moment, X, False, rng)) == 2 for _ in range(2000)]))
+        return float(
+            np.mean([np.argmax(bank.draw(0, moment, X, False, rng)) == 2 for _ in range(2000)])
+        )
 
     assert chances(2.0) > 5 * chances(0.5)
     assert chances(2.0) > 0.02

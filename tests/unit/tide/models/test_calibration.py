@@ -44,7 +44,9 @@ class Plain:
             a, root = 1 + n / 2, math.sqrt(1 + leverage)
             b = noise + 0.5 * (q - s**2 / (n + 1))
             scale = math.sqrt(b / a * (1 + 1 / (n + 1)))
-            told = float(stats.t.logpdf((y - mean) / root, 2 * a, s / (n + 1), scale)) - math.log(root)
+            told = float(stats.t.logpdf((y - mean) / root, 2 * a, s / (n + 1), scale)) - math.log(
+                root
+            )
             errors.append((y - mean) / root)
         weight = 1 / (1 + math.exp(-self.odds))
         self.odds = float(np.clip(self.odds + told - plain, -5, 5))
@@ -60,7 +62,9 @@ def test_prediction_put_right_is_that_of_all_errors_in_its_bin(binary: bool) -> 
         y = float(rng.choice([-1.0, 1.0])) if binary else mean + 0.5 + float(rng.normal())
         own, noise = float(rng.normal(-1.0, 0.3)), float(rng.uniform(0.1, 1.0))
         expected = plain.score(mean, leverage, y, own, noise, binary)
-        assert _right(bins, odds, mean, leverage, y, own, noise, binary, 0.98) == pytest.approx(expected)
+        assert _right(bins, odds, mean, leverage, y, own, noise, binary, 0.98) == pytest.approx(
+            expected
+        )
 
 
 def test_prediction_put_right_gains_where_a_rule_says_less_than_it_means() -> None:

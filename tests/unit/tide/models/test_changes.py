@@ -1,4 +1,5 @@
-"""Run lengths against the sum over all segmentations of a short past, computed with plain formulas."""
+"""Run lengths against the sum over all segmentations of a short past, computed with plain
+formulas."""
 
 from __future__ import annotations
 
@@ -21,7 +22,12 @@ PLAIN = np.ones(1)
 
 
 def filter_of(
-    n_arms: int, dim: int = 1, *, together: bool = True, contextual: bool = False, shared: bool = False
+    n_arms: int,
+    dim: int = 1,
+    *,
+    together: bool = True,
+    contextual: bool = False,
+    shared: bool = False,
 ) -> RunFilter:
     return RunFilter(Blocks(Layout(n_arms, dim, shared), contextual), together)
 
@@ -36,7 +42,8 @@ def segment_likelihood(y: FloatArray, arm: IntArray) -> float:
 
 
 def evidence(t: IntArray, y: FloatArray, arm: IntArray, hazard: float) -> float:
-    """P(rewards) as the sum over all sets of change points between consecutive rounds that were paid."""
+    """P(rewards) as the sum over all sets of change points between consecutive rounds that were
+    paid."""
     n, total = len(y), 0.0
     for cuts in itertools.product((False, True), repeat=n - 1):
         chance, start = 1.0, 0
@@ -56,9 +63,14 @@ def some_past(n: int, n_arms: int, seed: int = 0) -> tuple[IntArray, FloatArray,
     return t, np.where(rng.random(n) < 0.6, 1.0, -1.0), rng.integers(n_arms, size=n)
 
 
-def scores_of(made: RunFilter, t: IntArray, y: FloatArray, arm: IntArray, binary: bool = True) -> FloatArray:
+def scores_of(
+    made: RunFilter, t: IntArray, y: FloatArray, arm: IntArray, binary: bool = True
+) -> FloatArray:
     return np.array(
-        [made.observe(int(a), int(k), PLAIN, float(r), binary) for a, r, k in zip(t, y, arm, strict=True)]
+        [
+            made.observe(int(a), int(k), PLAIN, float(r), binary)
+            for a, r, k in zip(t, y, arm, strict=True)
+        ]
     )
 
 
@@ -121,12 +133,18 @@ def test_runs_predict_real_rewards_as_student_with_the_noise_shared_out_by_weigh
         weights, belief = weights * density / told[:, None], belief * told / (belief @ told)
         errors = (y[i] - means) ** 2 / (1 + 1 / precision)
         a = NOISE.memory * a + (1 - NOISE.memory) * NOISE.a0 + 0.5
-        b = NOISE.memory * b + (1 - NOISE.memory) * NOISE.b0 + 0.5 * float(belief @ weights @ errors)
+        b = (
+            NOISE.memory * b
+            + (1 - NOISE.memory) * NOISE.b0
+            + 0.5 * float(belief @ weights @ errors)
+        )
     assert made.runs.noise[:2] == pytest.approx([a, b], rel=1e-9)
 
 
 @pytest.mark.parametrize("together", [True, False])
-def test_blocks_with_a_context_are_ridge_regressions_on_what_came_since_the_run_began(together: bool) -> None:
+def test_blocks_with_a_context_are_ridge_regressions_on_what_came_since_the_run_began(
+    together: bool,
+) -> None:
     rng = np.random.default_rng(1)
     made = filter_of(2, 3, contextual=True, together=together)
     X, y, arm = rng.standard_normal((14, 3)), rng.standard_normal(14), rng.integers(2, size=14)
@@ -141,14 +159,18 @@ def test_blocks_with_a_context_are_ridge_regressions_on_what_came_since_the_run_
         runs.outlook(made.runs, picked, x, together, means, leverages)
         mine = (np.arange(14) >= start) & (arm == 0)
         precision = ridge * np.eye(3) + X[mine].T @ X[mine]
-        assert means[0] == pytest.approx(x[0] @ np.linalg.solve(precision, X[mine].T @ y[mine]), rel=1e-9)
+        assert means[0] == pytest.approx(
+            x[0] @ np.linalg.solve(precision, X[mine].T @ y[mine]), rel=1e-9
+        )
         assert leverages[0] == pytest.approx(x[0] @ np.linalg.solve(precision, x[0]), rel=1e-9)
 
 
 def test_late_reward_is_learnt_by_runs_that_had_begun_and_moves_no_weight_of_the_others() -> None:
     made = filter_of(1)
     scores_of(made, np.array([0, 1, 3, 4]), np.array([1.0, 1.0, -1.0, -1.0]), np.zeros(4, np.int64))
-    start, weight, n = (np.array(part) for part in (made.runs.start[0], made.runs.weight[0], made.runs.n[0]))
+    start, weight, n = (
+        np.array(part) for part in (made.runs.start[0], made.runs.weight[0], made.runs.n[0])
+    )
     old, young = (start >= 0) & (start <= 2), start > 2
     chance = (1 + 0.5 * (n[:, 0] + made.runs.s[0, :, 0])) / (2 + n[:, 0])
     belief = np.array(made.runs.belief)
@@ -158,13 +180,19 @@ def test_late_reward_is_learnt_by_runs_that_had_begun_and_moves_no_weight_of_the
     assert (made.runs.n[0, old, 0] == n[old, 0] + 1).all()
     assert (made.runs.n[0, young] == n[young]).all()
     assert made.runs.weight[0][:, young] == pytest.approx(weight[:, young])
-    assert made.runs.weight[0][:, old] == pytest.approx(weight[:, old] * chance[old] / told[:, None])
+    assert made.runs.weight[0][:, old] == pytest.approx(
+        weight[:, old] * chance[old] / told[:, None]
+    )
 
 
-def test_late_reward_of_a_time_that_no_run_remembers_says_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_late_reward_of_a_time_that_no_run_remembers_says_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(changes, "_MOST_RUNS", 3)
     made = filter_of(1)
-    scores_of(made, np.arange(5, 60), np.where(np.arange(55) < 27, 1.0, -1.0), np.zeros(55, np.int64))
+    scores_of(
+        made, np.arange(5, 60), np.where(np.arange(55) < 27, 1.0, -1.0), np.zeros(55, np.int64)
+    )
     before = made.snapshot()
     assert math.isnan(made.observe(2, 0, PLAIN, 1.0, True))
     assert all(np.array_equal(made.snapshot()[name], before[name]) for name in before)
@@ -192,7 +220,8 @@ def test_draw_knows_of_changes_that_may_have_come_since_the_last_reward(
     rng = np.random.default_rng(0)
     soon = np.array([made.draw(60, np.ones((1, 1)), True, rng)[0] for _ in range(4000)])
     late = np.array([made.draw(90, np.ones((1, 1)), True, rng)[0] for _ in range(4000)])
-    # A fresh draw lies below the middle half of the time; arms by themselves with a quarter of the chance.
+    # A fresh draw lies below the middle half of the time; arms by themselves with a quarter of the
+    # chance.
     known = float(np.mean(soon < 0.0)) - 0.25 * 0.05 / 2
     assert abs(np.mean(late < 0.0) - (0.5 * 0.25 * (1 - 0.95**31) + known)) < 0.02
     assert np.mean(soon < 0.0) < 0.06
@@ -217,13 +246,21 @@ def test_changes_are_dated_and_say_which_arm_moved() -> None:
     assert second.facts["chance"] > 0.8
     assert [moved["arm"] for moved in first.facts["arms"]] == [0]
     at, then = first.facts["round"], second.facts["round"]
-    mean = [0.5 + 0.5 * y[(arm == 0) & part].mean() for part in (t < at, (t >= at) & (t < then), t >= then)]
+    mean = [
+        0.5 + 0.5 * y[(arm == 0) & part].mean()
+        for part in (t < at, (t >= at) & (t < then), t >= then)
+    ]
     assert first.facts["arms"][0]["before"] == pytest.approx(mean[0])
     assert first.facts["arms"][0]["after"] == pytest.approx(mean[1])
     assert second.facts["arms"][0]["before"] == pytest.approx(mean[1])
     assert second.facts["arms"][0]["after"] == pytest.approx(mean[2])
-    assert first.words == f"changed at round {first.facts['round']} ({first.facts['chance']:.0%}): " + (
-        f"arm 0 fell from {first.facts['arms'][0]['before']:.2g} to {first.facts['arms'][0]['after']:.2g}"
+    assert (
+        first.words
+        == f"changed at round {first.facts['round']} ({first.facts['chance']:.0%}): "
+        + (
+            f"arm 0 fell from {first.facts['arms'][0]['before']:.2g} to "
+            f"{first.facts['arms'][0]['after']:.2g}"
+        )
     )
     assert "arm 0 rose from" in second.words
 
@@ -238,7 +275,9 @@ def test_false_alarm_is_taken_back() -> None:
         made.observe(t, 0, PLAIN, float(y[t]), True)
         believed.add(len(made.told(0.5, 0.5)))
     assert 1 in believed or 2 in believed
-    assert [change.facts["round"] for change in made.told(0.5, 0.5) if change.facts["round"] < 290] == []
+    assert [
+        change.facts["round"] for change in made.told(0.5, 0.5) if change.facts["round"] < 290
+    ] == []
 
 
 @pytest.mark.parametrize(
@@ -252,7 +291,11 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
     n, t = 40, np.arange(40)
     t[20:22] = t[[21, 20]]
     window = Window(
-        t, np.empty((n, 0)), rng.integers(3, size=n), rng.standard_normal((n, 4)), rng.standard_normal(n)
+        t,
+        np.empty((n, 0)),
+        rng.integers(3, size=n),
+        rng.standard_normal((n, 4)),
+        rng.standard_normal(n),
     )
     one = filter_of(3, 4, together=together, contextual=contextual, shared=shared)
     two = one.fresh(None)
@@ -275,13 +318,19 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
         broken[name][...] = value
         with pytest.raises(ValueError, match=name):
             three.restore(broken)
-    assert all(np.array_equal(two.snapshot()[name], part) for name, part in three.snapshot().items())
+    assert all(
+        np.array_equal(two.snapshot()[name], part) for name, part in three.snapshot().items()
+    )
 
 
 def test_ridge_follows_the_noise_in_new_units() -> None:
     made = filter_of(1)
     scores_of(
-        made, np.arange(300), np.random.default_rng(0).normal(0, 0.5, 300), np.zeros(300, np.int64), False
+        made,
+        np.arange(300),
+        np.random.default_rng(0).normal(0, 0.5, 300),
+        np.zeros(300, np.int64),
+        False,
     )
     noise = float(made.runs.noise[1] / made.runs.noise[0])
     assert isinstance(anew := made.fresh(0.5), RunFilter)

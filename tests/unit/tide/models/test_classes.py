@@ -22,7 +22,8 @@ SHARES, MEMORIES = (0.1, 0.3, 0.6), (1.0, 0.98, 0.8)
 
 
 def past(n: int, seed: int = 0, *, late: bool = False) -> Window:
-    """Rounds of four classes; `late`: some rewards come after those of later rounds, and some never."""
+    """Rounds of four classes; `late`: some rewards come after those of later rounds, and some
+    never."""
     rng = np.random.default_rng(seed)
     middle = rng.normal(size=(K, D)) @ np.array([[1.0, 0.4, 0.0], [0.0, 2.0, 0.3], [0.0, 0.0, 0.5]])
     label = rng.integers(K, size=n)
@@ -36,7 +37,8 @@ def past(n: int, seed: int = 0, *, late: bool = False) -> Window:
 
 
 class Dense:
-    """The same by plain formulas: covariances in full, no white coordinates, all memories from the whole past."""
+    """The same by plain formulas: covariances in full, no white coordinates, all memories from the
+    whole past."""
 
     def __init__(self) -> None:
         self.rows: list[FloatArray] = []
@@ -125,7 +127,8 @@ def test_classes_say_what_dense_gaussians_say_of_every_reward(late: bool) -> Non
 
 
 def test_draw_of_centres_equals_moving_each_by_the_drawn_errors() -> None:
-    """Only how far a centre moves along the way to the row, and the squares of the rest, are drawn."""
+    """Only how far a centre moves along the way to the row, and the squares of the rest, are
+    drawn."""
     window, made = past(80), ClassFilter(K, D)
     scores_of(made, window)
     known, rho, width = made.centres, SHARES[1], 0.7
@@ -210,7 +213,9 @@ def test_absurd_row_leaves_everything_finite() -> None:
 def test_rows_that_never_change_leave_everything_finite() -> None:
     made = ClassFilter(2, 3)
     for t in range(50):
-        assert math.isfinite(made.observe(t, t % 2, np.array([1.0, 0.0, 5.0, 5.0]), 1.0 - 2 * (t % 2), True))
+        assert math.isfinite(
+            made.observe(t, t % 2, np.array([1.0, 0.0, 5.0, 5.0]), 1.0 - 2 * (t % 2), True)
+        )
     shown = made.draw(50, np.tile([1.0, 0.0, 5.0, 5.0], (2, 1)), True, np.random.default_rng(0))
     assert int(np.argmax(shown)) == 0
 

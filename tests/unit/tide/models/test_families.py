@@ -1,7 +1,7 @@
 """Who is there from the start: every hypothesis of every family, on record.
 
-A change of this record changes what `tide` decides: raise the version of its registry entry, and record it anew
-(`python -m tests.unit.tide.models.test_families`).
+A change of this record changes what `tide` decides: raise the version of its registry entry, and
+record it anew (`python -m tests.unit.tide.models.test_families`).
 """
 
 from __future__ import annotations
@@ -47,7 +47,13 @@ def found() -> dict[str, Any]:
             "prior": family.prior,
             "pools": {
                 f"{name}{', with context' if contextual else ''}": [
-                    [len(pool.initial), pool.spare, len(pool.room), _digest(pool.initial), _digest(pool.room)]
+                    [
+                        len(pool.initial),
+                        pool.spare,
+                        len(pool.room),
+                        _digest(pool.initial),
+                        _digest(pool.room),
+                    ]
                     for pool in family.pools(layout, contextual)
                 ]
                 for name, layout in LAYOUTS.items()
@@ -56,7 +62,9 @@ def found() -> dict[str, Any]:
         }
         if family.filters is not None:
             made[family.name]["filters"] = {
-                name: [[one.words, _numbers(one)] for one in family.filters(layout, NoisePrior(), 0)]
+                name: [
+                    [one.words, _numbers(one)] for one in family.filters(layout, NoisePrior(), 0)
+                ]
                 for name, layout in LAYOUTS.items()
             }
     return made
@@ -123,7 +131,10 @@ def test_hypotheses_that_would_be_too_large_are_left_out() -> None:
     assert affordable(layout, 100) == 15
     assert affordable(layout, 1000) == 8
     assert affordable(Layout(2, 5, False, products=50_000), 100) == 8
-    assert [pool.spare for flag in (False, True) for pool in growing(flag, [], [Stationary()])] == [24, 8]
+    assert [pool.spare for flag in (False, True) for pool in growing(flag, [], [Stationary()])] == [
+        24,
+        8,
+    ]
 
 
 def test_unknown_family_is_an_error() -> None:
@@ -142,7 +153,10 @@ def test_unknown_family_is_an_error() -> None:
         (Fourier(7.25), "swings smoothly every 7.2 rounds"),
         (Fourier(7.0, 0.99, True), "swings smoothly every 7.0 rounds, drifting, with the context"),
         (Square(3.5), "repeats every 7.0 rounds, in two phases"),
-        (Square(3.0, 1.0, 0.9, True), "repeats every 6.0 rounds, in two phases, drifting, with the context"),
+        (
+            Square(3.0, 1.0, 0.9, True),
+            "repeats every 6.0 rounds, in two phases, drifting, with the context",
+        ),
         (
             Seasons(Fourier(7.0), Square(3.0)),
             "swings smoothly every 7.0 rounds; at once repeats every 6.0 rounds, in two phases",

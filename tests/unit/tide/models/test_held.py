@@ -14,7 +14,8 @@ from tidepull.tide.models.held import Ready
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 Pair: TypeAlias = tuple[FloatArray, FloatArray]
-"""A plain tuple: a type of this module would stay in the kernel's index on disk, which others could not read then."""
+"""A plain tuple: a type of this module would stay in the kernel's index on disk, which others could
+not read then."""
 
 
 @numba.njit  # type: ignore[untyped-decorator]

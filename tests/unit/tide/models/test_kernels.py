@@ -56,7 +56,10 @@ EVERY: list[Hypothesis] = [
     Calendar(2, 3),
     Calendar(1, cells="weekend", contextual=True),
     Calendar(2, cells="weekday"),
-    *(Calendar(cells=cells) for cells in ("hour", "part", "part, weekends apart", "weekday", "weekend")),
+    *(
+        Calendar(cells=cells)
+        for cells in ("hour", "part", "part, weekends apart", "weekday", "weekend")
+    ),
     Swing(5432.1),
     Swing(7000.5, 3),
     Swing(7000.5, contextual=True),
@@ -112,7 +115,8 @@ def test_hypothesis_survives_the_way_through_numbers(hypothesis: Hypothesis) -> 
 def test_bank_equals_the_posterior_worked_out_from_the_whole_history(
     hypothesis: Hypothesis, shared: bool
 ) -> None:
-    """Lam, eta from weighted sums over all rounds; a, b from the recursion on exact one-step errors."""
+    """Lam, eta from weighted sums over all rounds; a, b from the recursion on exact one-step
+    errors."""
     spec, prior = hypothesis.spec(), NoisePrior()
     bank = make([hypothesis], shared)
     ridge = float(bank.arrays.ridge[0])
@@ -234,7 +238,8 @@ def test_fixed_share_is_bayes_rule_and_then_a_little_of_the_prior() -> None:
 
 @numba.njit  # type: ignore[untyped-decorator]
 def _long_run(bank: Bank, n: int, noise: FloatArray) -> float:
-    """n rounds of every kind of awkward feature; the least b at the end, or -1 if anything overflowed."""
+    """n rounds of every kind of awkward feature; the least b at the end, or -1 if anything
+    overflowed."""
     least: float
     size, q = bank.dim.shape[0], 4
     scores, past, x = np.empty(size), np.zeros(8), np.empty(q)

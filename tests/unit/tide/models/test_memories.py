@@ -60,7 +60,9 @@ def test_last_success_is_found_again_under_another_threshold() -> None:
     memory = LastSuccessMemory(3)
     memory.add(0, 1, 1.0, True)
     notes = np.zeros((4, len(columns())))
-    finished(memory.rewrite(past([False, True, True, False], [1, 2, 0, 1], [0, 0, 2, 3], True), notes))
+    finished(
+        memory.rewrite(past([False, True, True, False], [1, 2, 0, 1], [0, 0, 2, 3], True), notes)
+    )
     np.testing.assert_array_equal(notes[:, LAST_SUCCESS.index], [0, 0, 3, 1])
     assert noted(memory)[0][LAST_SUCCESS.index] == 1
     others = np.delete(notes, LAST_SUCCESS.index, axis=1)
@@ -68,7 +70,8 @@ def test_last_success_is_found_again_under_another_threshold() -> None:
 
 
 def test_last_success_begins_with_what_the_oldest_round_knew() -> None:
-    """Where the past does not begin with the first reward, nothing better is known; what is forgotten stays so."""
+    """Where the past does not begin with the first reward, nothing better is known; what is
+    forgotten stays so."""
     memory = LastSuccessMemory(3)
     notes = np.zeros((3, len(columns())))
     notes[:, LAST_SUCCESS.index] = [2, math.nan, 1]
@@ -114,7 +117,8 @@ def test_turns_far_ahead_are_worked_out_for_so_many_moves_only() -> None:
 
 
 def test_turn_filter_starts_from_its_prior() -> None:
-    """Nine moves in ten stay, three chains of how telling a success is: by hand for the first round."""
+    """Nine moves in ten stay, three chains of how telling a success is: by hand for the first
+    round."""
     filtered = TurnFilter(3)
     filtered.add(0, True)
     right = np.array([0.98, 0.9, 0.75])
@@ -127,7 +131,8 @@ def test_turn_filter_starts_from_its_prior() -> None:
     beliefs = evidence @ (now @ T) / evidence.sum()
     np.testing.assert_allclose(filtered.beliefs, beliefs, rtol=1e-12)
     filtered.add(0, True)
-    # Two chains were clear (over 0.8) of arm 0 twice: each counts the move that stayed, after a thousandth faded.
+    # Two chains were clear (over 0.8) of arm 0 twice: each counts the move that stayed, after a
+    # thousandth faded.
     again = now @ T * np.array([right, 1 - right, 1 - right]).T
     evidence = evidence**0.999 * again.sum(axis=1)
     again /= again.sum(axis=1, keepdims=True)
@@ -189,7 +194,9 @@ def test_noted_rewards_are_standardised_and_bounded() -> None:
     notes[:, LAST_REWARD.index] = [5.0, 3.0, -90.0, math.nan]
     made = standardised(notes, 1.0, 0.5)
     np.testing.assert_array_equal(made[:, LAST_REWARD.index], [3.0, 3.0, -3.0, 0.0])
-    np.testing.assert_array_equal(standardised(notes, 1.0, 4.0)[:, LAST_REWARD.index], [1.0, 0.5, -3.0, 0.0])
+    np.testing.assert_array_equal(
+        standardised(notes, 1.0, 4.0)[:, LAST_REWARD.index], [1.0, 0.5, -3.0, 0.0]
+    )
     assert (np.delete(made, LAST_REWARD.index, axis=1) == 2.0).all()
     assert notes[0, LAST_REWARD.index] == 5.0, "what was noted stays as it was"
 
@@ -216,7 +223,9 @@ def test_columns_have_names_of_their_own() -> None:
     assert LAST_SUCCESS.cells(4) == 5
 
 
-@pytest.mark.parametrize(("count", "steps"), [(0, 5), (1, 5), (10, STEPS // 4), (3, 10 * STEPS), (7, 0)])
+@pytest.mark.parametrize(
+    ("count", "steps"), [(0, 5), (1, 5), (10, STEPS // 4), (3, 10 * STEPS), (7, 0)]
+)
 def test_ranges_cover_everything_in_pieces_of_bounded_cost(count: int, steps: int) -> None:
     covered: list[int] = []
     for start, stop, spent in ranges(count, steps):

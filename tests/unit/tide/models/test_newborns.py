@@ -92,7 +92,8 @@ def test_sine_is_born_steady_and_drifting(period: float) -> None:
 
 
 def test_pair_of_sines_is_born_with_both_periods_where_one_pulls_the_other_aside() -> None:
-    """Looked for one after the other both come out wrong: the window has hardly a turn between 31 and 44 rounds."""
+    """Looked for one after the other both come out wrong: the window has hardly a turn between 31
+    and 44 rounds."""
     periods = (31.0, 44.0)
     search = past(sine(periods[0], 150) + sine(periods[1], 150))
     pairs = [each.hypothesis for each in born("seasons", search)]
@@ -105,7 +106,9 @@ def test_sine_is_born_with_the_context() -> None:
     search = past(sine(23.7, 150), contextual=True, heavy=[Fourier(24.5, contextual=True)])
     newborns = born("fourier", search)
     periods = [h.period for h in (each.hypothesis for each in newborns) if isinstance(h, Fourier)]
-    assert periods == pytest.approx([23.7] * 4, rel=0.005), "a rhythm and the heaviest, climbed to the top"
+    assert periods == pytest.approx([23.7] * 4, rel=0.005), (
+        "a rhythm and the heaviest, climbed to the top"
+    )
     assert [each.looked_at for each in newborns] == [150.0] * 4
     hypotheses = [each.hypothesis.spec() for each in newborns]
     assert all(spec.contextual for spec in hypotheses)
@@ -130,7 +133,9 @@ def test_two_phases_are_born_with_the_context() -> None:
     search = past(wave(9.0, 4.0, 140), contextual=True, heavy=[Square(30.0, contextual=True)])
     newborns = born("square", search)
     assert [each.looked_at for each in newborns] == [8.0 * 140] * 2
-    halves = [h.half_period for h in (each.hypothesis for each in newborns) if isinstance(h, Square)]
+    halves = [
+        h.half_period for h in (each.hypothesis for each in newborns) if isinstance(h, Square)
+    ]
     assert halves[0] == pytest.approx(9.0, rel=0.02)
     assert halves[1] == 9.0, "whole half periods are tried beside"
     second = newborns[1].hypothesis
@@ -183,7 +188,9 @@ def test_grids_of_a_scan_cover_what_rounds_can_tell_apart() -> None:
     halves, offsets = seek.squares(60)
     assert set(halves) == set(range(2, 31))
     assert [o for h, o in zip(halves, offsets, strict=True) if h == 5] == [0, 1, 2, 3, 4]
-    assert [o for h, o in zip(halves, offsets, strict=True) if h == 24] == [2 * i for i in range(12)]
+    assert [o for h, o in zip(halves, offsets, strict=True) if h == 24] == [
+        2 * i for i in range(12)
+    ]
     longer = sorted(set(seek.squares(1000)[0]))
     assert longer[:95] == list(range(2, 97))
     assert (longer[95], longer[-1]) == (97, 500)
@@ -205,9 +212,9 @@ def test_moves_of_a_wave_keep_the_boundary_at_the_centre() -> None:
     assert (7.4, 2.0) in moves
     for half, offset in moves[2:4]:
         before, after = (100 + 3.0) / 7.4, (100 + offset) / half
-        assert (after - before) % 2 == pytest.approx(0.0, abs=1e-9) or (after - before) % 2 == pytest.approx(
-            2.0
-        )
+        assert (after - before) % 2 == pytest.approx(0.0, abs=1e-9) or (
+            after - before
+        ) % 2 == pytest.approx(2.0)
     assert [half for half, _ in moves[2:]] == [7.65, 7.15, 7.0, 8.0]
     assert all(offset == int(offset) for half, offset in moves[4:])
     assert [half for half, _ in seek.neighbours(1.0, 0.0, 10.0, 0.5)] == [1.0, 1.0, 1.125]
@@ -239,7 +246,9 @@ def test_rhythms_are_those_of_each_arms_products_in_the_order_of_decisions() -> 
     part = finished(seek.rhythms(search.window, later, search.layout, 1))
     assert part[0][0] == pytest.approx(12.5, rel=0.03)
     alone = Window._make(each[cut:] for each in search.window)
-    assert part == finished(seek.rhythms(alone, later, search.layout, 1)), "what came before is left out"
+    assert part == finished(seek.rhythms(alone, later, search.layout, 1)), (
+        "what came before is left out"
+    )
     shared = finished(seek.rhythms(search.window, search.rounds, Layout(2, 2, True), 1))
     assert shared[0] != straight[0]
 
@@ -250,7 +259,9 @@ def test_spectral_rhythms_are_apart_and_in_range() -> None:
     moments = np.column_stack([np.sin(2 * np.pi * t / 16), 0.5 * np.sin(2 * np.pi * (t + 3) / 5)])
     found = finished(seek.spectral(moments, 0, 2))
     assert [period for period, _ in found] == pytest.approx([16, 5], rel=0.01)
-    assert found[0][1] % 8 == pytest.approx(0.0, abs=0.3) or found[0][1] % 8 == pytest.approx(8.0, abs=0.3)
+    assert found[0][1] % 8 == pytest.approx(0.0, abs=0.3) or found[0][1] % 8 == pytest.approx(
+        8.0, abs=0.3
+    )
     assert found[1][1] % 2.5 == pytest.approx(0.5, abs=0.2)
     for other in (1e-4 * moments, moments + 5.0):
         np.testing.assert_allclose(finished(seek.spectral(other, 0, 2)), found, rtol=1e-3)

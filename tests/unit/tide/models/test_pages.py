@@ -65,7 +65,8 @@ assert made[0] == 0.0
 
 @on_linux
 def test_forked_process_does_not_write_into_large_zeros_of_its_parent() -> None:
-    """In a process of its own: other tests may have left threads in this one, which must not be forked."""
+    """In a process of its own: other tests may have left threads in this one, which must not be
+    forked."""
     subprocess.run([sys.executable, "-c", FORKS], check=True, timeout=120)
 
 

@@ -22,13 +22,17 @@ def test_evidence_of_pairs_is_that_of_the_rounds_whose_reward_came(t0: int) -> N
     rounds, pairs = given(t0, 3, 40), np.array([[0.05, 0.21], [0.3, 0.11], [0.2, 0.2]])
     told = rounds.arm >= 0
     t = t0 + np.arange(len(rounds.y))[told].astype(float)
-    expected = [dense(features(t, pair), rounds.arm[told], rounds.y[told], len(t)) for pair in pairs]
+    expected = [
+        dense(features(t, pair), rounds.arm[told], rounds.y[told], len(t)) for pair in pairs
+    ]
     np.testing.assert_allclose(pair_evidence(pairs, rounds, N_ARMS), expected)
 
 
 def test_evidence_of_pairs_passes_over_arms_that_were_never_played() -> None:
     rounds, pairs = given(0, 4, 40), np.array([[0.05, 0.21]])
-    np.testing.assert_allclose(pair_evidence(pairs, rounds, N_ARMS), pair_evidence(pairs, rounds, N_ARMS + 5))
+    np.testing.assert_allclose(
+        pair_evidence(pairs, rounds, N_ARMS), pair_evidence(pairs, rounds, N_ARMS + 5)
+    )
 
 
 def test_climb_finds_both_periods_from_beside_them() -> None:
@@ -38,7 +42,9 @@ def test_climb_finds_both_periods_from_beside_them() -> None:
     rounds = Rounds(0, arm, y + 0.1 * rng.normal(size=n))
     (one, two, evidence), steps = at_once(climb_pair((52.0, 95.0), rounds, 2))
     assert (one, two) == pytest.approx((53.7, 91.3), rel=2e-3)
-    assert evidence == pytest.approx(float(pair_evidence(np.array([[1 / one, 1 / two]]), rounds, 2)[0]))
+    assert evidence == pytest.approx(
+        float(pair_evidence(np.array([[1 / one, 1 / two]]), rounds, 2)[0])
+    )
     assert steps > 0
 
 

@@ -27,7 +27,8 @@ def means(t: IntArray | int) -> FloatArray:
 
 
 def lived(period: float, rounds: int, noise: float = 0.3) -> tuple[HypothesisBank, Window]:
-    """A bank whose slot 0 has learnt so many rounds with that period, and the last 1,000 of them."""
+    """A bank whose slot 0 has learnt so many rounds with that period, and the last 1,000 of
+    them."""
     specs = [Fourier(period).spec(), Fourier(period).spec()]
     bank = HypothesisBank(Layout(ARMS, 1, False), [[spec] for spec in specs], NoisePrior())
     bank.assign(0, specs[0])
@@ -53,7 +54,9 @@ def test_twin_has_nearly_the_true_period_when_the_elder_ran_away() -> None:
 
 
 @pytest.mark.parametrize(("period", "rounds"), [(PERIOD, 20_000), (37.297, 3_900)])
-def test_nobody_is_born_when_the_phase_is_right_or_life_was_short(period: float, rounds: int) -> None:
+def test_nobody_is_born_when_the_phase_is_right_or_life_was_short(
+    period: float, rounds: int
+) -> None:
     bank, window = lived(period, rounds)
     assert phase.twin(bank, 0, window) is None
 
@@ -67,7 +70,8 @@ def test_twin_agrees_with_the_elder_at_the_centre_of_its_life_and_leads_it_later
     np.testing.assert_allclose(outlook(bank, 1, centre), outlook(bank, 0, centre), atol=1e-3)
     later = np.arange(19_000, 20_000)
     errors = [
-        np.mean([(outlook(bank, m, int(t)) - means(int(t))[0]) ** 2 for t in later[::50]]) for m in (0, 1)
+        np.mean([(outlook(bank, m, int(t)) - means(int(t))[0]) ** 2 for t in later[::50]])
+        for m in (0, 1)
     ]
     assert errors[1] < 0.2 * errors[0]
 
@@ -96,7 +100,9 @@ def test_runaway_is_the_shift_by_which_a_sine_is_behind(p: float) -> None:
 
 
 @pytest.mark.parametrize(
-    "hypothesis", [Fourier(30.0, discount=0.99), Fourier(30.0, contextual=True)], ids=["forgets", "sees"]
+    "hypothesis",
+    [Fourier(30.0, discount=0.99), Fourier(30.0, contextual=True)],
+    ids=["forgets", "sees"],
 )
 def test_only_plain_seasons_keep_time(hypothesis: Fourier) -> None:
     assert phase.keeps_time(Fourier(30.0).spec())
@@ -111,7 +117,9 @@ def test_weights_still_add_up_when_a_twin_is_born(monkeypatch: pytest.MonkeyPatc
 
     def noted(window: Window) -> None:
         before, weights = inner._births.count, np.exp(inner._mixture.log_weights)
-        for slots in inner._births.slots.of:  # leave one empty place in every pool: somebody must go
+        for (
+            slots
+        ) in inner._births.slots.of:  # leave one empty place in every pool: somebody must go
             empty = [m for m in slots if not inner._bank.arrays.active[m]]
             for m in empty[1:]:
                 inner._bank.assign(m, inner._bank.spec(slots[0]))

@@ -1,4 +1,5 @@
-"""Stories of regimes against the sum over all paths of a short past, computed with plain formulas."""
+"""Stories of regimes against the sum over all paths of a short past, computed with plain
+formulas."""
 
 from __future__ import annotations
 
@@ -22,13 +23,18 @@ PLAIN = np.ones(1)
 STAY, NEWNESS = 200.0, 1.0
 
 
-def filter_of(n_arms: int, dim: int = 1, *, contextual: bool = False, shared: bool = False) -> RegimeFilter:
+def filter_of(
+    n_arms: int, dim: int = 1, *, contextual: bool = False, shared: bool = False
+) -> RegimeFilter:
     return RegimeFilter(Blocks(Layout(n_arms, dim, shared), contextual), seed=12)
 
 
 def play(made: RegimeFilter, t: IntArray, arm: IntArray, y: FloatArray) -> FloatArray:
     return np.array(
-        [made.observe(int(a), int(k), PLAIN, float(r), True) for a, k, r in zip(t, arm, y, strict=True)]
+        [
+            made.observe(int(a), int(k), PLAIN, float(r), True)
+            for a, k, r in zip(t, arm, y, strict=True)
+        ]
     )
 
 
@@ -168,7 +174,9 @@ def test_regimes_are_counted_recognised_and_described() -> None:
     assert abs(facts["since"] - 2800) <= 8
     assert np.argmax(facts["followed_by"], axis=1).tolist() == [1, 2, 0]
     assert np.array(facts["means"])[0] == pytest.approx([0.9, 0.1, 0.5], abs=0.08)
-    assert told.words.startswith(f"the third of three regimes ({facts['chance']:.0%}), seen 5 times")
+    assert told.words.startswith(
+        f"the third of three regimes ({facts['chance']:.0%}), seen 5 times"
+    )
 
 
 def test_draws_follow_the_regime_that_returned() -> None:
@@ -177,7 +185,9 @@ def test_draws_follow_the_regime_that_returned() -> None:
     play(made, t, arm, y)
     rng = np.random.default_rng(0)
     more = np.where(rng.random(8) < 0.9, 1.0, -1.0)
-    play(made, np.arange(2400, 2408), np.zeros(8, np.int64), more)  # the first regime pays for arm 0
+    play(
+        made, np.arange(2400, 2408), np.zeros(8, np.int64), more
+    )  # the first regime pays for arm 0
     best = [int(np.argmax(made.draw(2408, np.ones((3, 1)), True, rng))) for _ in range(300)]
     assert best.count(0) > 270
 
@@ -200,7 +210,9 @@ def test_late_reward_is_learnt_by_stories_whose_regime_ruled_already() -> None:
 
 
 @pytest.mark.parametrize("shared", [False, True])
-def test_blocks_with_a_context_are_ridge_regressions_on_the_rounds_of_their_regime(shared: bool) -> None:
+def test_blocks_with_a_context_are_ridge_regressions_on_the_rounds_of_their_regime(
+    shared: bool,
+) -> None:
     rng = np.random.default_rng(1)
     made = filter_of(2, 3, contextual=True, shared=shared)
     X, y, arm = rng.standard_normal((30, 3)), rng.standard_normal(30), rng.integers(2, size=30)
@@ -213,9 +225,13 @@ def test_blocks_with_a_context_are_ridge_regressions_on_the_rounds_of_their_regi
     particles.shared_outlook(made.particles, story, 0, x, z, means, errors, leverages)
     mine = np.full(30, True) if shared else arm == 0
     precision = made.particles.noise[RIDGE] * np.eye(3) + X[mine].T @ X[mine]
-    assert means[0] == pytest.approx(x[0] @ np.linalg.solve(precision, X[mine].T @ y[mine]), rel=1e-9)
+    assert means[0] == pytest.approx(
+        x[0] @ np.linalg.solve(precision, X[mine].T @ y[mine]), rel=1e-9
+    )
     assert leverages[0] == pytest.approx(x[0] @ np.linalg.solve(precision, x[0]), rel=1e-9)
-    assert errors[0] == pytest.approx(x[0] @ np.linalg.cholesky(np.linalg.inv(precision)) @ z, rel=1e-9)
+    assert errors[0] == pytest.approx(
+        x[0] @ np.linalg.cholesky(np.linalg.inv(precision)) @ z, rel=1e-9
+    )
 
 
 @pytest.mark.parametrize(("contextual", "shared"), [(False, False), (True, False), (True, True)])
@@ -226,7 +242,11 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
     n, t = 60, np.arange(60)
     t[20:22] = t[[21, 20]]
     window = Window(
-        t, np.empty((n, 0)), rng.integers(3, size=n), rng.standard_normal((n, 4)), rng.standard_normal(n)
+        t,
+        np.empty((n, 0)),
+        rng.integers(3, size=n),
+        rng.standard_normal((n, 4)),
+        rng.standard_normal(n),
     )
     one = filter_of(3, 4, contextual=contextual, shared=shared)
     two = one.fresh(None)
@@ -238,7 +258,9 @@ def test_living_through_a_window_equals_round_by_round_and_snapshots_lose_nothin
     three = one.fresh(None)
     three.restore(copy.deepcopy(two.snapshot()))
     for i in range(5):
-        draws = [f.draw(60 + i, window.x[:3], False, np.random.default_rng(i)) for f in (one, two, three)]
+        draws = [
+            f.draw(60 + i, window.x[:3], False, np.random.default_rng(i)) for f in (one, two, three)
+        ]
         assert np.array_equal(draws[0], draws[1])
         assert np.array_equal(draws[0], draws[2])
         told = {f.observe(60 + i, 0, window.x[i], 0.3, False) for f in (one, two, three)}

@@ -1,4 +1,5 @@
-"""The evidence of a scan by dense linear algebra, from any first round and with rewards that have not come."""
+"""The evidence of a scan by dense linear algebra, from any first round and with rewards that have
+not come."""
 
 from __future__ import annotations
 
@@ -81,7 +82,9 @@ def test_evidence_is_finite_where_a_season_explains_everything() -> None:
     assert evidence[0] > evidence[1] + 10
     silent = Rounds(0, np.full(5, -1), np.zeros(5))
     assert sine_evidence(np.array([0.1]), silent, 2)[0] == pytest.approx(-math.log(0.1))
-    assert square_evidence(np.array([2.0]), np.zeros(1), silent, 2)[0] == pytest.approx(-math.log(0.1))
+    assert square_evidence(np.array([2.0]), np.zeros(1), silent, 2)[0] == pytest.approx(
+        -math.log(0.1)
+    )
 
 
 @pytest.mark.parametrize(("t0", "n"), [(0, 25), (17, 26)])
@@ -96,17 +99,21 @@ def test_spectrum_has_the_evidence_of_every_sine(t0: int, n: int) -> None:
 def test_table_has_the_evidence_of_every_square_wave(t0: int) -> None:
     rounds = given(t0, 4, 60)
     halves, offsets = (
-        np.append(a, b) for a, b in zip(seek.squares(60), ([2.5, 0.6, 90], [1.5, 0.2, 7]), strict=True)
+        np.append(a, b)
+        for a, b in zip(seek.squares(60), ([2.5, 0.6, 90], [1.5, 0.2, 7]), strict=True)
     )
     np.testing.assert_allclose(
-        finished(square_table(halves, offsets, rounds)), square_evidence(halves, offsets, rounds, N_ARMS)
+        finished(square_table(halves, offsets, rounds)),
+        square_evidence(halves, offsets, rounds, N_ARMS),
     )
 
 
 def test_evidence_that_nothing_changes_is_that_of_the_rounds_whose_reward_came() -> None:
     rounds = given(5, 5)
     told = rounds.arm >= 0
-    expected = dense(np.ones((int(told.sum()), 1)), rounds.arm[told], rounds.y[told], int(told.sum()))
+    expected = dense(
+        np.ones((int(told.sum()), 1)), rounds.arm[told], rounds.y[told], int(told.sum())
+    )
     assert seek.plain_evidence(rounds) == pytest.approx(expected)
 
 
@@ -119,13 +126,17 @@ def test_moments_have_the_evidence_of_seasons_with_contexts(shared: bool) -> Non
     block = np.zeros(n, np.int64) if shared else arm
     assert finished(moments.plain()) == pytest.approx(dense(x, block, y, n))
     halves, offsets = np.array([4.0, 7.3]), np.array([1.5, 0.2])
-    expected = [dense(x, 2 * block + phases(t, h, o), y, n) for h, o in zip(halves, offsets, strict=True)]
+    expected = [
+        dense(x, 2 * block + phases(t, h, o), y, n) for h, o in zip(halves, offsets, strict=True)
+    ]
     np.testing.assert_allclose(finished(moments.squares(halves, offsets)), expected)
     periods = np.array([5.5, 21.0])
     turns = [2 * np.pi * t / period for period in periods]
     tau = [np.column_stack([np.ones(n), np.cos(turn), np.sin(turn)]) for turn in turns]
     rows = [np.einsum("ni,nj->nij", each, x).reshape(n, -1) for each in tau]
-    np.testing.assert_allclose(finished(moments.sines(periods)), [dense(phi, block, y, n) for phi in rows])
+    np.testing.assert_allclose(
+        finished(moments.sines(periods)), [dense(phi, block, y, n) for phi in rows]
+    )
 
 
 @pytest.mark.parametrize("d", [1, 3])
@@ -137,4 +148,6 @@ def test_left_over_is_what_ridge_regression_leaves_in_every_block(d: int) -> Non
         rows = tau[rounds.arm == arm]
         lam, eta = rows.T @ rows + 0.1 * np.eye(d), rows.T @ rounds.y[rounds.arm == arm]
         expected[rounds.arm == arm] -= rows @ np.linalg.solve(lam, eta)
-    np.testing.assert_allclose(left_over(tau, rounds.arm, rounds.arm, rounds.y, N_ARMS), expected, atol=1e-12)
+    np.testing.assert_allclose(
+        left_over(tau, rounds.arm, rounds.arm, rounds.y, N_ARMS), expected, atol=1e-12
+    )

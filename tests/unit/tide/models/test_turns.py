@@ -14,8 +14,11 @@ from tidepull.tide.models.turns import BELIEF, SCALE, TurnFilter, TurnsMemory
 from tidepull.types import FloatArray
 
 
-def test_beliefs_equal_the_sum_over_all_paths_when_nothing_is_learnt(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With counts so large that a round does not move them, the filter is Bayes' rule over hidden paths."""
+def test_beliefs_equal_the_sum_over_all_paths_when_nothing_is_learnt(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """With counts so large that a round does not move them, the filter is Bayes' rule over hidden
+    paths."""
     monkeypatch.setattr(turns, "_STAYS", 8e9)
     monkeypatch.setattr(turns, "_LEAVES", 2e9)
     monkeypatch.setattr(turns, "_RIGHT", (0.8,))
@@ -73,7 +76,8 @@ def test_compiled_filter_equals_the_plain_one(n_arms: int) -> None:
 
 
 def test_filter_learns_whose_turn_comes_next() -> None:
-    """Three arms take turns of four rounds in the order 0, 2, 1; asking for the likeliest arm soon pays."""
+    """Three arms take turns of four rounds in the order 0, 2, 1; asking for the likeliest arm soon
+    pays."""
     order, filtered = (0, 2, 1), TurnFilter(3)
     wins = 0
     for t in range(3000):
@@ -120,7 +124,9 @@ def test_memory_notes_the_beliefs_held_when_each_round_was_decided() -> None:
     np.testing.assert_array_equal(now.each[BELIEF.index], SCALE * live.beliefs)
 
 
-def test_beliefs_look_ahead_over_rounds_whose_rewards_have_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_beliefs_look_ahead_over_rounds_whose_rewards_have_not_come(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With fixed moves, n rounds without news are n multiplications by the matrix of moves."""
     monkeypatch.setattr(turns, "_STAYS", 8e9)
     monkeypatch.setattr(turns, "_LEAVES", 2e9)
@@ -139,7 +145,8 @@ def test_beliefs_look_ahead_over_rounds_whose_rewards_have_not_come(monkeypatch:
 
 
 def test_beliefs_far_ahead_are_the_same_however_one_asks_for_them() -> None:
-    """One who asks round after round goes on from where it looked last; after news it begins anew."""
+    """One who asks round after round goes on from where it looked last; after news it begins
+    anew."""
     asked = TurnFilter(4)
     for arm, success in ((0, True), (1, False), (2, True), (2, True)):
         asked.add(arm, success)

@@ -51,7 +51,13 @@ def test_clock_reads_as_the_calendar_of_the_standard_library(stamp: float) -> No
     when = datetime.datetime.fromtimestamp(0, datetime.UTC) + datetime.timedelta(seconds=stamp)
     noted = [int(moment.notes[c.index]) for c in (HOUR, PART, WEEKDAY, WEEKEND, PART_APART)]
     weekend = when.weekday() >= 5
-    assert noted == [when.hour, when.hour // 3, when.weekday(), weekend, 8 * weekend + when.hour // 3]
+    assert noted == [
+        when.hour,
+        when.hour // 3,
+        when.weekday(),
+        weekend,
+        8 * weekend + when.hour // 3,
+    ]
     assert moment.notes[TIME.index] == stamp
 
 
@@ -63,7 +69,8 @@ def test_clock_notes_nothing_where_no_time_is_given() -> None:
 
 
 def test_evidence_over_irregular_times_equals_least_squares_at_every_frequency() -> None:
-    """Against sums over rows with sines and cosines made afresh, far from where the turning began."""
+    """Against sums over rows with sines and cosines made afresh, far from where the turning
+    began."""
     rng, n = np.random.default_rng(3), 200
     time = irregular_times(n)
     arm, y = rng.integers(3, size=n), rng.normal(size=n)
@@ -78,7 +85,9 @@ def test_evidence_over_irregular_times_equals_least_squares_at_every_frequency()
         explained, volume = 0.0, 0.0
         for k in range(3):
             rows = arm == k
-            A = np.column_stack([np.ones(rows.sum()), np.cos(w * times.u[rows]), np.sin(w * times.u[rows])])
+            A = np.column_stack(
+                [np.ones(rows.sum()), np.cos(w * times.u[rows]), np.sin(w * times.u[rows])]
+            )
             precision = A.T @ A + 0.1 * np.eye(3)
             explained += float(A.T @ y[rows] @ np.linalg.solve(precision, A.T @ y[rows]))
             volume += float(np.linalg.slogdet(precision)[1]) - 3 * math.log(0.1)
