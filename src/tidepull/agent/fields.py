@@ -369,10 +369,10 @@ class Cyclic(Field):
         if (
             isinstance(self.period, bool)
             or not isinstance(self.period, int | float)
-            or not self.period > 0
+            or not 0 < self.period <= _LARGEST
         ):
             raise ParameterError(
-                f"context: the period of a cyclic field must be positive, got {self.period!r}"
+                f"context: the period of a cyclic field must be above 0, and {_LARGEST:g} at most"
             )
 
     @property
@@ -610,10 +610,10 @@ def field_of(given: Any, name: str) -> Field:
     """
     if isinstance(given, Field):
         return given
-    if isinstance(given, dict) and given.get("kind") in KINDS:
+    if isinstance(given, dict) and str(given.get("kind")) in KINDS:
         values = {key: value for key, value in given.items() if key != "kind"}
         try:
-            return KINDS[given["kind"]](**values)
+            return KINDS[str(given["kind"])](**values)
         except (TypeError, FieldError) as error:
             raise ParameterError(
                 f"context: field '{name}' cannot be made of {given!r} ({error})"

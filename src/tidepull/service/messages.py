@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 MOST_FIELDS, MOST_TEXT, MOST_TAGS, MOST_NAME = 256, 1000, 256, 256
 """Of one context: fields, characters of a text, entries of a list; characters of a name."""
 
-NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$"
+NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$(?!\n)"
 """Names of agents: they are names of files too, also where capitals do not count."""
 
 AgentName = Annotated[str, Meta(pattern=NAME, examples=["shop"])]

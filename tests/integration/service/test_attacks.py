@@ -11,7 +11,7 @@ import socket
 import sqlite3
 import time
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib import resources
 from pathlib import Path
 from typing import Any
@@ -303,8 +303,9 @@ class Executed:
         return Path.touch, (self.path,)
 
 
+@pytest.mark.parametrize("packed", [zlib.compress, bytes])
 def test_snapshot_that_is_a_pickle_is_not_executed(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    packed: Callable[[bytes], bytes], tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     path, trace = tmp_path / "shop.db", tmp_path / "executed"
     with Agent(
@@ -315,7 +316,7 @@ def test_snapshot_that_is_a_pickle_is_not_executed(
     data = pickle.dumps(Executed(trace))
     pickle.loads(data)
     trace.unlink()
-    data = zlib.compress(data)
+    data = packed(data)
     with sqlite3.connect(path) as connection:
         changed = connection.execute(
             "UPDATE snapshots SET data = ?, checksum = ?", (data, zlib.crc32(data))

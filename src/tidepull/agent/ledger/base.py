@@ -411,7 +411,10 @@ class SqlLedger:
             raise LedgerError(
                 f"the snapshot {seq} in {self.where} is damaged: its checksum does not fit"
             )
-        return zlib.decompress(packed)
+        try:
+            return zlib.decompress(packed)
+        except zlib.error as error:
+            raise LedgerError(f"the snapshot {seq} in {self.where} is damaged: {error}") from None
 
 
 RELEASE_KEY = "release"
