@@ -71,3 +71,42 @@ def test_no_class_name_stands_for_two_ideas() -> None:
 def test_files_have_a_readable_size() -> None:
     new = {name: count for name, count in other_sizes().items() if name not in OTHER_SIZES}
     assert not new, f"files have {FEWEST_LINES} to {MOST_LINES} lines: {new}"
+
+
+TESTS = Path(__file__).parents[1]
+PRIVATE_OUTSIDE_UNIT: dict[str, str] = {
+    "commands.py": "click's arguments, for the page of commands",
+    "e2e/test_doctests.py": "restores the registries after examples that register something",
+    "e2e/test_tutorials.py": "restores the registries after tutorials that register something",
+    "golden/records.py": "the weights of tide's mixture, which no public call shows",
+    "integration/cli/test_reproduce.py": "runs one part of `tidepull reproduce`",
+    "integration/experiments/test_ray_flow.py": "sets the clock of the flow control",
+    "integration/service/neighbourhood.py": "lets two processes look like two machines",
+    "integration/service/test_attacks.py": "lets tokens be read again at once",
+    "integration/service/test_personalizer.py": "lets actions be described again at once",
+    "integration/service/test_server.py": "reads the ledger that a killed server left",
+    "integration/service/test_service.py": "counts open agents",
+    "integration/service/test_tokens.py": "lets tokens be read again at once",
+    "property/simulation/audit.py": "compares records and states, which no public call shows",
+    "property/simulation/loop.py": "asyncio's own hooks for an event loop",
+}
+"""Files of tests beside `unit` that use private attributes, each with the reason."""
+
+
+def private_attributes(path: Path) -> list[str]:
+    """Attributes with a leading underscore of anything but the object itself or a named tuple."""
+    return [
+        node.attr
+        for node in ast.walk(_tree(path))
+        if isinstance(node, ast.Attribute)
+        and node.attr.startswith("_")
+        and not node.attr.startswith("__")
+        and node.attr not in ("_replace", "_file")
+        and not (isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"))
+    ]
+
+
+def test_private_attributes_are_left_to_unit_tests() -> None:
+    files = [path for path in TESTS.rglob("*.py") if "unit" not in path.relative_to(TESTS).parts]
+    users = {path.relative_to(TESTS).as_posix() for path in files if private_attributes(path)}
+    assert users == set(PRIVATE_OUTSIDE_UNIT)
