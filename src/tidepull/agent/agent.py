@@ -184,7 +184,7 @@ class Agent:
         self._closed = False
         self._every, self._mode = snapshot_every, training
         self._background = Background(self)
-        ledger, self._where = ledger_at(path, read_only=read_only)
+        ledger, self._where = ledger_at(path, read_only=read_only, create=arms is not None)
         try:
             settings, salt = load_settings(ledger, given, self._where, read_only=read_only)
             clock = Clock(settings.timezone, SteadyTime(ledger.now) if now is None else now)
@@ -997,6 +997,11 @@ class Agent:
         with self._lock:
             self._closed = True
             self._commands.ledger.close()
+
+    def __repr__(self) -> str:
+        settings = self.settings
+        arms = [label for label, *_ in settings.arms]
+        return f"<Agent at {self._where}: {settings.policy}, arms {', '.join(arms)}>"
 
     def __enter__(self) -> Self:
         return self

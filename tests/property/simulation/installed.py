@@ -42,13 +42,13 @@ class Sqlite3:
         return getattr(sqlite3, name)
 
 
-def ledger_at(path: Any, *, read_only: bool = False) -> Any:
+def ledger_at(path: Any, *, read_only: bool = False, create: bool = True) -> Any:
     """A ledger is its own place; a simulated path is opened as it is; all else as ever."""
     if hasattr(path, "append"):
         return path, "the simulation"
     if isinstance(path, SimulatedPath):
         return SqliteLedger(path, read_only=read_only), str(path)
-    return real_ledger_at(path, read_only=read_only)
+    return real_ledger_at(path, read_only=read_only, create=create)
 
 
 class Installed:

@@ -662,3 +662,27 @@ def test_wrong_choices_are_named(given: dict[str, Any], message: str) -> None:
 def test_worth_and_visits_are_the_same_in_every_process() -> None:
     assert visit(4) == {"device": "desktop", "age": visit(4)["age"]}
     assert {worth(n, "red") for n in range(20)} == {0.0, 1.0}
+
+
+def test_a_mistyped_path_leaves_no_file(tmp_path: Path) -> None:
+    with pytest.raises(WrongStoreError, match="there is no agent at .*typo.db yet; to make one"):
+        Agent(tmp_path / "typo.db")
+    assert not list(tmp_path.iterdir())
+
+
+def test_memory_has_the_name_that_sqlite_gives_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Agent(":memory:", arms=["a", "b"], policy="ucb") as agent:
+        assert agent.reward(agent.choose(), 1.0)
+        assert repr(agent) == "<Agent at memory: ucb, arms a, b>"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_held_file_names_the_service_that_many_processes_can_call(tmp_path: Path) -> None:
+    with (
+        Agent(tmp_path / "shop.db", arms=["a", "b"], policy="ucb"),
+        pytest.raises(HeldError, match="`tidepull serve`"),
+    ):
+        Agent(tmp_path / "shop.db")

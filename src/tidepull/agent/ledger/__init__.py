@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from tidepull.agent.ledger.base import Ledger, MemoryLedger
 from tidepull.agent.ledger.sqlite import SqliteLedger
-from tidepull.errors import MissingExtraError, ParameterError
+from tidepull.errors import MissingExtraError, ParameterError, WrongStoreError
 
 if TYPE_CHECKING:
     from tidepull.agent.ledger.postgres import Place
@@ -21,14 +21,16 @@ _OURS = ("agent", "lease")
 
 
 def ledger_at(
-    path: str | os.PathLike[str] | Place | None, *, read_only: bool = False
+    path: str | os.PathLike[str] | Place | None, *, read_only: bool = False, create: bool = True
 ) -> tuple[Ledger, str]:
-    """The ledger of an agent, and what to call its place."""
-    if path is None:
+    """The ledger of an agent, and what to call its place; without `create` no file is made."""
+    if path is None or path == ":memory:":
         return MemoryLedger(), "memory"
     if isinstance(path, str) and path.startswith(_SCHEMES):
         path = place_of(path)
     if isinstance(path, str | os.PathLike):
+        if not (create or read_only or Path(path).exists()) and Path(path).parent.is_dir():
+            raise WrongStoreError(f"there is no agent at {path} yet; to make one, give arms=[...]")
         return SqliteLedger(Path(path), read_only=read_only), str(path)
     try:
         from tidepull.agent.ledger.postgres import PostgresLedger

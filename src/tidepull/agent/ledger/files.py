@@ -42,7 +42,8 @@ class FileLock:
             os.close(self._file)
             raise HeldError(
                 f"{path} is held by {holder}; one process at a time can write to an agent: "
-                "close it there, or open it with read_only=True"
+                "close it there, open it with read_only=True, or let `tidepull serve` have it, "
+                "which many processes can call"
             ) from None
         now = datetime.now().astimezone().isoformat(timespec="seconds")
         about = {
