@@ -82,6 +82,13 @@ def test_digest_changes_with_a_file_that_is_imported_indirectly(tmp_path: Path) 
     assert package(tmp_path / "three", "twice = 3\n") != one
 
 
+def test_digest_changes_when_a_file_has_another_name(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.py").write_text("twice = 2\n")
+    one, two = (kernels.source_digest(tmp_path / f"{name}.py", tmp_path) for name in ("one", "two"))
+    assert one != two
+
+
 def test_digest_knows_only_what_is_imported(tmp_path: Path) -> None:
     one = package(tmp_path / "one", "twice = 2\n")
     package(tmp_path / "two", "twice = 2\n")
