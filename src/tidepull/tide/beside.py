@@ -7,7 +7,7 @@ from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Filter, Layout
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.parameters import TideParameters
-from tidepull.tide.trial import Trial
+from tidepull.tide.trial import GatedModel
 
 
 def filters_of(
@@ -24,12 +24,12 @@ def filters_of(
 
 def trial_of(
     layout: Layout, parameters: TideParameters, prior: NoisePrior, streams: Streams
-) -> Trial | None:
+) -> GatedModel | None:
     """The hypothesis that sits beside the mixture until its own decisions earn as much."""
     for name in parameters.families():
         maker, share = FAMILIES[name].on_trial, FAMILIES[name].prior
         for filter in (
             maker(layout, prior, int(streams.generator(name).integers(2**62))) if maker else ()
         ):
-            return Trial(filter, share / (1 + share), parameters.share)
+            return GatedModel(filter, share / (1 + share), parameters.share)
     return None

@@ -22,7 +22,7 @@ from tidepull.tide.models.family import Filter, Window
 from tidepull.tide.models.notes import Memory, standardised
 from tidepull.tide.models.slices import STEPS, Pieces, at_once, ranges
 from tidepull.tide.scale import RewardScale, Units
-from tidepull.tide.trial import Trial
+from tidepull.tide.trial import GatedModel
 from tidepull.tide.window import RecentRounds
 from tidepull.types import FloatArray
 
@@ -44,7 +44,7 @@ class Rebuilt(NamedTuple):
     memories: dict[str, Memory]
     bank: HypothesisBank
     filters: list[Filter]
-    trial: Trial | None
+    trial: GatedModel | None
     mixture: Mixture
     notes: FloatArray
     x: FloatArray
@@ -61,7 +61,7 @@ def rebuilding(
     mixture: Mixture,
     *,
     filters: Sequence[Filter] = (),
-    trial: Trial | None = None,
+    trial: GatedModel | None = None,
     latest: FloatArray,
     network: bool,
 ) -> Pieces[Rebuilt | None]:

@@ -31,7 +31,7 @@ _MOST = 60.0
 _MEMORY = NoisePrior().memory
 
 
-class Trial:
+class GatedModel:
     """One filter, its log odds against all others together, and what both earned when they
     decided."""
 
@@ -93,10 +93,10 @@ class Trial:
         against = (1 - share) / (1 + math.exp(odds)) + share * (1 - self._prior)
         self._odds = math.log(weight / against)
 
-    def fresh(self, units: float | None) -> Trial:
+    def fresh(self, units: float | None) -> GatedModel:
         """The same before it has seen anything, to live through the past again; what was earned
         stays."""
-        made = Trial(self.filter.fresh(units), self._prior, self._alpha)
+        made = GatedModel(self.filter.fresh(units), self._prior, self._alpha)
         made._earnings = self._earnings
         return made
 

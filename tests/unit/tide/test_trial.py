@@ -15,7 +15,7 @@ from tidepull.tide.models.families import FAMILIES
 from tidepull.tide.models.family import Filter, Layout
 from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.slices import finished
-from tidepull.tide.trial import ITSELF, OTHERS, Trial
+from tidepull.tide.trial import ITSELF, OTHERS, GatedModel
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 SHAPE = ProblemShape(3, observation_dim=2)
@@ -28,8 +28,8 @@ def regimes() -> Filter:
     return made
 
 
-def trial(prior: float = 0.01) -> Trial:
-    return Trial(regimes(), prior, 1e-5)
+def trial(prior: float = 0.01) -> GatedModel:
+    return GatedModel(regimes(), prior, 1e-5)
 
 
 def tide(seed: int = 0) -> Tide:
@@ -66,7 +66,7 @@ def test_reward_that_it_cannot_explain_changes_no_weight() -> None:
     assert one.weight == before
 
 
-def decided(one: Trial, mine: float, others: float, rounds: int = 400) -> float:
+def decided(one: GatedModel, mine: float, others: float, rounds: int = 400) -> float:
     """The share of rounds that it decides once both have earned so much on average."""
     rng = np.random.default_rng(3)
     for _ in range(60):
@@ -173,7 +173,7 @@ def test_reward_is_credited_to_who_decided_by_shares(
 ) -> None:
     policy = tide()
     assert policy._trial is not None
-    monkeypatch.setattr(Trial, "votes", lambda _, count, __: count * who)
+    monkeypatch.setattr(GatedModel, "votes", lambda _, count, __: count * who)
     play(policy, 0, 40, shares=True)
     count = policy._trial._earnings._count
     assert count[who] > 35

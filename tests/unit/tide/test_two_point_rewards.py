@@ -26,7 +26,7 @@ from tidepull.tide.models.noise import NoisePrior
 from tidepull.tide.models.notes import blank
 from tidepull.tide.models.stationary import Stationary
 from tidepull.tide.scale import RewardScale, Seen, Units, two_means_threshold
-from tidepull.tide.trial import Trial
+from tidepull.tide.trial import GatedModel
 from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
 
 BY_DENSITY = NoisePrior(by_density=True)
@@ -256,7 +256,7 @@ def test_regimes_score_kinds_by_density_when_told_so() -> None:
 
 
 def test_chances_on_trial_are_put_right_by_what_came_of_earlier_ones() -> None:
-    one, rng = Trial(regimes(BY_DENSITY), 0.01, 1e-5), np.random.default_rng(5)
+    one, rng = GatedModel(regimes(BY_DENSITY), 0.01, 1e-5), np.random.default_rng(5)
     bins, odds = np.zeros((BINS, KEPT)), np.zeros(1)
     for _ in range(200):
         p, y = float(rng.uniform(0.01, 0.99)), float(rng.choice([-1.0, 1.0]))
@@ -268,13 +268,13 @@ def test_chances_on_trial_are_put_right_by_what_came_of_earlier_ones() -> None:
 
 
 def test_densities_and_silence_on_trial_stay_as_they_are() -> None:
-    one = Trial(regimes(BY_DENSITY), 0.01, 1e-5)
+    one = GatedModel(regimes(BY_DENSITY), 0.01, 1e-5)
     assert one.put_right(-3.0, 0.4, False) == -3.0
     assert math.isnan(one.put_right(math.nan, 1.0, True))
 
 
 def test_trial_continues_from_a_snapshot_with_its_bins_and_begins_anew_without() -> None:
-    one, other = (Trial(regimes(BY_DENSITY), 0.01, 1e-5) for _ in range(2))
+    one, other = (GatedModel(regimes(BY_DENSITY), 0.01, 1e-5) for _ in range(2))
     for _ in range(80):
         one.put_right(math.log(0.6), 1.0, True)
     other.restore(one.snapshot())
