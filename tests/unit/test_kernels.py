@@ -4,8 +4,10 @@ written."""
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -13,56 +15,115 @@ import pytest
 from tidepull._internal import kernels
 
 PLAY = """
-import pathlib, tempfile
 import numba
 from numba.core import caching
 
-real = caching._CacheLocator.ensure_cache_path
-def ensure(self):
-    if {writable!r} is None or not self.get_cache_path().startswith({writable!r}):
-        raise PermissionError(13, "Permission denied")
-    real(self)
-caching._CacheLocator.ensure_cache_path = ensure
+import tidepull
+
+with tidepull.Agent.memory(arms=["a", "b"], context={}, policy="bernoulli-ts") as agent:
+    agent.reward(agent.choose(), 1.0)
 before = dict(vars(numba.config)), list(caching.CacheImpl._locator_classes)
 
-import tidepull
+import numpy as np
+
+from tidepull._internal.kernels import compiling
 from tidepull.posteriors import kernels
 
-shape = tidepull.ProblemShape(2)
-for id in ("bernoulli-ts", "lin-ts"):
-    policy = tidepull.build_policy(id, shape, seed=0)
-    policy.learn(tidepull.Event(tidepull.Context(), policy.choose(tidepull.Context()), 1.0))
+with compiling(lambda: None) as listener:
+    kernels.solve(np.eye(2), np.ones(2))
 assert before == (dict(vars(numba.config)), list(caching.CacheImpl._locator_classes))
-print(kernels.add_row._cache.cache_path)
+print("compiled" if listener.seen else "found", kernels.solve._cache.cache_path)
 """
 
+OBEY_PERMISSIONS = """
+import ctypes, os, sys
 
-def play(writable: str | None, **environment: str) -> str:
-    """The place of the kernels in a process that can write below one directory only."""
-    given = {
+PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 24, 1, 2
+if os.geteuid() == 0:
+    for capability in (CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH):
+        assert ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) == 0
+os.execv(sys.executable, [sys.executable, "-c", sys.argv[1]])
+"""
+"""Runs a program that obeys the permissions of files even if root starts it. A process of its own
+does this: `preexec_fn` would fork the test process, in which JAX may have threads."""
+
+SOURCES = Path(kernels.__file__).parents[2]
+
+
+def play(sources: Path, **environment: str) -> list[str]:
+    """Whether a process of its own had to compile a kernel, and the last place that it tried."""
+    inherited = {
         name: value
         for name, value in os.environ.items()
-        if name not in ("NUMBA_CACHE_DIR", "TIDEPULL_CACHE")
+        if name not in ("NUMBA_CACHE_DIR", "TIDEPULL_CACHE", "XDG_CACHE_HOME")
     }
-    code = PLAY.format(writable=writable)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=given | environment,
+    process = subprocess.run(
+        [sys.executable, "-c", OBEY_PERMISSIONS, PLAY],
+        env=inherited | {"PYTHONPATH": str(sources)} | environment,
+        cwd="/",
         capture_output=True,
         text=True,
-        check=True,
+        check=False,
     )
-    return done.stdout.strip()
+    assert process.returncode == 0, process.stderr
+    return process.stdout.split(maxsplit=1)
 
 
-def test_kernels_compile_without_a_cache_where_nothing_can_be_written() -> None:
-    assert play(None) == "None"
+@pytest.fixture
+def installation(tmp_path: Path) -> Path:
+    """A copy of the package without kernels."""
+    copy = tmp_path / "installation"
+    shutil.copytree(
+        SOURCES / "tidepull", copy / "tidepull", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    return copy
+
+
+@pytest.fixture
+def lock() -> Iterator[Callable[[Path], str]]:
+    """Takes away the right to write below a directory, until the test is over."""
+    locked: list[Path] = []
+
+    def take(place: Path) -> str:
+        place.mkdir(exist_ok=True)
+        folders = [place, *(path for path in place.rglob("*") if path.is_dir())]
+        locked.extend(folders)
+        for folder in folders:
+            folder.chmod(0o555)
+        return str(place)
+
+    yield take
+    for folder in locked:
+        folder.chmod(0o755)
+
+
+def test_read_only_installation_without_a_writable_home_compiles_in_every_process(
+    installation: Path, tmp_path: Path, lock: Callable[[Path], str]
+) -> None:
+    lock(installation)
+    home = lock(tmp_path / "home")
+    assert [play(installation, HOME=home)[0] for _ in range(2)] == ["compiled", "compiled"]
+    assert not list(tmp_path.rglob("*.nbi"))
+
+
+def test_read_only_installation_uses_the_kernels_that_lie_in_it(
+    installation: Path, tmp_path: Path, lock: Callable[[Path], str]
+) -> None:
+    assert play(installation)[0] == "compiled"
+    lock(installation)
+    assert play(installation, HOME=lock(tmp_path / "home"))[0] == "found"
+    assert play(installation, HOME=str(tmp_path))[0] == "found"
 
 
 @pytest.mark.parametrize("name", ["TIDEPULL_CACHE", "NUMBA_CACHE_DIR", "XDG_CACHE_HOME"])
-def test_kernels_are_kept_in_the_place_that_is_named(name: str, tmp_path: Path) -> None:
-    assert play(str(tmp_path), **{name: str(tmp_path)}).startswith(str(tmp_path))
-    assert list(tmp_path.rglob("*.nbi"))
+def test_kernels_are_kept_in_the_place_that_is_named(
+    name: str, installation: Path, tmp_path: Path, lock: Callable[[Path], str]
+) -> None:
+    lock(installation)
+    named = {name: str(tmp_path / "cache")}
+    compiled, place = play(installation, **named)
+    assert (compiled, place.startswith(named[name])) == ("compiled", True)
+    assert play(installation, **named)[0] == "found"
 
 
 def package(root: Path, helper: str) -> str:

@@ -3,13 +3,14 @@ their sources.
 
 Numba's own cache looks at the file of a kernel alone, so a kernel that was inlined from another
 file stays as it was. Here the stamp of a kernel is a digest of the names and contents of its file
-and of all files of this package that it imports, and theirs. Kernels are kept in the first of these
-places that can be written:
+and of all files of this package that it imports, and theirs. Kernels are read from all of these
+places, and written to the first that can be written:
 
     TIDEPULL_CACHE, NUMBA_CACHE_DIR, __pycache__ beside the source, the user's cache directory
 
-Where there is none, kernels are compiled in every process. Functions of other packages are not
-affected.
+So an installation that cannot be written uses the kernels that lie in it. A kernel that is in none
+of these places, where none can be written, is compiled in every process. Functions of other
+packages are not affected.
 """
 
 from __future__ import annotations
@@ -45,16 +46,16 @@ def kernel(**options: Any) -> Callable[[F], F]:
 
     def decorate(function: F) -> F:
         compiled = numba.njit(**options)(function)
-        if hasattr(
-            compiled, "enable_caching"
-        ):  # numba can be switched off: then it is the function itself
-            with suppress(RuntimeError, OSError):  # nowhere to write
+        # Where numba is switched off, it is the function itself.
+        if hasattr(compiled, "enable_caching"):
+            with suppress(RuntimeError):  # a function without a file
                 compiled._cache = _KernelCache(function)
         return compiled  # type: ignore[no-any-return]
 
     return decorate
 
 
+@cache
 def source_digest(path: Path, root: Path = _ROOT) -> str:
     """Return a digest of a source file and of all files below `root` that it imports, directly or
     not."""
@@ -99,22 +100,21 @@ def _places(source: Path) -> Iterator[Path]:
             yield Path(named) / inside
     yield source.parent / "__pycache__"
     with suppress(RuntimeError):  # a user without a home
-        yield (
-            Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-            / _PACKAGE
-            / "kernels"
-            / inside
-        )
+        home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        yield home / _PACKAGE / "kernels" / inside
 
 
 class _KernelLocator(caching._CacheLocator):  # type: ignore[misc]
-    """Where numba keeps one kernel, and the stamp by which it knows that the kernel is fresh."""
+    """Where numba looks for one kernel, and the stamp by which it knows that the kernel is
+    fresh."""
 
-    def __init__(self, function: Callable[..., Any], source: Path, place: Path) -> None:
-        self._line, self._source, self._place = function.__code__.co_firstlineno, source, place
+    def __init__(self, function: Callable[..., Any], source: Path) -> None:
+        self._line, self._source = function.__code__.co_firstlineno, source
+        self.places = list(_places(source))
+        self.place = self.places[0]
 
     def get_cache_path(self) -> str:
-        return str(self._place)
+        return str(self.place)
 
     def get_source_stamp(self) -> str:
         return source_digest(self._source)
@@ -124,13 +124,7 @@ class _KernelLocator(caching._CacheLocator):  # type: ignore[misc]
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> _KernelLocator | None:
-        source = Path(file)
-        for place in _places(source) if source.is_file() else ():
-            locator = cls(function, source, place)
-            with suppress(OSError):
-                locator.ensure_cache_path()
-                return locator
-        return None
+        return cls(function, Path(file)) if Path(file).is_file() else None
 
 
 class _KernelFiles(caching.CompileResultCacheImpl):  # type: ignore[misc]
@@ -138,14 +132,32 @@ class _KernelFiles(caching.CompileResultCacheImpl):  # type: ignore[misc]
 
 
 class _KernelCache(caching.FunctionCache):  # type: ignore[misc]
-    """Numba's cache of a function, with our locator; a disk that cannot be written any more is no
-    error."""
+    """Numba's cache of a function, in several places: read from all, written to the first that can
+    be written."""
 
     _impl_class = _KernelFiles
 
+    def load_overload(self, signature: Any, target_context: Any) -> Any:
+        for _ in self._each_place():
+            with suppress(OSError):
+                if (data := super().load_overload(signature, target_context)) is not None:
+                    return data
+        return None
+
     def save_overload(self, signature: Any, data: Any) -> None:
-        with suppress(OSError):
-            super().save_overload(signature, data)
+        for _ in self._each_place():
+            with suppress(OSError):
+                return super().save_overload(signature, data)  # type: ignore[no-any-return]
+        return None
+
+    def _each_place(self) -> Iterator[None]:
+        locator, name = self._impl.locator, self._impl.filename_base
+        stamp = locator.get_source_stamp()
+        for place in locator.places:
+            locator.place = place
+            self._cache_path = str(place)
+            self._cache_file = caching.IndexDataCacheFile(str(place), name, stamp)
+            yield
 
 
 class _FirstCompilation(event.Listener):  # type: ignore[misc]

@@ -18,6 +18,26 @@ def test_agent_loads_under_60_of_our_modules() -> None:
     assert int(printed(program)) < 60
 
 
+def test_importing_the_package_imports_no_other() -> None:
+    program = """
+import sys
+before = set(sys.modules)
+import tidepull
+print(sorted({name.split(".")[0] for name in set(sys.modules) - before} - sys.stdlib_module_names))
+"""
+    assert printed(program) == "['tidepull']"
+
+
+def test_simple_agent_needs_neither_scipy_nor_numba() -> None:
+    program = """
+import sys, tidepull
+with tidepull.Agent.memory(arms=["a", "b"], context={}, policy="bernoulli-ts") as agent:
+    agent.reward(agent.choose(), 1.0)
+print({"scipy", "numba", "pandas", "msgspec"} & set(sys.modules))
+"""
+    assert printed(program) == "set()"
+
+
 def test_agent_in_memory_needs_no_fcntl() -> None:
     program = """
 import sys

@@ -1,5 +1,4 @@
-"""Agents that were made while `tide` had versions: the last one opens, the others are refused with
-a way out."""
+"""Agents of earlier releases: what their settings are now, and which are made anew."""
 
 from __future__ import annotations
 
@@ -14,7 +13,7 @@ import pytest
 from tidepull import Agent
 from tidepull.agent.ledger.base import MemoryLedger
 from tidepull.agent.settings import load_settings
-from tidepull.errors import SnapshotError, WrongStoreError
+from tidepull.errors import SnapshotError
 from tidepull.policies import policies
 from tidepull.policies.seal import Seal
 from tidepull.tide import TideParameters
@@ -61,22 +60,48 @@ def test_parameters_of_the_last_version_keep_what_was_in_force() -> None:
 @pytest.mark.parametrize(
     ("stored", "version"), [({}, 4), ({"version": 4}, 4), ({"version": 12}, 12)]
 )
-def test_agent_of_another_version_is_refused_with_a_way_out(
-    stored: dict[str, Any], version: int
+def test_agent_of_another_version_is_to_be_made_anew(
+    stored: dict[str, Any], version: int, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with pytest.raises(
-        WrongStoreError,
-        match=f"here cannot be opened: made with tide version {version}, which is gone",
-    ):
-        load_settings(made_before(stored), {}, "here")
+    settings, _ = load_settings(made_before(stored), {}, "here")
+    assert not settings.is_current
+    assert settings.parameters == {}
+    assert f"made with tide version {version}, which is gone" in caplog.text
 
 
 @pytest.mark.parametrize(
     "stored", [{"earnings": True}, {"uniform_weights": True}, {"boldest": 3.0}]
 )
-def test_agent_with_an_option_that_is_gone_is_refused(stored: dict[str, Any]) -> None:
-    with pytest.raises(WrongStoreError, match="there is no parameter"):
-        load_settings(made_before({"version": 13, **stored}), {}, "here")
+def test_agent_with_an_option_that_is_gone_is_to_be_made_anew_without_it(
+    stored: dict[str, Any],
+) -> None:
+    given = {"version": 13, "window": 512, **stored}
+    settings, _ = load_settings(made_before(given), {}, "here")
+    assert not settings.is_current
+    assert settings.parameters == {"window": 512}
+
+
+@pytest.mark.parametrize("noted", [False, True])
+def test_agent_of_an_earlier_release_is_made_anew_unless_it_noted_the_form_of_its_policy(
+    tmp_path: Path, noted: bool
+) -> None:
+    path = tmp_path / "shop.db"
+    with Agent(path, arms=["a", "b"], context={}, policy="ucb", seed=1) as agent:
+        agent.reward(agent.choose(), 1.0)
+        ledger = agent._commands.ledger
+        stored = json.loads(ledger.read("settings") or "")
+        if not noted:
+            del stored["policy_version"]
+        ledger.write({"settings": json.dumps(stored), "release": "0.1.0"})
+    for _ in range(2):  # the second opening finds what the first one left, decided or not
+        with Agent(path, training="manual") as agent:
+            assert (agent.upgrading is None) == noted
+    with Agent(path) as agent:
+        agent.choose()
+        assert agent.upgrading is None
+    with Agent(path) as agent:
+        assert agent.upgrading is None
+        assert agent.state().decisions == 2
 
 
 def test_agent_of_another_policy_opens_whenever_it_was_made() -> None:
@@ -100,6 +125,20 @@ def test_snapshot_of_the_last_version_fits_and_those_of_others_are_refused() -> 
     for version, parameters in ((4, BEFORE), (8, {**BEFORE, "version": 8})):
         with pytest.raises(SnapshotError, match=f"made with tide version {version}, which is gone"):
             seal._as_now(parameters)
+
+
+def test_agent_whose_parameters_are_gone_decides_and_keeps_them_off(tmp_path: Path) -> None:
+    path = tmp_path / "shop.db"
+    with Agent(path, arms=["a", "b"], context={}, policy="ucb", seed=1) as agent:
+        agent.reward(agent.choose(), 1.0)
+        stored = json.loads(agent.settings.text()) | {"parameters": {"gone": 3}}
+        agent._commands.ledger.write({"settings": json.dumps(stored)})
+    for n in range(2):
+        with Agent(path) as agent:
+            assert (agent.upgrading is None) == bool(n)
+            agent.choose()
+            assert agent.settings.parameters == {}
+            assert sum("ucb made anew" in line for line in agent.explain().changes) == 1
 
 
 def test_agent_of_tide_decides_after_a_restart(tmp_path: Any) -> None:

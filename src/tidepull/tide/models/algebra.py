@@ -5,18 +5,15 @@ from __future__ import annotations
 
 import math
 
-import numba
-
+from tidepull._internal.kernels import kernel
 from tidepull.types import FloatArray
 
 # Sums may be reordered (so that they vectorise); NaN and infinity keep their meaning.
-compiled = numba.njit(cache=True, nogil=True, fastmath={"reassoc", "contract"})
+compiled = kernel(nogil=True, fastmath={"reassoc", "contract"})
 # The bank is twenty arrays; a call that is not inlined would copy all their headers, and one that
 # counts references (`_nrt`, which only functions that allocate something need) spends most of its
 # time on taking and giving them back.
-inlined = numba.njit(
-    cache=True, nogil=True, fastmath={"reassoc", "contract"}, forceinline=True, _nrt=False
-)
+inlined = kernel(nogil=True, fastmath={"reassoc", "contract"}, forceinline=True, _nrt=False)
 
 TWO_PI = 2 * math.pi
 _FARTHEST, _SUREST = 1e9, 40.0

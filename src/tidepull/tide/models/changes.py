@@ -101,7 +101,7 @@ class RunFilter:
             return self._blocks.beta_draw(*self._counts(picked), rng)
         means, errors, leverages = np.empty((3, len(X)))
         if self._blocks.layout.shared:
-            z = rng.standard_normal(X.shape[1])
+            z: FloatArray = rng.standard_normal(X.shape[1:])
             runs.shared_outlook(self.runs, int(picked[0]), X, z, means, errors, leverages)
         else:
             runs.outlook(self.runs, picked, X, self._together, means, leverages)

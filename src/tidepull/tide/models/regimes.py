@@ -88,7 +88,7 @@ class RegimeFilter:
             return self._blocks.beta_draw(known.n[story, regime], known.s[story, regime], rng)
         means, errors, leverages = np.empty((3, len(X)))
         if self._blocks.layout.shared:
-            z = rng.standard_normal(X.shape[1])
+            z: FloatArray = rng.standard_normal(X.shape[1:])
             particles.shared_outlook(known, story, regime, X, z, means, errors, leverages)
         else:
             particles.outlook(known, story, regime, X, means, leverages)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numba
 from numba.core import types
 from numba.extending import intrinsic
 
+from tidepull._internal.kernels import kernel
 from tidepull.types import FloatArray
 
 # Who names no flag inherits the caller's; "nsz" concerns the signs of zeros alone.
-_exact = numba.njit(cache=True, nogil=True, fastmath={"nsz"}, forceinline=True, _nrt=False)
+_exact = kernel(nogil=True, fastmath={"nsz"}, forceinline=True, _nrt=False)
 
 LARGEST = 3
 """Features of such a block: up to so many, factoring afresh in every round is cheaper than anything
