@@ -1,28 +1,32 @@
 """The errors that tidepull raises on purpose; each message is one sentence that names the fix.
 
-TidepullError ├── InputError            the caller's mistake (exit code 2) │   ├── UnknownIdError
-no problem, policy or suite of that id │   ├── ParameterError        a parameter that does not
-exist, or a value outside its range │   ├── ContextError          a context whose shape does not fit
-the policy │   ├── RewardError           a reward that is not finite, too large, or not of the kind
-a policy accepts │   │   └── OtherRewardError      a decision that has another reward already │
-├── ArmError              an arm outside the range, or not available │   ├── EventError
-no event, or one whose round has not begun or is finished already │   ├── ProblemError          a
-problem object that breaks its contract │   ├── DataError             a data file that is missing,
-truncated or altered │   ├── SnapshotError         a snapshot that belongs to something else, or is
-damaged │   ├── DecisionError         a decision id that an agent does not know │   │   └──
-ExpiredError          a reward that comes when its decision no longer waits for one │   ├──
-ConflictError         a name that stands for something else already │   └── SuiteError            a
-suite file that cannot be understood ├── BusyError             a policy that another thread is using
-at this moment ├── NumericalError        numbers too large, too small or not finite for exact linear
-algebra ├── TrainingError         a network's training diverged, or had nothing to learn from ├──
-StoreError            results could not be written or read (full disk, no permission) │   ├──
-WrongStoreError       no store is there, or not what was asked for (the caller's mistake: exit code
-2) │   │   └── NewerStoreError       a newer tidepull wrote it │   └── LedgerError           an
-agent's ledger could not be written or read, or is damaged │       ├── HeldError             another
-process holds the agent (exit code 2) │       └── UnreachableError      the server of an agent's
-database cannot be reached now; the next call tries again ├── ServiceError          a service that
-refused a request, or cannot be reached └── MissingExtraError     an optional dependency is not
-installed
+TidepullError
+├── InputError                the caller's mistake (exit code 2)
+│   ├── UnknownIdError
+│   ├── ParameterError
+│   ├── ContextError
+│   ├── RewardError
+│   │   └── OtherRewardError
+│   ├── ArmError
+│   ├── EventError
+│   ├── ProblemError
+│   ├── DataError
+│   ├── SnapshotError
+│   ├── DecisionError
+│   │   └── ExpiredError
+│   ├── ConflictError
+│   └── SuiteError
+├── BusyError
+├── NumericalError
+├── TrainingError
+├── StoreError
+│   ├── WrongStoreError       (exit code 2)
+│   │   └── NewerStoreError
+│   └── LedgerError
+│       ├── HeldError         (exit code 2)
+│       └── UnreachableError
+├── ServiceError
+└── MissingExtraError         (exit code 2)
 """
 
 from __future__ import annotations

@@ -196,6 +196,8 @@ class Agent:
             raise
         if training == "inline":
             self._work_all()
+        elif training == "background" and self.upgrading is not None:
+            self._background.wake()
 
     @classmethod
     def memory(cls, **given: Any) -> Self:
@@ -610,6 +612,43 @@ class Agent:
             record = self._commands.change_arms(change, at)
         self._commands.flush(record.seq)
 
+    # ---- another policy, or another release of it
+
+    def upgrade(self, policy: Named | None = None) -> None:
+        """Make the policy anew by replaying the ledger: in its newest form, or another policy.
+
+        Ids, pending rewards, arms and the control group stay. Decisions whose records are gone
+        (`forget`, `compact`) are not learnt again; `explain` says how many. An agent of an earlier
+        release does this by itself at its first call. It takes as long as a replay.
+
+        Parameters
+        ----------
+        policy : str or (str, mapping), optional
+            Id of a policy, or its id and parameters. By default it is the agent's own.
+
+        Raises
+        ------
+        ParameterError
+            If there is no such policy, or a parameter is invalid.
+        """
+        with self._lock:
+            stale = self._commands.state.stale
+            self._ready()
+            record = None
+            if policy is not None or not stale:  # else the upgrade is done
+                record = self._commands.upgrade(policy)
+        if record is not None:
+            self._commands.flush(record.seq)
+        self.save()
+
+    @property
+    def upgrading(self) -> tuple[int, int] | None:
+        """Records replayed by an upgrade that is due or under way, and of all; None: none is."""
+        state = self._commands.state
+        if state.progress is not None:
+            return state.progress
+        return (0, self._commands.ledger.last) if state.stale else None
+
     # ---- holding still, going back
 
     def freeze(self) -> None:
@@ -954,7 +993,8 @@ class Agent:
     def snapshot_is_due(self) -> bool:
         """Whether `snapshot_every` records were written since the last snapshot."""
         commands = self._commands
-        return not commands.read_only and commands.ledger.last - commands.saved >= self._every
+        many = commands.ledger.last - commands.saved >= self._every
+        return not commands.read_only and (many or commands.unsaved)
 
     @property
     def is_dirty(self) -> bool:

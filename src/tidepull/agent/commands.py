@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tidepull import __version__
 from tidepull import state as snapshots
 from tidepull.agent.clock import Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
@@ -28,6 +29,7 @@ from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs, load_state
 from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
+from tidepull.registry import Named
 from tidepull.types import Snapshot
 
 
@@ -118,6 +120,7 @@ class CommandHandler:
         self._jumps = [(seq, jump.seconds) for seq, jump in notes if jump.state == "believed"]
         saved = self.ledger.snapshots()
         self.saved = saved[0] if saved else 0
+        self.unsaved = False  # whether a snapshot is due whatever the number of records
         self._broken = False
 
     @property
@@ -135,6 +138,43 @@ class CommandHandler:
             else:
                 self.flush()  # steps before the one that broke count, and must not be written after the state is read
             self.reload()
+        if self.state.stale:
+            self.upgrade()
+
+    def upgrade(self, policy: Named | None = None) -> Record | None:
+        """Make the policy anew from the ledger, in its newest form or as another one; the record
+        of it (None: nothing can be written)."""
+        self.flush()
+        state, settings = self.state, self.settings.upgraded(policy)
+        if self.read_only and policy is None:
+            state.upgrade(settings, self.ledger, self.ledger.last, state.slices)
+            self.settings = settings
+            return None
+        with self._step():
+            moment = self._moment(None)
+            self.flush()
+            count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices)
+            told = {**settings.of_policy, "release": __version__, "decisions": count}
+            told["gone"] = max(0, state.decisions - count - self._count_erased())
+            self.settings, self.unsaved = settings, True
+            _LOG.warning(
+                "%s: %s was made anew from %d decisions (%d earlier ones are gone)",
+                self._where, settings.policy, count, told["gone"],
+            )  # fmt: skip
+            record = self._append(Kind.UPGRADE, moment, body=json.dumps(told).encode())
+            state.rebuild_at = record.seq
+            return record
+
+    def _count_erased(self) -> int:
+        """Decisions that rollbacks took back."""
+        return len(
+            {
+                record.seq
+                for after, upto in self.state.erased
+                for record in self.ledger.tail(after, upto)
+                if record.kind is Kind.DECISION
+            }
+        )
 
     def erased(self) -> list[tuple[int, int]]:
         """Spans of records that rollbacks took back."""
@@ -535,7 +575,7 @@ class CommandHandler:
             moment = self._moment(None)  # a note of the clock belongs to the state that is taken
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)
-            self.saved = record.seq
+            self.saved, self.unsaved = record.seq, False
             return record, lambda: self._dump(taken)
 
     def _dump(self, taken: Callable[[], Snapshot]) -> bytes:

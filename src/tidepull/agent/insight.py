@@ -21,7 +21,7 @@ from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, lift_of
 from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
 from tidepull.agent.records import DecisionGroup, Kind
-from tidepull.agent.state import AgentState
+from tidepull.agent.state import AgentState, begin
 from tidepull.errors import TidepullError
 from tidepull.types import FloatArray
 
@@ -123,10 +123,11 @@ def check_ledger(fresh: AgentState, ledger: Ledger, erased: list[tuple[int, int]
     differences = None
     if whole:
         fresh.erased = list(erased)
+        begin(fresh, ledger, 0)
         try:
             for record in ledger.tail(0):
                 fresh.apply(record, ledger)
-            differences = fresh.differences
+            differences = None if fresh.stale else fresh.differences
         except TidepullError as error:
             faults.append(f"Repeating it failed: {error}.")
     once = fresh.settings.on_duplicate == "refuse"
@@ -389,7 +390,7 @@ class Insight:
 
     def changes(self, most: int) -> list[tuple[float, str]]:
         """Arms, freezes, rollbacks and notes: when, and in words, latest last."""
-        kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE)
+        kinds = (Kind.ARMS, Kind.FREEZE, Kind.UNFREEZE, Kind.ROLLBACK, Kind.NOTE, Kind.UPGRADE)
         records = [record for kind in kinds for record in self._ledger.of_kind(kind)]
         records.sort(key=lambda record: record.seq)
         return [(record.at, _describe_change(record)) for record in records[-most:]]
@@ -412,6 +413,10 @@ def _describe_change(record: Any) -> str:
         return f"arm '{change['label']}' {done}" + (
             f" to '{change['to']}'" if "to" in change else ""
         )
+    if record.kind is Kind.UPGRADE:
+        told = json.loads(record.body)
+        gone = f"; {told['gone']:,} earlier ones were gone" if told["gone"] else ""
+        return f"{told['policy']} made anew from {told['decisions']:,} decisions{gone}"
     if record.kind is Kind.NOTE:
         return str(Jump.unpack(record.body))
     return {Kind.FREEZE: "frozen", Kind.UNFREEZE: "unfrozen"}.get(record.kind, "rolled back")

@@ -8,7 +8,10 @@ room for.
 from __future__ import annotations
 
 import copy
+import json
+import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +23,7 @@ from tidepull.agent.fields import FieldState
 from tidepull.agent.records import Choice, DecisionGroup
 from tidepull.agent.schema import ENOUGH, Schema, guess, to_single_precision
 from tidepull.agent.settings import AgentSettings
-from tidepull.errors import SnapshotError
+from tidepull.errors import LedgerError, SnapshotError
 from tidepull.policies import build_policy
 from tidepull.policies.guard import Guarded
 from tidepull.protocols import HasRewardCheck, Pick
@@ -28,6 +31,8 @@ from tidepull.types import BoolArray, Context, Event, FloatArray, ProblemShape, 
 
 if TYPE_CHECKING:
     from tidepull.policies.guard import Guarded
+
+_LOG = logging.getLogger("tidepull")
 
 
 class Learning:
@@ -111,6 +116,8 @@ class Learning:
     def learn(self, choice: Choice, at: float, reward: float) -> None:
         """The reward of a decision that was made at that time."""
         if choice.group is DecisionGroup.WARMUP:
+            if choice.round >= len(self.early):  # it is not there any more
+                return
             early = self.early[choice.round]
             early["reward"] = reward
             if not self._settled:
@@ -215,10 +222,39 @@ class Learning:
             available,
         )
 
-    def grow(self, arms: Arms) -> Learning:
-        """A fresh policy with more room, which knows the schema and what fields have seen, and
-        nothing else."""
-        fresh = Learning(self._settings, self._clock, arms)
+    def follow(self, choice: Choice, context: bytes | None, at: float) -> None:
+        """What a decision of the ledger leaves in the fields; the policy is not asked."""
+        if choice.group is DecisionGroup.WARMUP:
+            if context is not None and self.schema is None:
+                early = {"context": json.loads(context), "at": at, "arm": choice.arm}
+                self.early.append({**early, "available": choice.available.tolist(), "reward": None})
+            return
+        if self.schema is None:
+            if not self.early:
+                raise LedgerError(
+                    "the schema was guessed from decisions that are not there any more, and no "
+                    "snapshot has it: restore a copy"
+                )
+            self._guess()
+        if context is not None:
+            self.encode(json.loads(context), at)
+
+    def pay_early(self, choice: Choice, reward: float) -> None:
+        """The reward of one of the first decisions, kept for the policy that is made later."""
+        if choice.group is DecisionGroup.WARMUP and choice.round < len(self.early):
+            self.early[choice.round]["reward"] = reward
+
+    def refit(self, choice: Choice, at: float) -> Choice:
+        """A decision as this policy sees it: with the calendar or without."""
+        assert self.schema is not None
+        x = choice.x[: self.schema.width]
+        if self._settings.time_features:
+            x = to_single_precision([*x.tolist(), *self._clock.calendar(at)])
+        return choice if len(x) == len(choice.x) else replace(choice, x=x)
+
+    def grow(self, arms: Arms, settings: AgentSettings) -> Learning:
+        """A fresh policy, which knows the schema and what fields have seen, and nothing else."""
+        fresh = Learning(settings, self._clock, arms)
         fresh.schema, fresh.seen = self.schema, self.seen
         if self.schema is None:
             fresh.early = self.early
@@ -242,18 +278,25 @@ class Learning:
         }
         return lambda: {**taken, "policy": None if policy is None else policy()}
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
+    def restore(self, snapshot: Snapshot) -> bool:
+        """Continue from a snapshot. False: its policy is another one, or of another release, and
+        is left as it was."""
+        fits = True
         self.early = [dict(early) for early in snapshot["early"]]
         if snapshot["schema"] is not None:
             self._begin(Schema(snapshot["schema"], self._clock, guessed=snapshot["guessed"]))
             assert self.policy is not None
-            self.policy.restore(snapshot["policy"])
+            try:
+                self.policy.restore(snapshot["policy"])
+            except SnapshotError as error:
+                _LOG.info("the policy in a snapshot is of another form: %s", error)
+                fits = False
         elif self.schema is not None:
             raise SnapshotError("the snapshot has no schema, but the agent has one")
         self._settled = self.schema is not None
         self.seen = {name: list(state) for name, state in snapshot["seen"].items()}
         self.first_round, self._unsure = int(snapshot["first_round"]), bool(snapshot["unsure"])
+        return fits
 
 
 def quantise(shares: Sequence[float] | FloatArray) -> Any:

@@ -32,7 +32,7 @@ class Kind(IntEnum):
     SNAPSHOT = 8
     NOTE = 9
     REST = 10  # only upkeep
-    SETTING = 11
+    UPGRADE = 11  # the policy is made anew by replaying the ledger up to here
     DEFERRED = 12  # a decision that counts for nothing until it is activated
     ACTIVATED = 13
     HELD = 14  # a reward that came before its decision was activated

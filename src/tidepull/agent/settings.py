@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import logging
 import math
 import os
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import timedelta
 from hashlib import blake2b
 from typing import Any, Literal
@@ -15,10 +16,13 @@ from zoneinfo import ZoneInfo
 from tidepull import __version__
 from tidepull.agent.arms import arms_of
 from tidepull.agent.clock import Clock
-from tidepull.agent.ledger.base import RELEASE_KEY, Ledger, is_newer, newer_store
+from tidepull.agent.ledger.base import RELEASE_KEY, Ledger, is_newer, is_older, newer_store
+from tidepull.agent.records import Kind
 from tidepull.agent.schema import Schema
 from tidepull.errors import ParameterError, WrongStoreError
-from tidepull.registry import Named, Registry
+from tidepull.registry import Entry, Named, Registry
+
+_LOG = logging.getLogger("tidepull")
 
 DRAWS = 32
 """Draws of the policy from which an arm's chance follows."""
@@ -34,6 +38,8 @@ _OLD_NAMES = {
     "retain": "retention",
 }
 """Names in the ledgers of version 0.2 and before, and what they are called now."""
+
+_OF_POLICY = ("policy", "parameters", "time_features", "policy_version")
 
 
 def _policies() -> Registry[Any]:
@@ -65,6 +71,7 @@ class AgentSettings:
     default_reward: float | None = None
     on_duplicate: Literal["refuse", "add", "replace"] = "refuse"
     retention: float | None = None
+    policy_version: int | None = None  # of the registry's entry; None: made before 0.3
 
     def __post_init__(self) -> None:
         entry, _ = _policies().resolve((self.policy, self.parameters))
@@ -105,6 +112,25 @@ class AgentSettings:
         self._check_shares()
 
     @property
+    def is_current(self) -> bool:
+        """Whether the policy still behaves as it did when the agent was made or upgraded."""
+        return self.policy_version in (None, _policies().entry(self.policy).version)
+
+    def upgraded(self, policy: Named | None = None) -> AgentSettings:
+        """The same with the newest form of the policy, or with another one."""
+        chosen: dict[str, Any] = {} if policy is None else _policy(policy)
+        name = chosen.get("policy", self.policy)
+        entry = _policies().entry(name)
+        if name != self.policy:
+            chosen["time_features"] = not getattr(entry.build, "reads_time", False)
+        return replace(self, **chosen, policy_version=entry.version)
+
+    @property
+    def of_policy(self) -> dict[str, Any]:
+        """What an upgrade may change, as its record has it."""
+        return {name: getattr(self, name) for name in _OF_POLICY}
+
+    @property
     def learns_when_due(self) -> bool:
         """Whether rewards are learnt when their time is over, not when they come."""
         return self.on_duplicate != "refuse"
@@ -121,11 +147,17 @@ class AgentSettings:
     @classmethod
     def read(cls, text: str, *, earlier: bool = False) -> AgentSettings:
         """Settings from JSON, also under their old names; `earlier`: of a release that left no note
-        of itself."""
+        of itself. Parameters that the policy does not take any more are left out, and it counts as
+        one of another release."""
         values = {_OLD_NAMES.get(name, name): value for name, value in json.loads(text).items()}
-        if earlier:
-            parameters = _policies().entry(values["policy"]).parameters
-            values["parameters"] = parameters.from_earlier(values.get("parameters", {}))
+        entry, given = _policies().entry(values["policy"]), values.get("parameters", {})
+        try:
+            values["parameters"] = entry.parameters.from_earlier(given) if earlier else given
+            entry.parse(values["parameters"])
+        except ParameterError as error:
+            known = {name: value for name, value in given.items() if _takes(entry, name, value)}
+            values |= {"parameters": known, "policy_version": 0}
+            _LOG.warning("%s keeps of its parameters %s: %s", values["policy"], known, error)
         return cls(**values)
 
     def _check_shares(self) -> None:
@@ -149,6 +181,14 @@ class AgentSettings:
                 f"share_bounds: the least shares add up to {least:g} and the most to {most:g}; "
                 "they must leave room for 1"
             )
+
+
+def _takes(entry: Entry[Any], name: str, value: Any) -> bool:
+    try:
+        entry.parse({name: value})
+    except ParameterError:
+        return False
+    return True
 
 
 def shares_of(given: Mapping[str, Any] | None) -> dict[str, list[float]]:
@@ -190,13 +230,19 @@ def load_settings(
         salt = _salt(settings.seed, given).hex()
         ledger.write({"settings": settings.text(), "salt": salt, RELEASE_KEY: __version__})
     else:
+        stored = json.loads(text)
+        for record in ledger.of_kind(Kind.UPGRADE)[-1:]:
+            told = json.loads(record.body)
+            stored |= {name: told[name] for name in _OF_POLICY}
+        if written_by is not None and is_older(written_by):
+            stored.setdefault("policy_version", 0)  # of a release that did not note it
         try:
-            settings = AgentSettings.read(text, earlier=written_by is None)
+            settings = AgentSettings.read(json.dumps(stored), earlier=written_by is None)
         except ParameterError as error:
             raise WrongStoreError(f"{where} cannot be opened: {error}") from None
         _require_same(settings, given, where)
         if written_by != __version__ and not read_only:
-            ledger.write({RELEASE_KEY: __version__})
+            ledger.write({RELEASE_KEY: __version__, "settings": json.dumps(stored)})
     return settings, bytes.fromhex(salt)
 
 
@@ -215,7 +261,8 @@ def new_settings(given: Mapping[str, Any], where: str) -> AgentSettings:
         chosen["time_features"] = not getattr(
             _policies().entry(chosen["policy"]).build, "reads_time", False
         )
-    return AgentSettings(**chosen)
+    version = _policies().entry(chosen["policy"]).version
+    return AgentSettings(**chosen, policy_version=version)
 
 
 def _plain(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -263,6 +310,13 @@ def _salt(seed: int, given: Mapping[str, Any]) -> bytes:
     )
 
 
+_WAYS = {
+    "arms": ", and change arms with add, retire and rename",
+    "policy": ", or change it with upgrade",
+}
+"""How a setting can be changed after all."""
+
+
 def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str) -> None:
     for name, value in _plain(given).items():
         stored = getattr(settings, name)
@@ -271,8 +325,7 @@ def _require_same(settings: AgentSettings, given: Mapping[str, Any], where: str)
         if _tuples(value) != _tuples(stored):
             shown = f"; it has {stored!r}" if len(repr(stored)) < 200 else ""
             raise ParameterError(
-                f"{where} was made with other {name}{shown}: leave {name} out"
-                + (", and change arms with add, retire and rename" if name == "arms" else "")
+                f"{where} was made with other {name}{shown}: leave {name} out" + _WAYS.get(name, "")
             )
 
 

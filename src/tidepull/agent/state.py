@@ -10,7 +10,6 @@ import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -18,76 +17,13 @@ import numpy as np
 from tidepull import state as snapshots
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
+from tidepull.agent.control import bound_chances, draw_arm, unit
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
-
-
-def unit(salt: bytes, *parts: object) -> float:
-    """A number in [0, 1) that follows from its arguments alone, evenly spread.
-
-    >>> unit(b"salt", "arm", 7) == unit(b"salt", "arm", 7), 0 <= unit(b"salt", "arm", 8) < 1
-    (True, True)
-    """
-    text = "\x1f".join(map(str, parts)).encode()
-    return (
-        int.from_bytes(blake2b(text, key=salt, digest_size=8).digest(), "little") >> 11
-    ) * 2.0**-53
-
-
-def draw_arm(chances: FloatArray, u: float) -> int:
-    """The arm that u in [0, 1) falls on."""
-    total, latest = 0.0, 0
-    for arm, chance in enumerate(chances.tolist()):
-        if chance > 0.0:
-            total, latest = total + chance, arm
-            if u < total:
-                return arm
-    return latest
-
-
-def bound_chances(
-    shares: FloatArray, available: BoolArray, floor: float, least: FloatArray, most: FloatArray
-) -> FloatArray:
-    """Chances near the shares: a part `floor` spread evenly over the available arms, none of which
-    falls below its least or rises above its most. Where bounds of the available arms cannot all be
-    kept, they give way evenly.
-
-    >>> bound_chances(np.array([1.0, 0.0]), np.array([True, True]), 0.1, np.zeros(2), np.ones(2))
-    array([0.95, 0.05])
-    """
-    even = available / available.sum()
-    chances: FloatArray = (1 - floor) * shares + floor * even
-    low, high = np.where(available, least, 0.0), np.where(available, most, 0.0)
-    if not low.any() and high.sum() == available.sum():
-        return chances
-    if low.sum() > 1:
-        low = low / low.sum()
-    if high.sum() < 1:
-        high = high / high.sum() if high.any() else even
-    high = np.maximum(high, low)
-    return _between(np.maximum(chances, 1e-12 * available), low, high)
-
-
-def _between(weights: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
-    """The point of the simplex of the form clip(c w, low, high)."""
-    below, above = 0.0, 1e15
-    for _ in range(100):
-        middle = (below + above) / 2 if above < 4 else float(np.sqrt(max(below, 1e-3) * above))
-        if np.clip(middle * weights, low, high).sum() < 1:
-            below = middle
-        else:
-            above = middle
-    made: FloatArray = np.clip(above * weights, low, high)
-    free = (made > low) & (made < high)
-    if free.any():
-        made[free] *= (1 - made[~free].sum()) / made[free].sum()
-    made /= made.sum()
-    return made
-
 
 _LOG = logging.getLogger("tidepull")
 FORMAT = 1
@@ -125,6 +61,9 @@ class AgentState:
         self.slices = 0
         self.differences = 0
         self.erased: list[tuple[int, int]] = []
+        self.stale = False  # the policy knows nothing, and is made anew before it decides
+        self.rebuild_at = 0  # the record of the last upgrade
+        self.progress: tuple[int, int] | None = None  # records replayed by an upgrade, and of all
         self._bounds()
 
     def decide(self, inputs: DecisionInputs) -> Choice:
@@ -201,24 +140,39 @@ class AgentState:
         """Arms come and go; where there is no room, the policy is built anew from the ledger up to
         a record. `slices` of upkeep were done since it."""
         arms = self.arms.apply(change)
-        if arms.room == self.arms.room:
+        if arms.room == self.arms.room or self.stale:
             self.learning.with_arms(arms)
         else:
-            self.learning = self._grow(arms, ledger, upto)
+            self.learning, _ = self._replayed(arms, ledger, upto)
             if slices:
                 self.learning.catch_up()
         self.arms = arms
         self._bounds()
 
-    def _grow(self, arms: Arms, ledger: Ledger, upto: int) -> Learning:
-        """The policy as it would be had it had that room from the start: it lives through the
-        ledger again. Its slices may be smaller than they were, so where upkeep was done, all that
-        is pending is done."""
-        grown = self.learning.grow(arms)
+    def upgrade(self, settings: AgentSettings, ledger: Ledger, upto: int, slices: int) -> int:
+        """Make the policy of some settings anew from the ledger up to a record; how many decisions
+        it has lived through. `slices` of upkeep were done since that record."""
+        self.settings, self.progress = settings, (0, upto)
+        try:
+            self.learning, count = self._replayed(self.arms, ledger, upto)
+        finally:
+            self.progress = None
+        if slices:
+            self.learning.catch_up()
+        self.stale = False
+        return count
+
+    def _replayed(self, arms: Arms, ledger: Ledger, upto: int) -> tuple[Learning, int]:
+        """A fresh policy with these settings and arms that lives through the ledger, and how many
+        decisions there were. Its slices may be smaller than they were, so where upkeep was done,
+        all that is pending is done. Contexts are not needed: decisions have what a policy saw."""
+        grown = self.learning.grow(arms, self.settings)
         if grown.policy is None:
-            return grown
-        frozen, first = False, True
+            return grown, len(grown.early)
+        frozen, first, count = False, True, len(grown.early)
         for record in ledger.tail(0, upto):
+            if self.progress is not None:
+                self.progress = record.seq, upto
             if self._is_erased(record.seq):
                 continue
             if record.slices:
@@ -227,6 +181,7 @@ class AgentState:
                 choice = Choice.unpack(record.body)
                 if choice.group is DecisionGroup.WARMUP:
                     continue
+                choice, count = grown.refit(choice, record.at), count + 1
                 if first:
                     grown.settle()
                     grown.first_round, first = choice.round - grown.policy.rounds, False
@@ -241,10 +196,12 @@ class AgentState:
             elif record.kind in (Kind.REWARD, Kind.DUE) and not frozen and self._teaches(record):
                 decision = ledger.decision(record.ref or 0)
                 if decision is not None and not self._is_erased(decision.seq):
-                    grown.learn(
-                        Choice.unpack(decision.body), decision.at, unpack_reward(record.body)
-                    )
-        return grown
+                    choice = grown.refit(Choice.unpack(decision.body), decision.at)
+                    grown.learn(choice, decision.at, unpack_reward(record.body))
+        if first:  # rewards of decisions that are gone must not meet rounds to come
+            grown.settle()
+            grown.first_round = max(0, self.decisions - grown.policy.rounds)
+        return grown, count
 
     def _is_erased(self, seq: int) -> bool:
         """Whether a rollback took a record back."""
@@ -258,8 +215,15 @@ class AgentState:
 
     def apply(self, record: Record, ledger: Ledger) -> None:
         """Make the step that a record is of, and compare with what it says."""
+        if record.kind is Kind.UPGRADE:
+            if record.seq == self.rebuild_at:
+                self.upgrade(self.settings, ledger, record.seq - 1, record.slices)
+            return
         if self._is_erased(record.seq):
             self._apply_erased(record, ledger)
+            return
+        if self.stale:
+            self._follow(record, ledger)
             return
         for _ in range(record.slices):
             self.slice()
@@ -272,6 +236,17 @@ class AgentState:
             self.learning.take()
         else:
             self._apply_plain(record, ledger, record.slices)
+
+    def _follow(self, record: Record, ledger: Ledger) -> None:
+        """Of a record before an upgrade: all but what the policy made of it."""
+        if record.kind is Kind.DECISION:
+            self.learning.follow(Choice.unpack(record.body), record.context, record.at)
+        elif record.kind in (Kind.REWARD, Kind.DUE) and self._teaches(record) and not self.frozen:
+            decision = ledger.decision(record.ref or 0)
+            if decision is not None:
+                choice = Choice.unpack(decision.body)
+                self.learning.pay_early(choice, unpack_reward(record.body))
+        self._apply_erased(record, ledger)
 
     def _apply_erased(self, record: Record, ledger: Ledger) -> None:
         """Of what was taken back, only arms, counts and the clock remain."""
@@ -358,20 +333,21 @@ class AgentState:
         }
         return lambda: {**taken, "learning": learning()}
 
-    def restore(self, snapshot: Snapshot) -> None:
-        """Continue from a snapshot."""
+    def restore(self, snapshot: Snapshot) -> bool:
+        """Continue from a snapshot. False: all but the policy, which is another one."""
         if snapshot.get("format") != FORMAT:
             raise SnapshotError(
                 f"the agent's snapshot has the format {snapshot.get('format')}, not {FORMAT}"
             )
         self.arms = Arms.restored(snapshot["arms"])
         self.learning = Learning(self.settings, self.clock, self.arms)
-        self.learning.restore(snapshot["learning"])
+        fits = self.learning.restore(snapshot["learning"])
         self.frozen, self.latest = bool(snapshot["frozen"]), float(snapshot["latest"])
         self.decisions, self.rewards = int(snapshot["decisions"]), int(snapshot["rewards"])
         self.due = int(snapshot["due"])
         self.erased = [(int(after), int(upto)) for after, upto in snapshot["erased"]]
         self._bounds()
+        return fits
 
 
 def load_state(
@@ -382,13 +358,14 @@ def load_state(
     erased: Sequence[tuple[int, int]],
 ) -> AgentState:
     """The state after all records of a ledger: the newest sound snapshot, and what came after it
-    once more."""
+    once more. Where the policy is another one than it was, or of another release, the state is
+    `stale`: it must be upgraded before it decides."""
     for seq in ledger.snapshots():
         if any(after < seq <= upto for after, upto in erased):
             continue
         state = AgentState(settings, salt, clock)
         try:
-            state.restore(snapshots.load(ledger.snapshot(seq)))
+            fits = state.restore(snapshots.load(ledger.snapshot(seq)))
         except (SnapshotError, LedgerError, KeyError, TypeError, ValueError) as error:
             _LOG.warning(
                 "the snapshot at record %d cannot be used (%s); the one before it is tried",
@@ -396,12 +373,27 @@ def load_state(
                 error,
             )
             continue
+        begin(state, ledger, seq)
+        state.stale |= not fits
+        if not fits and state.rebuild_at <= seq:
+            state.rebuild_at = 0
         return _replay(state, ledger, seq, erased)
     if ledger.read("whole") == "no":
         raise LedgerError(
             "no snapshot can be used, and early records are not there any more: restore a copy"
         )
-    return _replay(AgentState(settings, salt, clock), ledger, 0, erased)
+    state = AgentState(settings, salt, clock)
+    begin(state, ledger, 0)
+    return _replay(state, ledger, 0, erased)
+
+
+def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
+    """Say of a state after record `seq` whether its policy is made by an upgrade that follows, or
+    must be made by one to come."""
+    upgrades = ledger.of_kind(Kind.UPGRADE)
+    current, latest = state.settings.is_current, upgrades[-1].seq if upgrades else 0
+    state.stale = not current or seq < latest
+    state.rebuild_at = latest if current else 0
 
 
 def _replay(

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from tidepull.cli.console import print_json, print_table, say
+from tidepull.cli.console import json_object, print_json, print_table, say
 
 if TYPE_CHECKING:
+    import threading
+
     from tidepull.agent.agent import Agent
 
 agent_app = typer.Typer(
@@ -145,6 +147,74 @@ def personalizer(
         learnt = sum(agent.warm_start(PersonalizerLog(log)) for log in found)
         agent.save()
     print(f"{learnt:,} decisions learnt, {len(actions):,} actions; agent in {context.obj}")
+
+
+@agent_app.command()
+def upgrade(
+    context: typer.Context,
+    policy: str = typer.Option(
+        None, "--policy", help="Another policy (default: the newest form of the agent's own)."
+    ),
+    parameters: str = typer.Option(
+        None, "--parameters", help="""Parameters of that policy, as '{"discount": 0.99}'."""
+    ),
+) -> None:
+    """Make the policy anew by replaying the ledger, ahead of the first call of a new release, or
+    to change the policy."""
+    from threading import Event, Thread
+
+    from tidepull.agent.agent import Agent
+    from tidepull.errors import InputError
+
+    chosen = json_object(parameters, "--parameters")
+    if chosen is not None and policy is None:
+        raise InputError("--parameters needs --policy: whose parameters are they?")
+    with Agent(context.obj, training="manual") as agent:
+        done = Event()
+        thread = Thread(target=_tell_progress, args=(agent, done), daemon=True)
+        thread.start()
+        try:
+            agent.upgrade(policy if chosen is None or policy is None else (policy, chosen))
+        finally:
+            done.set()
+            thread.join()
+        print(agent.explain().changes[-1])
+
+
+def _tell_progress(agent: Agent, done: threading.Event) -> None:
+    """A line every few seconds, for long ledgers."""
+    while not done.wait(5.0):
+        if (progress := agent.upgrading) is not None:
+            say(f"{progress[0]:,} of {progress[1]:,} records")
+
+
+@agent_app.command()
+def forget(
+    context: typer.Context,
+    subject: str = typer.Argument(help="The subject, as `choose` got it."),
+    yes: bool = typer.Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
+) -> None:
+    """Delete all decisions about a subject, for good."""
+    from tidepull.agent.agent import Agent
+    from tidepull.errors import InputError
+
+    if not yes:
+        raise InputError(f"this deletes all decisions about {subject!r}, for good: say --yes")
+    with Agent(context.obj, training="manual") as agent:
+        say(f"{agent.forget(subject):,} decisions deleted")
+
+
+@agent_app.command()
+def compact(
+    context: typer.Context,
+    to: Path = _TO,
+    before: str = typer.Option(..., "--before", help="Move decisions before then: 2026-01-01."),
+) -> None:
+    """Move old decisions from the ledger to a file."""
+    from tidepull.agent.agent import Agent
+
+    with Agent(context.obj, training="manual") as agent:
+        say(f"{agent.compact(to, before):,} decisions moved to {to}")
 
 
 @agent_app.command()

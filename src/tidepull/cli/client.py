@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json as js
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from tidepull.cli.console import print_json, say
+from tidepull.cli.console import json_object, print_json, say
 from tidepull.errors import InputError
 
 if TYPE_CHECKING:
@@ -79,9 +78,9 @@ def create(
     ),
 ) -> None:
     """Create an agent."""
-    more = _object(settings, "--settings")
+    more = json_object(settings, "--settings")
     _client(context).create(
-        agent, arms=arm, context=_object(fields, "--fields"), policy=policy, **(more or {})
+        agent, arms=arm, context=json_object(fields, "--fields"), policy=policy, **(more or {})
     )
     say(f"agent {agent} made")
 
@@ -99,7 +98,7 @@ def choose(
 ) -> None:
     """Make a decision, as JSON."""
     decision = _agent(context, agent).choose(
-        _object(about, "--context"), arms=arm or None, subject=subject, id=id
+        json_object(about, "--context"), arms=arm or None, subject=subject, id=id
     )
     fields = asdict(decision)
     at = fields.pop("timestamp")
@@ -222,15 +221,3 @@ def delete(
         raise InputError(f"this deletes {agent} and all it knows, for good: say --yes")
     _agent(context, agent).delete()
     say(f"agent {agent} is gone")
-
-
-def _object(text: str | None, option: str) -> dict[str, Any] | None:
-    if text is None:
-        return None
-    try:
-        value = js.loads(text)
-    except ValueError as error:
-        raise InputError(f"{option} must be JSON ({error})") from None
-    if not isinstance(value, dict):
-        raise InputError(f"{option} must be a JSON object, got {text!r}")
-    return value

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +19,8 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.table import Table
+
+from tidepull.errors import InputError
 
 if TYPE_CHECKING:
     from tidepull.reporting.tables import Table as Data
@@ -35,8 +38,16 @@ def say(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Only JSON on stdout."""
-    sys.stdout.write(json.dumps(value, indent=2) + "\n")
+    """Only JSON on stdout; paths are texts, and what is not finite is null."""
+    sys.stdout.write(json.dumps(_plain(value), indent=2, default=str) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _plain(inner) for key, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def print_table(
@@ -103,3 +114,16 @@ def progress(description: str, total: int) -> Iterator[Progress]:
     with bar:
         bar.add_task(description, total=total)
         yield bar
+
+
+def json_object(text: str | None, option: str) -> dict[str, Any] | None:
+    """The JSON object that an option has; None where it was not given."""
+    if text is None:
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{option} must be JSON ({error})") from None
+    if not isinstance(value, dict):
+        raise InputError(f"{option} must be a JSON object, got {text!r}")
+    return value

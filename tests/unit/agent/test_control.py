@@ -7,7 +7,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.property.quick import QUICK
-from tidepull.agent.state import bound_chances, draw_arm, unit
+from tidepull.agent.control import bound_chances, draw_arm, unit
 
 UNITS = st.floats(0, 1)
 

@@ -431,6 +431,11 @@ def is_newer(release: str) -> bool:
     return _numbers(release) > _numbers(__version__)
 
 
+def is_older(release: str) -> bool:
+    """Whether a release is an earlier one, but for patches."""
+    return _numbers(release) < _numbers(__version__)
+
+
 def newer_store(where: str, release: str | None, detail: str = "") -> NewerStoreError:
     """The refusal of what a newer release wrote (None: it left no name)."""
     named = "a newer tidepull" if release is None else f"tidepull {release}"

@@ -4,6 +4,7 @@ and shards."""
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -18,7 +19,43 @@ from tidepull import __version__
 from tidepull.agent.ledger.base import RELEASE_KEY, newer_store
 from tidepull.errors import LedgerError, ParameterError, UnreachableError, WrongStoreError
 
-Connection = psycopg.Connection[tuple[Any, ...]]
+PATIENCE = 4.0
+"""Seconds within which a statement must be answered, less than a lease. A server that hangs
+otherwise holds whoever asks it for as long as it hangs."""
+
+LONG_PATIENCE = 600.0
+"""The same for statements over all records of an agent."""
+
+
+class Connection(psycopg.Connection[tuple[Any, ...]]):
+    """A connection that is closed when the server does not answer for `patience` seconds."""
+
+    patience = PATIENCE
+
+    def wait(self, gen: Any, *args: Any, **given: Any) -> Any:
+        """Wait for the server, with a limit."""
+        try:
+            return super().wait(self._limited(gen), *args, **given)
+        except _SilentError:
+            self.close()
+            raise psycopg.OperationalError("timeout: the server does not answer") from None
+
+    def _limited(self, gen: Any) -> Any:
+        deadline = time.monotonic() + self.patience
+        try:
+            state = next(gen)
+            while True:
+                ready = yield state
+                if not ready and time.monotonic() > deadline:
+                    raise _SilentError
+                state = gen.send(ready)
+        except StopIteration as end:
+            return end.value
+
+
+class _SilentError(Exception):
+    """The server has not answered in time."""
+
 
 VERSION = 2
 """Version of the tables; raised with a step in `MIGRATIONS` when they change."""
@@ -53,8 +90,9 @@ CREATE TABLE tidepull_snapshots (agent int NOT NULL REFERENCES tidepull_agents, 
 
 # A session that nobody is behind any more must not hold a row for long, and a commit must be on
 # disk.
-_SESSION = """
-SELECT set_config('idle_in_transaction_session_timeout', '10000', false), set_config('lock_timeout', '5000', false),
+_SESSION = f"""
+SELECT set_config('idle_in_transaction_session_timeout', '10000', false), set_config('lock_timeout', '3000', false),
+  set_config('statement_timeout', '{1000 * PATIENCE:.0f}', false),
   set_config('default_transaction_isolation', 'read committed', false),
   set_config('tcp_keepalives_idle', '5', false), set_config('tcp_keepalives_interval', '3', false),
   set_config('tcp_keepalives_count', '3', false),
@@ -62,7 +100,7 @@ SELECT set_config('idle_in_transaction_session_timeout', '10000', false), set_co
              ELSE current_setting('synchronous_commit') END, false)
 """
 _DEFAULTS: dict[str, Any] = {
-    "connect_timeout": 5, "application_name": "tidepull", "keepalives_idle": 5, "keepalives_interval": 3,
+    "connect_timeout": 3, "application_name": "tidepull", "keepalives_idle": 5, "keepalives_interval": 3,
     "keepalives_count": 3, "tcp_user_timeout": 10_000,
 }  # fmt: skip
 
@@ -89,18 +127,18 @@ class Database:
         """A connection of one's own, every statement a transaction by itself unless said
         otherwise."""
         with self.explained("reach"):
-            connection = psycopg.connect(self._conninfo, autocommit=True)
+            connection = Connection.connect(self._conninfo, autocommit=True)
             try:
-                connection.execute(_SESSION)
+                connection.execute(_SESSION.encode())
             except BaseException:
                 connection.close()
                 raise
         return connection
 
     @contextmanager
-    def connection(self, verb: str) -> Iterator[Connection]:
+    def connection(self, verb: str, patience: float = PATIENCE) -> Iterator[Connection]:
         """A connection for a short while; psycopg's errors become one sentence that begins with
-        "cannot", `verb`."""
+        "cannot", `verb`. Every statement must be answered within `patience` seconds."""
         with self._room:
             with self._mutex:
                 connection = self._idle.pop() if self._idle else None
@@ -108,6 +146,7 @@ class Database:
                 connection = self.connect()
             try:
                 with self.explained(verb):
+                    _be_patient(connection, patience)
                     yield connection
             finally:
                 self._back(connection)
@@ -161,7 +200,7 @@ class Database:
 
     def _migrate(self) -> None:
         """All steps or none; whoever else wants to do so waits, and finds it done."""
-        with self.connection("make tables in") as connection:
+        with self.connection("make tables in", LONG_PATIENCE) as connection:
             # Before the transaction: one that has begun may not see tables that were made since.
             connection.execute("SELECT pg_advisory_lock(%s, 0)", (LOCKS,))
             try:
@@ -214,6 +253,13 @@ class Database:
             else:
                 kind, fix = LedgerError, _fix(error, self._role)
             raise kind(f"cannot {verb} {self.where}: {fix}") from error
+
+
+def _be_patient(connection: Connection, patience: float) -> None:
+    if connection.patience != patience:
+        connection.patience = patience
+        told = (f"{1000 * patience:.0f}",)
+        connection.execute("SELECT set_config('statement_timeout', %s, false)", told)
 
 
 def _shown(told: dict[str, Any]) -> str:
@@ -273,6 +319,8 @@ def _fix(error: psycopg.Error, role: str) -> str:
         return "the server's disk is full: free some space; nothing that was acknowledged is lost"
     if isinstance(error, errors.LockNotAvailable):
         return f"another session has held the agent's row for too long: {_AGAIN}"
+    if isinstance(error, errors.QueryCanceled):
+        return f"it took longer than {PATIENCE:g} seconds: {_AGAIN}"
     if isinstance(error, errors.UndefinedTable | errors.UndefinedColumn):
         return f"its tables are not as tidepull made them ({_first_line(error)}): restore a copy"
     return f"the server says: {_first_line(error)}"

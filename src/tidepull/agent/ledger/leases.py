@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import Any, Self, TypeVar
 
 from tidepull.agent.clock import elapsed
-from tidepull.agent.ledger.database import LOCKS, Connection, Database
+from tidepull.agent.ledger.database import LOCKS, LONG_PATIENCE, Connection, Database
 from tidepull.errors import HeldError, LedgerError, TidepullError
 
 _LOG = logging.getLogger("tidepull")
@@ -201,7 +201,10 @@ class Leases:
             "texts WHERE agent",
             "agents WHERE id",
         )
-        with self.database.connection("write to") as connection, connection.transaction():
+        with (
+            self.database.connection("write to", LONG_PATIENCE) as connection,
+            connection.transaction(),
+        ):
             mine = "SELECT FROM tidepull_agents WHERE id = %s AND epoch = %s FOR UPDATE"
             if connection.execute(mine, (lease.id, lease.epoch)).fetchone() is None:
                 raise self._refusal(lease.agent)

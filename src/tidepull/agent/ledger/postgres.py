@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tidepull.agent.ledger.base import GroupCommit, SqlLedger, surplus_snapshots
-from tidepull.agent.ledger.database import Connection
+from tidepull.agent.ledger.database import LONG_PATIENCE, PATIENCE, Connection
 from tidepull.agent.ledger.leases import LENGTH, Leases
 from tidepull.agent.records import Record, record_of
 from tidepull.errors import HeldError, ParameterError, UnreachableError, WrongStoreError
@@ -188,7 +188,7 @@ class PostgresLedger(SqlLedger):
         """Delete decisions; the server may use their space again."""
         which = "agent = %s AND kind = 1 AND (seq <= %s OR subject = %s)"
         told = (self._id, upto, subject)
-        with self._holding() as connection:
+        with self._holding(LONG_PATIENCE) as connection:
             connection.execute(
                 f"DELETE FROM tidepull_records WHERE agent = %s AND ref IN "
                 f"(SELECT seq FROM tidepull_records WHERE {which})".encode(),
@@ -203,13 +203,13 @@ class PostgresLedger(SqlLedger):
                 (self._id, self._id),
             )
             _keep(connection, self._id, "whole", "no")
-        with self._database.connection("write to") as connection:
+        with self._database.connection("write to", LONG_PATIENCE) as connection:
             connection.execute("VACUUM tidepull_records, tidepull_snapshots")
         return count
 
     def drop_contexts(self, upto: int, before: float) -> None:
         """Forget contexts."""
-        with self._holding() as connection:
+        with self._holding(LONG_PATIENCE) as connection:
             connection.execute(
                 "UPDATE tidepull_records SET context = NULL WHERE agent = %s AND kind = 1 AND seq "
                 ">= %s "
@@ -254,13 +254,13 @@ class PostgresLedger(SqlLedger):
                 self._leases.close()
 
     @contextmanager
-    def _holding(self) -> Iterator[Connection]:
+    def _holding(self, patience: float = PATIENCE) -> Iterator[Connection]:
         """A transaction that is only committed if the lease holds; nobody can take it before
         that."""
         assert self._lease is not None
         with (
             self._commits.lock,
-            self._database.connection("write to") as connection,
+            self._database.connection("write to", patience) as connection,
             connection.transaction(),
         ):
             if connection.execute(_HELD, (self._lease.id, self._lease.epoch)).fetchone() is None:

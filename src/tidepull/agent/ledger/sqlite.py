@@ -47,8 +47,8 @@ PAGES_OF_A_COMMIT = 4
 
 _PAGE = 4096
 
-PATIENCE = 10_000
-"""Milliseconds for which a connection waits for another program's lock."""
+PATIENCE = 4_000
+"""Milliseconds for which a connection waits for another program's lock; less than callers wait."""
 
 _DISK_ERRORS = (
     sqlite3.SQLITE_IOERR,

@@ -1,0 +1,1 @@
+"""Agents that earlier releases made, which every later one must open."""
