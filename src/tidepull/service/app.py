@@ -34,7 +34,7 @@ from tidepull.service.problem_details import (
 from tidepull.service.shards import FORWARDED, RawResponse
 
 if TYPE_CHECKING:
-    from tidepull.service.hosting import HostedAgent
+    from tidepull.service.hosted import HostedAgent
     from tidepull.service.service import Service
 
 _LOG = logging.getLogger("tidepull.serve")

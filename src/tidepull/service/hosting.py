@@ -5,17 +5,15 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from tidepull.agent.agent import Agent
-from tidepull.agent.insight import Insight
 from tidepull.errors import HeldError, NewerStoreError, TidepullError, WrongStoreError
-from tidepull.service.commits import CommitBatcher
+from tidepull.service.hosted import HostedAgent
 from tidepull.service.messages import NAME
 from tidepull.service.metrics import Metrics
 from tidepull.service.problem_details import HttpError
@@ -32,70 +30,11 @@ IDLE = 900.0
 """Seconds after which an agent without requests is closed."""
 
 MAX_OPEN = 256
+THREADS = 32
+"""Threads for what may take long: opening, looking, replaying. Steps and commits have a
+pool of their own. An agent occupies three at most."""
+
 _WARM: set[tuple[object, ...]] = set()
-
-
-class LogCache:
-    """An agent's log in columns; one thread at a time looks into it, and the agent goes on
-    meanwhile."""
-
-    def __init__(self, agent: Agent) -> None:
-        self._agent = agent
-        self._reader = agent.reader()
-        self._lock = threading.Lock()
-
-    def query(self, question: Callable[[Insight], T]) -> T:
-        """Answer a question from the log; only records that are new are read."""
-        with self._lock:
-            return question(self._agent.aside(self._reader))
-
-
-class HostedAgent:
-    """An agent that is open. `saving`: a snapshot is under way; `failing`: its upkeep failed, and
-    rests."""
-
-    def __init__(
-        self, name: str, agent: Agent, commits: CommitBatcher, executor: ThreadPoolExecutor
-    ) -> None:
-        self.name = name
-        self.agent = agent
-        self.commits = commits
-        self.touched = time.monotonic()
-        self.saving = False
-        self.failing = False
-        self._executor = executor
-        self._users = 0
-        self._log = LogCache(agent)
-
-    @property
-    def idle(self) -> bool:
-        """Whether no request waits for it."""
-        return self._users == 0 and not self.saving and self.commits.idle
-
-    @property
-    def can_leave_soon(self) -> bool:
-        """Whether it waits for commits at most, and for nothing that takes long."""
-        return self._users == 0 and not self.saving
-
-    async def query_log(self, question: Callable[[Insight], T]) -> T:
-        """Let a thread look into it, while it decides."""
-        return await self.in_thread(lambda _: self._log.query(question))
-
-    async def in_thread(self, question: Callable[[Agent], T]) -> T:
-        """Let a thread ask the agent something that takes long."""
-        with self.in_use():
-            return await asyncio.get_running_loop().run_in_executor(
-                self._executor, question, self.agent
-            )
-
-    @contextmanager
-    def in_use(self) -> Iterator[None]:
-        """It is not closed meanwhile."""
-        self._users += 1
-        try:
-            yield
-        finally:
-            self._users -= 1
 
 
 class Hosting:
@@ -111,9 +50,9 @@ class Hosting:
         self._locks: dict[str, asyncio.Lock] = {}
         self._check_leases = False
         self.routing = ShardRouting(store)
-        self.executor = ThreadPoolExecutor(4, thread_name_prefix="tidepull-serve")
-        # Opening may take seconds, and commits must not wait for that.
-        self._open_executor = ThreadPoolExecutor(4, thread_name_prefix="tidepull-open")
+        self.executor = ThreadPoolExecutor(THREADS, thread_name_prefix="tidepull-serve")
+        # As many as there are agents: one whose disk hangs keeps no other from committing.
+        self._steps = ThreadPoolExecutor(2 * MAX_OPEN, thread_name_prefix="tidepull-steps")
 
     @property
     def here(self) -> str:
@@ -138,8 +77,6 @@ class Hosting:
         hosted = self._open.get(name)
         if hosted is None:
             hosted = await self._find_or_open(name, forwarded)
-        elif hosted.agent.is_dirty:
-            await hosted.in_thread(Agent.recover)
         hosted.touched = time.monotonic()
         return hosted
 
@@ -241,7 +178,7 @@ class Hosting:
                     _LOG.warning("agent %s was closed without a snapshot: %s", name, error)
         await self._in_thread(self._store.close)
         self.executor.shutdown(wait=True)
-        self._open_executor.shutdown(wait=True)
+        self._steps.shutdown(wait=True)
 
     async def _find_or_open(self, name: str, forwarded: bool) -> HostedAgent:
         if not forwarded and (url := self.routing.known(name)) is not None:
@@ -270,8 +207,7 @@ class Hosting:
 
     async def _load(self, name: str) -> HostedAgent:
         agent = await self._in_thread(lambda: _warm_up(self._store.open(name)))
-        commits = CommitBatcher(agent, self._metrics, self.executor, remote=self._store.remote)
-        self._open[name] = HostedAgent(name, agent, commits, self.executor)
+        self._open[name] = HostedAgent(name, agent, self._metrics, self._steps, self.executor)
         self._metrics.open_agents.set(len(self._open))
         return self._open[name]
 
@@ -279,16 +215,14 @@ class Hosting:
         hosted = self._open.pop(name, None)
         if hosted is None:
             return
-        while not hosted.idle:
-            await asyncio.sleep(0.001)
         self._metrics.open_agents.set(len(self._open))
-        await self._in_thread(lambda: _save_and_close(hosted.agent, save))
+        await hosted.close(lambda agent: _save_and_close(agent, save))
 
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
 
     async def _in_thread(self, work: Callable[[], T]) -> T:
-        return await asyncio.get_running_loop().run_in_executor(self._open_executor, work)
+        return await asyncio.get_running_loop().run_in_executor(self.executor, work)
 
 
 def warm_up(agent: Agent) -> None:

@@ -80,6 +80,12 @@ class Metrics:
             "unreachable.",
             ["outcome"],
         )
+        self._shed = counter(
+            "tidepull_shed_total",
+            "Requests that were refused with 429 as too much was under way.",
+            ["why"],
+        )
+        self._failed_commits = counter("tidepull_failed_commits_total", "Commits that failed.")
         self.open_agents = gauge("tidepull_open_agents", "Agents in memory.")
         self.log_lines_lost = gauge(
             "tidepull_log_lines_lost", "Lines of logs that could not be written."
@@ -101,6 +107,14 @@ class Metrics:
         """A commit that so many requests waited for."""
         self._commits.observe(seconds)
         self._groups.observe(requests)
+
+    def commit_failed(self, why: str) -> None:
+        """A commit did not come about."""
+        self._failed_commits.inc()
+
+    def shed(self, why: str) -> None:
+        """A request was refused as too much is under way."""
+        self._shed.labels(why).inc()
 
     def decided(self, agent: str, count: int = 1) -> None:
         """Decisions were made."""

@@ -17,12 +17,13 @@ from msgspec import Meta, Struct
 
 from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
+from tidepull.agent.decisions import Decision
 from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, merged, settings
 from tidepull.agent.schema import FREE, Hashed, clean_features
 from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
 from tidepull.service.app import JSON, Call, Operations
 from tidepull.service.auth import Scope
-from tidepull.service.hosting import HostedAgent
+from tidepull.service.hosted import HostedAgent
 from tidepull.service.problem_details import ErrorResponse, HttpError
 from tidepull.service.shards import RawResponse
 
@@ -94,13 +95,19 @@ class Personalizer:
             if error.status != 404:
                 raise
             hosted = await self._create(call, actions)
-        if not set(actions) <= _known(hosted.agent):
-            async with self._growing:
-                await hosted.in_thread(lambda agent: _grow(agent, actions))
-        elif changed := self._changed(hosted.agent, actions):
-            async with self._growing:
-                await hosted.in_thread(lambda agent: _describe(agent, changed))
+        new, changed = await hosted.ask(lambda agent: self._unprepared(agent, actions))
+        if new:
+            await hosted.change(lambda agent: _grow(agent, actions))
+        elif changed:
+            await hosted.change(lambda agent: _describe(agent, changed))
         return hosted
+
+    def _unprepared(
+        self, agent: Agent, actions: Actions
+    ) -> tuple[set[str], dict[str, dict[str, Any]]]:
+        """Actions that the agent does not know, or else those that it knows otherwise."""
+        new = set(actions) - _known(agent)
+        return new, {} if new else self._changed(agent, actions)
 
     async def _create(self, call: Call, actions: Actions) -> HostedAgent:
         hosting = call.service.hosting
@@ -205,15 +212,7 @@ async def personalizer_rank(call: Call) -> RankResponse:
     if not all(any(part for part in action.features) for action in body.actions):
         raise HttpError(422, "At actions: every action should have at least one feature.")
     hosted = await _personalizer(call).agent(call, actions)
-    excluded, open_arms = set(body.excluded_actions or ()), set(hosted.agent.arms)
-    among = [action for action in actions if action in open_arms and action not in excluded]
-    if not among:
-        raise HttpError(422, "No action is left: all are in excludedActions, or retired.")
-    context = context_of(body.context_features) if _takes_features(hosted.agent) else None
-    request = Request(context, among, None, None, event, bool(body.defer_activation))
-    (decision,), seq = hosted.agent.choose_ahead([request])
-    chances = hosted.agent.chances(event)
-    await hosted.commits.wait(seq)
+    decision, chances = await hosted.durable(lambda agent: _rank(agent, body, actions, event))
     call.service.metrics.decided(call.name)
     call.service.schedule_upkeep(hosted)
     ranked = ranking(list(actions), chances, decision.arm)
@@ -222,6 +221,20 @@ async def personalizer_rank(call: Call) -> RankResponse:
         event_id=event,
         reward_action_id=decision.arm,
     )
+
+
+def _rank(
+    agent: Agent, body: RankRequest, actions: Actions, event: str
+) -> tuple[tuple[Decision, dict[str, float]], int]:
+    """The decision with every action's chance, and its number."""
+    excluded, open_arms = set(body.excluded_actions or ()), set(agent.arms)
+    among = [action for action in actions if action in open_arms and action not in excluded]
+    if not among:
+        raise HttpError(422, "No action is left: all are in excludedActions, or retired.")
+    context = context_of(body.context_features) if _takes_features(agent) else None
+    request = Request(context, among, None, None, event, bool(body.defer_activation))
+    (decision,), seq = agent.choose_ahead([request])
+    return (decision, agent.chances(event)), seq
 
 
 @OPERATIONS.post(
@@ -237,11 +250,10 @@ async def personalizer_reward(call: Call) -> RawResponse:
     """Personalizer: what an event was worth."""
     hosted, event = await _existing(call)
     try:
-        news, seq = hosted.agent.reward_ahead(event, call.body.value)
+        news = await hosted.durable(lambda agent: agent.reward_ahead(event, call.body.value))
     except (ExpiredError, OtherRewardError) as error:  # Personalizer answers as if it was taken
         call.service.metrics.ignored("late" if isinstance(error, ExpiredError) else "second")
     else:
-        await hosted.commits.wait(seq)
         if news:
             call.service.metrics.rewarded(call.name)
         else:
@@ -261,8 +273,7 @@ async def personalizer_activate(call: Call) -> RawResponse:
     """Personalizer: an event whose activation was deferred was shown."""
     hosted, event = await _existing(call)
     with suppress(ExpiredError):  # too late has no effect
-        _, seq = hosted.agent.activate_ahead(event)
-        await hosted.commits.wait(seq)
+        await hosted.durable(lambda agent: agent.activate_ahead(event))
     call.service.schedule_upkeep(hosted)
     return _EMPTY
 

@@ -42,6 +42,10 @@ REQUEST_TIMEOUT = 10
 MAX_HEAD = 65_536
 """Bytes that the head of a request may have."""
 
+SWITCH_INTERVAL = 0.001
+"""Seconds after which a thread that computes lets another one go on: an answer changes threads four
+times, and Python's 5 ms each would be seen."""
+
 _SHARD_URL = re.compile(r"^http://(\[[0-9a-fA-F:.]+\]|[A-Za-z0-9._-]+):\d{1,5}$")
 _MMAP_THRESHOLD = -3  # of malloc.h
 SHUTDOWN_TIMEOUT = 30
@@ -159,6 +163,7 @@ def make_server(app: App, host: str, port: int, ready: Callable[[str], None] | N
     """A server that is not running yet."""
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     give_memory_back()
+    sys.setswitchinterval(SWITCH_INTERVAL)
     config = uvicorn.Config(
         app,
         host=host,

@@ -10,9 +10,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Literal
 
+from tidepull.agent.agent import Agent
 from tidepull.errors import TidepullError
 from tidepull.service.auth import Limits, RateLimiter, Tokens
-from tidepull.service.hosting import HostedAgent, Hosting
+from tidepull.service.hosted import HostedAgent
+from tidepull.service.hosting import Hosting
 from tidepull.service.metrics import Metrics, RequestLog
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.shards import Forwarder
@@ -102,12 +104,12 @@ class Service:
                         await self._snapshot(hosted)
                     if hosted.agent.has_work and not (hosted.failing or hosted.agent.is_dirty):
                         busy = True
-                        await self._rest(self._slice(hosted))
+                        await self._rest(await self._slice(hosted))
 
-    def _slice(self, hosted: HostedAgent) -> float:
+    async def _slice(self, hosted: HostedAgent) -> float:
         started = time.perf_counter()
         try:
-            hosted.agent.slice()
+            await hosted.ask(Agent.slice)
         except Exception:
             hosted.failing = (
                 True  # until its next request, which reads the state from the ledger again
@@ -125,7 +127,7 @@ class Service:
     async def _snapshot(self, hosted: HostedAgent) -> None:
         hosted.saving = True
         try:
-            await hosted.in_thread(lambda agent: agent.save())
+            await hosted.aside(Agent.save)
             self.metrics.snapshots.inc()
         except Exception:
             hosted.failing = True

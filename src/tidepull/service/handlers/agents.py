@@ -9,7 +9,7 @@ from tidepull.agent.agent import Agent
 from tidepull.agent.fields import Boolean, Category, Field, Number, Tags, Timestamp
 from tidepull.service.app import Call, Operations
 from tidepull.service.auth import Scope, require
-from tidepull.service.hosting import HostedAgent
+from tidepull.service.hosted import HostedAgent
 from tidepull.service.messages import (
     AgentShown,
     AgentsShown,
@@ -81,7 +81,7 @@ async def create_agent(call: Call) -> StateShown:
     """Make an agent."""
     body: NewAgent = call.body
     require(call.token, Scope.ADMIN, body.name)
-    return state_shown(
+    return await state_shown(
         await call.service.hosting.create(
             body.name, _agent_arguments(body), forwarded=call.forwarded
         )
@@ -112,7 +112,7 @@ async def list_agents(call: Call) -> AgentsShown:
 @OPERATIONS.get("/v1/agents/{name}", Scope.READ, answer=StateShown, answer_example=_STATE)
 async def get_agent(call: Call) -> StateShown:
     """Where an agent stands."""
-    return state_shown(await call.agent())
+    return await state_shown(await call.agent())
 
 
 @OPERATIONS.add(
@@ -124,9 +124,9 @@ async def delete_agent(call: Call) -> Deleted:
     return Deleted(name=call.name)
 
 
-def state_shown(hosted: HostedAgent) -> StateShown:
+async def state_shown(hosted: HostedAgent) -> StateShown:
     """The state of an agent as it goes over the wire."""
-    state, settings = hosted.agent.state(), hosted.agent.settings
+    state, settings = await hosted.ask(Agent.state), hosted.agent.settings
     chosen = {
         name: getattr(settings, name)
         for name in (
@@ -163,7 +163,7 @@ def _field(kind: Any) -> Any:
 @OPERATIONS.get("/v1/agents/{name}/arms", Scope.READ, answer=ArmsShown, answer_example=_ARMS)
 async def list_arms(call: Call) -> ArmsShown:
     """All arms, also retired ones."""
-    return _arms_shown(await call.agent())
+    return await _arms_shown(await call.agent())
 
 
 @OPERATIONS.post(
@@ -184,8 +184,8 @@ async def change_arms(call: Call) -> ArmsShown:
     if body.features is not None and body.op != "add":
         raise HttpError(422, "`features` are of an arm that is added, and of nothing else.")
     hosted = await call.agent()
-    await hosted.in_thread(lambda agent: _change_arms(agent, body))
-    return _arms_shown(hosted)
+    await hosted.change(lambda agent: _change_arms(agent, body))
+    return await _arms_shown(hosted)
 
 
 def _change_arms(agent: Agent, body: ArmChange) -> None:
@@ -197,12 +197,9 @@ def _change_arms(agent: Agent, body: ArmChange) -> None:
         agent.rename(body.label, body.to or "")
 
 
-def _arms_shown(hosted: HostedAgent) -> ArmsShown:
-    return ArmsShown(
-        arms=[
-            ArmShown(label=label, retired=retired) for label, retired in hosted.agent.state().arms
-        ]
-    )
+async def _arms_shown(hosted: HostedAgent) -> ArmsShown:
+    state = await hosted.ask(Agent.state)
+    return ArmsShown(arms=[ArmShown(label=label, retired=retired) for label, retired in state.arms])
 
 
 @OPERATIONS.post(
@@ -211,7 +208,7 @@ def _arms_shown(hosted: HostedAgent) -> ArmsShown:
 async def freeze(call: Call) -> Held:
     """Stop learning; decisions go on."""
     hosted = await call.agent()
-    await hosted.in_thread(lambda agent: agent.freeze())
+    await hosted.change(Agent.freeze)
     return Held(frozen=hosted.agent.frozen)
 
 
@@ -221,7 +218,7 @@ async def freeze(call: Call) -> Held:
 async def unfreeze(call: Call) -> Held:
     """Learn again."""
     hosted = await call.agent()
-    await hosted.in_thread(lambda agent: agent.unfreeze())
+    await hosted.change(Agent.unfreeze)
     return Held(frozen=hosted.agent.frozen)
 
 
@@ -237,5 +234,5 @@ async def rollback(call: Call) -> StateShown:
     """Forget what was learnt since a moment or a decision."""
     body: RollbackBody = call.body
     hosted = await call.agent()
-    await hosted.in_thread(lambda agent: agent.rollback(body.to))
-    return state_shown(hosted)
+    await hosted.change(lambda agent: agent.rollback(body.to))
+    return await state_shown(hosted)

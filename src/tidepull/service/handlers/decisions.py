@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
-from collections.abc import Awaitable
-
+from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Caller, Request
 from tidepull.agent.decisions import Decision
 from tidepull.errors import InputError, StoreError, TidepullError
 from tidepull.service.app import Call, Operations
 from tidepull.service.auth import Scope
-from tidepull.service.hosting import HostedAgent
 from tidepull.service.messages import (
     MOST_NAME,
     ChooseBatch,
@@ -35,9 +31,9 @@ _DECISION = {
     "group": "policy",
     "at": 1782907200.0,
 }
-BATCH_SLICE = 0.002
-"""Seconds of a batch after which others have a turn: a reward of `tide` takes a third of a
-millisecond."""
+REWARDS_AT_A_TIME = 64
+"""Rewards of a batch after which others of the same agent have a turn: a reward of `tide` takes a
+third of a millisecond."""
 Step = tuple[bool, int] | TidepullError
 """Whether a reward is news and the number of its record; or why it was refused."""
 
@@ -71,8 +67,7 @@ async def choose(call: Call) -> DecisionMade:
     """Choose an arm. The decision is on disk before the answer leaves."""
     request = _request(call.body, _key(call), call.caller)
     hosted = await call.agent()
-    (decision,), seq = hosted.agent.choose_ahead([request])
-    await hosted.commits.wait(seq)
+    (decision,) = await hosted.durable(lambda agent: agent.choose_ahead([request]))
     call.service.metrics.decided(call.name)
     call.service.schedule_upkeep(hosted)
     return _decision_shown(decision)
@@ -109,8 +104,7 @@ async def choose_batch(call: Call) -> DecisionsMade:
         )
     requests = [_request(body, None, call.caller) for body in bodies]
     hosted = await call.agent()
-    decisions, seq = hosted.agent.choose_ahead(requests)
-    await hosted.commits.wait(seq)
+    decisions = await hosted.durable(lambda agent: agent.choose_ahead(requests))
     call.service.metrics.decided(call.name, len(decisions))
     call.service.schedule_upkeep(hosted)
     return DecisionsMade(decisions=[_decision_shown(decision) for decision in decisions])
@@ -155,10 +149,7 @@ async def reward(call: Call) -> RewardTaken:
     """Say what a decision was worth: now, tomorrow, twice, or never."""
     body: RewardBody = call.body
     hosted = await call.agent()
-    news, seq = hosted.agent.reward_ahead(
-        body.id, body.reward, at=body.at, key=body.key, caller=call.caller
-    )
-    await hosted.commits.wait(seq)
+    news = await hosted.durable(lambda agent: _reward_ahead(agent, body, call.caller))
     call.service.metrics.rewarded(call.name, int(news))
     call.service.schedule_upkeep(hosted)
     return RewardTaken(id=body.id, duplicate=not news)
@@ -193,31 +184,28 @@ async def rewards(call: Call) -> RewardsTaken:
             f"{len(bodies):,}.",
         )
     hosted = await call.agent()
-    with hosted.in_use():
-        steps = await _take_all(hosted, bodies, call.caller)
-        waits = [
-            hosted.commits.wait(step[1]) if isinstance(step, tuple) else None for step in steps
-        ]
-        answers = [await _answer_one(*one) for one in zip(bodies, steps, waits, strict=True)]
+    answers: list[RewardAnswer] = []
+    for start in range(0, len(bodies), REWARDS_AT_A_TIME):
+        part = bodies[start : start + REWARDS_AT_A_TIME]
+        answers += await hosted.make(
+            lambda agent, part=part: _take_all(agent, part, call.caller),  # type: ignore[misc]
+            lambda agent, steps, part=part: _answer_all(agent, part, steps),  # type: ignore[misc]
+        )
     taken = sum(answer.status == 200 for answer in answers)
     call.service.metrics.rewarded(call.name, sum(answer.duplicate is False for answer in answers))
     call.service.schedule_upkeep(hosted)
     return RewardsTaken(taken=taken, refused=len(answers) - taken, rewards=answers)
 
 
-async def _take_all(hosted: HostedAgent, bodies: list[RewardBody], caller: Caller) -> list[Step]:
+def _reward_ahead(agent: Agent, body: RewardBody, caller: Caller) -> tuple[bool, int]:
+    return agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=caller)
+
+
+def _take_all(agent: Agent, bodies: list[RewardBody], caller: Caller) -> list[Step]:
     steps: list[Step] = []
-    since = time.perf_counter()
     for body in bodies:
-        if time.perf_counter() - since > BATCH_SLICE:
-            await asyncio.sleep(0)
-            since = time.perf_counter()
         try:
-            steps.append(
-                hosted.agent.reward_ahead(
-                    body.id, body.reward, at=body.at, key=body.key, caller=caller
-                )
-            )
+            steps.append(_reward_ahead(agent, body, caller))
         except InputError as error:
             steps.append(error)
         except StoreError as error:  # the ledger does not take the rest either
@@ -225,16 +213,21 @@ async def _take_all(hosted: HostedAgent, bodies: list[RewardBody], caller: Calle
     return steps
 
 
-async def _answer_one(body: RewardBody, step: Step, safe: Awaitable[None] | None) -> RewardAnswer:
+def _answer_all(agent: Agent, bodies: list[RewardBody], steps: list[Step]) -> list[RewardAnswer]:
+    """The last one first: its commit does for all of them."""
+    pairs = list(zip(bodies, steps, strict=True))
+    return [_answer_one(agent, body, step) for body, step in reversed(pairs)][::-1]
+
+
+def _answer_one(agent: Agent, body: RewardBody, step: Step) -> RewardAnswer:
     """By what became of its own record: others of the batch may have been committed before or after
     it."""
-    if safe is not None:
+    if isinstance(step, tuple):
         try:
-            await safe
+            agent.commit(step[1])
+            return RewardAnswer(id=body.id, status=200, duplicate=not step[0])
         except StoreError as error:
             step = error
-    if isinstance(step, tuple):
-        return RewardAnswer(id=body.id, status=200, duplicate=not step[0])
     problem = problem_of(step)
     assert problem is not None
     return RewardAnswer(id=body.id, status=problem.status, detail=problem.detail)

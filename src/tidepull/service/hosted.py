@@ -1,0 +1,207 @@
+"""An agent that is open in a service: a queue of steps, which one thread at a time makes in order.
+
+The event loop puts a step into the queue and never waits for the agent's lock, its store or its
+disk. A thread makes all steps that wait, and then answers each. The first answer commits the
+records of all of them (group commit), and each step is answered by what became of its own record.
+There is no batching delay.
+
+What takes long (charts, exports, replays) runs in another thread, beside the steps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from concurrent.futures import Executor
+from typing import Any, NamedTuple, TypeVar
+
+from tidepull.agent.agent import Agent
+from tidepull.agent.insight import Insight
+from tidepull.errors import LedgerError
+from tidepull.service.metrics import Metrics
+from tidepull.service.problem_details import HttpError
+
+T = TypeVar("T")
+Made = TypeVar("Made")
+
+MAX_WAITING = 1000
+"""Steps that may wait for one agent; about a second of work with `tide`."""
+
+MAX_LOOKS = 16
+"""Charts and exports of one agent that may wait for each other."""
+
+
+class _QueuedStep(NamedTuple):
+    make: Callable[[Agent], Any]
+    answer: Callable[[Agent, Any], Any] | None
+    future: asyncio.Future[Any]
+
+
+class _Turn(NamedTuple):
+    """What became of the steps of one turn: results or errors, how long the commit took, how many
+    it made safe, and why it failed."""
+
+    outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]]
+    took: float
+    safe: int
+    failure: LedgerError | None
+
+
+class HostedAgent:
+    """An agent and its queue; only the event loop may call it. `steps` has a thread for every open
+    agent, `executor` those for what takes long.
+
+    `saving`: a snapshot is under way; `failing`: its upkeep failed, and rests.
+    """
+
+    def __init__(
+        self, name: str, agent: Agent, metrics: Metrics, steps: Executor, executor: Executor
+    ) -> None:
+        self.name = name
+        self.agent = agent
+        self.touched = time.monotonic()
+        self.saving = False
+        self.failing = False
+        self._metrics = metrics
+        self._pool, self._executor = steps, executor
+        self._loop = asyncio.get_running_loop()
+        self._steps: list[_QueuedStep] = []
+        self._busy = False
+        self._waiting = self._looks = self._aside = 0
+        self._looking, self._changing = asyncio.Lock(), asyncio.Lock()
+        self._reader = agent.reader()
+
+    @property
+    def waiting(self) -> int:
+        """How many steps wait or are being made."""
+        return self._waiting
+
+    @property
+    def idle(self) -> bool:
+        """Whether no request waits for it."""
+        return not self._waiting and not self._aside
+
+    @property
+    def can_leave_soon(self) -> bool:
+        """Whether it waits for steps at most, and for nothing that takes long."""
+        return not self._aside
+
+    def make(
+        self, make: Callable[[Agent], Made], answer: Callable[[Agent, Made], T]
+    ) -> asyncio.Future[T]:
+        """Make a step; `answer` is called with it afterwards, and waits for its commit."""
+        if self._waiting >= MAX_WAITING:
+            self._metrics.shed("agent")
+            raise HttpError(
+                429,
+                f"{MAX_WAITING:,} requests wait for this agent already: try again in a moment.",
+                {"retry-after": "1"},
+            )
+        return self._put(make, answer)
+
+    def durable(self, make: Callable[[Agent], tuple[T, int]]) -> asyncio.Future[T]:
+        """Make a step that returns its result and its number; done when it is on disk."""
+        return self.make(make, _committed)
+
+    def ask(self, question: Callable[[Agent], T]) -> asyncio.Future[T]:
+        """Ask the agent something quick, between its steps."""
+        return self._put(question, None)
+
+    def _put(self, make: Any, answer: Any) -> asyncio.Future[Any]:
+        future: asyncio.Future[Any] = self._loop.create_future()
+        self._waiting += 1
+        self._steps.append(_QueuedStep(make, answer, future))
+        if not self._busy:
+            self._busy = True
+            self._loop.call_soon(self._begin)  # what comes in this turn of the loop is taken along
+        return future
+
+    def _begin(self) -> None:
+        steps, self._steps = self._steps, []
+        turn = self._loop.run_in_executor(self._pool, self._turn, steps)
+        turn.add_done_callback(self._end)
+
+    def _end(self, done: asyncio.Future[_Turn]) -> None:
+        turn = done.result()
+        self._busy = bool(self._steps)
+        if self._busy:
+            self._begin()
+        self._waiting -= len(turn.outcomes)
+        if turn.safe:
+            self._metrics.committed(turn.took, turn.safe)
+        if turn.failure is not None:
+            self._metrics.commit_failed(str(turn.failure))
+        for future, value, error in turn.outcomes:
+            if future.done():
+                continue
+            if error is None:
+                future.set_result(value)
+            else:
+                future.set_exception(error)
+
+    async def query_log(self, question: Callable[[Insight], T]) -> T:
+        """Look into the log while the agent decides, one look at a time; only records that are new
+        are read."""
+        if self._looks >= MAX_LOOKS:
+            self._metrics.shed("look")
+            raise HttpError(
+                429,
+                f"{MAX_LOOKS} charts and exports of this agent are under way: try again later.",
+                {"retry-after": "5"},
+            )
+        self._looks += 1
+        try:
+            async with self._looking:
+                return await self.aside(lambda agent: question(agent.aside(self._reader)))
+        finally:
+            self._looks -= 1
+
+    async def change(self, work: Callable[[Agent], T]) -> T:
+        """Let a thread change the agent in a way that may take long, one change at a time."""
+        async with self._changing:
+            return await self.aside(work)
+
+    async def aside(self, work: Callable[[Agent], T]) -> T:
+        """Let a thread do something beside the steps; the agent is not closed meanwhile."""
+        self._aside += 1
+        try:
+            return await self._loop.run_in_executor(self._executor, work, self.agent)
+        finally:
+            self._aside -= 1
+
+    async def close(self, work: Callable[[Agent], None]) -> None:
+        """Do a last thing after all steps and looks."""
+        while self._aside:
+            await asyncio.sleep(0.01)
+        await self._put(work, None)
+
+    def _turn(self, steps: list[_QueuedStep]) -> _Turn:
+        """Make steps, then answer them; in a thread."""
+        made = [_made(self.agent, step) for step in steps]
+        started, safe, failure = time.perf_counter(), 0, None
+        outcomes: list[tuple[asyncio.Future[Any], Any, BaseException | None]] = []
+        for step, value, error in made:
+            if error is None and step.answer is not None:
+                try:
+                    value = step.answer(self.agent, value)
+                    safe += 1
+                except Exception as raised:
+                    error = raised
+            if isinstance(error, LedgerError):
+                failure = error
+            outcomes.append((step.future, value, error))
+        return _Turn(outcomes, time.perf_counter() - started, safe, failure)
+
+
+def _made(agent: Agent, step: _QueuedStep) -> tuple[_QueuedStep, Any, BaseException | None]:
+    try:
+        return step, step.make(agent), None
+    except Exception as error:
+        return step, None, error
+
+
+def _committed(agent: Agent, step: tuple[T, int]) -> T:
+    value, seq = step
+    agent.commit(seq)
+    return value
