@@ -28,47 +28,21 @@ from tidepull.logs.reading import FORMATS
 from tidepull.logs.world import MOST_ROWS
 from tidepull.registry import Named
 
-_READING: dict[str, tuple[type, Any]] = {
-    "format": (
-        str,
-        typer.Option(None, help=f"Format of the log: {', '.join(FORMATS)}. Default: guessed."),
-    ),
-    "arm": (str, typer.Option(None, help="Column of the arm.")),
-    "reward": (str, typer.Option(None, help="Column of the reward.")),
-    "time": (str, typer.Option(None, help="Column of the time.")),
-    "propensity": (
-        str,
-        typer.Option(None, help="Column of the probability with which the arm was chosen."),
-    ),
-    "paid_at": (
-        str,
-        typer.Option(
-            None, help="Column of the time at which the reward came; learners see it then."
-        ),
-    ),
-    "context": (
-        str,
-        typer.Option(None, help="Columns of the context, separated by commas; none: no context."),
-    ),
-    "arms": (
-        str,
-        typer.Option(None, help="All arms, separated by commas, if some were never played."),
-    ),
-    "zone": (
-        str,
-        typer.Option("UTC", help="Time zone of hours and weekdays, such as Europe/Berlin."),
-    ),
-    "most_bad": (
-        float,
-        typer.Option(0.1, help="Largest share of bad rows; a log with more is refused."),
-    ),
-    "uniform": (
-        bool,
-        typer.Option(False, "--uniform", help="All arms had the same probability in the log."),
-    ),
-    "last": (int, typer.Option(None, min=1, help="Use only the latest N decisions.")),
+_READING: dict[str, tuple[type, Any, str]] = {
+    "format": (str, None, f"Format of the log: {', '.join(FORMATS)}. Default: guessed."),
+    "arm": (str, None, "Column of the arm."),
+    "reward": (str, None, "Column of the reward."),
+    "time": (str, None, "Column of the time."),
+    "propensity": (str, None, "Column of the probability with which the arm was chosen."),
+    "paid_at": (str, None, "Column of the time at which the reward came; learners see it then."),
+    "context": (str, None, "Columns of the context, separated by commas; none: no context."),
+    "arms": (str, None, "All arms, separated by commas, if some were never played."),
+    "zone": (str, "UTC", "Time zone of hours and weekdays, such as Europe/Berlin."),
+    "most_bad": (float, 0.1, "Largest share of bad rows; a log with more is refused."),
+    "uniform": (bool, False, "All arms had the same probability in the log, which is checked."),
+    "last": (int, None, "Use only the latest N decisions."),
 }
-"""Options of every command that reads a log: type and default."""
+"""Options of every command that reads a log: type, default and help."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +82,12 @@ def _reads_log(
         argument = typer.Argument(metavar="LOG", help="A file of decisions; its format is guessed.")
         _, *own = inspect.signature(command, eval_str=True).parameters.values()
         keyword = inspect.Parameter.KEYWORD_ONLY
-        parameters = [
-            inspect.Parameter("log", keyword, default=argument, annotation=Path),
-            *(
-                inspect.Parameter(n, keyword, default=o, annotation=t)
-                for n, (t, o) in reading.items()
-            ),
-            *(parameter.replace(kind=keyword) for parameter in own),
-        ]
+        parameters = [inspect.Parameter("log", keyword, default=argument, annotation=Path)]
+        for name, (kind, default, words) in reading.items():
+            flag = f"--{name.replace('_', '-')}"
+            option = typer.Option(default, flag, help=words, min=1 if kind is int else None)
+            parameters.append(inspect.Parameter(name, keyword, default=option, annotation=kind))
+        parameters += [parameter.replace(kind=keyword) for parameter in own]
         wrapper.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
         wrapper.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
         wrapper.__doc__ = command.__doc__
@@ -203,7 +175,7 @@ def _show_diagnosis(diagnosis: Diagnosis) -> None:
     sentences = [[escape(sentence)] for sentence in diagnosis.recommendation]
     print_table("In short", ["what this log says"], sentences)
     for sentence in diagnosis.warnings:
-        say(f"warning: {escape(sentence)}")
+        say(f"caveat: {escape(sentence)}")
     say(f"[dim]{escape(diagnosis.used)}[/]")
 
 
@@ -261,22 +233,16 @@ def _plain_backtest(log: Log, result: Backtest) -> dict[str, Any]:
             "bad": asdict(reading.bad),
         },
         "notes": [*reading.notes, *result.left_out],
-        "estimates": [
-            {name: _finite(value) for name, value in row.items()} for row in result.rows()
-        ],
+        "estimates": result.rows(),
         "weights": {policy: asdict(weights) for policy, weights in result.weights.items()},
         "warnings": {policy: list(sentences) for policy, sentences in result.warnings.items()},
     }
 
 
-def _finite(value: Any) -> Any:
-    return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
 def _show_backtest(log: Log, result: Backtest) -> None:
     say(f"[dim]{escape(log.preview(rows=0))}[/]")
     whole = [_cells(one) for one in result.estimates if not one.by]
-    columns = ["policy", "estimator", "mean reward", "95% interval", "decisions", "warning"]
+    columns = ["policy", "estimator", "mean reward", "95% interval", "decisions", "caveats"]
     print_table("What policies would have earned", columns, whole, right=(2, 3, 4))
     for by in dict.fromkeys(one.by for one in result.estimates if one.by):
         slices = [[one.slice, *_cells(one)] for one in result.estimates if one.by == by]

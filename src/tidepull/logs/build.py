@@ -7,17 +7,21 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tidepull.errors import DataError
 from tidepull.logs.cells import Labels, Series, label_of, numbers, times_of, to_list
-from tidepull.logs.log import LATEST, BadRows, Log, ReadSummary, format_time, unit_of
+from tidepull.logs.log import LATEST, BadRows, ContextColumn, Log, ReadSummary, format_time, unit_of
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 SHOWN = 10
 """Bad rows that are named one by one."""
+
+FEWEST_PAID = 20
+"""Rows with and without a reward, below which a column that goes with it may do so by chance."""
 
 ROWS = 65_536
 """Rows of a batch."""
@@ -41,11 +45,20 @@ class Batch:
 
 class Builder:
     """Takes batches, makes a log. `most_bad` is the share of bad rows beyond which a source is
-    refused."""
+    refused, `forms` are the forms of dates that are not in ISO 8601, by part, and `named` says that
+    the caller named the columns of the context."""
 
     def __init__(
-        self, source: str, *, most_bad: float, zone: str, arms: Sequence[str] | None
+        self,
+        source: str,
+        *,
+        most_bad: float,
+        zone: str,
+        arms: Sequence[str] | None,
+        forms: Mapping[str, str] = MappingProxyType({}),
+        named: bool = False,
     ) -> None:
+        self._forms, self._named = forms, named
         self._source = source
         self._most_bad = most_bad
         self._zone = zone
@@ -92,7 +105,7 @@ class Builder:
             refuse(outside, "propensity is not above 0 and at most 1", cells["propensity"])
         for name in ("time", "paid_at"):
             if name in cells:
-                columns[name], bad, dates = times_of(cells[name])
+                columns[name], bad, dates = times_of(cells[name], self._forms.get(name, ""))
                 self._dates |= dates and name == "time"
                 refuse(bad, f"{name} is no time", cells[name])
                 if name == "time":
@@ -146,7 +159,7 @@ class Builder:
         bad = BadRows(sum(self._reasons.values()), dict(self._reasons), tuple(sorted(self._first)))
         self._require_sound(bad, format)
         remarks = list(notes)
-        arms, arm = self._arms()
+        arms, arm = self._arms(remarks)
         columns = {name: self._column(name) for name in ("reward", "time", "propensity", "paid_at")}
         context = {
             name: series.finish(self._rows)
@@ -160,6 +173,18 @@ class Builder:
         ]
         dated = self._to_seconds(columns)
         reward = columns["reward"]
+        late = [
+            name
+            for name, column in context.items()
+            if reward is not None and follows_reward(column, reward)
+        ]
+        what = "leave it out of --context" if self._named else "it is not used as context"
+        remarks += [
+            f"column '{name}' goes with the reward, so it is known only after the decision: {what}"
+            for name in late
+        ]
+        if not self._named:
+            context = {name: column for name, column in context.items() if name not in late}
         log = Log(
             arms, arm, np.full(self._rows, np.nan) if reward is None else reward, columns["time"],
             columns["propensity"], columns["paid_at"], self._mask(arms), context, dated, self._zone,
@@ -179,19 +204,20 @@ class Builder:
                 f"name its columns or format, or allow more bad rows (--most-bad)"
             )
 
-    def _arms(self) -> tuple[tuple[str, ...], IntArray]:
+    def _arms(self, notes: list[str]) -> tuple[tuple[str, ...], IntArray]:
         """Labels in order (by number where all are numbers), and each row's place in them."""
         arm = np.concatenate(self._parts.pop("arm"))
         known = list(self._labels.known)
         if self._known_arms is not None:
             return tuple(known), arm
-        order = sorted(range(len(known)), key=lambda code: _rank(known[code]))
-        if not all(_rank(label)[0] == 0 for label in known):
-            order = sorted(range(len(known)), key=known.__getitem__)
+        spelling = _spellings(known, np.bincount(arm, minlength=len(known)), notes)
+        ranks = {code: _rank(known[code]) for code in sorted(set(spelling))}
+        numeric = all(rank[0] == 0 for rank in ranks.values())
+        order = sorted(ranks, key=ranks.__getitem__ if numeric else known.__getitem__)
         places = np.empty(len(known), np.int32)
-        places[order] = np.arange(len(known), dtype=np.int32)
-        self._places = places
-        return tuple(known[code] for code in order), places[arm]
+        places[order] = np.arange(len(order), dtype=np.int32)
+        self._places = places[spelling]
+        return tuple(known[code] for code in order), self._places[arm]
 
     def _column(self, name: str) -> FloatArray | None:
         column: FloatArray = np.concatenate(self._parts.pop(name))
@@ -227,14 +253,52 @@ class Builder:
 
     def _mask(self, arms: tuple[str, ...]) -> BoolArray | None:
         """Which arms were on offer; None where it was always all of them."""
-        if all(len(offered) == len(arms) for _, offered in self._available):
+        places = self._places if self._known_arms is None else np.arange(len(arms))
+        if all(len(set(places[offered])) == len(arms) for _, offered in self._available):
             return None
         mask = np.ones((self._rows, len(arms)), bool)
-        places = self._places if self._known_arms is None else np.arange(len(arms))
         for row, offered in self._available:
             mask[row] = False
             mask[row, places[offered]] = True
         return mask
+
+
+def follows_reward(column: ContextColumn, reward: FloatArray) -> bool:
+    """Whether a column is filled (and not 0) where there was a reward and hardly ever elsewhere, or
+    is a number that all but equals the reward up to its scale."""
+    paid, unpaid = reward > 0, reward <= 0
+    numeric = column.labels is None
+    known = ~np.isnan(column.values) if numeric else column.values >= 0
+    filled = known & (column.values != 0) if numeric else known
+    if min(paid.sum(), unpaid.sum()) < FEWEST_PAID:
+        return False
+    if filled[paid].mean() >= 0.5 and filled[unpaid].mean() <= 0.01:
+        return True
+    both = known & ~np.isnan(reward)
+    if not numeric or both.sum() < FEWEST_PAID or np.ptp(column.values[both]) == 0:
+        return False
+    if np.ptp(reward[both]) == 0:
+        return False
+    return abs(float(np.corrcoef(column.values[both], reward[both])[0, 1])) >= 0.95
+
+
+def _spellings(known: Sequence[str], counts: IntArray, notes: list[str]) -> list[int]:
+    """For each label the most frequent one that differs only by case or blanks; they are noted."""
+    alike: dict[str, list[int]] = {}
+    for code, label in enumerate(known):
+        alike.setdefault("".join(label.casefold().split()), []).append(code)
+    spelling = list(range(len(known)))
+    for codes in alike.values():
+        usual = max(codes, key=counts.__getitem__)
+        others = [f"'{known[code]}' ({counts[code]:,})" for code in codes if code != usual]
+        if others:
+            notes.append(
+                f"{', '.join(others)} differ from the arm '{known[usual]}' only by case or blanks "
+                "and count as it (--arms keeps them apart)"
+            )
+        for code in codes:
+            spelling[code] = usual
+    return spelling
 
 
 def _rank(label: str) -> tuple[int, float]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.errors import DataError
-from tidepull.logs.log import ContextColumn, to_time
+from tidepull.logs.log import ContextColumn, parse_time, to_time
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 LARGEST = 1e15
@@ -48,8 +48,11 @@ def numbers(column: Any) -> tuple[FloatArray, BoolArray]:
         return values, bad | (np.abs(values) > LARGEST)
 
 
-def times_of(column: Any) -> tuple[FloatArray, BoolArray, bool]:
-    """Moments as numbers, which cells are none, and whether they are seconds since 1970."""
+def times_of(column: Any, form: str = "") -> tuple[FloatArray, BoolArray, bool]:
+    """Moments as numbers, which cells are none, and whether they are seconds since 1970; `form` is
+    that of dates as `strptime` has it, where they are not in ISO 8601."""
+    if form:
+        return *_each(to_list(column), lambda cell: parse_time(cell, form)), True
     quick = _cast(column)
     if quick is not None:
         return quick, np.isinf(quick), False

@@ -27,14 +27,15 @@ LATEST = 253_402_300_800.0
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 
 
-def parse_time(text: str) -> float:
-    """Seconds since 1970 of a date as text; without a zone it is taken as UTC. ValueError where it
-    is none.
+def parse_time(text: str, form: str = "") -> float:
+    """Seconds since 1970 of a date as text, in ISO 8601 or a form of `strptime`; without a zone it
+    is taken as UTC. ValueError where it is none.
 
     >>> parse_time("1970-01-02 00:00:00+00:00")
     86400.0
     """
-    moment = datetime.fromisoformat(text.strip())
+    text = text.strip()
+    moment = datetime.strptime(text, form) if form else datetime.fromisoformat(text)
     return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
 
 
@@ -237,8 +238,21 @@ class Log:
     def with_uniform_propensities(self) -> Log:
         """Return the log with equal propensities for all available arms.
 
-        It is up to the caller to know that arms were chosen so.
+        The caller must know that arms were chosen with equal probability; the log is checked.
+
+        Returns
+        -------
+        Log
+            The log with propensities.
+
+        Raises
+        ------
+        DataError
+            If the shares of arms differ, or depend on time or context.
         """
+        from tidepull.logs.shares import require_uniform
+
+        require_uniform(self)
         chances: FloatArray = np.full(len(self), 1 / self.n_arms)
         if self.available is not None:
             chances = 1 / self.available.sum(axis=1)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tidepull.errors import DataError, MissingExtraError, ParameterError
@@ -19,6 +21,7 @@ from tidepull.logs.formats import (
     read_lines,
     to_batches,
 )
+from tidepull.logs.formats.guesses import guess_columns
 from tidepull.logs.formats.tables import Roles, find_roles, jsonl_batches, jsonl_columns
 from tidepull.logs.log import Log, zone_of
 
@@ -65,11 +68,13 @@ def read(
     format : str, optional
         One of `FORMATS`. By default it is guessed from the file's first bytes.
     arm, reward, time, propensity : str, optional
-        Names of columns. By default they are guessed from usual names.
+        Names of columns. By default they are guessed from usual names; a column of dates is taken
+        for the time whatever its name, and one that differs in nearly every row for the id.
     paid_at : str, optional
         Name of the column with the time of the reward. By default it is guessed.
     context : sequence of str, optional
-        Names of the context's columns. By default these are all other columns.
+        Names of the context's columns. By default these are all other columns, but for those that
+        are known only after the decision.
     arms : sequence of str, optional
         All arms, if some were never played.
     zone : str, default: "UTC"
@@ -105,8 +110,15 @@ def read(
     if not 0 <= most_bad <= 1:
         raise ParameterError(f"most_bad must be a share from 0 to 1, got {most_bad!r}")
 
-    def build(batches: Iterator[Batch], roles: Mapping[str, str], notes: Sequence[str] = ()) -> Log:
-        builder = Builder(name, most_bad=most_bad, zone=zone, arms=arms)
+    def build(
+        batches: Iterator[Batch],
+        roles: Mapping[str, str],
+        notes: Sequence[str] = (),
+        forms: Mapping[str, str] = MappingProxyType({}),
+    ) -> Log:
+        builder = Builder(
+            name, most_bad=most_bad, zone=zone, arms=arms, forms=forms, named=context is not None
+        )
         for batch in batches:
             builder.add(batch)
         return builder.finish(kind, roles, notes)
@@ -158,7 +170,15 @@ def read(
                 "context"
             )
     roles = find_roles(there, names, context, name)
-    return build(read_batches(path, roles), roles.parts, notes)
+    if kind == "open-bandit":
+        return build(read_batches(path, roles), roles.parts, notes)
+    every = roles if context is None else find_roles(there, names, None, name)
+    guess = guess_columns(next(read_batches(path, every), Batch([], {})), every)
+    if context is None:
+        roles, notes = guess.roles, [*guess.notes]
+    elif "time" not in roles.parts and (column := guess.roles.parts.get("time")) not in context:
+        roles = replace(roles, parts={**roles.parts, **({"time": column} if column else {})})
+    return build(read_batches(path, roles), roles.parts, notes, guess.forms)
 
 
 def guess_format(path: Path) -> str:

@@ -12,7 +12,7 @@ import numpy as np
 
 from tidepull.reporting.frames import Group, Study
 from tidepull.reporting.stats import mean_interval
-from tidepull.reporting.tables import Cell, Table, number
+from tidepull.reporting.tables import Cell, Table, number, share
 from tidepull.reporting.traces import Band
 
 
@@ -102,12 +102,12 @@ def beliefs_table(study: Study, group: Group) -> Table:
         told = beliefs_of(row.diagnostics)
         assert told is not None, f"{group.name} has no beliefs"
         (words, weight), *others = told.leading
-        second = [Cell(others[0][0]), _percent(others[0][1])] if others else [Cell("–"), Cell("–")]
+        second = [Cell(others[0][0]), share(others[0][1])] if others else [Cell("–"), Cell("–")]
         rows.append(
             (
                 Cell(f"seed {row.seed}", row.seed),
                 Cell(words),
-                _percent(weight),
+                share(weight),
                 *second,
                 number(row.regret),
             )
@@ -118,7 +118,3 @@ def beliefs_table(study: Study, group: Group) -> Table:
         ("trial", "leading hypothesis", "weight", "next", "its weight", "final regret"),
         tuple(rows),
     )
-
-
-def _percent(weight: float) -> Cell:
-    return number(100 * weight, 0, unit="%")

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tidepull.logs import Diagnosis
-from tidepull.logs.diagnosis.structure import KINDS
+from tidepull.logs.diagnosis.structure import FEW_PLAYS, KINDS
 from tidepull.logs.log import WEEKDAYS, zone_of
 from tidepull.reporting.figures import dated, pyplot, svg, tidy
 from tidepull.types import FloatArray
@@ -27,9 +27,11 @@ _SHOWN = 8
 
 
 def shown_arms(found: Diagnosis) -> list[int]:
-    """The arms that have lines of their own in pictures, the most played first."""
-    counts = [arm.decisions for arm in found.overview.arms]
-    return [int(a) for a in np.argsort(-np.array(counts), kind="stable")[:_SHOWN] if counts[a]]
+    """The arms that have lines of their own in pictures, the most played first; arms with too few
+    decisions to speak of have none, unless all are such."""
+    counts = np.array([arm.decisions for arm in found.overview.arms])
+    least = FEW_PLAYS if (counts >= FEW_PLAYS).any() else 1
+    return [int(a) for a in np.argsort(-counts, kind="stable")[:_SHOWN] if counts[a] >= least]
 
 
 def shares(found: Diagnosis) -> str:

@@ -1,4 +1,4 @@
-"""The paper's own numbers, as data: table of average regrets, default hyperparameters, horizons.
+"""The paper's own numbers, read from `paper.toml`: average regrets, default hyperparameters, horizons.
 
 Every figure is copied from the paper ("±" is the standard deviation over ten trials) and is always
 shown beside ours with the label "paper". `reported` says where the table has a figure for what was
@@ -8,8 +8,10 @@ run here, `standard_errors` how far apart the two are.
 from __future__ import annotations
 
 import math
+import tomllib
+from collections.abc import Mapping
 from dataclasses import dataclass
-from types import MappingProxyType
+from importlib.resources import files
 from typing import Any, Final
 
 from tidepull.experiments.delay import AT_ONCE
@@ -25,118 +27,44 @@ class Reported:
     std: float
 
 
-COLUMNS: Final = (
-    "nlps-best",
-    "rnlps-best",
-    "nlps-default",
-    "rnlps-default",
-    "discounted",
-    "windowed",
+_PAPER: Final = tomllib.loads(
+    files("tidepull.reporting").joinpath("paper.toml").read_text(encoding="utf-8")
 )
+
+COLUMNS: Final[tuple[str, ...]] = tuple(_PAPER["columns"])
 """Best NN, Best RNN, Default NN, Default RNN, D-(Lin)UCB, SW-(Lin)UCB."""
 
-_ROWS: dict[str, list[tuple[float, float] | None]] = {
-    "flipping-gaussian": [
-        (719.35, 93.54), (254.59, 68.43), (643.38, 34.5), (357.58, 88.46), (1381.3, 13.32), (1327.27, 15.55),
-    ],
-    "flipping-bernoulli": [
-        (1267.9, 180.28), (1251.9, 313.97), (1151, 196.4), (1308.5, 180.01), (1199.9, 34.91), (1220.6, 16.19),
-    ],
-    "sinusoidal-bernoulli": [
-        (1344.94, 182.95), (643.94, 138.29), (1003.24, 58.46), (643.94, 138.29), (935.24, 30.61), (1154.64, 36.94),
-    ],
-    "circular-markov-chain": [
-        (2151.97, 758.29), (895.23, 188.75), (2151.97, 758.29), (2001.57, 1360.54), (3005.1, 372.93), (3154.96, 16.97),
-    ],
-    "flipping-digits": [(3372.38, 182.87), (3014.88, 41.88), (3334.48, 66.88), (3314.28, 64.5), None, None],
-    "wall-following": [(2791.47, 311.13), (2383.47, 420.15), (2790.07, 360.8), (2348.27, 147.86), None, None],
-    "flipping-vector": [
-        (1082.86, 155.53), (1052.22, 146.74), (1082.86, 155.53), (1052.22, 146.74), (1073.92, 4.7), (1084.6, 7.74),
-    ],
-    "rotating-vector-32": [
-        (1102.34, 89.45), (473.72, 103.27), (1333.47, 93.68), (482.05, 95.64), (3345.18, 4.82), (1028.9, 1.49),
-    ],
-    "rotating-vector-2048": [
-        (1103.81, 110.36), (910.81, 297.53), (1121.37, 74.59), (1118.18, 413.99), (504.77, 2.03), (31.52, 1),
-    ],
-}  # fmt: skip
-
-REGRET: Final = MappingProxyType(
-    {
-        problem: MappingProxyType(
-            {
-                column: Reported(*cell)
-                for column, cell in zip(COLUMNS, cells, strict=True)
-                if cell is not None
-            }
-        )
-        for problem, cells in _ROWS.items()
-    }
-)
+REGRET: Final[Mapping[str, Mapping[str, Reported]]] = {
+    problem: {column: Reported(*cell) for column, cell in zip(COLUMNS, cells, strict=False)}
+    for problem, cells in _PAPER["regret"].items()
+}
 """Problem -> column -> final regret, as printed."""
 
-HORIZONS: Final = MappingProxyType(
-    {
-        **dict.fromkeys(("flipping-gaussian", "flipping-bernoulli", "sinusoidal-bernoulli"), 4096),
-        "circular-markov-chain": 4096,
-        "flipping-digits": 4095,
-        "wall-following": 5455,
-        **dict.fromkeys(("flipping-vector", "rotating-vector-32", "rotating-vector-2048"), 4096),
-    }
-)
+HORIZONS: Final[Mapping[str, int]] = _PAPER["horizons"]
 """Rounds in each trial of the table; hyperparameter search on problems without contexts used
 2,048."""
 
 NON_CONTEXTUAL: Final = tuple(HORIZONS)[:4]
 CONTEXTUAL: Final = tuple(HORIZONS)[4:]
 
-DEFAULTS: Final[MappingProxyType[tuple[str, str], MappingProxyType[str, Any]]] = MappingProxyType(
-    {
-        ("nlps", "non-contextual"): MappingProxyType(
-            {
-                "learning_rate": 0.1, "epochs": 16, "train_every": 32, "noise_std": 0.1, "prior_std": 1.0,
-                "units": (32, 32, 32), "order": 1, "sinusoids": 1,
-            }
-        ),
-        ("rnlps", "non-contextual"): MappingProxyType(
-            {
-                "learning_rate": 0.01, "epochs": 16, "train_every": 32, "noise_std": 0.1, "prior_std": 0.5,
-                "units": (32, 32, 32),
-            }
-        ),
-        ("nlps", "contextual"): MappingProxyType(
-            {
-                "learning_rate": 0.01, "epochs": 64, "train_every": 32, "noise_std": 0.1, "prior_std": 1.0,
-                "units": (32, 32, 32), "order": 1, "sinusoids": 2,
-            }
-        ),
-        ("rnlps", "contextual"): MappingProxyType(
-            {
-                "learning_rate": 0.001, "epochs": 64, "train_every": 32, "noise_std": 0.3, "prior_std": 0.5,
-                "units": (32, 32, 32),
-            }
-        ),
+
+def _by_policy_and_kind(part: str) -> Mapping[tuple[str, str], Mapping[str, Any]]:
+    return {
+        (policy, kind): {name: _tuples(value) for name, value in values.items()}
+        for policy, kinds in _PAPER[part].items()
+        for kind, values in kinds.items()
     }
-)  # fmt: skip
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(map(_tuples, value)) if isinstance(value, list) else value
+
+
+DEFAULTS: Final = _by_policy_and_kind("defaults")
 """(Policy, kind of problem) -> the paper's default hyperparameters; its "variances" are standard
 deviations."""
 
-GRIDS: Final[MappingProxyType[tuple[str, str], MappingProxyType[str, Any]]] = MappingProxyType(
-    {
-        (policy, kind): MappingProxyType(
-            {
-                "learning_rate": (0.001, 0.01, 0.1), "epochs": (16, 64), "train_every": (32, 128),
-                "noise_std": (0.1, 0.3), "prior_std": (0.5, 1.0), "units": units,
-                **({"order": (1, 4), "sinusoids": sinusoids} if policy == "nlps" else {}),
-            }
-        )
-        for policy in ("nlps", "rnlps")
-        for kind, units, sinusoids in (
-            ("non-contextual", ((16, 16, 16), (32, 32, 32)), (1, 2, 4)),
-            ("contextual", ((32, 32, 32), (64, 64, 64)), (2, 4, 8)),
-        )
-    }
-)  # fmt: skip
+GRIDS: Final = _by_policy_and_kind("grids")
 """(Policy, kind of problem) -> the candidates of the search: 576 settings of NN, 96 of RNN."""
 
 DISCOUNTS: Final = (0.8, 0.85, 0.9, 0.925, 0.95, 0.97, 0.98, 0.99, 0.995, 0.999)

@@ -13,12 +13,13 @@ from tests.unit.logs.making import drawn, make_log
 from tidepull import logs
 from tidepull.errors import DataError, ParameterError
 from tidepull.logs.diagnosis import testing
-from tidepull.logs.diagnosis.confounding import calibration_of, mixups_of, shifts_of
+from tidepull.logs.diagnosis.confounding import calibration_of, mixups_of
 from tidepull.logs.diagnosis.events import events_of
 from tidepull.logs.diagnosis.memory import _best_so_far, _errors, forgetting, worth_of
 from tidepull.logs.diagnosis.overview import blind_spots, hiding, hours_of, mean_of, overview_of
 from tidepull.logs.diagnosis.structure import _Words
-from tidepull.tide.hours import HourSpan
+from tidepull.logs.shares import shifts_of
+from tidepull.reporting.log_figures import shown_arms
 
 MEANS, SHARES = np.array([0.2, 0.5, 0.4]), np.array([0.6, 0.3, 0.1])
 HOUR, DAY = 3600.0, 86_400.0
@@ -307,27 +308,39 @@ def test_hours_that_the_log_has_not_got_are_no_blind_spots() -> None:
     assert "with 0" not in sentence
 
 
-def test_an_arm_that_was_hardly_played_is_said_to_be_best_with_a_doubt() -> None:
-    log = make_log(np.array([0] * 60 + [1] * 7), np.zeros(67), None, n_arms=2)
-    words = _Words(log, events_of(log))
-    assert (
-        words.best_from(HourSpan(0, 18, 23, "every day"))
-        == "'0' is best from 18:00 to 23:00 every day"
-    )
-    assert words.best_from(HourSpan(1, 18, 23, "every day")).endswith(
-        "(as far as 7 decisions of it can tell)"
-    )
+def test_nothing_is_said_of_when_an_arm_is_best_that_was_hardly_played() -> None:
+    rng = np.random.default_rng(2)
+    time = MONDAY + np.cumsum(rng.exponential(600.0, 3000))
+    evening = (time % DAY >= 17 * HOUR) & (time % DAY < 23 * HOUR)
+    arm = np.where(np.arange(3000) % 150 == 0, 2, rng.integers(2, size=3000))
+    chance = np.choose(arm, [np.where(evening, 0.05, 0.3), np.where(evening, 0.4, 0.05), 0.95])
+    log = make_log(arm, (rng.random(3000) < chance).astype(float), None, time=time)
+    found = logs.diagnose(log, shuffles=99)
+    assert found.kind == "clock"
+    assert found.structure is not None
+    words = " ".join(found.structure.hours)
+    assert "'1' is best from 17:00 to 23:00" in words
+    assert "'2'" not in words
+
+
+def test_arms_too_small_to_speak_of_are_a_caveat_and_not_drawn() -> None:
+    log = drawn(5, 1000, np.array([0.2, 0.5, 0.9]), np.array([0.6, 0.385, 0.015]))
+    found = logs.diagnose(log, shuffles=99)
+    small = int((log.arm == 2).sum())
+    assert f"fewer than 50 decisions, too few to speak of: '2' ({small})" in found.warnings
+    assert "Caveat: fewer than 50 decisions" in str(found)
+    assert shown_arms(found) == [0, 1]
 
 
 def test_a_count_of_rounds_is_said_in_time_when_there_are_dates() -> None:
     log = drawn(2, 300, MEANS, SHARES)
     assert (
-        _Words(log, events_of(log)).of("repeats every 36.0 rounds")
+        _Words(log, events_of(log), log.arms).of("repeats every 36.0 rounds")
         == "repeats every 36.0 decisions (about 6.0 hours)"
     )
     bare = make_log(log.arm, log.reward, None)
     assert (
-        _Words(bare, events_of(bare)).of("repeats every 36.0 rounds")
+        _Words(bare, events_of(bare), bare.arms).of("repeats every 36.0 rounds")
         == "repeats every 36.0 decisions"
     )
 

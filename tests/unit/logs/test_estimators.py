@@ -193,10 +193,8 @@ def test_what_cannot_be_backtested_is_refused_in_one_sentence() -> None:
     bare = make_log(log.arm, log.reward, None)
     with pytest.raises(DataError, match="has no propensities; name their column"):
         logs.backtest(bare, ["random"])
-    assert (
-        logs.backtest(bare.with_uniform_propensities(), ["random"]).weights["random"].effective
-        == 50
-    )
+    even = drawn(0, 50, MEANS, np.full(3, 1 / 3)).with_uniform_propensities()
+    assert logs.backtest(even, ["random"]).weights["random"].effective == 50
     with pytest.raises(DataError, match="one arm only"):
         logs.backtest(make_log(log.arm * 0, log.reward, log.propensity, n_arms=1), ["random"])
     with pytest.raises(DataError, match="no row with a reward"):

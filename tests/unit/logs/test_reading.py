@@ -215,7 +215,7 @@ def test_a_column_of_ids_is_left_out_of_the_context_and_said(
 ) -> None:
     monkeypatch.setattr("tidepull.logs.cells.MOST_LABELS", 20)
     writing.csv(
-        tmp_path / "log.csv", [{**row, "session": f"s{row['id']}"} for row in writing.rows()]
+        tmp_path / "log.csv", [{**row, "session": f"s{row['id']}"} for row in writing.rows(40)]
     )
     log = logs.read(tmp_path / "log.csv")
     assert "session" not in log.context

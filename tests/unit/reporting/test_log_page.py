@@ -31,7 +31,7 @@ def page(found: logs.Diagnosis) -> str:
 
 def test_the_page_has_every_part(page: str) -> None:
     for heading in (
-        "In short", "Mind", "What happened", "Rewards over time", "Does time matter", "Would forgetting help",
+        "In short", "Caveats", "What happened", "Rewards over time", "Does time matter", "Would forgetting help",
         "Are the propensities right", "How this was made", "Change points", "Effective rows by hour and weekday",
         "Mean reward of all arms by hour and weekday", "Evidence over time", "Leading hypotheses",
     ):  # fmt: skip

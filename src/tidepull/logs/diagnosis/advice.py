@@ -8,18 +8,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tidepull.logs.diagnosis.confounding import Calibration, Mixup, Shift
+from tidepull.logs.diagnosis.confounding import Calibration, Mixup
 from tidepull.logs.diagnosis.overview import HourTable, Overview, blind_spots, hiding
-from tidepull.logs.diagnosis.structure import KINDS, span
+from tidepull.logs.diagnosis.structure import FEW_PLAYS, KINDS, span
 from tidepull.logs.diagnosis.testing import LEVEL
 from tidepull.logs.estimators import FEW
 from tidepull.logs.log import Log
+from tidepull.logs.shares import Shift
 
 if TYPE_CHECKING:
     from tidepull.logs.diagnosis import Diagnosis
 
 
 _SURE, _LIKELY = 0.95, 0.7
+_MOST_NAMED = 5
 _DO = {
     "drift": "Let the policy forget: tide does by itself, d-ucb and sw-ucb with the memory named "
     "here.",
@@ -214,7 +216,7 @@ def warnings_of(
         f"after {gap.when} there is nothing for {_length(gap.length, log.dated)}"
         for gap in overview.gaps[:3]
     ]
-    sentences += _rare(log)
+    sentences += _rare(log) + _small_arms(overview)
     if hours is not None:
         sentences += hiding(log, hours)
     sentences += [
@@ -238,6 +240,15 @@ def warnings_of(
     if hours is not None:
         sentences += blind_spots(hours)
     return sentences
+
+
+def _small_arms(overview: Overview) -> list[str]:
+    small = [arm for arm in overview.arms if 0 < arm.decisions < FEW_PLAYS]
+    if not small or len(small) == len(overview.arms):
+        return []
+    named = ", ".join(f"'{arm.arm}' ({arm.decisions})" for arm in small[:_MOST_NAMED])
+    more = f" and {len(small) - _MOST_NAMED:,} more" if len(small) > _MOST_NAMED else ""
+    return [f"fewer than {FEW_PLAYS} decisions, too few to speak of: {named}{more}"]
 
 
 def _rare(log: Log) -> list[str]:

@@ -15,25 +15,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import special, stats
+from scipy import special
 
 from tidepull.logs.diagnosis.overview import balances
-from tidepull.logs.log import WEEKDAYS, Log, local_seconds
+from tidepull.logs.log import Log
+from tidepull.logs.shares import strata
 from tidepull.types import FloatArray, IntArray
 
 _MOST_ARMS = 12
 _SURE = 1.96
 _LEAST = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Shift:
-    """How far arms' shares move with `by`: Cramer's V (0: not at all, 1: the time decides), and the
-    p-value that they do not move."""
-
-    by: str
-    moves: float
-    p: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -50,42 +41,6 @@ class Mixup:
     within: float
     within_error: float
     slices: tuple[tuple[str, int, float, int, float], ...]
-
-
-def strata(log: Log) -> dict[str, tuple[IntArray, list[str]]]:
-    """Each row's hour, weekday and tenth of the log."""
-    groups: dict[str, tuple[IntArray, list[str]]] = {}
-    if log.time is not None and log.dated:
-        local = local_seconds(log.time, log.zone)
-        days = (local[-1] - local[0]) / 86_400
-        if days >= 2:
-            groups["hour"] = (
-                np.floor(local / 3600).astype(np.int64) % 24,
-                [f"{hour:02d}:00" for hour in range(24)],
-            )
-        if days >= 7:
-            groups["weekday"] = (np.floor(local / 86_400).astype(np.int64) + 3) % 7, list(WEEKDAYS)
-    tenths = np.minimum(np.arange(len(log)) * 10 // max(1, len(log)), 9)
-    groups["tenth of the log"] = tenths, [f"tenth {n + 1}" for n in range(10)]
-    return groups
-
-
-def shifts_of(log: Log) -> tuple[Shift, ...]:
-    """How far shares of arms move with time."""
-    results = []
-    for by, (place, names) in strata(log).items():
-        table = np.bincount(
-            place * log.n_arms + log.arm, minlength=len(names) * log.n_arms
-        ).reshape(len(names), -1)
-        table = table[table.sum(axis=1) > 0][:, table.sum(axis=0) > 0]
-        if min(table.shape) < 2:
-            continue
-        expected = np.outer(table.sum(axis=1), table.sum(axis=0)) / table.sum()
-        chi = float(((table - expected) ** 2 / expected).sum())
-        least = min(table.shape) - 1
-        p = float(stats.chi2.sf(chi, (table.shape[0] - 1) * (table.shape[1] - 1)))
-        results.append(Shift(by, float(np.sqrt(chi / table.sum() / least)), p))
-    return tuple(results)
 
 
 def mixups_of(log: Log) -> tuple[Mixup, ...]:

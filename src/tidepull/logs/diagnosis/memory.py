@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 
+from tidepull._internal.kernels import kernel
 from tidepull.logs.backtesting import usable
 from tidepull.logs.diagnosis.events import Events
 from tidepull.logs.estimators import ESTIMATORS, Scores, interval, weights_of
@@ -86,7 +86,7 @@ def _errors(events: Events, memory: float) -> FloatArray:
     return errors
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel()
 def _predict(
     arm: IntArray, reward: FloatArray, n_arms: int, keep: float, errors: FloatArray
 ) -> None:
@@ -186,7 +186,7 @@ def _playing(name: str, chosen: IntArray) -> Target:
     return Target(name, shares)
 
 
-@numba.njit(cache=True)  # type: ignore[untyped-decorator]
+@kernel()
 def _best_so_far(
     arm: IntArray, reward: FloatArray, cell: IntArray, n_arms: int, keep: float, chosen: IntArray
 ) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,6 @@ from tidepull.logs.log import Log
 from tidepull.logs.log import format_time as said
 from tidepull.policies import build_policy
 from tidepull.tide.explain import Belief, Explanation
-from tidepull.tide.hours import HourSpan
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 KINDS = {
@@ -40,7 +39,8 @@ _KIND_OF = {
     "turns": "last", "last event": "last", "last success": "last",
 }  # fmt: skip
 _ALL = 200
-_FEW_PLAYS = 50
+FEW_PLAYS = 50
+"""Decisions of an arm below which nothing is said of how it depends on time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,8 @@ def structure_of(
 ) -> TimeStructure:
     """Let the hypotheses learn the events; `tick` is told after each how many are done."""
     without = ["network"] if events.dated else ["network", "calendar"]
-    policy: Any = build_policy(("tide", {"without": without}), ProblemShape(log.n_arms), seed=seed)
+    events, labels = _without_small_arms(log, events)
+    policy: Any = build_policy(("tide", {"without": without}), ProblemShape(len(labels)), seed=seed)
     times = [None] * len(events) if events.time is None else events.time.tolist()
     with one_blas_thread():
         for n, (time, arm, reward) in enumerate(
@@ -97,10 +98,30 @@ def structure_of(
             while policy.upkeep():
                 pass
             tick(n + 1)
-    return _read(log, events, policy.explain(most=_ALL))
+    return _read(log, events, labels, policy.explain(most=_ALL))
 
 
-def _read(log: Log, events: Events, told: Explanation) -> TimeStructure:
+def _without_small_arms(log: Log, events: Events) -> tuple[Events, tuple[str, ...]]:
+    """Events of arms with enough decisions to speak of, and these arms' labels: all of them where
+    none has enough."""
+    large = np.flatnonzero(np.bincount(log.arm, minlength=log.n_arms) >= FEW_PLAYS)
+    if len(large) in (0, log.n_arms):
+        return events, log.arms
+    keep = np.isin(events.arm, large)
+    kept = replace(
+        events,
+        n_arms=len(large),
+        arm=np.searchsorted(large, events.arm[keep]),
+        reward=events.reward[keep],
+        row=events.row[keep],
+        time=None if events.time is None else events.time[keep],
+        rows=round(events.rows * float(keep.mean())),
+        features=events.features[keep],
+    )
+    return kept, tuple(log.arms[arm] for arm in large)
+
+
+def _read(log: Log, events: Events, labels: tuple[str, ...], told: Explanation) -> TimeStructure:
     length = len(events)
     span = 0.0 if events.time is None else float(events.time[-1] - events.time[0])
     returning = _has_returned(told)
@@ -109,7 +130,7 @@ def _read(log: Log, events: Events, told: Explanation) -> TimeStructure:
         weights[_kind(belief, length, span, returning)] += belief.weight
     total = sum(weights.values()) or 1.0
     shares = {kind: weight / total for kind, weight in weights.items()}
-    words = _Words(log, events)
+    words = _Words(log, events, labels)
     leading = tuple((words.of(b.words), b.weight) for b in told.beliefs[:6] if b.weight >= 0.005)
     changes = [] if shares["changes"] < 0.02 else told.told.get("changes", ())
     regimes = told.told.get("regimes", ()) if shares["regimes"] >= 0.02 else ()
@@ -118,7 +139,7 @@ def _read(log: Log, events: Events, told: Explanation) -> TimeStructure:
         leading=leading,
         changes=tuple(words.change(one.facts) for one in changes),
         regime=words.of(regimes[0].words) if regimes else "",
-        hours=tuple(words.best_from(one) for one in told.hours),
+        hours=tuple(one.words(f"'{labels[one.arm]}'") for one in told.hours),
         rows=tuple(int(events.row[min(max(int(r) - 1, 0), length - 1)]) for r in told.rounds),
         over_time=_over_time(told, shares),
     )
@@ -156,11 +177,11 @@ def _over_time(told: Explanation, shares: Mapping[str, float]) -> FloatArray:
 class _Words:
     """Hypotheses speak of rounds and of numbered arms; people have decisions, dates and labels."""
 
-    def __init__(self, log: Log, events: Events) -> None:
-        self._log, self._events = log, events
+    def __init__(self, log: Log, events: Events, labels: Sequence[str]) -> None:
+        self._log, self._events, self._labels = log, events, labels
 
     def of(self, words: str) -> str:
-        words = re.sub(r"\barm (\d+)", lambda found: f"'{self._log.arms[int(found[1])]}'", words)
+        words = re.sub(r"\barm (\d+)", lambda found: f"'{self._labels[int(found[1])]}'", words)
         return re.sub(r"([\d,.]*\d) rounds", self._decisions, words)
 
     def _decisions(self, found: re.Match[str]) -> str:
@@ -178,16 +199,6 @@ class _Words:
         each = float(self._log.time[-1] - self._log.time[0]) / max(1, len(self._log) - 1)
         return f"about {span(decisions * each)}"
 
-    def best_from(self, one: HourSpan) -> str:
-        """When an arm is best, and whether it was played often enough to say so."""
-        text, plays = (
-            one.words(f"'{self._log.arms[one.arm]}'"),
-            int((self._log.arm == one.arm).sum()),
-        )
-        return (
-            text if plays >= _FEW_PLAYS else f"{text} (as far as {plays} decisions of it can tell)"
-        )
-
     def change(self, facts: Mapping[str, Any]) -> ChangePoint:
         place = min(int(facts["round"]), len(self._events) - 1)
         row = int(self._events.row[place])
@@ -196,7 +207,7 @@ class _Words:
 
     def _moved(self, arms: Sequence[Mapping[str, Any]]) -> str:
         return ", ".join(
-            f"'{self._log.arms[one['arm']]}' {'rose' if one['after'] > one['before'] else 'fell'} "
+            f"'{self._labels[one['arm']]}' {'rose' if one['after'] > one['before'] else 'fell'} "
             f"from {one['before']:.3g} to {one['after']:.3g}"
             for one in arms[:3]
         )

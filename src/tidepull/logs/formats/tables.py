@@ -44,12 +44,13 @@ _FIRST_ROWS = 1000
 @dataclass(frozen=True, slots=True)
 class Roles:
     """The column of every part, and those of the context; `nested` is a column with whole contexts,
-    `limited` says that the caller named the context's columns."""
+    `limited` says that the caller named the context's columns, `left_out` are of no use."""
 
     parts: Mapping[str, str]
     context: tuple[str, ...]
     nested: str | None
     limited: bool = False
+    left_out: tuple[str, ...] = ()
 
     @property
     def columns(self) -> list[str]:
@@ -60,7 +61,8 @@ class Roles:
         """Whether a column, also one that appears late in a file, belongs to the context."""
         if self.limited or name in self.context:
             return name in self.context
-        return name not in self.columns and name.lower() not in NOT_CONTEXT
+        others = (*self.columns, *self.left_out)
+        return name not in others and name.lower() not in NOT_CONTEXT
 
 
 def find_roles(

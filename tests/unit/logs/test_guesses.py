@@ -1,0 +1,143 @@
+"""Columns that are recognised by their cells: dates, ids, and what is known only afterwards."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.unit.logs import writing
+from tidepull import logs
+from tidepull.logs.formats.guesses import date_form, is_id
+
+START = datetime(2026, 1, 30, 9, tzinfo=UTC).timestamp()
+
+
+def shop(**columns: Callable[[int, float], Any]) -> list[dict[str, Any]]:
+    """Banners with clicks, every two hours; `columns` are made of a row's number and reward."""
+    rng = np.random.default_rng(3)
+    table = []
+    for n in range(400):
+        reward = int(rng.random() < 0.3)
+        row = {"banner": ["coffee", "dinner"][int(rng.integers(2))], "click": reward}
+        table.append(row | {name: column(n, reward) for name, column in columns.items()})
+    return table
+
+
+def read(tmp_path: Path, table: list[dict[str, Any]], **options: Any) -> logs.Log:
+    writing.csv(tmp_path / "shop.csv", table)
+    return logs.read(tmp_path / "shop.csv", arm="banner", **options)
+
+
+def moment(n: int) -> datetime:
+    return datetime.fromtimestamp(START + 7200 * n, UTC)
+
+
+FORMS: dict[str, Callable[[int], Any]] = {
+    "ISO": lambda n: moment(n).isoformat(),
+    "seconds": lambda n: int(moment(n).timestamp()),
+    "milliseconds": lambda n: int(1000 * moment(n).timestamp()),
+    "day first": lambda n: f"{moment(n):%d.%m.%Y %H:%M}",
+    "day first, slashes": lambda n: f"{moment(n):%d/%m/%Y %H:%M:%S}",
+    "month first": lambda n: f"{moment(n):%m/%d/%Y %I:%M %p}",
+    "year first": lambda n: f"{moment(n):%Y/%m/%d %H:%M}",
+    "month in words": lambda n: f"{moment(n):%d %b %Y %H:%M}",
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_dates_are_recognised_under_any_name_and_form(tmp_path: Path, form: str) -> None:
+    log = read(tmp_path, shop(shown=lambda n, _: FORMS[form](n)))
+    assert log.dated
+    assert log.time is not None
+    assert log.time.tolist() == [START + 7200 * n for n in range(400)]
+    assert "shown" not in log.context
+    assert (
+        "column 'shown' has dates and is taken for the time (--time names another)" in log.preview()
+    )
+
+
+def test_a_local_form_is_read_under_a_usual_name_too(tmp_path: Path) -> None:
+    log = read(tmp_path, shop(date=lambda n, _: f"{moment(n):%d.%m.%Y %H:%M}"))
+    assert log.time is not None
+    assert log.time[-1] == START + 7200 * 399
+    assert "dates of 'date' are read as %d.%m.%Y %H:%M" in log.preview()
+
+
+def test_day_and_month_are_told_apart_by_the_order_of_rows() -> None:
+    days = [f"{day:02d}/03/2026" for day in range(1, 11)]
+    assert date_form(days) == "%d/%m/%Y"
+    assert date_form([f"{month:02d}/03/2026" for month in (1, 1, 2, 2, 3)]) is not None
+    assert date_form([f"03/{day:02d}/2026" for day in range(1, 11)]) == "%m/%d/%Y"
+
+
+def test_of_two_dates_the_earlier_is_the_decision_and_the_other_no_context(tmp_path: Path) -> None:
+    table = shop(
+        clicked_on=lambda n, reward: f"{moment(n + 1):%d.%m.%Y %H:%M}" if reward else "",
+        shown_on=lambda n, _: moment(n).isoformat(),
+        delivered_on=lambda n, _: moment(n + 30).isoformat(),
+    )
+    log = read(tmp_path, table)
+    assert log.reading.roles["time"] == "shown_on"
+    assert not log.context
+    assert log.time is not None
+    assert log.time[0] == START
+
+
+@pytest.mark.parametrize(
+    ("name", "cell"),
+    [("visit", lambda n, _: f"v-{n:06d}"), ("visit_id", lambda n, _: 1_700_000_000 + 7 * (n * 37 % 400)),
+     ("number", lambda n, _: 1_000_000_000 + n)],
+)  # fmt: skip
+def test_ids_are_recognised_and_copies_counted(
+    tmp_path: Path, name: str, cell: Callable[[int, float], Any]
+) -> None:
+    table = shop(**{"at": lambda n, _: moment(n).isoformat(), name: cell})
+    log = read(tmp_path, table + table[:4])
+    assert log.reading.roles["id"] == name
+    assert not log.context
+    found = logs.diagnose(log, shuffles=99)
+    assert found.overview.copies == 4
+    assert any("4 rows have the id of an earlier one" in one for one in found.warnings)
+
+
+def test_columns_that_repeat_or_measure_something_are_no_ids() -> None:
+    rng = np.random.default_rng(0)
+    assert not is_id("price", [f"{x:.6f}" for x in rng.random(500)])
+    assert not is_id("cents", rng.integers(10**9, size=500).tolist())
+    assert not is_id("user", [f"u{n // 2}" for n in range(500)])
+    assert not is_id("page", [f"p{n}" for n in range(20)])
+
+
+@pytest.mark.parametrize("miss", ["", "0"])
+def test_what_is_known_only_afterwards_is_no_context(tmp_path: Path, miss: str) -> None:
+    table = shop(
+        revenue=lambda n, reward: f"{5 + n % 7}.5" if reward else miss,
+        points=lambda _, reward: 10 * reward + 1,
+        age=lambda n, _: 20 + n * 7 % 40,
+    )
+    log = read(tmp_path, table)
+    assert list(log.context) == ["age"]
+    assert any("column 'revenue' goes with the reward" in note for note in log.reading.notes)
+    named = read(tmp_path, table, context=["revenue", "age"])
+    assert list(named.context) == ["revenue", "age"]
+    assert any("leave it out of --context" in note for note in named.reading.notes)
+
+
+def test_labels_that_differ_by_case_or_blanks_are_one_arm(tmp_path: Path) -> None:
+    table = shop()
+    for row, label in zip(
+        table, ["Coffee", " coffee", "COFFEE  ", "cof fee", "dinner "], strict=False
+    ):
+        row["banner"] = label
+    log = read(tmp_path, table)
+    assert log.arms == ("coffee", "dinner")
+    (note,) = [note for note in log.reading.notes if "case or blanks" in note]
+    assert "'Coffee' (1), 'COFFEE' (1), 'cof fee' (1) differ from the arm 'coffee'" in note
+    apart = read(tmp_path, table, arms=["coffee", "Coffee", "COFFEE", "cof fee", "dinner"])
+    assert apart.n_arms == 5
+    assert (apart.arm == 1).sum() == 1
