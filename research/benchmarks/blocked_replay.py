@@ -37,7 +37,7 @@ _STRETCH = 64
 """Rewards over which times are averaged: groups of hypotheses do not cost the same."""
 
 
-@compiled  # type: ignore[untyped-decorator]
+@compiled
 def follow(
     bank: Bank,
     slots: IntArray,

@@ -19,18 +19,30 @@ from research.paper.averages import FILE, Average, averages_section, read_averag
 from tidepull._internal.files import write_whole
 from tidepull.experiments.archive import export, is_archive
 from tidepull.experiments.store import Store
+from tidepull.paper.authors import (
+    AuthorsCell,
+    across_worlds,
+    authors_cells,
+    control_words,
+    tally_cells,
+)
 from tidepull.paper.claims import check_claims
 from tidepull.paper.exploration import NAMES, explorations
-from tidepull.paper.front import BY_PROBLEM, general_notes
-from tidepull.paper.studies import combined, in_column, main_groups, searches_of
+from tidepull.paper.front import BY_PROBLEM, general_notes, tally
+from tidepull.paper.studies import (
+    combined,
+    in_column,
+    judged_studies,
+    main_groups,
+    searches_of,
+)
 from tidepull.paper.table import HEADS, chosen_table, full_length, overview
 from tidepull.paper.verdicts import Claim, lines_table, verdicts_table
 from tidepull.reporting import figures, published, result_tables
 from tidepull.reporting.comparison import verdict
 from tidepull.reporting.frames import Frame, Study, archived_frame, load_frame
-from tidepull.reporting.published import standard_errors
 from tidepull.reporting.result_tables import halving_table, trials_text
-from tidepull.reporting.stats import sensitivities
+from tidepull.reporting.stats import sensitivities, summarise
 from tidepull.reporting.tables import Cell, Table, duration, number, provenance, to_markdown
 from tidepull.reporting.traces import POINTS, Examined, TrialSummary, examined, read_curves, scored
 
@@ -52,6 +64,9 @@ def write_results(
     reports = combined(frame.studies)
     searches = searches_of(frame.studies)
     looked_at = [examined(study, points=POINTS, known=known) for study in reports]
+    judged = [
+        examined(study, points=POINTS, known=known) for study in judged_studies(frame.studies)
+    ]
     main = [_only_main(one) for one in looked_at]
     explored = [
         examined(study, points=POINTS, known=known) for study in explorations(frame.studies)
@@ -64,7 +79,7 @@ def write_results(
         export(rows, folder / "summary.csv", by_setting=True)
     parts = [
         *_head(frame, command),
-        *_table(reports),
+        *_table(reports, authors_cells(frame.studies), control_words(frame.studies)),
         *played_section(frame),
         *chosen_section(frame.suites),
         *_scores(main),
@@ -73,7 +88,7 @@ def write_results(
         *averages_section(averages, shown),
         *searches_section(searches),
         *halving_section(frame.studies),
-        *claims_section(check_claims(looked_at, searches, explored)),
+        *claims_section(check_claims(judged, searches, explored)),
         *_origin(frame),
     ]
     page = docs / "results.md"
@@ -94,7 +109,7 @@ def agreement(study: Study) -> str:
         if len(group.rows) < 2:
             single = True
             continue
-        z = standard_errors(group, theirs)
+        z = across_worlds(study.problem, summarise(group.regrets), theirs)
         share = abs(group.regrets.mean() / theirs.mean - 1)
         if abs(z) < 2:
             agree.append(HEADS[column])
@@ -115,19 +130,31 @@ def _head(frame: Frame, command: str) -> Iterator[str]:
         "pseudo-regret, mean ± "
         "standard deviation over trials; intervals are 95% (bootstrap; Student's below six "
         "trials); differences are "
-        'paired on common seeds. "s.e." is the difference to the paper in standard errors of both samples.'
+        'paired on common seeds. "s.e." is the difference to the paper in standard errors, across '
+        "worlds or in the authors' world."
     )
     yield f"```\n{command}\n```"
     yield "How our trials differ from the paper's:"
     yield "\n".join(f"- {note}" for note in general_notes(frame))
 
 
-def _table(reports: Sequence[Study]) -> Iterator[str]:
-    table = overview(reports)
+def _table(reports: Sequence[Study], cells: Sequence[AuthorsCell], control: str) -> Iterator[str]:
+    table = overview(reports, cells)
     if table.rows:
         yield "## The paper's table"
-        yield "Ours, *the paper's*, and the difference; the lowest of ours in bold."
+        yield (
+            "Ours across worlds, *the paper's*, the difference, and ours in the authors' own world "
+            '("there", `authors-world`, suite `paper-authors`) with its difference; the lowest of '
+            "ours in bold."
+        )
         yield to_markdown(table)
+        if cells:
+            plain = [cell for cell in cells if not cell.is_best]
+            best = [cell for cell in cells if cell.is_best]
+            yield f"In the authors' world, default and conventional columns: {tally_cells(plain)}"
+            yield f"Best columns, whose settings the paper does not print: {tally_cells(best)}"
+        if control:
+            yield control
         yield "![Regret curves of all problems](results/curves.svg)"
 
 
@@ -257,10 +284,11 @@ def claims_section(claims: Sequence[Claim]) -> Iterator[str]:
         "setting that reproduces "
         "the paper and, where it is another, with the one that our search chose."
     )
+    yield tally(claims)
     yield to_markdown(verdicts_table(claims))
     for place, claim in enumerate(claims, 1):
         yield f"### {place}. {claim.topic}: {claim.says}"
-        yield f"**{claim.outcome.capitalize()}**{f' ({claim.reason})' if claim.reason else ''}. Rule: {claim.rule}."
+        yield f"**{claim.verdict.capitalize()}**{f' ({claim.reason})' if claim.reason else ''}. Rule: {claim.rule}."
         yield to_markdown(lines_table(claim, f"claim-{place}"))
 
 

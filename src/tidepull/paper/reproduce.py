@@ -46,7 +46,7 @@ SELECTED = "-selected"
 ONE_WORLD = 0
 """The seed of the one realisation of each problem, where all trials are played in one."""
 
-_TABLE = ("paper-table", *(f"{search}{SELECTED}" for search in _OF_TABLE))
+_TABLE = ("paper-table", "paper-authors", *(f"{search}{SELECTED}" for search in _OF_TABLE))
 _REPORTS: dict[PaperPart, tuple[str, ...]] = {
     PaperPart.table: _TABLE,
     PaperPart.curves: _TABLE,
@@ -119,7 +119,7 @@ def paper_suite(name: str, *, trials: int | None, one_world: bool) -> PaperSuite
     text = original = find_suite(name).read_text()
     if trials is not None and name not in SEARCHES and name != "quick-sensitivity":
         text = _with_seeds(text, f'seeds = "0-{trials - 1}"', f"--trials: the suite {name}")
-    if one_world:
+    if one_world and not re.search(_WORLD, text):
         seeds = re.search(_SEEDS, text)
         line = f"{seeds[0] if seeds else ''}\nproblem_seed = {ONE_WORLD}"
         text = _with_seeds(text, line, f"--one-world: the suite {name}")
@@ -127,6 +127,7 @@ def paper_suite(name: str, *, trials: int | None, one_world: bool) -> PaperSuite
 
 
 _SEEDS = r'(?m)^seeds = ".*"$'
+_WORLD = r"(?m)^problem_seed = "
 
 
 def _with_seeds(text: str, line: str, subject: str) -> str:

@@ -36,8 +36,11 @@ from tidepull.reporting.stats import (
 from tidepull.reporting.traces import LATE, late_rounds
 from tidepull.types import FloatArray
 
-LARGE = 0.2
-"""A margin is large from this share of the rival's regret on, and very small below it."""
+LARGE, VERY_SMALL = 0.2, 0.1
+"""A margin is large from the first share of the rival's regret on, and very small below the
+second."""
+MUCH_HARDER = 0.2
+"""A problem is much harder when policies keep that much more of random's regret on it."""
 COMPARABLE = 0.05
 """Policies are comparable when their regrets differ by less than this share of random's."""
 SLOW, VERY_SLOW = 0.25, 0.1
@@ -69,6 +72,8 @@ def beats(
 
 
 def _less(a: PolicyTrials, b: PolicyTrials, least: float, most: float) -> Measurement:
+    if a.group.hashes == b.group.hashes:
+        return missing(a.problem, f"{a.name} and {b.name} are one setting")
     d = compared(a.group, b.group)
     outcome = below(d.low, d.high, 0.0)
     scale = float(b.group.regrets.mean())
@@ -135,7 +140,9 @@ def within(
             if both_ways and outcome != FAILS:
                 other_way = above(d.low, d.high, -limit)
                 outcome = other_way if other_way != HOLDS else outcome
-            lines.append(difference(one.problem, d, outcome, len(one.group.rows)))
+            line = difference(one.problem, d, outcome, len(one.group.rows))
+            ratio = float(one.group.regrets.mean() / other.group.regrets.mean())
+            lines.append(replace(line, what=f"{line.what} ({ratio:.1f} times as much)"))
     return concluded(problem, says, rule, distinct(lines))
 
 
@@ -299,6 +306,28 @@ def worse_where_faster(
 ) -> Claim:
     """A policy keeps clearly more of random's regret on the fast problem than on the slow one."""
     rule = "each keeps clearly more of random's regret on the fast rotation than on the slow one"
+    return _harder(evidence, says, rule, (slow, fast), ("slow", "fast"), kinds, 0.0)
+
+
+def much_harder(evidence: Evidence, says: str, easy: str, hard: str, kinds: Sequence[str]) -> Claim:
+    """A policy keeps clearly much more of random's regret on one problem than on another."""
+    rule = (
+        f"each keeps clearly at least {MUCH_HARDER:.0%} of random's regret more on {hard} than on "
+        f"{easy}"
+    )
+    return _harder(evidence, says, rule, (easy, hard), (easy, hard), kinds, MUCH_HARDER)
+
+
+def _harder(
+    evidence: Evidence,
+    says: str,
+    rule: str,
+    problems: tuple[str, str],
+    words: tuple[str, str],
+    kinds: Sequence[str],
+    least: float,
+) -> Claim:
+    slow, fast = problems
     at_slow, lost = evidence.players(slow, kinds)
     at_fast, also_lost = evidence.players(fast, kinds)
     lines = []
@@ -308,12 +337,12 @@ def worse_where_faster(
         if shares[0] is None or shares[1] is None:
             continue
         d = _welch(player.name, shares[0], shares[1])
-        what = f"share of random's regret of {player.name}, fast minus slow"
+        what = f"share of random's regret of {player.name}, {words[1]} minus {words[0]}"
         lines.append(
             Measurement(
                 f"{fast}, {slow}",
                 what,
-                above(d.low, d.high, 0.0),
+                above(d.low, d.high, least),
                 d.mean,
                 d.low,
                 d.high,

@@ -3,7 +3,7 @@
 All that was reported of a problem is one study, whichever suite it came from. Searches (studies
 with grids) stay out: what they chose is reported on seeds that they never saw. Trials with late
 rewards stay out, since the paper has none. Comparisons of exploration rules have studies of their
-own (`exploration.py`).
+own (`exploration.py`), and so have trials in the authors' worlds (`authors.py`).
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tidepull.experiments.grid import rung_number, searched_suite
 from tidepull.experiments.rows import load_rows, read_plans
 from tidepull.experiments.spec import canonical
 from tidepull.experiments.store import Store
+from tidepull.paper.authors import by_row, is_authors
 from tidepull.paper.exploration import RIVALS, explorations, exploring
 from tidepull.reporting import published
 from tidepull.reporting.frames import Group, Study, load_frame, random_regret
@@ -25,6 +26,7 @@ from tidepull.reporting.published import paper_column
 from tidepull.reporting.tables import hardware
 from tidepull.reporting.traces import POINTS, TrialSummary, read_curves, read_played, write_curves
 
+DIGITS = "flipping-digits"
 FIRST = ("paper-table", "quick-table")
 """Suites whose names stand when another suite uses the same name for another setting."""
 
@@ -35,7 +37,11 @@ def combined(studies: Sequence[Study]) -> list[Study]:
     reports = [
         s
         for s in studies
-        if not s.grids and not rung_number(s.suite) and s.delay == AT_ONCE and not exploring(s)
+        if not s.grids
+        and not rung_number(s.suite)
+        and s.delay == AT_ONCE
+        and not exploring(s)
+        and not is_authors(s)
     ]
     for study in sorted(reports, key=lambda study: (study.suite not in FIRST, study.suite == "")):
         key = (study.problem, study.horizon, canonical(dict(study.parameters)))
@@ -52,6 +58,17 @@ def combined(studies: Sequence[Study]) -> list[Study]:
             -s.horizon,
         ),
     )
+
+
+def judged_studies(studies: Sequence[Study]) -> list[Study]:
+    """The combined studies, with the digits as published where they were played: the paper's claims
+    about them were made there."""
+    reports = combined(studies)
+    published_digits = by_row(studies).get(DIGITS)
+    if published_digits is None:
+        return reports
+    there = replace(published_digits, problem=DIGITS, remark="as published")
+    return [*(study for study in reports if study.problem != DIGITS), there]
 
 
 def _joined_groups(present: Study, more: Study) -> tuple[Group, ...]:

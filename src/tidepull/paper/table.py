@@ -1,7 +1,8 @@
 """The paper's table beside ours, and how each setting in it was chosen.
 
-A cell has our figure, the paper's below it, and the difference in standard errors below that. The
-suites that played a setting say how it was chosen and from how many trials.
+A cell has our figure across worlds, the paper's with the difference in standard errors, and ours in
+the authors' world with its own difference (`authors.py` says which errors these are). The suites
+that played a setting say how it was chosen and from how many trials.
 """
 
 from __future__ import annotations
@@ -13,10 +14,11 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tidepull.experiments.grid import setting_text
+from tidepull.paper.authors import SLIP, AuthorsCell, across_worlds, cells_by_place
 from tidepull.paper.studies import in_column, searched_beside
 from tidepull.reporting import published
 from tidepull.reporting.frames import Study
-from tidepull.reporting.published import GRIDS, errors_apart
+from tidepull.reporting.published import GRIDS
 from tidepull.reporting.stats import summarise
 from tidepull.reporting.tables import Cell, Table, spread
 
@@ -30,9 +32,14 @@ HEADS = {
 }
 
 
-def overview(reports: Sequence[Study]) -> Table:
-    """A row for each problem of the paper."""
-    rows = [row for study in reports if study.problem in published.REGRET and (row := _row(study))]
+def overview(reports: Sequence[Study], cells: Sequence[AuthorsCell] = ()) -> Table:
+    """A row for each problem of the paper; `cells` are those played in the authors' world."""
+    there = cells_by_place(cells)
+    rows = [
+        row
+        for study in reports
+        if study.problem in published.REGRET and (row := _row(study, there))
+    ]
     played = {study.problem for study in reports}
     rows += [_not_played(problem) for problem in published.REGRET if rows and problem not in played]
     columns = ("problem", *(HEADS[column] for column in published.COLUMNS))
@@ -44,7 +51,7 @@ def full_length(study: Study) -> bool:
     return published.HORIZONS.get(study.problem) == study.horizon
 
 
-def _row(study: Study) -> tuple[Cell, ...] | None:
+def _row(study: Study, there: Mapping[tuple[str, str], AuthorsCell]) -> tuple[Cell, ...] | None:
     full = full_length(study)
     ours = {
         column: summarise(group.regrets)
@@ -66,11 +73,17 @@ def _row(study: Study) -> tuple[Cell, ...] | None:
         if full and (theirs := published.figure(study.problem, column)):
             lines.append(f"*{spread(theirs.mean, theirs.std).text}*")
             if mine and mine.trials > 1:
-                lines.append(
-                    f"({errors_apart(mine.mean, mine.std, mine.trials, theirs):+.1f} s.e.)"
-                )
+                lines.append(f"({across_worlds(study.problem, mine, theirs):+.1f} s.e.)")
+        if full and (cell := there.get((study.problem, column))):
+            lines.append(_in_their_world(cell))
         cells.append(Cell("<br>".join(lines) or "–"))
     return tuple(cells)
+
+
+def _in_their_world(cell: AuthorsCell) -> str:
+    slip = " with the slip" if cell.name == SLIP else ""
+    figures = spread(cell.ours.mean, cell.ours.std).text
+    return f"there{slip}: {figures} ({cell.z:+.1f} s.e.)"
 
 
 def _not_played(problem: str) -> tuple[Cell, ...]:

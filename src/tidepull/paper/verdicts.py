@@ -15,6 +15,8 @@ from tidepull.reporting.tables import Cell, Table, interval, number
 from tidepull.reporting.traces import Examined
 
 HOLDS, FAILS, OPEN = "holds", "fails", "open"
+NOT_JUDGED = "not judged"
+"""Where trials are fewer or shorter than the paper's."""
 NAN = float("nan")
 
 
@@ -43,11 +45,19 @@ class Claim:
     rule: str
     lines: tuple[Measurement, ...]
     outcome: str
+    beyond_paper: bool = False
+
+    @property
+    def verdict(self) -> str:
+        """The outcome, and that the data are synthetic where they are."""
+        synthetic = any("synthetic" in line.problem for line in self.lines)
+        untested = " on synthetic data, not tested on the paper's" if synthetic else ""
+        return f"{self.outcome}{untested}"
 
     @property
     def reason(self) -> str:
-        """Why an open claim is open; empty otherwise."""
-        if self.outcome != OPEN:
+        """Why a claim is open or not judged; empty otherwise."""
+        if self.outcome not in (OPEN, NOT_JUDGED):
             return ""
         missing = [line for line in self.lines if math.isnan(line.value)]
         if missing:
@@ -72,9 +82,10 @@ def concluded(topic: str, says: str, rule: str, lines: Sequence[Measurement]) ->
 
 
 def worst(outcomes: Iterable[str]) -> str:
-    """Fails before open before holds; open where there is nothing."""
+    """Not judged before fails before open before holds; open where there is nothing."""
     present = set(outcomes)
-    return next((outcome for outcome in (FAILS, OPEN, HOLDS) if outcome in present), OPEN)
+    order = (NOT_JUDGED, FAILS, OPEN, HOLDS)
+    return next((outcome for outcome in order if outcome in present), OPEN)
 
 
 def below(low: float, high: float, limit: float) -> str:
@@ -130,7 +141,7 @@ def verdicts_table(claims: Sequence[Claim]) -> Table:
             Cell(f"{number}", number),
             Cell(claim.topic),
             Cell(claim.says),
-            Cell(claim.outcome, best=True),
+            Cell(claim.verdict, best=True),
         )
         for number, claim in enumerate(claims, 1)
     )
@@ -211,7 +222,11 @@ class Evidence:
         rounds = published.HORIZONS.get(problem)
         if where and rounds and where.study.horizon < rounds:
             text = f"trials of {where.study.horizon:,} rounds, where the paper has {rounds:,}"
-            lost.append(missing(problem, text))
+            lost.append(Measurement(problem, text, NOT_JUDGED))
+        for player in trials:
+            if 0 < (count := len(player.group.rows)) < published.TRIALS:
+                text = f"{count} trials of {player.name}, where the paper has {published.TRIALS}"
+                lost.append(Measurement(problem, text, NOT_JUDGED))
         return trials, lost
 
 

@@ -73,6 +73,10 @@ class DriftingArms:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k."""
         return float(sum(mu.max() - mu.mean() for mu in map(self.drift, range(horizon))))
 
+    def totals(self, horizon: int) -> FloatArray:
+        """The sum of every arm's expected rewards."""
+        return np.asarray(sum(map(self.drift, range(horizon)), np.zeros(self.n_arms)))
+
     def _begin(self, t: int) -> None:
         self._t = t
         self._means = self.drift(t)

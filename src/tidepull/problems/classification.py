@@ -18,7 +18,7 @@ from tidepull.parameters import Parameters, parameter
 from tidepull.problems import datasets
 from tidepull.problems.arms import OneBestArm
 from tidepull.problems.drift import FlipsRegularly, is_flipped, read_only
-from tidepull.problems.rewards import BernoulliReward, GaussianReward, levels
+from tidepull.problems.rewards import BernoulliReward, GaussianReward, Reward, levels
 from tidepull.random import Streams
 from tidepull.types import Context, FloatArray, IntArray, Structure
 
@@ -43,7 +43,7 @@ class ClassificationProblem:
         n_arms: int,
         rule: Rule,
         parameters: OneBestArm,
-        streams: Streams,
+        reward: Reward,
     ) -> None:
         self.n_arms = n_arms
         self._data = data
@@ -52,7 +52,8 @@ class ClassificationProblem:
         self._rule = rule
         self._rows = parameters.rows(n_arms)
         self._none_pays = read_only(np.full(n_arms, parameters.mean))
-        self._reward = GaussianReward(parameters.noise_std, streams.generator("noise"))
+        self._best_mean = parameters.best_mean
+        self._reward = reward
         self._begin(0)
 
     def context(self) -> Context:
@@ -69,10 +70,14 @@ class ClassificationProblem:
         self._begin(self._t + 1)
         return reward
 
+    def benchmark(self) -> float:
+        """`best_mean` in every round, also where no arm pays."""
+        return self._best_mean
+
     def random_regret(self, horizon: int) -> float:
-        """Expected regret of uniformly random arms: (1 - 1/K) times the gap wherever an arm
-        pays."""
-        return float(sum(mu.max() - mu.mean() for mu in map(self._means_at, range(horizon))))
+        """Expected regret of uniformly random arms: (1 - 1/K) times the gap wherever an arm pays,
+        the whole gap elsewhere."""
+        return float(sum(self._best_mean - mu.mean() for mu in map(self._means_at, range(horizon))))
 
     def _row(self, t: int) -> int:
         return int(self._order[t % len(self._order)])
@@ -107,7 +112,7 @@ def flipping_digits(
     """MNIST digits in an order drawn from the seed; arm k stands for digit k, or 9 - k in flipped
     phases."""
     data = datasets.digits()
-    after_flip = _mirrored if parameters.variant == "paper" else _published
+    after_flip = _mirrored if parameters.variant == "paper" else published_arm
 
     def rule(label: int, t: int) -> int | None:
         return after_flip(label) if is_flipped(t, parameters.half_period) else label
@@ -119,11 +124,11 @@ def flipping_digits(
         n_arms=N_DIGITS,
         rule=rule,
         parameters=parameters,
-        streams=streams,
+        reward=GaussianReward(parameters.noise_std, streams.generator("noise")),
     )
 
 
-def wall_following_files(_: WallFollowingParameters) -> list[Path]:
+def wall_following_files(_: Parameters) -> list[Path]:
     """The sensors' file; nothing where it cannot be had, as building the problem says why."""
     try:
         return [datasets.fetch(datasets.WALL_FOLLOWING)]
@@ -142,7 +147,7 @@ def wall_following(parameters: WallFollowingParameters, streams: Streams) -> Cla
         n_arms=len(datasets.MOVEMENTS),
         rule=lambda label, _t: label,
         parameters=parameters,
-        streams=streams,
+        reward=GaussianReward(parameters.noise_std, streams.generator("noise")),
     )
 
 
@@ -150,9 +155,11 @@ def _mirrored(label: int) -> int:
     return N_DIGITS - 1 - label
 
 
-def _published(label: int) -> int | None:
-    # `arm == (x & flipped) == 1` binds otherwise than meant: even labels pay arm 1, odd labels
-    # nobody.
+def published_arm(label: int) -> int | None:
+    """The arm that pays in flipped phases of the authors' published code, or None.
+
+    `arm == (x & flipped) == 1` binds otherwise than meant: even labels pay arm 1, odd labels none.
+    """
     return 1 if label % 2 == 0 else None
 
 

@@ -4,7 +4,7 @@ settings, halving."""
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 
@@ -13,9 +13,18 @@ from tidepull.experiments.search import RungMeans, agreements
 from tidepull.reporting import published
 from tidepull.reporting.frames import Group, Study
 from tidepull.reporting.published import paper_column, reported, reported_share, standard_errors
-from tidepull.reporting.stats import Panel, Sensitivity, all_pairs, summarise
-from tidepull.reporting.tables import Cell, Table, duration, interval, number, spread
-from tidepull.reporting.traces import GroupTrace
+from tidepull.reporting.stats import Difference, Panel, Score, Sensitivity, all_pairs, summarise
+from tidepull.reporting.tables import (
+    Cell,
+    Table,
+    duration,
+    interval,
+    number,
+    share,
+    spread,
+    table_of,
+)
+from tidepull.reporting.traces import GroupTrace, Recovery
 
 SHARE = "share of random's regret"
 _ABOUT_RANDOM = (
@@ -24,6 +33,23 @@ _ABOUT_RANDOM = (
     "Trials worse than random: those with more regret than random arms have on average. Best arm: "
     "rounds in which it "
     "was played."
+)
+_ABOUT_RECOVERY = (
+    "Rounds from a change to the first of three good rounds in a row (at most a tenth of the regret "
+    "of random arms). A regime that ends before counts with its whole length."
+)
+_ABOUT_SCORES = (
+    "Regret as a share of random's: 0 is the oracle, 1 is random. Intervals: stratified percentile "
+    "bootstrap, as in rliable; too narrow where a problem has only a few trials."
+)
+_ABOUT_SETTINGS = (
+    "Rewards are means over trials. Score: what the median setting earns above random arms, as a "
+    "share of what the policy's own best setting earns above them; 1 is as good as the best, 0 as "
+    "random."
+)
+_ABOUT_HALVING = (
+    "Spearman's correlation of mean rewards on two rungs, over the settings that played both. Those "
+    "are the best of the shorter rung, so that it is lower than over a whole grid."
 )
 
 
@@ -68,203 +94,142 @@ def _in_order(studies: Sequence[Study]) -> list[str]:
 
 
 def _result_cells(study: Study, name: str, best: bool, printed: bool) -> list[Cell]:
-    group, theirs = study.group(name), reported(study, name)
-    if group is None:
-        cells = [Cell("–")]
-    else:
+    group = study.group(name)
+    ours = Cell("–")
+    if group is not None:
         s = summarise(group.regrets)
-        cells = [spread(s.mean, s.std, best=best)]
-    if printed:
-        cells.append(Cell("–") if theirs is None else spread(theirs.mean, theirs.std))
-        known = group is not None and theirs is not None
-        cells.append(
-            _signed(standard_errors(group, theirs)) if known and group and theirs else Cell("–")
-        )
-    return cells
+        ours = spread(s.mean, s.std, best=best)
+    return [ours, *_paper_cells(study, name, group)] if printed else [ours]
 
 
 def details_table(study: Study, random: float | None, traces: Mapping[str, GroupTrace]) -> Table:
     """One problem: every policy with interval, normalised regret, lost trials, time, and the
     paper's figure."""
     order = study.contenders + [group for group in study.groups if group not in study.contenders]
-    printed = any(reported(study, group.name) for group in order)
-    shared = any(math.isfinite(reported_share(study, group.name, random)) for group in order)
-    columns = [
-        "policy",
-        "trials",
-        "regret",
-        "95% interval",
-        "worst trial",
-        SHARE,
-        "trials worse than random",
-    ]
-    columns += ["best arm", "realised regret", "wall-clock seconds a trial"]
-    columns += ["paper", "difference (s.e.)"] if printed else []
-    columns += [f"paper, {SHARE}"] if shared else []
-    rows = []
-    for group in order:
-        cells = _details(group, random, traces.get(group.name), group is order[0])
-        cells += _paper_cells(study, group) if printed else []
-        cells += [number(reported_share(study, group.name, random), 2)] if shared else []
-        rows.append(tuple(cells))
+    columns = _detail_columns(order, random, traces)
+    if any(reported(study, group.name) for group in order):
+        columns["paper"] = lambda group: _paper_cells(study, group.name, group)[0]
+        columns["difference (s.e.)"] = lambda group: _paper_cells(study, group.name, group)[1]
+    if any(math.isfinite(reported_share(study, group.name, random)) for group in order):
+        columns[f"paper, {SHARE}"] = lambda group: number(
+            reported_share(study, group.name, random), 2
+        )
     starred = [group for group in study.groups if group.chosen_from > 1]
     note = _ABOUT_RANDOM if random else ""
     if starred:
         chosen = "; ".join(f"{g.name}: {g.setting}, best of {g.chosen_from}" for g in starred)
         note = f"{note} * chosen on these very trials, which flatters ({chosen}).".strip()
-    return Table(
-        f"details-{_slug(study.suite)}-{study.slug}",
-        "Every policy",
-        tuple(columns),
-        tuple(rows),
-        note,
-    )
+    return table_of(_name("details", study), "Every policy", order, columns, note)
 
 
-def _details(
-    group: Group, random: float | None, trace: GroupTrace | None, best: bool
-) -> list[Cell]:
-    s = summarise(group.regrets)
-    low, high = (
-        (float("nan"),) * 2 if trace is None else (trace.regret.low[-1], trace.regret.high[-1])
-    )
-    unknown = Cell("–")
-    return [
-        Cell(group.shown_name),
-        number(s.trials, 0),
-        spread(s.mean, s.std, best=best),
-        interval(float(low), float(high)),
-        number(float(group.regrets.max())),
-        number(s.mean / random, 2) if random else unknown,
-        number(float(np.mean(group.regrets > random)) * 100, 0, unit="%") if random else unknown,
-        number(trace.best_share * 100, 0, unit="%") if trace else unknown,
-        number(float(np.mean([row.optimal - row.reward for row in group.rows]))),
-        number(float(np.mean([row.seconds for row in group.rows])), 2),
-    ]
+def _detail_columns(
+    order: Sequence[Group], random: float | None, traces: Mapping[str, GroupTrace]
+) -> dict[str, Callable[[Group], Cell]]:
+    def regret(group: Group) -> Cell:
+        s = summarise(group.regrets)
+        return spread(s.mean, s.std, best=group is order[0])
+
+    def band(group: Group) -> Cell:
+        trace = traces.get(group.name)
+        return Cell("–") if trace is None else interval(trace.regret.low[-1], trace.regret.high[-1])
+
+    def best_share(group: Group) -> Cell:
+        trace = traces.get(group.name)
+        return Cell("–") if trace is None else share(trace.best_share)
+
+    return {
+        "policy": lambda group: Cell(group.shown_name),
+        "trials": lambda group: number(len(group.rows), 0),
+        "regret": regret,
+        "95% interval": band,
+        "worst trial": lambda group: number(float(group.regrets.max())),
+        SHARE: lambda group: number(group.regrets.mean() / random if random else math.nan, 2),
+        "trials worse than random": lambda group: share(
+            float(np.mean(group.regrets > random)) if random else math.nan
+        ),
+        "best arm": best_share,
+        "realised regret": lambda group: number(_mean(r.optimal - r.reward for r in group.rows)),
+        "wall-clock seconds a trial": lambda group: number(_mean(r.seconds for r in group.rows), 2),
+    }
 
 
-def _paper_cells(study: Study, group: Group) -> list[Cell]:
-    theirs = reported(study, group.name)
+def _mean(values: Iterable[float]) -> float:
+    return float(np.mean(list(values)))
+
+
+def _paper_cells(study: Study, name: str, group: Group | None) -> tuple[Cell, Cell]:
+    """The paper's figure, and how many standard errors ours is off."""
+    theirs = reported(study, name)
     if theirs is None:
-        return [Cell("–"), Cell("–")]
-    return [spread(theirs.mean, theirs.std), _signed(standard_errors(group, theirs))]
+        return Cell("–"), Cell("–")
+    apart = math.nan if group is None else standard_errors(group, theirs)
+    return spread(theirs.mean, theirs.std), _signed(apart)
 
 
 def pairs_table(study: Study) -> Table:
     """Every pair of policies on their common seeds."""
-    rows = tuple(
-        (
-            Cell(f"{d.a} vs {d.b}"),
-            number(d.pairs, 0),
-            Cell(number(d.mean).text, d.mean, d.clear),
-            interval(d.low, d.high),
-            Cell(f"{d.wins:.0%}", d.wins),
-            Cell(f"{d.wins_low:.0%} to {d.wins_high:.0%}"),
-        )
-        for d in all_pairs(study.contenders)
-        if d.pairs
-    )
-    columns = (
-        "pair",
-        "common seeds",
-        "difference in regret",
-        "95% interval",
-        "seeds won",
-        "95% interval ",
-    )
+    columns: dict[str, Callable[[Difference], Cell]] = {
+        "pair": lambda d: Cell(f"{d.a} vs {d.b}"),
+        "common seeds": lambda d: number(d.pairs, 0),
+        "difference in regret": lambda d: Cell(number(d.mean).text, d.mean, d.clear),
+        "95% interval": lambda d: interval(d.low, d.high),
+        "seeds won": lambda d: Cell(f"{d.wins:.0%}", d.wins),
+        "95% interval ": lambda d: Cell(f"{d.wins_low:.0%} to {d.wins_high:.0%}"),
+    }
+    pairs = [d for d in all_pairs(study.contenders) if d.pairs]
     note = "Below zero, the first of the pair has less regret. Bold where the interval leaves out zero."
-    return Table(
-        f"pairs-{_slug(study.suite)}-{study.slug}", "Paired comparisons", columns, rows, note
-    )
+    return table_of(_name("pairs", study), "Paired comparisons", pairs, columns, note)
 
 
 def recovery_table(study: Study, traces: Mapping[str, GroupTrace]) -> Table | None:
     """Rounds to recover after a change, early and late in the trial; None where nothing changes."""
-    rows = tuple(
-        (
-            Cell(group.shown_name),
-            number(trace.recovery.early),
-            number(trace.recovery.late),
-            number(trace.recovery.recovered * 100, 0, unit="%"),
-        )
+    columns: dict[str, Callable[[tuple[str, Recovery]], Cell]] = {
+        "policy": lambda row: Cell(row[0]),
+        "first quarter of changes": lambda row: number(row[1].early),
+        "last quarter of changes": lambda row: number(row[1].late),
+        "changes recovered from": lambda row: share(row[1].recovered),
+    }
+    rows = [
+        (group.shown_name, trace.recovery)
         for group in study.contenders
         if (trace := traces.get(group.name)) and trace.recovery
+    ]
+    title = "Rounds to recover after a change"
+    return (
+        table_of(_name("recovery", study), title, rows, columns, _ABOUT_RECOVERY) if rows else None
     )
-    columns = (
-        "policy",
-        "first quarter of changes",
-        "last quarter of changes",
-        "changes recovered from",
-    )
-    note = (
-        "Rounds from a change to the first of three good rounds in a row (at most a tenth of the "
-        "regret of random "
-        "arms). A regime that ends before counts with its whole length."
-    )
-    name = f"recovery-{_slug(study.suite)}-{study.slug}"
-    return Table(name, "Rounds to recover after a change", columns, rows, note) if rows else None
 
 
 def scores_table(suite: str, panels: Sequence[Panel]) -> Table | None:
     """Interquartile means of normalised regret over each set of problems."""
-    rows = tuple(
-        (
-            Cell(s.policy),
-            Cell(_set_name(panel)),
-            number(s.trials, 0),
-            number(s.iqm, 3, best=s is panel.scores[0]),
-            interval(s.low, s.high, 3),
-            number(s.mean, 3),
-        )
-        for panel in panels
-        for s in panel.scores
-    )
-    columns = ("policy", "problems", "trials", "interquartile mean", "95% interval", "mean")
-    note = (
-        "Regret as a share of random's: 0 is the oracle, 1 is random. Intervals: stratified "
-        "percentile bootstrap, "
-        "as in rliable; too narrow where a problem has only a few trials."
-    )
-    return (
-        Table(f"scores-{_slug(suite)}", "Scores over problems", columns, rows, note)
-        if rows
-        else None
-    )
+    columns: dict[str, Callable[[tuple[Panel, Score]], Cell]] = {
+        "policy": lambda row: Cell(row[1].policy),
+        "problems": lambda row: Cell(_set_name(row[0])),
+        "trials": lambda row: number(row[1].trials, 0),
+        "interquartile mean": lambda row: number(row[1].iqm, 3, best=row[1] is row[0].scores[0]),
+        "95% interval": lambda row: interval(row[1].low, row[1].high, 3),
+        "mean": lambda row: number(row[1].mean, 3),
+    }
+    rows = [(panel, score) for panel in panels for score in panel.scores]
+    if not rows:
+        return None
+    return table_of(f"scores-{_slug(suite)}", "Scores over problems", rows, columns, _ABOUT_SCORES)
 
 
 def sensitivity_table(study: Study, found: Sequence[Sensitivity]) -> Table:
     """Best, median and worst setting of each policy."""
-    rows = tuple(
-        (
-            Cell(s.name),
-            number(len(s.means), 0),
-            _from_to(min(s.trials), max(s.trials)),
-            number(float(s.means[0])),
-            number(float(np.median(s.means))),
-            number(float(s.means[-1])),
-            _score(s.median_score),
-            number(s.share_below_random * 100, 0, unit="%"),
-            Cell(s.settings[0] or "–"),
-        )
-        for s in found
-    )
-    columns = (
-        "policy",
-        "settings",
-        "trials of each",
-        "best reward",
-        "median",
-        "worst",
-        "median setting's score",
-        "settings below random",
-        "best setting",
-    )
-    note = (
-        "Rewards are means over trials. Score: what the median setting earns above random arms, as "
-        "a share of what the "
-        "policy's own best setting earns above them; 1 is as good as the best, 0 as random."
-    )
-    return Table(f"sensitivity-{_slug(study.suite)}-{study.slug}", "Settings", columns, rows, note)
+    columns: dict[str, Callable[[Sensitivity], Cell]] = {
+        "policy": lambda s: Cell(s.name),
+        "settings": lambda s: number(len(s.means), 0),
+        "trials of each": lambda s: _from_to(min(s.trials), max(s.trials)),
+        "best reward": lambda s: number(float(s.means[0])),
+        "median": lambda s: number(float(np.median(s.means))),
+        "worst": lambda s: number(float(s.means[-1])),
+        "median setting's score": lambda s: _score(s.median_score),
+        "settings below random": lambda s: share(s.share_below_random),
+        "best setting": lambda s: Cell(s.settings[0] or "–"),
+    }
+    return table_of(_name("sensitivity", study), "Settings", found, columns, _ABOUT_SETTINGS)
 
 
 def _score(value: float) -> Cell:
@@ -291,6 +256,11 @@ def _slug(text: str) -> str:
     return text or "other"
 
 
+def _name(kind: str, study: Study) -> str:
+    """The name of a table of one study, for its file."""
+    return f"{kind}-{_slug(study.suite)}-{study.slug}"
+
+
 def halving_table(studies: Sequence[Study]) -> Table:
     """One row for each problem and policy that was searched by halving."""
     rungs: dict[tuple[str, str, str], dict[int, tuple[Group, ...]]] = {}
@@ -305,20 +275,10 @@ def halving_table(studies: Sequence[Study]) -> Table:
         for (_, problem, name), by_rung in rungs.items()
     )
     columns = (
-        "problem",
-        "policy",
-        "settings x rounds x trials",
-        "CPU time",
-        "rank correlation of rungs",
-    )
-    note = (
-        "Spearman's correlation of mean rewards on two rungs, over the settings that played both. "
-        "Those are the best "
-        "of the shorter rung, so that it is lower than over a whole grid."
-    )
-    return Table(
-        "halving", "What was played, and how short trials rank long ones", columns, rows, note
-    )
+        "problem", "policy", "settings x rounds x trials", "CPU time", "rank correlation of rungs",
+    )  # fmt: skip
+    title = "What was played, and how short trials rank long ones"
+    return Table("halving", title, columns, rows, _ABOUT_HALVING)
 
 
 def _played(by_rung: dict[int, tuple[Group, ...]]) -> Iterator[Cell]:

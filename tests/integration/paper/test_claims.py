@@ -10,7 +10,18 @@ from tests.unit.reporting.making import around, make_study
 from tidepull.paper import exploration, robustness, rules
 from tidepull.paper.claims import check_claims
 from tidepull.paper.studies import combined
-from tidepull.paper.verdicts import FAILS, HOLDS, OPEN, Claim, Evidence, above, below, gather, worst
+from tidepull.paper.verdicts import (
+    FAILS,
+    HOLDS,
+    NOT_JUDGED,
+    OPEN,
+    Claim,
+    Evidence,
+    above,
+    below,
+    gather,
+    worst,
+)
 from tidepull.reporting.frames import Study, random_regret
 from tidepull.reporting.traces import Band, Examined, GroupTrace
 
@@ -39,7 +50,8 @@ def at(problem: str, **regrets: list[float]) -> Study:
 
 def test_every_claim_is_open_and_says_what_is_missing_when_nothing_was_played() -> None:
     claims = check_claims([], [], [])
-    assert len(claims) == 41
+    assert len(claims) == 42
+    assert sum(claim.beyond_paper for claim in claims) == 1
     assert {claim.outcome for claim in claims} == {OPEN}
     assert all(claim.reason.startswith("missing: ") for claim in claims)
     assert len({(claim.topic, claim.says) for claim in claims}) == len(claims)
@@ -98,20 +110,36 @@ def test_conventional_rivals_have_their_searched_settings_too() -> None:
     assert claim.outcome == FAILS
 
 
+def test_comparison_of_a_setting_with_itself_stays_open_and_says_so() -> None:
+    study = at(GAUSSIAN, nlps_default=around(300))
+    twin = replace(study, groups=(*study.groups, replace(study.groups[0], name="nlps-best")))
+    claim = rules.ordered(evidence(twin), "", GAUSSIAN, ["nlps-default", "nlps-best"])
+    assert (claim.outcome, claim.lines[0].what) == (
+        OPEN,
+        "nlps-default and nlps-best are one setting",
+    )
+
+
+def test_verdict_on_synthetic_data_says_so() -> None:
+    study = replace(at("criteo-flipping", a=around(1), b=around(99)), remark="synthetic Criteo")
+    claim = rules.beats(evidence(study), "", "criteo-flipping", ["a"], ["b"])
+    assert claim.verdict == "holds on synthetic data, not tested on the paper's"
+
+
 def test_same_trials_under_two_names_count_once() -> None:
     study = at(GAUSSIAN, rnlps_best=around(300), d_ucb=around(1300))
     twin = replace(study, groups=(*study.groups, replace(study.groups[1], name="d-ucb-best")))
     assert len(rules.beats(evidence(twin), "", GAUSSIAN, ["rnlps-best"], ["discounted"]).lines) == 1
 
 
-def test_missing_policies_and_short_trials_keep_a_claim_open_and_are_named() -> None:
+def test_short_trials_are_not_judged_and_what_is_missing_is_named() -> None:
     short = make_study(
         GAUSSIAN, {"rnlps-default": around(100), "nlps-default": around(300)}, horizon=1024
     )
     claim = rules.beats(
         evidence(short), "", GAUSSIAN, ["rnlps-default", "rnlps-best"], ["nlps-default"]
     )
-    assert claim.outcome == OPEN
+    assert claim.outcome == NOT_JUDGED
     assert claim.reason == (
         f"missing: {GAUSSIAN}: rnlps-best was not played; "
         f"{GAUSSIAN}: trials of 1,024 rounds, where the paper has 4,096"
@@ -260,17 +288,37 @@ def grid(study: Study, rewards: Mapping[str, Sequence[Sequence[float]]]) -> Stud
 
 
 def test_robustness_compares_median_settings_of_as_many_draws_on_common_seeds() -> None:
-    steady = [[900.0 - i] for i in range(40)]
-    shaky = [[900.0 - 20 * i, 1e9] for i in range(80)]
+    steady = [[900.0 - i, 910.0 - i] for i in range(40)]
+    shaky = [[900.0 - 20 * i, 910.0 - 20 * i, 1e9] for i in range(80)]
     study = grid(at(GAUSSIAN, random=[1000.0]), {"rnlps": steady, "nlps": shaky})
-    study = replace(study, groups=(make_study(GAUSSIAN, {"random": [0.0, 0.0]}).groups[0],))
+    study = replace(study, groups=(make_study(GAUSSIAN, {"random": [0.0] * 3}).groups[0],))
     found = evidence(searches=[study])
     claim = robustness.more_robust(found, "", [GAUSSIAN], least=0.2)
     assert claim.outcome == HOLDS
-    assert claim.lines[0].trials == 1
+    assert claim.lines[0].trials == 2
     assert "40 and 80 settings, 4,096 rounds" in claim.lines[0].what
     assert robustness.more_robust(found, "", [GAUSSIAN], feedforward=True).outcome == FAILS
     assert robustness.more_robust(found, "", [GAUSSIAN, CHAIN]).outcome == OPEN
+
+
+def test_robustness_is_open_while_every_setting_has_one_trial() -> None:
+    grids = {"rnlps": [[900.0]] * 40, "nlps": [[900.0 - 20 * i] for i in range(40)]}
+    study = grid(make_study(GAUSSIAN, {"random": [0.0]}), grids)
+    claim = robustness.more_robust(evidence(searches=[study]), "", [GAUSSIAN])
+    assert claim.outcome == OPEN
+    assert "one trial of each setting" in claim.lines[0].what
+
+
+def test_noise_of_seeds_is_in_the_interval_of_robustness() -> None:
+    rng = np.random.default_rng(1)
+    base = {name: rng.uniform(400, 900, (40, 1)) for name in ("rnlps", "nlps")}
+    noisy = {name: (values + rng.normal(0, 400, (1, 3))).tolist() for name, values in base.items()}
+    widths = []
+    for grids in ({name: np.repeat(v, 3, axis=1).tolist() for name, v in base.items()}, noisy):
+        study = grid(make_study(GAUSSIAN, {"random": [0.0] * 3}), grids)
+        line = robustness.more_robust(evidence(searches=[study]), "", [GAUSSIAN]).lines[0]
+        widths.append(line.high - line.low)
+    assert widths[1] > 1.2 * widths[0]
 
 
 def test_robustness_is_not_fooled_by_the_luck_of_a_larger_grid() -> None:
@@ -298,8 +346,8 @@ def test_search_that_misleads_is_ahead_on_search_seeds_and_behind_in_the_report(
 
 
 def test_settings_above_random_are_counted() -> None:
-    good = [[50.0]] * 90 + [[-50.0]] * 6
-    study = grid(make_study(CHAIN, {"random": [0.0]}), {"rnlps": good})
+    good = [[50.0, 60.0]] * 90 + [[-50.0, -60.0]] * 6
+    study = grid(make_study(CHAIN, {"random": [0.0, 0.0]}), {"rnlps": good})
     claim = robustness.mostly_above_random(evidence(searches=[study]), "", CHAIN)
     assert (claim.outcome, claim.lines[0].value) == (HOLDS, 90 / 96)
 
@@ -379,7 +427,11 @@ def test_trials_of_exploration_from_two_suites_count_together_and_stay_out_of_re
 
 
 def test_claim_has_a_reason_only_while_it_is_open() -> None:
-    claim = rules.beats(evidence(at(GAUSSIAN, a=[1.0], b=[2.0])), "", GAUSSIAN, ["a"], ["b"])
+    few = rules.beats(evidence(at(GAUSSIAN, a=[1.0], b=[2.0])), "", GAUSSIAN, ["a"], ["b"])
+    assert few.outcome == NOT_JUDGED
+    assert few.reason.endswith("1 trials of b, where the paper has 10")
+    near = at(GAUSSIAN, a=around(1), b=around(2)[::-1])
+    claim = rules.beats(evidence(near), "", GAUSSIAN, ["a"], ["b"])
     assert isinstance(claim, Claim)
     assert (claim.outcome, claim.reason) == (OPEN, "no interval is on one side yet")
     decided = rules.beats(

@@ -84,7 +84,7 @@ def test_overview_shows_ours_above_the_papers_and_the_lowest_in_bold() -> None:
         f"{name}<br>(not played)" for name in list(published.REGRET)[1:]
     ]
     assert others[0][1].text == "*1,267.9 ± 180.3*"
-    assert row[4].text.startswith("**350.0 ± 6.7**<br>*357.6 ± 88.5*<br>(-0.3 s.e.)")
+    assert row[4].text.startswith("**350.0 ± 6.7**<br>*357.6 ± 88.5*<br>(+0.1 s.e.)")
     assert row[1].text == "*719.4 ± 93.5*"
     assert "**" not in row[5].text
 
@@ -152,7 +152,7 @@ def test_page_links_only_to_what_was_written_and_judges_every_claim(
     text = page.read_text()
     for link in re.findall(r"\]\(([^)]+)\)", text):
         assert (tmp_path / link).stat().st_size > 0
-    assert len(re.findall(r"(?m)^### \d+\. ", text)) == 41
+    assert len(re.findall(r"(?m)^### \d+\. ", text)) == 42
     assert "the command that made it" in text
     assert re.search(r"numpy \d", text)
 
