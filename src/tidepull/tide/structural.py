@@ -1,0 +1,246 @@
+"""`structural-ts`: Thompson sampling over a mixture of structural time-series models.
+
+What the user declares, a time and context fields, is part of every model from the start, shrunk by
+its prior; evidence decides how fine the season is, how large effects are, and whether arms deviate
+slowly from it (`models/structural.py`). With weights u of models, fixed share alpha (Herbster and
+Warmuth, 1998) and prior pi:
+
+    v_m ~ u_m p_m(r);   u_m <- (1 - alpha) v_m + alpha pi_m
+    act:  m ~ u, theta_k ~ N(mean_k, (kappa_k sd_k)^2) of each arm under m, the arm of the largest
+
+Rewards are standardised. Rewards of 0 and 1 have a two-point likelihood. Where some rewards are
+exactly 0 and the others positive (money), there are two mixtures: of the chance that something is
+paid, and of the logarithm of what is paid; theta = chance x exp(log size + s2 / 2).
+
+Scale, likelihood and the map of contexts are fitted after 8, 32, 128 and 512 rewards; then all
+rewards so far are replayed.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from tidepull.parameters import NoParameters
+from tidepull.policies.exploration import best_arm, best_shares, decided_round
+from tidepull.protocols import Pick
+from tidepull.random import Streams
+from tidepull.state import Stateful
+from tidepull.tide.context import ContextMap
+from tidepull.tide.models.boldness import boldness
+from tidepull.tide.models.structural import HOUR_SECONDS, Blocks, StructuralModels, Structure
+from tidepull.types import Context, Event, FloatArray, IntArray, ProblemShape
+
+REFITS = (8, 32, 128, 512)
+"""Numbers of rewards after which units are fitted anew."""
+_SEASONS = ((2, 1, 0), (6, 2, 0), (3, 0, 3), (2, 0, 0))
+"""Harmonics of the day, of the day on weekends, of the week."""
+_SCALES = {1.0: 0.4, 0.1: 0.4, 0.01: 0.2}
+"""Prior variances of a level, and how likely each is: clicks of 2% differ by a tenth of their
+standard deviation."""
+_PERSISTENCES = {1.0: 0.5, 0.95: 0.25, 0.8: 0.25}
+"""rho of the deviation in an hour (1: none), and how likely each is."""
+_MOST_CROSSED = 8
+"""Numbers of a context that may count differently by hour."""
+_LARGEST = 4_000_000
+"""Numbers in the covariances of all models together; those at the end of the list are left out."""
+_ALPHA = 1e-5
+_NARROWEST, _WIDEST, _PLAYS = 0.4, 1.0, 2.0
+"""Least and largest factor on the width of draws, and c of `models/boldness.py`."""
+_FEWEST_ZEROS = 0.02
+"""Share of rewards that are exactly 0 from which on money has a hurdle."""
+_LARGEST_LOG = 300.0
+"""Sizes are compared up to e^300."""
+ANY, BINARY, HURDLE = 0, 1, 2
+
+
+class _Mixture(Stateful):
+    """Models of one quantity, their log weights, and the units of the quantity."""
+
+    state = ("models", "log_weights", "centre", "spread")
+
+    def __init__(self, structures: list[Structure], blocks: Blocks, n_blocks: int) -> None:
+        self.models = StructuralModels(structures, blocks, n_blocks)
+        prior = [_SCALES[s.scale] * _PERSISTENCES[s.persistence] for s in structures]
+        self._log_prior = np.log(np.array(prior) / sum(prior))
+        self.log_weights = self._log_prior.copy()
+        self.centre, self.spread = 0.5, 0.5
+
+    def fit(self, values: FloatArray, arms: IntArray) -> None:
+        """Units in which every arm weighs the same; all that was learnt is forgotten."""
+        if len(values):
+            own = [values[arms == arm] for arm in np.unique(arms)]
+            self.centre = float(np.mean([rewards.mean() for rewards in own]))
+            squares = [np.mean((rewards - self.centre) ** 2) for rewards in own]
+            self.spread = float(np.sqrt(np.mean(squares))) or abs(self.centre) or 1.0
+        self.models.reset()
+        self.log_weights[:] = self._log_prior
+
+    def learn(
+        self, block: int, x: FloatArray, value: float, now: float, *, binary: bool, count: int
+    ) -> None:
+        """Bayes' rule for models and weights, after `count` rewards."""
+        kinds = (-self.centre / self.spread, (1 - self.centre) / self.spread) if binary else None
+        y = (value - self.centre) / self.spread
+        if kinds is not None:
+            y = kinds[value == 1.0]
+        joint = self.log_weights + self.models.observe(block, x, y, now, kinds)
+        joint -= np.logaddexp.reduce(joint)
+        alpha = min(_ALPHA, 1 / count)
+        self.log_weights = np.logaddexp(
+            joint + math.log1p(-alpha), self._log_prior + math.log(alpha)
+        )
+
+    def sample(
+        self, X: FloatArray, now: float, shared: bool, rng: np.random.Generator
+    ) -> tuple[FloatArray, float]:
+        """A draw of the expected value of every arm, and the variance of the noise."""
+        u = np.cumsum(np.exp(self.log_weights))
+        m = min(int(np.searchsorted(u, rng.random() * u[-1], side="right")), len(u) - 1)
+        models, noise = self.models, self.models.noise(m) * self.spread**2
+        if shared:
+            draws = X @ models.sample_weights(m, now, rng)
+            return self.centre + self.spread * draws, noise
+        means, variances = models.outlook(m, X, now)
+        leverages = np.maximum(variances, 1e-12) / models.noise(m)
+        kappa = boldness(leverages, least=_NARROWEST, most=_WIDEST, plays=_PLAYS)
+        draws = means + kappa * np.sqrt(np.maximum(variances, 0)) * rng.standard_normal(len(X))
+        return self.centre + self.spread * draws, noise
+
+
+class StructuralThompson(Stateful):
+    """Posterior sampling over a mixture of structural time-series models."""
+
+    kind = "structural-ts"
+    state = (
+        "mixtures", "contexts", "likelihood", "count", "rounds", "generator",
+        "times", "arms", "rewards", "raw",
+    )  # fmt: skip
+    not_finite = frozenset({"times"})  # no time given
+
+    def __init__(self, parameters: NoParameters, shape: ProblemShape, streams: Streams) -> None:
+        self._contexts = ContextMap(shape)
+        self._shared, self._n_arms = self._contexts.shared, shape.n_arms
+        dim = self._contexts.narrow - 1
+        self._blocks = Blocks(dim, crossed=0 < dim <= _MOST_CROSSED)
+        n_blocks = 1 if self._shared else shape.n_arms
+        structures = structures_of(self._blocks)
+        most = max(1, _LARGEST // (n_blocks * self._blocks.dim**2))
+        self._mixtures = [_Mixture(structures[:most], self._blocks, n_blocks) for _ in range(2)]
+        self._likelihood, self._count, self._rounds = BINARY, 0, 0
+        self._rng = streams.generator("posterior")
+        self._times, self._arms = np.full(REFITS[-1], np.nan), np.zeros(REFITS[-1], np.int64)
+        self._rewards = np.zeros(REFITS[-1])
+        self._raw = np.zeros((REFITS[-1], self._contexts.raw_dim))
+
+    def choose(self, context: Context) -> int:
+        """Draw a model, draw the reward of every arm, play the best."""
+        scores = self._sample(*self._features(context))
+        self._rounds += 1
+        return best_arm(scores, context.available, self._rng)
+
+    def choose_by(self, context: Context, draws: int, pick: Pick) -> int:
+        """Shares by so many draws of a model and of rewards."""
+        X, now = self._features(context)
+        scores = np.array([self._sample(X, now) for _ in range(draws)])
+        self._rounds += 1
+        return pick(best_shares(scores, context.available))
+
+    def learn(self, event: Event) -> None:
+        """Score every model by the reward, then learn it."""
+        t, arm = decided_round(event), event.arm
+        self._rounds = max(self._rounds, t + 1)
+        raw = self._contexts.raw(event.context)
+        time, n = event.context.time, self._count
+        if n < REFITS[-1]:
+            self._times[n] = math.nan if time is None else time
+            self._arms[n], self._rewards[n] = arm, event.reward
+            self._raw[n] = raw[arm if self._shared else 0]
+        self._count = n + 1
+        fits = self._likelihood != BINARY or event.reward in (0.0, 1.0)
+        if not fits or self._count in REFITS:
+            self._refit()
+        else:
+            self._take(self._row(raw[arm if self._shared else 0], time), arm, event.reward, time, t)
+
+    def _features(self, context: Context) -> tuple[FloatArray, float]:
+        """x of every arm, and the time in hours, or rounds."""
+        raw, time = self._contexts.raw(context), context.time
+        rows = [self._row(row, time) for row in (raw if self._shared else raw[:1])]
+        X = (
+            np.array(rows)
+            if self._shared
+            else np.broadcast_to(rows[0], (self._n_arms, len(rows[0])))
+        )
+        return X, self._rounds if time is None else time / HOUR_SECONDS
+
+    def _row(self, raw: FloatArray, time: float | None) -> FloatArray:
+        if not self._blocks.context_dim:
+            return self._blocks.features(time, np.empty(0))
+        z = self._contexts(raw[None])[0, 1 : self._contexts.narrow]
+        return self._blocks.features(time, z)
+
+    def _sample(self, X: FloatArray, now: float) -> FloatArray:
+        """One draw of the expected reward of every arm."""
+        values, _ = self._mixtures[0].sample(X, now, self._shared, self._rng)
+        if self._likelihood != HURDLE:
+            return values
+        logs, noise = self._mixtures[1].sample(X, now, self._shared, self._rng)
+        sizes = np.exp(np.clip(logs + 0.5 * noise, -_LARGEST_LOG, _LARGEST_LOG))
+        return np.asarray(np.clip(values, 1e-6, 1.0) * sizes)
+
+    def _take(self, x: FloatArray, arm: int, reward: float, time: float | None, t: int) -> None:
+        """Learn a reward by the likelihood in force."""
+        block, now = 0 if self._shared else arm, t if time is None else time / HOUR_SECONDS
+        first, second = self._mixtures
+        if self._likelihood != HURDLE:
+            binary = self._likelihood == BINARY
+            first.learn(block, x, reward, now, binary=binary, count=self._count)
+            return
+        first.learn(block, x, float(reward != 0.0), now, binary=True, count=self._count)
+        if reward > 0:
+            second.learn(block, x, math.log(reward), now, binary=False, count=self._count)
+
+    def _refit(self) -> None:
+        """Fit likelihood, units and contexts to the rewards so far, and replay these."""
+        n = min(self._count, REFITS[-1])
+        rewards, arms = self._rewards[:n], self._arms[:n]
+        self._likelihood = likelihood_of(rewards)
+        if self._contexts.raw_dim and n >= REFITS[0]:
+            self._contexts = self._contexts.fitted(self._raw[:n])
+        if self._likelihood == HURDLE:
+            paid = rewards > 0
+            self._mixtures[0].fit((rewards != 0).astype(float), arms)
+            self._mixtures[1].fit(np.log(rewards[paid]), arms[paid])
+        else:
+            self._mixtures[0].fit(rewards, arms)
+        for i in range(n):
+            time = None if math.isnan(self._times[i]) else float(self._times[i])
+            row = self._row(self._raw[i], time)
+            self._take(row, int(arms[i]), float(rewards[i]), time, i)
+
+
+def likelihood_of(rewards: FloatArray) -> int:
+    """BINARY if all are 0 or 1, HURDLE if some are 0 and the others positive, else ANY.
+
+    >>> [likelihood_of(np.array(r)) for r in ([0.0, 1.0], [0.0, 5.5, 2.5, 9.0], [-1.0, 0.0, 2.0])]
+    [1, 2, 0]
+    """
+    if np.isin(rewards, (0.0, 1.0)).all():
+        return BINARY
+    zeros, paid = int((rewards == 0).sum()), rewards[rewards > 0]
+    is_money = zeros + len(paid) == len(rewards) and zeros >= max(1, _FEWEST_ZEROS * len(rewards))
+    return HURDLE if is_money and len(np.unique(paid)) > 2 else ANY
+
+
+def structures_of(blocks: Blocks) -> list[Structure]:
+    """Every combination of season, interactions, scale and persistence, plain ones first."""
+    crossings = (False, True) if blocks.crossed else (False,)
+    return [
+        Structure(day, weekend, week, crossed, scale, persistence)
+        for day, weekend, week in _SEASONS
+        for crossed in crossings
+        for persistence in _PERSISTENCES
+        for scale in _SCALES
+    ]

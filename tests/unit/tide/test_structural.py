@@ -1,0 +1,131 @@
+"""`structural-ts` beside dense Gaussian-process regression, and what its likelihoods are for."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from tidepull.policies import build_policy
+from tidepull.tide.models.structural import Blocks, StructuralModels, Structure
+from tidepull.tide.structural import ANY, BINARY, HURDLE, likelihood_of, structures_of
+from tidepull.types import Context, Event, FloatArray, ProblemShape
+
+HOUR, DAY = 3600.0, 86_400.0
+
+
+def dense_outlook(
+    structure: Structure, blocks: Blocks, X: FloatArray, hours: FloatArray, y: FloatArray,
+    noise: FloatArray, x: FloatArray, hour: float,
+) -> tuple[float, float]:  # fmt: skip
+    """Mean and variance at x by a Gaussian process whose covariance has an Ornstein-Uhlenbeck
+    deviation."""
+    v = structure.variances(blocks)
+
+    def kernel(A: FloatArray, a: FloatArray, B: FloatArray, b: FloatArray) -> FloatArray:
+        fade = structure.persistence ** np.abs(a[:, None] - b[None, :])
+        constant = (A[:, :-1] * v[:-1]) @ B[:, :-1].T
+        return np.asarray(constant + v[-1] * np.outer(A[:, -1], B[:, -1]) * fade)
+
+    K = kernel(X, hours, X, hours) + np.diag(noise)
+    k = kernel(x[None], np.array([hour]), X, hours)[0]
+    prior = kernel(x[None], np.array([hour]), x[None], np.array([hour]))[0, 0]
+    return float(k @ np.linalg.solve(K, y)), float(prior - k @ np.linalg.solve(K, k))
+
+
+@pytest.mark.parametrize("index", [0, 4, 8, 13, 22, 35])
+def test_filter_is_gaussian_process_regression(index: int) -> None:
+    rng = np.random.default_rng(index)
+    blocks = Blocks(2, crossed=True)
+    structures = structures_of(blocks)
+    models, structure = StructuralModels(structures, blocks, 2), structures[index]
+    hours = np.cumsum(rng.exponential(2.0, 40)) + 400_000.0
+    X = np.array([blocks.features(h * HOUR, rng.standard_normal(2)) for h in hours])
+    y, arms, noise = rng.standard_normal(40), rng.integers(2, size=40), np.empty(40)
+    for i in range(40):
+        noise[i] = models.noise(index)
+        models.observe(int(arms[i]), X[i], float(y[i]), float(hours[i]), None)
+    now, rows = hours[-1] + 5.0, np.array([X[3], X[7]])
+    means, variances = models.outlook(index, rows, now)
+    for k in range(2):
+        own = arms == k
+        expected = dense_outlook(
+            structure, blocks, X[own], hours[own], y[own], noise[own], rows[k], now
+        )
+        assert (means[k], variances[k]) == pytest.approx(expected, rel=1e-7, abs=1e-9)
+
+
+def test_student_prediction_and_noise() -> None:
+    from scipy.stats import t as student
+
+    blocks = Blocks()
+    models = StructuralModels(structures_of(blocks), blocks, 1)
+    x = blocks.features(5 * HOUR, np.empty(0))
+    a, b, variance = 1.0, 0.5, models.outlook(0, x[None], 0.0)[1][0]
+    score = models.observe(0, x, 1.3, 0.0, None)[0]
+    assert score == pytest.approx(student.logpdf(1.3, 2 * a, scale=math.sqrt(variance + b / a)))
+    noise = 0.995 * b + 0.005 * 0.5 + 0.5 * 1.3**2 * 0.5 / (variance + 0.5)
+    assert models.noise(0) == pytest.approx(noise / (a + 0.5))
+
+
+def test_two_point_prediction_is_the_mean() -> None:
+    blocks = Blocks()
+    models = StructuralModels(structures_of(blocks), blocks, 1)
+    x = blocks.features(None, np.empty(0))
+    for reward in (1.0, 1.0, -1.0):
+        mean = models.outlook(0, x[None], 0.0)[0][0]
+        chance = (mean + 1) / 2
+        score = models.observe(0, x, reward, 0.0, (-1.0, 1.0))[0]
+        assert score == pytest.approx(math.log(chance if reward > 0 else 1 - chance))
+
+
+@pytest.mark.parametrize(
+    ("rewards", "likelihood"),
+    [
+        ([0, 1, 1], BINARY),
+        ([0, 12.5, 3.1, 0, 8.0], HURDLE),
+        ([0.2, 12.5, 3.1], ANY),
+        ([-1, 0, 2, 3], ANY),
+        ([0, 5, 5, 0], ANY),
+    ],
+)
+def test_likelihood_follows_the_rewards(rewards: list[float], likelihood: int) -> None:
+    assert likelihood_of(np.array(rewards, float)) == likelihood
+
+
+def reward_of(policy_id: str, chances: FloatArray, *, scale: float, seed: int) -> float:
+    """Mean expected reward over the last third of three weeks of 100 visits a day; `chances` has
+    a row for each hour. Payments are lognormal where `scale` is positive."""
+    rng, total, rounds = np.random.default_rng(seed), 0.0, 2100
+    policy = build_policy(policy_id, ProblemShape(chances.shape[1]), seed=seed)
+    for i in range(rounds):
+        context = Context(time=1_767_571_200.0 + i * DAY / 100)
+        assert context.time is not None
+        means = chances[int(context.time % DAY // HOUR)]
+        arm = policy.choose(context)
+        paid = rng.random(len(means)) < means
+        size = np.exp(scale * rng.standard_normal()) if scale else 1.0
+        policy.learn(Event(context, arm, float(paid[arm]) * size))
+        total += means[arm] * (i >= 2 * rounds // 3)
+    return 3 * total / rounds
+
+
+@pytest.mark.parametrize("scale", [0.0, 1.5])
+def test_hours_are_found(scale: float) -> None:
+    hours = np.arange(24)
+    chances = np.stack([0.2 + 0.15 * np.cos(2 * np.pi * (hours - k * 8) / 24) for k in range(3)], 1)
+    earned = reward_of("structural-ts", chances, scale=scale, seed=5)
+    best, fixed = chances.max(axis=1).mean(), chances.mean(axis=0).max()
+    assert earned > fixed + 0.7 * (best - fixed)
+
+
+def test_without_a_time_a_level_is_learnt() -> None:
+    policy = build_policy("structural-ts", ProblemShape(3), seed=1)
+    rng = np.random.default_rng(2)
+    arms = []
+    for _ in range(600):
+        arm = policy.choose(Context())
+        policy.learn(Event(Context(), arm, float(rng.random() < (0.2, 0.6, 0.3)[arm])))
+        arms.append(arm)
+    assert np.mean(np.array(arms[300:]) == 1) > 0.85
