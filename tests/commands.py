@@ -41,6 +41,8 @@ def understand(line: str) -> None:
     context = command.make_context("tidepull", list(words), resilient_parsing=False)
     while hasattr(command, "resolve_command"):
         rest = [*context._protected_args, *context.args]
+        if not rest and command.invoke_without_command:
+            return
         name, command, rest = command.resolve_command(context, rest)
         assert command is not None
         context = command.make_context(name, rest, parent=context)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,19 @@ SLOW = (
     "unit/tide",
 )
 """Folders and files whose tests take many seconds."""
+
+MEMORY = Path("/dev/shm")
+MEMORY_NEEDED = 4 * 2**30
+"""Bytes that must be free in memory for temporary files to be put there."""
+
+
+def pytest_configure() -> None:
+    """Put temporary files into memory where there is room: a sync costs nothing there, and many
+    tests wait for thousands of syncs."""
+    writable = MEMORY.is_dir() and os.access(MEMORY, os.W_OK)
+    if writable and shutil.disk_usage(MEMORY).free > MEMORY_NEEDED:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+
 
 NO_POSTGRES = "PostgreSQL is not installed: see CONTRIBUTING.md"
 

@@ -112,12 +112,36 @@ class AsksProblem(Protocol):
 
 
 @runtime_checkable
+class HasTotals(Protocol):
+    """A problem that says what every arm would pay if it were played throughout."""
+
+    def totals(self, horizon: int) -> FloatArray:
+        """Each arm's expected rewards, summed over the rounds of the horizon."""
+
+
+@runtime_checkable
+class HasWait(Protocol):
+    """A problem that says when its rewards arrive."""
+
+    def wait(self) -> int | None:
+        """By how many rounds the reward of the latest `step` is late; None if it never comes."""
+
+
+@runtime_checkable
 class HasStructure(Protocol):
     """A problem that can tell how its coming round hangs together with others, but for the
     values."""
 
     def structure(self) -> Structure:
         """The structure of the coming round; only the loop asks."""
+
+
+@runtime_checkable
+class HasBenchmark(Protocol):
+    """A problem whose regret is measured against more than its best arm, where no arm pays."""
+
+    def benchmark(self) -> float:
+        """The expected reward that regret is measured against in the coming round."""
 
 
 @runtime_checkable

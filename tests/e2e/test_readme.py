@@ -29,7 +29,7 @@ def test_readme_counts_the_problems_policies_and_contenders_of_the_demo_rightly(
     found = re.search(r"tidepull list problems +# ([\w-]+) worlds", README)
     assert found is not None
     assert found[1] == WORDS[len(problems.ids())]
-    found = re.search(r"tidepull list policies +# (\w+) ways", README)
+    found = re.search(r"tidepull list policies +# ([\w-]+) ways", README)
     assert found is not None
     assert found[1] == WORDS[len(policies.ids())]
     found = re.search(r"plays five trials of (\w+) policies", README)

@@ -95,6 +95,18 @@ PLAYED_ON = {
     "lin-ucb": ("rotating-vector-32", "stationary-vector", "flipping-gaussian"),
     "d-lin-ucb": ("rotating-vector-32", "stationary-vector", "flipping-gaussian"),
     "sw-lin-ucb": ("rotating-vector-32", "stationary-vector", "flipping-gaussian"),
+    "structural-ts": (
+        "wall-clock-bernoulli",
+        "rotating-vector-32",
+        "steady-contexts",
+        "flipping-gaussian",
+    ),
+    "hour-table": ("wall-clock-bernoulli",),
+    "hour-weekend-table": ("wall-clock-bernoulli",),
+    "hour-weekday-table": ("wall-clock-bernoulli",),
+    "last-best": ("wall-clock-bernoulli",),
+    "hand-ts": ("wall-clock-bernoulli", "steady-contexts"),
+    "hurdle-ts": ("wall-clock-bernoulli",),
 }
 OTHERS = (
     *(

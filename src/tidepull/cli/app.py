@@ -86,7 +86,7 @@ class Commands(LazyGroup):
         ),
         "report": LazyCommand("report:report", "Write an HTML report of a store.", _TRY),
         "benchmark": LazyCommand(
-            "benchmark:benchmark", "Run the Tideline benchmark and its leaderboard.", _TRY
+            "benchmark:app", "Run the Tideline benchmark and its leaderboard.", _TRY
         ),
         "agent": LazyCommand(
             "agent:agent_app", "Look at an agent: what it believes, gained and did.", _DECIDE

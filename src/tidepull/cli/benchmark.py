@@ -4,6 +4,7 @@ command continues."""
 from __future__ import annotations
 
 import tomllib
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,21 @@ from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
 from tidepull.reporting.frames import load_frame
 from tidepull.reporting.leaderboard import write_leaderboard
+from tidepull.reporting.submission import export_worlds, score_arms
+from tidepull.reporting.tables import Cell, Table, number
 from tidepull.reporting.tideline import Standing, Tideline, board_table, kinds_table, tideline
 
+app = typer.Typer(add_completion=False, invoke_without_command=True)
 
+
+@app.callback()
 def benchmark(
+    context: typer.Context,
     quick: bool = typer.Option(
         False, "--quick", help="One small problem of every kind, two seeds."
+    ),
+    edition: int = typer.Option(
+        1, min=1, max=2, help="1: every kind of drift. 2: shops and real streams with hours."
     ),
     policy: list[str] = typer.Option(
         [], metavar="ID", help="Also play this policy, of tidepull or of --module; may be repeated."
@@ -30,7 +40,7 @@ def benchmark(
     module: list[Path] = typer.Option(
         [], metavar="FILE", help="Python file that registers policies; may be repeated."
     ),
-    out: Path = typer.Option(None, help="Store to write to. Default: out/tideline[-quick]."),
+    out: Path = typer.Option(None, help="Store to write to. Default: out/tideline[-2][-quick]."),
     workers: int = WORKERS,
     play: bool = typer.Option(
         True, "--play/--no-play", help="Play what is missing, or only report."
@@ -45,7 +55,9 @@ def benchmark(
 ) -> None:
     """Run Tideline: every kind of problem, scored between the structure oracle (0) and random arms
     (1)."""
-    name = "tideline-quick" if quick else "tideline"
+    if context.invoked_subcommand is not None:
+        return
+    name = ("tideline" if edition == 1 else f"tideline-{edition}") + ("-quick" if quick else "")
     directory = out or Path("out") / name
     if play:
         suite = name
@@ -67,6 +79,7 @@ def benchmark(
         )
     words = [
         "tidepull benchmark",
+        "" if edition == 1 else f"--edition {edition}",
         "--quick" if quick else "",
         *(f"--module {path.name}" for path in module),
     ]
@@ -76,6 +89,45 @@ def benchmark(
         write_leaderboard(frame, line, docs, command=command)
     _show(line, json=json)
     say(f"the page: {page}")
+
+
+@app.command("export")
+def export(
+    folder: Path = typer.Argument(help="Folder to write to."),
+    quick: bool = typer.Option(False, "--quick", help="The worlds of the quick run."),
+) -> None:
+    """Write the worlds of Tideline 2 as CSV files with checksums, for programs in any language."""
+    say(f"the manifest: {export_worlds(_exported(quick), folder)}")
+
+
+@app.command("score")
+def score(
+    arms: Path = typer.Argument(help="CSV file with the columns world, seed, round and arm."),
+    quick: bool = typer.Option(False, "--quick", help="The worlds of the quick run."),
+    json: bool = JSON,
+) -> None:
+    """Score arms that another program chose in exported worlds: 0 is the oracle, 1 random arms."""
+    scored = score_arms(_exported(quick), arms)
+    if json:
+        print_json([asdict(one) for one in scored])
+        return
+    rows = tuple(
+        (
+            Cell(f"{one.world}, seed {one.seed}"),
+            number(one.rounds, 0),
+            number(one.reward, 1),
+            number(one.regret, 1),
+            number(one.score, 3),
+        )
+        for one in scored
+    )
+    mean = sum(one.score for one in scored) / len(scored)
+    columns = ("world", "rounds", "reward", "regret", "score")
+    show_table(Table("submission", f"Mean score {mean:.3f}", columns, rows))
+
+
+def _exported(quick: bool) -> str:
+    return "tideline-2-quick" if quick else "tideline-2"
 
 
 def with_policies(name: str, policies: list[str], modules: list[Path], directory: Path) -> Path:

@@ -1,9 +1,10 @@
-"""`tidepull data`: prepare the Criteo dataset, or generate a synthetic one."""
+"""`tidepull data`: prepare real streams and the Criteo dataset, or generate a synthetic one."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
@@ -19,10 +20,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from tidepull.cli.console import err, out, say
+from tidepull.cli.console import err, out, print_json, say, show_table
+from tidepull.cli.options import JSON
+from tidepull.errors import ParameterError
 from tidepull.problems.criteo.banners import Prepared, prepared_name, save
 from tidepull.problems.criteo.dataset import DIM, PUBLISHED_NAME, PUBLISHED_ROWS, SAMPLE
 from tidepull.problems.datasets import cache_directory
+from tidepull.reporting.tables import Cell, Table, number
 
 app = typer.Typer(
     help="Prepare data for problems that need it.", no_args_is_help=True, add_completion=False
@@ -80,6 +84,55 @@ def synthesize_criteo(
             on_rows=lambda n: bar.update(bar.task_ids[0], completed=n),
         )
     out.print(f"{rows:,} synthetic impressions in {out_file}", soft_wrap=True)
+
+
+@app.command("prepare-streams")
+def prepare_streams(
+    only: Annotated[
+        list[str] | None, typer.Option(metavar="NAME", help="This stream alone; may be repeated.")
+    ] = None,
+    packages: Annotated[
+        Path | None,
+        typer.Option(help="Folder of downloaded packages. Default: packages in the cache."),
+    ] = None,
+) -> None:
+    """Download the packages whose data are real streams, and write their arrays into the cache."""
+    from tidepull.problems.prepare_streams import PREPARED, prepare
+
+    for name in only or PREPARED:
+        if name not in PREPARED:
+            raise ParameterError(f"there is no stream '{name}' to prepare: {', '.join(PREPARED)}")
+        out.print(f"{name}: {prepare(name, packages=packages)}", soft_wrap=True)
+
+
+@app.command("value-of-time")
+def show_value_of_time(json: bool = JSON) -> None:
+    """Show the mean reward of random arms, the best fixed arm, the best table of hour x weekend and
+    the oracle on every real stream."""
+    from tidepull.problems import build_problem
+    from tidepull.problems.streams import STREAMS
+    from tidepull.problems.tables import TableWorld, value_of_time
+
+    worlds = {name: build_problem(("stream", {"name": name}), seed=0) for name in STREAMS}
+    found = {
+        name: (world.n_arms, value_of_time(world.table))
+        for name, world in worlds.items()
+        if isinstance(world, TableWorld)
+    }
+    if json:
+        print_json([{"stream": name, "arms": k, **asdict(v)} for name, (k, v) in found.items()])
+        return
+    columns = ("stream", "arms", "rounds", "random", "best fixed arm", "best table", "oracle")
+    rows = tuple(
+        (
+            Cell(name),
+            number(k, 0),
+            number(v.rounds, 0),
+            *(number(x, 3) for x in (v.random, v.fixed, v.table, v.oracle)),
+        )
+        for name, (k, v) in found.items()
+    )
+    show_table(Table("value-of-time", "Mean reward a round, in hindsight", columns, rows))
 
 
 def _show(prepared: Prepared, target: Path) -> None:

@@ -3,7 +3,6 @@ side."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import Any
 
@@ -51,9 +50,9 @@ def announce(result: ReportFiles, *, json: bool, **more: Any) -> None:
     if json:
         print_json(
             {
-                "page": str(result.page),
-                "figures": [str(path) for path in result.figures],
-                "tables": [str(path) for path in result.tables],
+                "page": result.page,
+                "figures": result.figures,
+                "tables": result.tables,
                 "trials": result.frame.trials,
                 "failed": len(gaps.failed),
                 "missing": len(gaps.missing),
@@ -138,18 +137,9 @@ def _as_json(line: ComparisonRow) -> dict[str, Any]:
         "policy": line.policy.removesuffix("*"),
         "chosen_on_these_trials": line.policy.endswith("*"),
         "horizon": line.horizon,
-        "a": {"mean": line.a.mean, "std": _finite(line.a.std), "trials": line.a.trials},
-        "b": {"mean": line.b.mean, "std": _finite(line.b.std), "trials": line.b.trials},
-        "difference": {
-            "mean": d.mean,
-            "low": _finite(d.low),
-            "high": _finite(d.high),
-            "clear": d.clear,
-        },
+        "a": {"mean": line.a.mean, "std": line.a.std, "trials": line.a.trials},
+        "b": {"mean": line.b.mean, "std": line.b.std, "trials": line.b.trials},
+        "difference": {"mean": d.mean, "low": d.low, "high": d.high, "clear": d.clear},
         "common_seeds": d.pairs,
-        "seeds_won": _finite(d.wins),
+        "seeds_won": d.wins,
     }
-
-
-def _finite(value: float) -> float | None:
-    return value if math.isfinite(value) else None

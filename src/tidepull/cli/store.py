@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import typer
@@ -32,16 +33,7 @@ def check(
     """Read every byte and verify every checksum; exit code 1 when something is damaged."""
     condition = maintenance.check(Store.open(directory), remove=remove)
     if json:
-        print_json(
-            {
-                "sound": condition.sound,
-                "damaged": condition.damaged,
-                "failed": condition.failed,
-                "orphans": [str(path) for path in condition.orphans],
-                "leftovers": [str(path) for path in condition.leftovers],
-                "unreadable": [str(path) for path in condition.unreadable],
-            }
-        )
+        print_json(asdict(condition))
     else:
         say(
             f"{condition.sound:,} trials sound, {len(condition.damaged)} damaged, "
@@ -149,10 +141,7 @@ def merge(
     merged = maintenance.merge(Store.create(into), [Store.open(other) for other in others])
     write_index(Store.open(into))
     if json:
-        print_json(
-            {"added": merged.added, "present": merged.present, "damaged": merged.damaged}
-            | {"conflicts": merged.conflicts, "renamed": merged.renamed}
-        )
+        print_json(asdict(merged))
     else:
         say(f"{merged.added:,} trials added, {merged.present:,} were there already")
         for hash, fault in merged.damaged.items():

@@ -38,6 +38,8 @@ _COLUMNS = (
     "seconds", "cpu_seconds", "world", "learner", "origin", "fault",
 )  # fmt: skip
 
+_FLOATS = ("reward", "regret", "optimal", "seconds", "cpu_seconds")
+
 
 @dataclass(slots=True)
 class Archive:
@@ -128,11 +130,7 @@ def write_archive(archive: Archive, folder: Path) -> None:
                 for name in ("problem", "name", "setting", "delay", "seed")
             }
             lines.append({"hash": hash, **names, "fault": why})
-        text = io.StringIO()
-        writer = csv.DictWriter(text, _COLUMNS, restval="", lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
-        write_whole(folder / f"{suite}.csv", text.getvalue().encode())
+        write_whole(folder / f"{suite}.csv", _csv(lines, _COLUMNS))
     suites = {
         suite: {"lines": len(rows) + len(archive.lost.get(suite, {})), "text": archive.texts[suite]}
         for suite, rows in archive.rows.items()
@@ -205,31 +203,22 @@ def _line(row: Row, shared: dict[str, dict[str, Any]]) -> dict[str, Any]:
 
 def _row(suite: str, line: Mapping[str, str], shared: Mapping[str, Any]) -> Row:
     world, learner = shared["worlds"][line["world"]], shared["learners"][line["learner"]]
-    origin = shared["origins"][line["origin"]]
+    parts: dict[str, Any] = {
+        **{name: line[name] for name in ("hash", "problem", "name", "setting", "delay")},
+        **{name: int(line[name]) for name in ("horizon", "seed", "problem_seed")},
+        **{name: float(line[name]) for name in _FLOATS},
+        **shared["origins"][line["origin"]],
+    }
     return Row(
         suite=suite,
-        hash=line["hash"],
-        problem=line["problem"],
-        name=line["name"],
-        setting=line["setting"],
         problem_id=world["problem"],
         problem_parameters=world["parameters"],
+        remark=world["remark"],
         policy=learner["policy"],
         policy_parameters=learner["parameters"],
-        horizon=int(line["horizon"]),
-        seed=int(line["seed"]),
-        problem_seed=int(line["problem_seed"]),
-        reward=float(line["reward"]),
-        regret=float(line["regret"]),
-        optimal=float(line["optimal"]),
-        seconds=float(line["seconds"]),
-        cpu_seconds=float(line["cpu_seconds"]),
         machine="",
-        remark=world["remark"],
         diagnostics={},
-        versions=origin["versions"],
-        code=origin["code"],
-        delay=line["delay"],
+        **parts,
     )
 
 
@@ -307,10 +296,8 @@ def summarise(rows: Iterable[Row]) -> list[dict[str, Any]]:
             **dict(zip(_GROUP, key, strict=True)),
             "seeds": seeds_text([row.seed for row in group]),
             "trials": len(group),
-            "reward_mean": _mean([row.reward for row in group]),
-            "reward_std": _std([row.reward for row in group]),
-            "regret_mean": _mean([row.regret for row in group]),
-            "regret_std": _std([row.regret for row in group]),
+            **_mean_and_std("reward", group),
+            **_mean_and_std("regret", group),
             "cpu_seconds": round(sum(row.cpu_seconds for row in group), 3),
             "remark": group[0].remark,
         }
@@ -325,17 +312,17 @@ def _flat(row: Row) -> dict[str, Any]:
     }
 
 
-def _mean(values: list[float]) -> float:
-    return round(float(np.mean(values)), 6)
+def _mean_and_std(name: str, group: list[Row]) -> dict[str, float | None]:
+    values = np.array([getattr(row, name) for row in group])
+    std = round(float(values.std(ddof=1)), 6) if len(values) > 1 else None
+    return {f"{name}_mean": round(float(values.mean()), 6), f"{name}_std": std}
 
 
-def _std(values: list[float]) -> float | None:
-    return round(float(np.std(values, ddof=1)), 6) if len(values) > 1 else None
-
-
-def _csv(lines: list[dict[str, Any]]) -> bytes:
+def _csv(lines: list[dict[str, Any]], columns: Sequence[str] | None = None) -> bytes:
+    """CSV with a header; the columns are those of the first line where they are not given."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, list(lines[0]) if lines else [], lineterminator="\n")
+    columns = columns or (list(lines[0]) if lines else [])
+    writer = csv.DictWriter(text, columns, restval="", lineterminator="\n")
     writer.writeheader()
     writer.writerows(lines)
     return text.getvalue().encode()

@@ -19,11 +19,13 @@ from tidepull.policies import build_policy, settled
 from tidepull.policies.checks import mask
 from tidepull.problems import build_problem, problems, shape_of
 from tidepull.protocols import (
+    HasBenchmark,
     HasDiagnostics,
     HasRemark,
     HasRounds,
     HasStructure,
     HasUpkeep,
+    HasWait,
     Learner,
     NeedsMeans,
     NeedsStructure,
@@ -120,7 +122,8 @@ def run_trial(
     delay : int, str or callable, default: 0
         By how many rounds rewards are late: a number, "geometric:20:0.05" (20 rounds on average,
         5% never come), or a function of the round that returns a number, or None for never. A
-        reward that is n rounds late is learnt after n further choices.
+        reward that is n rounds late is learnt after n further choices. 0: when the problem says
+        (`HasWait`), or at once.
     on_round : callable, optional
         Function that is called after each round with the number of rounds played.
 
@@ -181,7 +184,8 @@ def play(
         The number of rounds.
     late : callable, optional
         Function from the round, counted from 0, to the number of rounds by which its reward is
-        late, or None for never. By default no reward is late.
+        late, or None for never. By default rewards come when the problem says (`HasWait`), or at
+        once.
     on_round : callable, optional
         Function that is called after each round with the number of rounds played.
 
@@ -209,8 +213,10 @@ def play(
     rewards, gaps, optimal = np.empty(horizon), np.empty(horizon), np.empty(horizon)
     choose = _chooser(problem, policy)
     busy = policy if isinstance(policy, HasUpkeep) else None
+    wait_of = _waiting(problem, late)
     first = policy.rounds if isinstance(policy, HasRounds) else 0
     n_arms = problem.n_arms
+    benchmark = problem.benchmark if isinstance(problem, HasBenchmark) else None
     on_the_way: list[
         tuple[int, int, Event]
     ] = []  # (round after which it comes, round decided, event)
@@ -218,10 +224,11 @@ def play(
     for t in range(horizon):
         context = _checked_context(problem.context(), n_arms, t)
         means = _checked_means(problem.means(), n_arms, t)
+        best = benchmark() if benchmark else _best_mean(means, context)
         arm = choose(context, means)
         _check_arm(arm, context, n_arms, t)
         reward = _checked_reward(problem.step(arm), arm, t)
-        wait = 0 if late is None else late(t)
+        wait = wait_of(t)
         if wait is not None:
             event = Event(context, int(arm), reward, decided=first + t)
             heapq.heappush(on_the_way, (t + wait, t, event))
@@ -229,7 +236,6 @@ def play(
             policy.learn(heapq.heappop(on_the_way)[2])
             while busy is not None and busy.upkeep():
                 pass
-        best = means.max() if context.available is None else means[context.available].max()
         arms[t], rewards[t], gaps[t], optimal[t] = arm, reward, best - means[arm], best
         if on_round is not None:
             on_round(t + 1)
@@ -257,6 +263,18 @@ def _chooser(problem: Problem, policy: Learner) -> Callable[[Context, FloatArray
             )
         return lambda context, _: policy.choose_told(context, problem.structure())
     return lambda context, _: policy.choose(context)
+
+
+def _waiting(problem: Problem, late: LateBy | None) -> LateBy:
+    """From the round to the rounds by which its reward is late: as asked for, else as the problem
+    says."""
+    if late is not None:
+        return late
+    return (lambda _: problem.wait()) if isinstance(problem, HasWait) else (lambda _: 0)
+
+
+def _best_mean(means: FloatArray, context: Context) -> float:
+    return float((means if context.available is None else means[context.available]).max())
 
 
 def _default_horizon(problem: Named | Problem) -> int:

@@ -150,22 +150,14 @@ class Plan:
 
 def plan_of(suite: str, text: str, specs: Iterable[TrialSpec]) -> Plan:
     """The plan of a suite's specs."""
-    trials = []
-    modules: tuple[str, ...] = ()
-    for spec in specs:
-        modules = spec.modules
-        names = names_of(spec)
-        trials.append(
-            Planned(
-                spec.hash,
-                names["problem"],
-                names["name"],
-                names["setting"],
-                spec.seed,
-                spec.delay_text,
-            )
+    specs = list(specs)
+    trials = tuple(
+        Planned(
+            spec.hash, names["problem"], names["name"], names["setting"], spec.seed, spec.delay_text
         )
-    return Plan(suite, text, tuple(trials), modules)
+        for spec, names in zip(specs, map(names_of, specs), strict=True)
+    )
+    return Plan(suite, text, trials, specs[-1].modules if specs else ())
 
 
 def write_plan(store: Store, plan: Plan) -> None:
@@ -332,20 +324,15 @@ def _unplanned(found: Mapping[str, Any], plans: list[Plan]) -> Iterator[Row]:
     planned = {trial.hash for plan in plans for trial in plan.trials}
     for hash, manifest in found.items():
         if hash not in planned:
-            names = manifest["labels"]
             spec = manifest["spec"]
+            names = {name: manifest["labels"][name] for name in ("problem", "name", "setting")}
             delay = spec.get("delay", AT_ONCE)
-            yield _row(
-                "",
-                Planned(
-                    hash, names["problem"], names["name"], names["setting"], spec["seed"], delay
-                ),
-                manifest,
-            )
+            trial = Planned(hash=hash, seed=spec["seed"], delay=delay, **names)
+            yield _row("", trial, manifest)
 
 
 def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
-    spec, totals = manifest["spec"], manifest["totals"]
+    spec = manifest["spec"]
     return Row(
         suite=suite,
         hash=trial.hash,
@@ -353,23 +340,13 @@ def _row(suite: str, trial: Planned, manifest: Mapping[str, Any]) -> Row:
         name=trial.name,
         setting=trial.setting,
         problem_id=spec["problem"],
-        problem_parameters=spec["problem_parameters"],
-        policy=spec["policy"],
-        policy_parameters=spec["policy_parameters"],
-        horizon=spec["horizon"],
-        seed=spec["seed"],
-        problem_seed=spec["problem_seed"],
-        reward=totals["reward"],
-        regret=totals["regret"],
-        optimal=totals["optimal"],
-        seconds=round(
-            manifest["seconds"], 3
-        ),  # as an archive keeps them, so that tables of both are the same
+        # As an archive keeps them, so that tables of both are the same.
+        seconds=round(manifest["seconds"], 3),
         cpu_seconds=round(manifest["cpu_seconds"], 3),
-        machine=manifest["machine"],
         remark=manifest["label"],
-        diagnostics=manifest["diagnostics"],
-        versions=manifest["versions"],
         code=canonical({key: value for key, value in spec.items() if key not in _SHOWN}),
         delay=spec.get("delay", AT_ONCE),
+        **{name: spec[name] for name in _SHOWN if name not in ("problem", "delay")},
+        **{name: manifest["totals"][name] for name in ("reward", "regret", "optimal")},
+        **{name: manifest[name] for name in ("machine", "diagnostics", "versions")},
     )

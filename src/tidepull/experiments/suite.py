@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from tidepull.errors import InputError, MissingExtraError, SuiteError
+from tidepull.errors import DataError, InputError, MissingExtraError, SuiteError
 from tidepull.experiments.grid import (
     GridPoint,
     SearchRule,
@@ -204,14 +204,17 @@ class _Expansion:
         key = (problem.shown_name, seed, policy.name, setting.text)
         if key not in self._told:
             with _at(f"{self._where}: {policy.name} on {problem.shown_name}"):
-                self._told[key] = from_problem(
-                    policies.entry(policy.id or policy.name),
-                    setting,
-                    (problem.id, problem.parameters),
-                    horizon=horizon,
-                    seed=seed,
-                    budgeted=policy.from_variation_budget,
-                )
+                try:
+                    self._told[key] = from_problem(
+                        policies.entry(policy.id or policy.name),
+                        setting,
+                        (problem.id, problem.parameters),
+                        horizon=horizon,
+                        seed=seed,
+                        budgeted=policy.from_variation_budget,
+                    )
+                except DataError:  # its trials cannot run here, and say what is missing
+                    return setting
         return self._told[key]
 
 

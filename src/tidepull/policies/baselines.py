@@ -19,14 +19,15 @@ reward that lies eight standard deviations off is not learnt from.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Literal, Self
 
 import numpy as np
 
 from tidepull.errors import ArmError, InputError, NumericalError, ParameterError
 from tidepull.parameters import NoParameters, Parameters, parameter
 from tidepull.policies.exploration import any_arm, best_arm, equal_shares
-from tidepull.protocols import Pick
+from tidepull.protocols import HasTotals, Pick
 from tidepull.random import Streams
 from tidepull.state import Stateful, read
 from tidepull.types import Context, Event, FloatArray, ProblemShape, Snapshot, Structure
@@ -58,7 +59,26 @@ class RandomPolicy(Stateful):
 class FixedParameters(Parameters):
     """Parameters of `fixed`."""
 
-    arm: int = parameter(0, "the arm to play in every round", ge=0)
+    arm: int | Literal["best"] = parameter(
+        0,
+        "the arm to play in every round, or the best one in hindsight (told by the problem)",
+        ge=0,
+    )
+
+    @property
+    def asks(self) -> tuple[str, ...]:
+        """The arm, where it is left to the problem."""
+        return ("arm",) if self.arm == "best" else ()
+
+    def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
+        """The same with the arm that pays most over the horizon."""
+        if not self.asks:
+            return self
+        if not isinstance(problem, HasTotals):
+            raise ParameterError(
+                "arm = 'best' needs a problem that tells its totals (totals()); give a number"
+            )
+        return replace(self, arm=int(np.argmax(problem.totals(horizon))))
 
 
 class FixedPolicy(Stateful):
@@ -67,6 +87,11 @@ class FixedPolicy(Stateful):
     kind = "fixed"
 
     def __init__(self, parameters: FixedParameters, shape: ProblemShape, streams: Streams) -> None:
+        if parameters.arm == "best":
+            raise ParameterError(
+                "fixed: arm = 'best' is filled in where the problem is known (run, run_trial, "
+                "suites); give a number here"
+            )
         if parameters.arm >= shape.n_arms:
             raise ParameterError(
                 f"fixed: arm must be less than the {shape.n_arms} arms, got {parameters.arm}"

@@ -39,11 +39,11 @@ def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
     if available is not None:
         scores = np.where(available, scores, -np.inf)
     best = scores == np.maximum.reduce(scores, axis=1, keepdims=True)
-    if np.count_nonzero(best) == len(best):  # no tie: the same bits, at half the cost
-        best, parts = np.add.reduce(best, axis=0), len(best)
-    else:
-        best, parts = np.add.reduce(best / best.sum(axis=1, keepdims=True), axis=0), len(best)
-    shares: FloatArray = best / parts
+    if np.count_nonzero(best) > len(
+        best
+    ):  # ties; without one these are the same bits, at half the cost
+        best = best / best.sum(axis=1, keepdims=True)
+    shares: FloatArray = np.add.reduce(best, axis=0) / len(best)
     return shares
 
 

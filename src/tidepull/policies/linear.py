@@ -34,6 +34,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
@@ -273,11 +274,11 @@ class DiscountedLinearUcbParameters(LinearUcbParameters):
 
     def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
         """Discount and lengths from the problem, where they are left to it."""
-        made = super().settled(problem, horizon=horizon, dim=dim)
-        if made.discount != "variation-budget":
-            return made
+        bounded = super().settled(problem, horizon=horizon, dim=dim)
+        if bounded.discount != "variation-budget":
+            return bounded
         budget = budget_of(problem, horizon, "discount")
-        return replace(made, discount=optimal_discount(budget=budget, horizon=horizon, dim=dim))
+        return replace(bounded, discount=optimal_discount(budget=budget, horizon=horizon, dim=dim))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -295,11 +296,11 @@ class SlidingLinearUcbParameters(LinearUcbParameters):
 
     def settled(self, problem: object, *, horizon: int, dim: int) -> Self:
         """Window and lengths from the problem, where they are left to it."""
-        made = super().settled(problem, horizon=horizon, dim=dim)
-        if made.window != "variation-budget":
-            return made
+        bounded = super().settled(problem, horizon=horizon, dim=dim)
+        if bounded.window != "variation-budget":
+            return bounded
         budget = budget_of(problem, horizon, "window")
-        return replace(made, window=optimal_window(budget=budget, horizon=horizon, dim=dim))
+        return replace(bounded, window=optimal_window(budget=budget, horizon=horizon, dim=dim))
 
     def windowed_width(self, dim: int) -> float:
         """beta of SW-LinUCB, times `exploration`."""
@@ -370,13 +371,8 @@ def linear_ucb(parameters: LinearUcbParameters, shape: ProblemShape, streams: St
     parameters.require_settled()
     inputs = LinearInputs(shape)
     models = StationaryModels(inputs.n_models, inputs.dim, parameters.regularisation)
-    return LinearUcb(
-        models,
-        inputs,
-        width=lambda n: parameters.width(inputs.dim, n),
-        rng=streams.generator("ties"),
-        kind="lin-ucb",
-    )
+    width = partial(parameters.width, inputs.dim)
+    return LinearUcb(models, inputs, width=width, rng=streams.generator("ties"), kind="lin-ucb")
 
 
 def discounted_linear_ucb(
@@ -392,13 +388,8 @@ def discounted_linear_ucb(
         if slip or inputs.dim < WIDE
         else WideDiscountedModels(*size)
     )
-    return LinearUcb(
-        models,
-        inputs,
-        width=lambda n: parameters.width(inputs.dim, n),
-        rng=streams.generator("ties"),
-        kind="d-lin-ucb",
-    )
+    width = partial(parameters.width, inputs.dim)
+    return LinearUcb(models, inputs, width=width, rng=streams.generator("ties"), kind="d-lin-ucb")
 
 
 def sliding_linear_ucb(
@@ -407,10 +398,9 @@ def sliding_linear_ucb(
     """SW-LinUCB: only the last `window` rounds count."""
     parameters.require_settled()
     inputs = LinearInputs(shape)
-    models = WindowedModels(
-        inputs.n_models, inputs.dim, parameters.regularisation, int(parameters.window)
-    )
+    size = inputs.n_models, inputs.dim, parameters.regularisation, int(parameters.window)
     width = parameters.windowed_width(inputs.dim)
+    ties = streams.generator("ties")
     return LinearUcb(
-        models, inputs, width=lambda _: width, rng=streams.generator("ties"), kind="sw-lin-ucb"
+        WindowedModels(*size), inputs, width=lambda _: width, rng=ties, kind="sw-lin-ucb"
     )

@@ -17,7 +17,7 @@ from scipy.linalg import lapack
 
 from tidepull.errors import ContextError, NumericalError, ParameterError, SnapshotError
 from tidepull.posteriors import kernels
-from tidepull.state import Stateful
+from tidepull.state import Stateful, difference
 from tidepull.types import FloatArray, Snapshot
 
 
@@ -75,12 +75,7 @@ class Prior:
         """Refuse a snapshot of a posterior with another prior."""
         mine = self.snapshot()
         for name in ("prior_mean", "prior_covariance"):
-            same = (
-                np.array_equal(mine[name], snapshot[name])
-                if name in mine and name in snapshot
-                else None
-            )
-            if same is False or (name in mine) != (name in snapshot):
+            if difference(mine.get(name), snapshot.get(name)) is not None:
                 raise SnapshotError(f"the snapshot belongs to another {name}")
 
     def _add_mean(self, moment: FloatArray) -> None:

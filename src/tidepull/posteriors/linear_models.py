@@ -280,14 +280,14 @@ class WideDiscountedModels(Stateful):
             mine.update(0, x, y, decided)
 
     def _added_up(self, rounds: _Rounds) -> DiscountedModels:
-        made = DiscountedModels(1, self._dim, self._regularisation, self._discount)
-        made.advance(self._latest)
+        sums = DiscountedModels(1, self._dim, self._regularisation, self._discount)
+        sums.advance(self._latest)
         w = self._discount ** (self._latest - rounds.decided)
-        made.weights[0] = (w**2).sum()
-        made.S[0] = rounds.rows.T @ (w[:, None] * rounds.rows)
-        made.S_squared[0] = rounds.rows.T @ ((w**2)[:, None] * rounds.rows)
-        made.b[0] = (w * rounds.y) @ rounds.rows
-        return made
+        sums.weights[0] = (w**2).sum()
+        sums.S[0] = rounds.rows.T @ (w[:, None] * rounds.rows)
+        sums.S_squared[0] = rounds.rows.T @ ((w**2)[:, None] * rounds.rows)
+        sums.b[0] = (w * rounds.y) @ rounds.rows
+        return sums
 
     def predict(self, model: int, X: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Prediction x'V^-1 b and squared width x'V^-1 V~ V^-1 x for every row of X."""

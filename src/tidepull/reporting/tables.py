@@ -9,18 +9,20 @@ import json
 import math
 import platform
 import socket
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 from tidepull.errors import MissingExtraError
 from tidepull.experiments.executors import usable_cpus
 from tidepull.experiments.grid import seeds_text
 from tidepull.reporting.frames import Frame
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +54,19 @@ class Table:
         return any(row[column].value is not None for row in self.rows)
 
 
+def table_of(
+    name: str,
+    title: str,
+    items: Iterable[T],
+    columns: Mapping[str, Callable[[T], Cell]],
+    note: str = "",
+) -> Table:
+    """A table with a row for each item; a column is its heading and the cell that it makes of an
+    item."""
+    rows = tuple(tuple(cell(item) for cell in columns.values()) for item in items)
+    return Table(name, title, tuple(columns), rows, note)
+
+
 def number(value: float, digits: int = 1, *, best: bool = False, unit: str = "") -> Cell:
     """A figure with thousands separators; a dash where it is not known."""
     if not math.isfinite(value):
@@ -63,6 +78,11 @@ def spread(mean: float, std: float, *, best: bool = False) -> Cell:
     """`mean ± standard deviation`, sorted by its mean; the mean alone where there was one trial."""
     text = f"{mean:,.1f} ± {std:,.1f}" if math.isfinite(std) else f"{mean:,.1f}"
     return Cell(text, mean, best)
+
+
+def share(value: float) -> Cell:
+    """A share as a whole percentage."""
+    return number(100 * value, 0, unit="%")
 
 
 def interval(low: float, high: float, digits: int = 1) -> Cell:

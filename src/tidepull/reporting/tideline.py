@@ -3,7 +3,7 @@ arms (1).
 
     score = (R - R_specialist) / (R_random - R_specialist), all three in one world under one seed
 
-On real streams the structure is unknown, and the lower line is the oracle, R = 0. The score over
+On real streams and in shops the lower line is the oracle, R = 0. The score over
 all worlds is an interquartile mean with a stratified bootstrap (`stats.py`). The tables say each
 policy's place, by kind of world, as documented beside in hindsight, and with which settings it
 plays.
@@ -26,7 +26,7 @@ from tidepull.experiments.grid import count_settings
 from tidepull.experiments.rows import Row
 from tidepull.registry import policies
 from tidepull.reporting.frames import Frame, Group, Study
-from tidepull.reporting.stats import Panel, Score, panel, score
+from tidepull.reporting.stats import Panel, Score, mean_interval, panel, score
 from tidepull.reporting.tables import Cell, Table, number
 from tidepull.types import FloatArray
 
@@ -45,7 +45,15 @@ KINDS: Mapping[str, tuple[str, ...]] = {
     "many arms": ("arms-many",),
     "wide contexts": ("*-wide",),
     "real streams": ("flipping-digits", "wall-following"),
+    "shops": ("shop-*",),
+    "real hours": ("stream-*",),
 }
+FROM_ORACLE = frozenset({"real streams", "shops", "real hours"})
+"""Kinds whose lower line is the oracle: their structure is unknown, or not told."""
+CONTROLS = (
+    "best-fixed", "hour-table", "hour-weekend-table", "hour-weekday-table", "last-best", "hand-ts",
+    "hurdle-ts",
+)  # fmt: skip
 LOWER, UPPER = "specialist", "random"
 MOST_BOARDS = 4
 
@@ -150,7 +158,7 @@ def _board(
 def scaled(study: Study) -> dict[str, FloatArray]:
     """Every policy's trials on the scale between the lines; nothing where a line is missing."""
     upper, lower = study.group(UPPER), study.group(LOWER)
-    if upper is None or (lower is None and kind_of(study.problem) != "real streams"):
+    if upper is None or (lower is None and kind_of(study.problem) not in FROM_ORACLE):
         return {}
     top = dict(zip(upper.worlds, upper.regrets, strict=True))
     bottom = {} if lower is None else dict(zip(lower.worlds, lower.regrets, strict=True))
@@ -195,8 +203,9 @@ HINDSIGHT = "-hindsight"
 
 def board_table(line: Tideline, board: Board) -> Table:
     """One row for each policy, the two lines among them."""
+    lower = LOWER if LOWER in line.costs else "oracle"
     rows = {
-        (LOWER, 0.0): _line("specialist (the lower line)", 0.0, line.costs.get(LOWER)),
+        (LOWER, 0.0): _line(f"{lower} (the lower line)", 0.0, line.costs.get(LOWER)),
         (UPPER, 1.0): _line("random arms (the upper line)", 1.0, line.costs.get(UPPER)),
     }
     for place, one in enumerate(board.standings):
@@ -227,6 +236,62 @@ def kinds_table(board: Board) -> Table:
         for one in board.standings
     )
     return Table("tideline-kinds", "Mean score by kind of world", ("policy", *kinds), rows)
+
+
+def ahead_table(frame: Frame, player: str = "tide") -> Table:
+    """Every world in which a control has less regret than the player beyond noise: the 95% interval
+    of their paired difference lies above 0."""
+    rows = []
+    for study in frame.studies:
+        own = study.group(player)
+        if own is None or kind_of(study.problem) is None:
+            continue
+        regrets = dict(zip(own.worlds, own.regrets, strict=True))
+        for group in study.groups:
+            if group.name not in CONTROLS:
+                continue
+            pairs = [
+                (regrets[world], regret)
+                for world, regret in zip(group.worlds, group.regrets, strict=True)
+                if world in regrets
+            ]
+            gains = np.array([mine - simple for mine, simple in pairs])
+            low, high = mean_interval(gains) if len(gains) > 1 else (np.nan, np.nan)
+            if low > 0:
+                means = np.mean(pairs, axis=0)
+                rows.append(
+                    (
+                        Cell(study.problem),
+                        Cell(group.name),
+                        number(float(means[1]), 1),
+                        number(float(means[0]), 1),
+                        Cell(f"{float(low):.1f} to {float(high):.1f}"),
+                    )
+                )
+    columns = ("world", "control", "its regret", f"{player}'s", "difference, 95%")
+    return Table("tideline-ahead", f"Where a control is ahead of {player}", columns, tuple(rows))
+
+
+def worlds_table(frame: Frame, board: Board) -> Table:
+    """Mean score of every policy in every world of a board."""
+    scores = {study.problem: scaled(study) for study in frame.studies}
+    best = {
+        problem: min(float(scores[problem][one.policy].mean()) for one in board.standings)
+        for problem in board.problems
+    }
+    rows = tuple(
+        (
+            Cell(problem),
+            *(
+                number(value, 3, best=value == best[problem])
+                for one in board.standings
+                for value in [float(scores[problem][one.policy].mean())]
+            ),
+        )
+        for problem in board.problems
+    )
+    names = (shown_name(one) for one in board.standings)
+    return Table("tideline-worlds", "Mean score by world", ("world", *names), rows)
 
 
 def hindsight_table(line: Tideline) -> Table:

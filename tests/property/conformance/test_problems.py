@@ -67,11 +67,12 @@ def test_problem_repeats_itself_when_the_seed_is_equal(id: str) -> None:
         for left, right in zip(a, b, strict=True)
         for x, y in zip(left, right, strict=True)
     )
-    assert any(
+    differs = any(
         not np.array_equal(x, y)
         for left, right in zip(a, c, strict=True)
         for x, y in zip(left, right, strict=True)
     )
+    assert differs == (id != "stream")  # a record is the same under every seed
 
 
 @every_problem
@@ -135,7 +136,8 @@ def test_problem_means_agree_with_the_average_of_sampled_rewards(id: str) -> Non
         arm = int(rng.integers(problem.n_arms))
         expected = problem.means()[arm]
         errors[t] = problem.step(arm) - expected
-    assert abs(errors.mean()) < 4 * errors.std(ddof=1) / np.sqrt(len(errors))
+    # at most: a record has no noise
+    assert abs(errors.mean()) <= 4 * errors.std(ddof=1) / np.sqrt(len(errors))
 
 
 @every_problem

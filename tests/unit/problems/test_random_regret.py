@@ -10,6 +10,7 @@ import pytest
 from tests.unit.problems.buildable import buildable
 from tidepull.problems import build_problem, problems
 from tidepull.problems.datasets import WALL_FOLLOWING
+from tidepull.problems.streams import ELECTRICITY
 from tidepull.protocols import Problem
 
 
@@ -22,6 +23,8 @@ def test_regret_of_random_arms_equals_the_analytic_value(id: str) -> None:
     data = os.environ.get("TIDEPULL_DATA")
     if id == "wall-following" and not (data and (Path(data) / WALL_FOLLOWING.name).is_file()):
         pytest.skip(f"needs {WALL_FOLLOWING.name} in TIDEPULL_DATA")
+    if id == "stream" and not (data and (Path(data) / ELECTRICITY.name).is_file()):
+        pytest.skip(f"needs {ELECTRICITY.name} in TIDEPULL_DATA")
     horizon = 2000
     problem = cast(KnowsRandomRegret, build_problem(buildable(id), seed=1))
     expected = problem.random_regret(horizon)

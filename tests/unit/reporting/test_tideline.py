@@ -16,7 +16,7 @@ from tidepull.experiments.store import Store
 from tidepull.experiments.suite import load_suite
 from tidepull.policies import policies
 from tidepull.reporting.frames import load_frame
-from tidepull.reporting.tideline import KINDS, kind_of, scaled, tideline
+from tidepull.reporting.tideline import KINDS, ahead_table, kind_of, scaled, tideline
 
 SUITE = """
 name = "tideline-quick"
@@ -162,11 +162,48 @@ def test_benchmark_says_what_is_missing_when_nothing_was_played(tmp_path: Path) 
     assert "leave out --no-play" in done.stderr
 
 
-@pytest.mark.parametrize("name", ["tideline", "tideline-quick"])
+@pytest.mark.parametrize("name", ["tideline", "tideline-quick", "tideline-2", "tideline-2-quick"])
 def test_every_problem_of_the_suites_has_a_kind_and_every_kind_is_played(name: str) -> None:
     kinds = {kind_of(spec.problem_name or spec.problem) for spec in load_suite(name).specs}
     assert None not in kinds
-    assert kinds == set(KINDS) - ({"real streams"} if name.endswith("quick") else set())
+    second = {"shops", "real hours"}
+    first = set(KINDS) - second - ({"real streams"} if name.endswith("quick") else set())
+    assert kinds == (second if "2" in name else first)
+
+
+SHOPS = """
+name = "shops"
+seeds = "1-3"
+[[problems]]
+id = "shop"
+name = "shop-early-clicks"
+horizon = 400
+parameters = { kind = "early-clicks" }
+[[policies]]
+name = "random"
+[[policies]]
+name = "tide"
+id = "random"
+[[policies]]
+name = "best-fixed"
+id = "fixed"
+parameters = { arm = "best" }
+[[policies]]
+name = "last-best"
+id = "random"
+"""
+
+
+def test_a_control_that_is_ahead_of_the_player_beyond_noise_is_named(tmp_path: Path) -> None:
+    (tmp_path / "shops.toml").write_text(SHOPS)
+    done = tidepull("sweep", str(tmp_path / "shops.toml"), "--out", str(tmp_path / "out"))
+    assert done.returncode == 0, done.stderr
+    frame = load_frame([Store.open(tmp_path / "out")])
+    rows = ahead_table(frame).rows
+    assert [(row[0].text, row[1].text) for row in rows] == [("shop-early-clicks", "best-fixed")]
+    assert rows[0][2].text == "0.0"
+    (study,) = frame.studies
+    assert scaled(study)["best-fixed"].tolist() == [0, 0, 0]  # from the oracle, as in every shop
 
 
 def test_a_policy_of_ones_own_joins_every_world_of_the_suite(
