@@ -36,7 +36,7 @@ from tidepull.agent.insight import (
 from tidepull.agent.ledger import ledger_at
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
-from tidepull.agent.records import Choice, DecisionGroup, Kind
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
 from tidepull.agent.settings import AgentSettings, load_settings
 from tidepull.errors import LedgerError, ParameterError, RewardError
 from tidepull.protocols import HasDecisions
@@ -108,7 +108,9 @@ class Agent:
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
-        Where training happens: in a thread, inside calls, or when `work` is called.
+        Where training happens. "background": a thread does the work that a call leaves, in slices;
+        what it has not done, the next call does. "inline": all of it inside calls. "manual": when
+        `work` is called.
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
@@ -194,6 +196,7 @@ class Agent:
         except BaseException:
             ledger.close()
             raise
+        self._commands.pays_slices = training == "background"
         if training == "inline":
             self._work_all()
         elif training == "background" and self.upgrading is not None:
@@ -960,9 +963,7 @@ class Agent:
             if self.has_work:
                 self._work_a_little()
                 return self.has_work or self.snapshot_is_due
-            if not self.snapshot_is_due:
-                return False
-        self.save()
+        self.save_if_due()
         return False
 
     def slice(self) -> bool:
@@ -979,6 +980,8 @@ class Agent:
             return self.has_work
 
     def _work_a_little(self) -> None:
+        if not self.has_work:
+            return
         if self._commands.state.learning.pending:
             self._commands.slice()
         else:
@@ -986,15 +989,27 @@ class Agent:
 
     @property
     def has_work(self) -> bool:
-        """Whether a slice of work is pending, or decisions are overdue."""
-        return self._commands.state.learning.pending or self._commands.is_settling
+        """Whether there is work to do before the next call.
+
+        With `training="background"` it is what the latest call left, else all that is
+        pending, and decisions that are overdue.
+        """
+        commands = self._commands
+        if self._mode == "background":
+            return commands.owes_slices
+        return commands.state.learning.pending or commands.is_settling
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether `snapshot_every` records were written since the last snapshot."""
+        """Whether `snapshot_every` records were written since the last snapshot.
+
+        With `training="background"` a piece of work that is under way is finished first: a snapshot
+        would start it anew.
+        """
         commands = self._commands
-        many = commands.ledger.last - commands.saved >= self._every
-        return not commands.read_only and (many or commands.unsaved)
+        if commands.read_only or (self._mode == "background" and commands.state.learning.under_way):
+            return False
+        return commands.unsaved or commands.ledger.last - commands.saved >= self._every
 
     @property
     def is_dirty(self) -> bool:
@@ -1010,7 +1025,26 @@ class Agent:
         """Take a snapshot now, so that opening need not replay earlier records."""
         with self._lock:
             self._ready()
-            record, written = self._commands.take()
+            taken = self._commands.take()
+        self._store(*taken)
+
+    def save_if_due(self) -> bool:
+        """Take a snapshot if one is due and no work is left to do before it.
+
+        Returns
+        -------
+        bool
+            True if a snapshot was taken.
+        """
+        with self._lock:
+            self._ready()
+            if self.has_work or not self.snapshot_is_due:
+                return False
+            taken = self._commands.take()
+        self._store(*taken)
+        return True
+
+    def _store(self, record: Record, written: Callable[[], bytes]) -> None:
         self._commands.flush(record.seq)
         self._commands.ledger.save(record.seq, record.at, written())
         if self.settings.retention is not None:

@@ -27,7 +27,7 @@ from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
-from tidepull.agent.state import AgentState, DecisionInputs, load_state
+from tidepull.agent.state import SLICES_OF_A_CALL, AgentState, DecisionInputs, load_state
 from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
 from tidepull.registry import Named
 from tidepull.types import Snapshot
@@ -92,6 +92,7 @@ class CommandHandler:
         self.settings = settings
         self.clock = clock
         self.read_only = read_only
+        self.pays_slices = False  # whether each call leaves slices of upkeep to the next
         self._salt = salt
         self._where = where
         self._around = _Step(self)
@@ -152,6 +153,7 @@ class CommandHandler:
             return None
         with self._step():
             moment = self._moment(None)
+            self._do_owed_slices()
             self.flush()
             count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices)
             told = {**settings.of_policy, "release": __version__, "decisions": count}
@@ -232,8 +234,10 @@ class CommandHandler:
     def decide(self, inputs: DecisionInputs, now: float, name: str | None) -> PendingDecision:
         """Make a decision."""
         with self._step():
+            self._do_owed_slices()
             self._settle_overdue(now)
             choice = self.state.decide(inputs)
+            self.state.owed_slices = SLICES_OF_A_CALL
             text = _AS_JSON(inputs.cleaned).encode()
             record = self._append(
                 Kind.DECISION,
@@ -381,7 +385,9 @@ class CommandHandler:
     ) -> Record:
         """A reward that is new and in time."""
         with self._step():
+            self._do_owed_slices()
             self._settle_overdue(stamp.now)
+            self.state.owed_slices = SLICES_OF_A_CALL
             if not self.settings.learns_when_due:
                 self.state.learn(pending.record.seq, pending.choice, pending.record.at, value)
             record = self._append_about(pending, Kind.REWARD, stamp.at, pack_reward(value), key)
@@ -522,6 +528,7 @@ class CommandHandler:
         self.state.arms.apply(change)  # what cannot be is refused before anything is done
         self.flush()
         with self._step():
+            self._do_owed_slices()
             self.state.change_arms(change, self.ledger, self.ledger.last, self.state.slices)
             record = self._append(Kind.ARMS, self._moment(at), body=json.dumps(change).encode())
             self._arms_changed = record.seq
@@ -568,10 +575,23 @@ class CommandHandler:
         with self._step():
             self.state.slice()
 
+    @property
+    def owes_slices(self) -> bool:
+        """Whether the next call will begin with slices of upkeep, unless they are done before."""
+        state = self.state
+        return self.pays_slices and state.owed_slices > 0 and state.learning.pending
+
+    def _do_owed_slices(self) -> None:
+        """What the call before left. When it is done changes nothing: no step comes between a call
+        and its slices."""
+        while self.owes_slices:
+            self.state.slice()
+
     def take(self) -> tuple[Record, Callable[[], bytes]]:
         """The record of having taken a snapshot, and the call that makes bytes of it: others may
         decide meanwhile."""
         with self._step():
+            self._do_owed_slices()
             moment = self._moment(None)  # a note of the clock belongs to the state that is taken
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)

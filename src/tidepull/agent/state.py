@@ -28,6 +28,10 @@ from tidepull.types import BoolArray, FloatArray, Snapshot
 _LOG = logging.getLogger("tidepull")
 FORMAT = 1
 
+SLICES_OF_A_CALL = 2
+"""Slices of upkeep that a decision or a reward leaves to the background, or else to the next call:
+at most 0.3 ms with `tide`."""
+
 
 @dataclass(frozen=True, slots=True)
 class DecisionInputs:
@@ -58,7 +62,8 @@ class AgentState:
         self.decisions = 0
         self.rewards = 0
         self.due = 0
-        self.slices = 0
+        self.slices = 0  # of upkeep, since the last record
+        self.owed_slices = 0  # those that the last call left to the background, or the next call
         self.differences = 0
         self.erased: list[tuple[int, int]] = []
         self.stale = False  # the policy knows nothing, and is made anew before it decides
@@ -131,7 +136,7 @@ class AgentState:
 
     def slice(self) -> bool:
         """One slice of upkeep, counted; True while more is pending."""
-        self.slices += 1
+        self.slices, self.owed_slices = self.slices + 1, max(0, self.owed_slices - 1)
         return self.learning.slice()
 
     def change_arms(
@@ -236,6 +241,8 @@ class AgentState:
             self.learning.take()
         else:
             self._apply_plain(record, ledger, record.slices)
+        if record.kind in (Kind.DECISION, Kind.REWARD):
+            self.owed_slices = SLICES_OF_A_CALL
 
     def _follow(self, record: Record, ledger: Ledger) -> None:
         """Of a record before an upgrade: all but what the policy made of it."""

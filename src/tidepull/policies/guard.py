@@ -37,7 +37,7 @@ from tidepull.types import (
 _LOG = logging.getLogger("tidepull")
 
 PATIENCE = 1000
-"""Events with work pending after which a guard warns that nobody calls `upkeep`."""
+"""Events with work pending, and no call of `upkeep`, after which a guard warns."""
 
 
 class Guarded:
@@ -114,7 +114,8 @@ class Guarded:
 
     def upkeep(self) -> bool:
         """One slice of the policy's pending work; False where there is none."""
-        self._neglected = None
+        if self._neglected is not None:
+            self._neglected = 0
         upkeep = getattr(self._inner, "upkeep", None)
         return False if upkeep is None else bool(self._alone(upkeep))
 
@@ -153,7 +154,7 @@ class Guarded:
         if self._neglected >= PATIENCE:
             self._neglected = None
             _LOG.warning(
-                "%s has had work pending for %d events, but nobody calls its upkeep()",
+                "%s has had work pending for %d events without a call of upkeep(): it falls behind",
                 self._seal.id,
                 PATIENCE,
             )

@@ -127,8 +127,8 @@ class Service:
     async def _snapshot(self, hosted: HostedAgent) -> None:
         hosted.saving = True
         try:
-            await hosted.aside(Agent.save)
-            self.metrics.snapshots.inc()
+            if await hosted.aside(Agent.save_if_due):
+                self.metrics.snapshots.inc()
         except Exception:
             hosted.failing = True
             _LOG.exception("a snapshot of agent %s failed", hosted.name)
