@@ -68,8 +68,7 @@ def announce(result: ReportFiles, *, json: bool, **more: Any) -> None:
     if gaps:
         say(
             f"[yellow]not all trials are here[/]: {len(gaps.failed):,} failed, "
-            f"{len(gaps.missing):,} missing, "
-            f"{len(gaps.damaged):,} damaged"
+            f"{len(gaps.missing):,} missing, {len(gaps.damaged):,} damaged"
         )
     for study in result.frame.studies:
         print(f"{study.title}: {verdict(study)}")

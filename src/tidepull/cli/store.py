@@ -151,8 +151,7 @@ def merge(
         if merged.renamed:
             say(
                 f"[yellow]{len(merged.renamed):,} trials[/] (such as {merged.renamed[0]}) are of "
-                "another version of "
-                "their suite; they were copied and belong to no suite here"
+                "another version of their suite; they were copied and belong to no suite here"
             )
     if merged.conflicts:
         raise typer.Exit(1)

@@ -250,8 +250,7 @@ def _show(
     if best.horizon < space.horizon:
         say(
             f"[yellow]chosen on {best.horizon:,} of {space.horizon:,} rounds[/]: the budget ended "
-            "before any setting "
-            "had played them all; a larger one goes on from here"
+            "before any setting had played them all; a larger one goes on from here"
         )
     if outcome.failed:
         say(f"[yellow]{outcome.failed} settings failed[/]")

@@ -210,8 +210,7 @@ class Halving:
                 if (world, BASELINE, "", self._seeds[0]) not in self._specs:
                     raise SuiteError(
                         f"{suite}: to search {field.name} on several problems, '{BASELINE}' must "
-                        f"play {world} "
-                        "too; add it to the suite, or set generalists = 0"
+                        f"play {world} too; add it to the suite, or set generalists = 0"
                     )
 
     def _hashes(self, world: str, name: str, setting: str, number: int) -> list[str]:

@@ -234,8 +234,7 @@ class SearchTrials:
             if whole is None:
                 raise WrongStoreError(
                     f"the search of {suite} has not reached its last rung (it has "
-                    f"{', '.join(self._rungs(suite))}); "
-                    f"`tidepull search {suite}` goes on"
+                    f"{', '.join(self._rungs(suite))}); `tidepull search {suite}` goes on"
                 )
             return whole
         halved = self.read(last)

@@ -62,9 +62,8 @@ class NeuralParameters(Parameters):
     init: Init = parameter(
         "authors-code",
         "initial weights: as in the authors' code (LSTM: Glorot, forget gate + 1), as in the "
-        "paper's text (all from "
-        "a normal distribution cut at 2), or the former with dense ones divided by the root of the "
-        "fan-in",
+        "paper's text (all from a normal distribution cut at 2), or the former with dense ones "
+        "divided by the root of the fan-in",
         stored_as=STORED_AS,
     )
     raw_features: bool = parameter(

@@ -132,8 +132,7 @@ class Seal:
             if snapshots.difference(there, here) is not None:
                 raise SnapshotError(
                     f"the snapshot was taken with {name} = {shown(there)}, this policy has "
-                    f"{shown(here)}; "
-                    f"build it with the same {part}"
+                    f"{shown(here)}; build it with the same {part}"
                 )
 
 

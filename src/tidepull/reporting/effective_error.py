@@ -177,8 +177,7 @@ def _measure(probe: FeatureProbe, regret: FloatArray) -> EffectiveError:
     if not rows:
         raise ParameterError(
             "horizon or train_every is too short: between two trainings the arms shown must be at "
-            "least "
-            f"{2 * _ROWS_PER_FEATURE * features.shape[-1]}, over all rounds"
+            f"least {2 * _ROWS_PER_FEATURE * features.shape[-1]}, over all rounds"
         )
     first, length, learned, raw, last_layer, nothing = np.array(rows, dtype=np.float64).T
     return EffectiveError(first, length, learned, raw, last_layer, nothing, regret)

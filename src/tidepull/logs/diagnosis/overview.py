@@ -270,9 +270,8 @@ def hiding(log: Log, hours: HourTable) -> list[str]:
             named = ", ".join(f"{hour:02d}:00" for hour in np.sort(order[:few]))
             sentences.append(
                 f"'{log.arms[arm]}' hides: {share[few - 1]:.0%} of its decisions lie in "
-                f"{_hours(few)} ({named}), "
-                f"which has {room:.0%} of all decisions; what it earns at other times is hardly "
-                "known"
+                f"{_hours(few)} ({named}), which has {room:.0%} of all decisions; what it earns at "
+                "other times is hardly known"
             )
     return sentences
 
@@ -291,8 +290,7 @@ def blind_spots(hours: HourTable) -> list[str]:
         return []
     day, hour = np.unravel_index(int(np.argmin(np.where(thin, known, np.inf))), known.shape)
     return [
-        f"{int(thin.sum())} of {int(there.sum())} hours of the week have fewer than "
-        f"{_FEW_ROWS} {what} (least: {WEEKDAYS[day]} {hour:02d}:00 with {known[day, hour]:.0f}): "
-        "nothing can be said "
-        "of these by themselves"
+        f"{int(thin.sum())} of {int(there.sum())} hours of the week have fewer than {_FEW_ROWS} "
+        f"{what} (least: {WEEKDAYS[day]} {hour:02d}:00 with {known[day, hour]:.0f}): nothing can "
+        "be said of these by themselves"
     ]
