@@ -8,7 +8,6 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-import typer
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -19,6 +18,7 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
+from typer import Argument, Option, Typer
 
 from tidepull.cli.console import err, out, print_json, say, show_table
 from tidepull.cli.options import JSON
@@ -28,23 +28,21 @@ from tidepull.problems.criteo.dataset import DIM, PUBLISHED_NAME, PUBLISHED_ROWS
 from tidepull.problems.datasets import cache_directory
 from tidepull.reporting.tables import Cell, Table, number
 
-app = typer.Typer(
+app = Typer(
     help="Prepare data for problems that need it.", no_args_is_help=True, add_completion=False
 )
 
 
 @app.command("prepare-criteo")
 def prepare_criteo(
-    file: Annotated[Path, typer.Argument(help=f"The dataset as published: {PUBLISHED_NAME}.")],
+    file: Annotated[Path, Argument(help=f"The dataset as published: {PUBLISHED_NAME}.")],
     out_file: Annotated[
         Path | None,
-        typer.Option(
-            "--out", help="File to write. Default: the cache, where the problems find it."
-        ),
+        Option("--out", help="File to write. Default: the cache, where the problems find it."),
     ] = None,
-    dim: Annotated[int, typer.Option(help="Length of the vectors.")] = DIM,
-    sample: Annotated[int, typer.Option(help="Rows to sample, uniformly.")] = SAMPLE,
-    seed: Annotated[int, typer.Option(help="Seed of the sample.")] = 0,
+    dim: Annotated[int, Option(help="Length of the vectors.")] = DIM,
+    sample: Annotated[int, Option(help="Rows to sample, uniformly.")] = SAMPLE,
+    seed: Annotated[int, Option(help="Seed of the sample.")] = 0,
 ) -> None:
     """Turn the Criteo attribution dataset into the compact file that both Criteo problems play
     on."""
@@ -66,11 +64,11 @@ def prepare_criteo(
 
 @app.command("synthesize-criteo")
 def synthesize_criteo(
-    rows: Annotated[int, typer.Option(help="Impressions to generate.")] = PUBLISHED_ROWS,
-    out_file: Annotated[Path, typer.Option("--out", help="File to write.")] = Path(
+    rows: Annotated[int, Option(help="Impressions to generate.")] = PUBLISHED_ROWS,
+    out_file: Annotated[Path, Option("--out", help="File to write.")] = Path(
         "criteo_synthetic_dataset.tsv.gz"
     ),
-    seed: Annotated[int, typer.Option(help="Seed of everything in the file.")] = 0,
+    seed: Annotated[int, Option(help="Seed of everything in the file.")] = 0,
 ) -> None:
     """Generate a synthetic file with the columns, cardinalities and click rate of the Criteo
     dataset."""
@@ -89,11 +87,10 @@ def synthesize_criteo(
 @app.command("prepare-streams")
 def prepare_streams(
     only: Annotated[
-        list[str] | None, typer.Option(metavar="NAME", help="This stream alone; may be repeated.")
+        list[str] | None, Option(metavar="NAME", help="This stream alone; may be repeated.")
     ] = None,
     packages: Annotated[
-        Path | None,
-        typer.Option(help="Folder of downloaded packages. Default: packages in the cache."),
+        Path | None, Option(help="Folder of downloaded packages. Default: packages in the cache.")
     ] = None,
 ) -> None:
     """Download the packages whose data are real streams, and write their arrays into the cache."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from tidepull.cli.console import out, print_json
 from tidepull.cli.options import JSON
@@ -28,8 +28,8 @@ class Listed(StrEnum):
 
 
 def list_registered(
-    kind: Listed = typer.Argument(help="What to list. Guests are policies of other libraries."),
-    all_: bool = typer.Option(False, "--all", help="With policies: also list guests."),
+    kind: Listed = Argument(help="What to list. Guests are policies of other libraries."),
+    all_: bool = Option(False, "--all", help="With policies: also list guests."),
     json: bool = JSON,
 ) -> None:
     """List problems, policies or guests with their parameters, or the suites of tidepull."""

@@ -9,7 +9,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
-import typer
+from typer import Option
 
 from tidepull.cli.console import say
 from tidepull.errors import ParameterError
@@ -22,29 +22,29 @@ Place: TypeAlias = Literal["local", "here", "ray"]
 SEEDS = "a list such as 0-9 or 0,3,5; a number alone counts: 10 is 0-9, and only seed 7 is 7-7."
 """The end of the help of every `--seeds`."""
 
-DELAY = typer.Option(
+DELAY = Option(
     "0",
     help="Rounds until a reward comes: N, or geometric:MEAN[:LOST] (LOST: share that never comes).",
 )
-JSON = typer.Option(False, "--json", help="Print only JSON.")
-KNOWN = typer.Option(
+JSON = Option(False, "--json", help="Print only JSON.")
+KNOWN = Option(
     [], help="CSV file or folder of finished trials, which are not played again; may be repeated."
 )
-WORKERS = typer.Option(None, help="Number of processes. Default: one for each core.")
-ON = typer.Option(
+WORKERS = Option(None, help="Number of processes. Default: one for each core.")
+ON = Option(
     "local", help="Where trials run: local processes, this process (here), or a Ray cluster."
 )
-ADDRESS = typer.Option(None, help="Ray cluster address. Default: the local cluster.")
-ONLY = typer.Option(
+ADDRESS = Option(None, help="Ray cluster address. Default: the local cluster.")
+ONLY = Option(
     [],
     metavar="PATTERN",
     help="Only trials whose id matches, such as '*/rnlps*/*'; may be repeated.",
 )
-DRY_RUN = typer.Option(False, "--dry-run", help="Count and estimate; run nothing.")
-RETRY_FAILED = typer.Option(False, "--retry-failed", help="Also run failed trials again.")
+DRY_RUN = Option(False, "--dry-run", help="Count and estimate; run nothing.")
+RETRY_FAILED = Option(False, "--retry-failed", help="Also run failed trials again.")
 PARTIAL_HELP = "Leave out trials whose data or extras are missing here, and run the others."
-PARTIAL = typer.Option(False, "--partial", help=PARTIAL_HELP)
-SET = typer.Option([], "--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
+PARTIAL = Option(False, "--partial", help=PARTIAL_HELP)
+SET = Option([], "--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
 
 
 def seeds_of(text: str, option: str = "--seeds") -> tuple[int, ...]:
@@ -70,7 +70,7 @@ def parse_budget(text: str) -> float:
 
 def renamed(old: str, new: str) -> Any:
     """Declare a removed option, whose error names the new one."""
-    return typer.Option(None, old, hidden=True, callback=_refuse(old, new))
+    return Option(None, old, hidden=True, callback=_refuse(old, new))
 
 
 def _refuse(old: str, new: str) -> Callable[[str | None], None]:
@@ -84,7 +84,7 @@ def _refuse(old: str, new: str) -> Callable[[str | None], None]:
 def former(old: str) -> Any:
     """Declare the old name of an option, which works for one more version; `renamed_value` reads
     both."""
-    return typer.Option(None, old, hidden=True)
+    return Option(None, old, hidden=True)
 
 
 def renamed_value(

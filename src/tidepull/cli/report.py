@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-import typer
+from typer import Argument, Option
 
 from tidepull.cli.console import err, print_json, print_table, say
 from tidepull.cli.options import JSON
@@ -22,11 +22,9 @@ _PAPER = "paper"
 
 
 def report(
-    directories: list[Path] = typer.Argument(metavar="DIR", help="One or more stores."),
-    out: Path = typer.Option(None, help="Folder to write to. Default: DIR/report."),
-    formats: str = typer.Option(
-        ",".join(FORMATS), help=f"Formats of the figures: {', '.join(_KNOWN)}."
-    ),
+    directories: list[Path] = Argument(metavar="DIR", help="One or more stores."),
+    out: Path = Option(None, help="Folder to write to. Default: DIR/report."),
+    formats: str = Option(",".join(FORMATS), help=f"Formats of the figures: {', '.join(_KNOWN)}."),
     json: bool = JSON,
 ) -> None:
     """Write one self-contained HTML page of a store, with its figures and tables beside it."""
@@ -79,8 +77,8 @@ def announce(result: ReportFiles, *, json: bool, **more: Any) -> None:
 
 
 def compare(
-    a: Path = typer.Argument(help="A store."),
-    b: str = typer.Argument(help=f"Another store, or '{_PAPER}' for the paper's table."),
+    a: Path = Argument(help="A store."),
+    b: str = Argument(help=f"Another store, or '{_PAPER}' for the paper's table."),
     json: bool = JSON,
 ) -> None:
     """Compare the final regrets of two stores, with 95% intervals of the differences."""

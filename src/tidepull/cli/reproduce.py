@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
-import typer
+from typer import Argument, Exit, Option
 
 from tidepull.cli.console import INTERRUPTED, err, print_json, progress, say
 from tidepull.cli.options import DRY_RUN, JSON, PARTIAL, RETRY_FAILED, WORKERS
@@ -51,24 +51,22 @@ WHERE: Literal["local", "here"] = "local"
 
 
 def reproduce(
-    target: PaperPart = typer.Argument(PaperPart.all, help="A part of the paper, or all of it."),
-    trials: int = typer.Option(
-        None, min=1, help="Number of trials to report. Default: the paper's ten."
-    ),
-    quick: bool = typer.Option(
+    target: PaperPart = Argument(PaperPart.all, help="A part of the paper, or all of it."),
+    trials: int = Option(None, min=1, help="Number of trials to report. Default: the paper's ten."),
+    quick: bool = Option(
         False, "--quick", help="Fewer and shorter trials: minutes instead of days."
     ),
-    one_world: bool = typer.Option(
+    one_world: bool = Option(
         False,
         "--one-world",
         help="All trials in one realisation of each problem, as the authors did.",
     ),
-    search: bool = typer.Option(
+    search: bool = Option(
         True, help="Search the paper's grids, or use the settings of the package."
     ),
-    exhaustive: bool = typer.Option(False, "--exhaustive", help="Search every setting to the end."),
-    play: bool = typer.Option(True, help="Play what is missing, or only report what was played."),
-    out: Path = typer.Option(
+    exhaustive: bool = Option(False, "--exhaustive", help="Search every setting to the end."),
+    play: bool = Option(True, help="Play what is missing, or only report what was played."),
+    out: Path = Option(
         None, help="Output directory. Default: out/reproduce, with -one-world and -quick appended."
     ),
     workers: int = WORKERS,
@@ -118,7 +116,7 @@ def reproduce(
     announce(result, json=json, claims=[claim.as_plain() for claim in claims])
     say(tally(claims))
     if not complete:
-        raise typer.Exit(1)
+        raise Exit(1)
 
 
 def _foretell(counts: dict[str, Any], searches: Sequence[str], *, json: bool) -> None:
@@ -288,7 +286,7 @@ def _halve(
 def _succeeds(command: Callable[[], None]) -> bool:
     try:
         command()
-    except typer.Exit as end:
+    except Exit as end:
         if end.exit_code == INTERRUPTED:
             raise
         return False

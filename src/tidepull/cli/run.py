@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import typer
 from rich.markup import escape
+from typer import Argument, Option
 
 from tidepull.cli.console import print_json, print_table, progress, say
 from tidepull.cli.options import DELAY, JSON, SEEDS, SET, WORKERS, seeds_of, split_settings
@@ -23,12 +23,10 @@ from tidepull.reporting.stats import Summary, summarise
 
 
 def run(
-    problem: str = typer.Argument(help="Id of a problem (see: tidepull list problems)."),
-    policy: str = typer.Argument(help="Id of a policy (see: tidepull list policies)."),
-    horizon: int = typer.Option(
-        None, help="Rounds in each trial. Default: the problem's usual length."
-    ),
-    seeds: str = typer.Option("1", help=f"Seeds, one trial on each: {SEEDS}"),
+    problem: str = Argument(help="Id of a problem (see: tidepull list problems)."),
+    policy: str = Argument(help="Id of a policy (see: tidepull list policies)."),
+    horizon: int = Option(None, help="Rounds in each trial. Default: the problem's usual length."),
+    seeds: str = Option("1", help=f"Seeds, one trial on each: {SEEDS}"),
     delay: str = DELAY,
     set_: list[str] = SET,
     workers: int = WORKERS,

@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
+from typer import Argument, Exit, Option
 
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
 from tidepull.cli.options import (
@@ -35,25 +35,21 @@ from tidepull.experiments.suite import Suite, load_suite
 
 
 def search(
-    suite: str = typer.Argument(help="TOML file with grids, or name of a suite of tidepull."),
-    eta: int = typer.Option(
+    suite: str = Argument(help="TOML file with grids, or name of a suite of tidepull."),
+    eta: int = Option(
         None, help="Keep 1/N of the settings at each rung. Default: the suite's value, else 4."
     ),
-    rungs: str = typer.Option(
+    rungs: str = Option(
         None,
         metavar="SHARE[:SEEDS],...",
         help="Shares of the horizon and numbers of seeds, such as 1/4:1,1/2:1,1. Default: the suite's.",
     ),
-    budget: str = typer.Option(
-        None, help="Start no trial after this time: 90s, 30m, 4h. Default: none."
-    ),
+    budget: str = Option(None, help="Start no trial after this time: 90s, 30m, 4h. Default: none."),
     known: list[Path] = KNOWN,
-    out: Path = typer.Option(None, help="Store to write to. Default: out/NAME."),
+    out: Path = Option(None, help="Store to write to. Default: out/NAME."),
     workers: int = WORKERS,
     only: list[str] = ONLY,
-    dry_run: bool = typer.Option(
-        False, "--dry-run", help="Count the trials of each rung; run nothing."
-    ),
+    dry_run: bool = Option(False, "--dry-run", help="Count the trials of each rung; run nothing."),
     retry_failed: bool = RETRY_FAILED,
     partial: bool = PARTIAL,
     on: Place = ON,
@@ -134,7 +130,7 @@ def _report(run: HalvingRun, suite: str, *, json: bool) -> None:
                 "continues"
             )
     if run.interrupted or run.failed:
-        raise typer.Exit(INTERRUPTED if run.interrupted else 1)
+        raise Exit(INTERRUPTED if run.interrupted else 1)
 
 
 def _agreement_line(one: Agreement) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from pathlib import Path
 
-import typer
+from typer import Argument, Option
 
 from tidepull._internal.files import write_whole
 from tidepull.cli.console import print_json, print_table, say
@@ -22,21 +22,17 @@ from tidepull.paper.reproduce import papers_place
 
 
 def select(
-    directory: Path = typer.Argument(
+    directory: Path = Argument(
         metavar="DIR", help="Store of a search, or its trials as CSV (`tidepull store archive`)."
     ),
-    suite: str = typer.Option(
-        None, help="Suite that searched. Default: the only one of the store."
-    ),
-    out: Path = typer.Option(None, help="Suite to write. Default: DIR/selected.toml."),
+    suite: str = Option(None, help="Suite that searched. Default: the only one of the store."),
+    out: Path = Option(None, help="Suite to write. Default: DIR/selected.toml."),
     _write: str = renamed("--write", "--out"),
-    seeds: str = typer.Option(
-        "0-9", help=f"Seeds of that suite, none of which the search used: {SEEDS}"
-    ),
-    horizon: int = typer.Option(
+    seeds: str = Option("0-9", help=f"Seeds of that suite, none of which the search used: {SEEDS}"),
+    horizon: int = Option(
         None, min=1, help="Rounds in that suite. Default: the problems' usual length."
     ),
-    partial: bool = typer.Option(False, "--partial", help="Choose even if trials are missing."),
+    partial: bool = Option(False, "--partial", help="Choose even if trials are missing."),
     json: bool = JSON,
 ) -> None:
     """Choose the best setting for each problem and one default for all, as the paper does."""

@@ -7,8 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.markup import escape
+from typer import Argument, Exit, Option
 
 from tidepull.cli.console import INTERRUPTED, print_json, say
 from tidepull.cli.options import (
@@ -35,8 +35,8 @@ _MOST_NAMED = 10
 
 
 def sweep(
-    suite: str = typer.Argument(help="TOML file, or name of a suite of tidepull."),
-    out: Path = typer.Option(None, help="Store to write to. Default: out/NAME."),
+    suite: str = Argument(help="TOML file, or name of a suite of tidepull."),
+    out: Path = Option(None, help="Store to write to. Default: out/NAME."),
     workers: int = WORKERS,
     only: list[str] = ONLY,
     dry_run: bool = DRY_RUN,
@@ -70,7 +70,7 @@ def sweep(
     if json:
         print_json(_summary(loaded.name, directory, work, progress, interrupted))
     if interrupted or progress.failed or work.failed_before:
-        raise typer.Exit(INTERRUPTED if interrupted else 1)
+        raise Exit(INTERRUPTED if interrupted else 1)
 
 
 def announce(work: Work, name: str, directory: Path) -> None:

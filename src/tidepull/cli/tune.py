@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import typer
+from typer import Argument, Exit, Option
 
 from tidepull._internal.files import write_whole
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
@@ -56,28 +56,26 @@ _SEARCH_SHARE = 0.8
 
 
 def tune(
-    problem: str = typer.Argument(help="Id of a problem."),
-    policy: str = typer.Argument(help="Id of a policy."),
-    budget: str = typer.Option("30m", help="Time for search and report: 90s, 30m, 2h."),
-    horizon: int = typer.Option(
+    problem: str = Argument(help="Id of a problem."),
+    policy: str = Argument(help="Id of a policy."),
+    budget: str = Option("30m", help="Time for search and report: 90s, 30m, 2h."),
+    horizon: int = Option(
         None, min=1, help="Rounds of a full trial. Default: the problem's usual length."
     ),
-    suite: str = typer.Option(
+    suite: str = Option(
         None, help="Suite whose grid declares the ranges. Default: the paper's grids."
     ),
     delay: str = DELAY,
-    range_: list[str] = typer.Option(
+    range_: list[str] = Option(
         [], "--range", metavar="NAME=LOW,HIGH", help="Range of a parameter; may be repeated."
     ),
-    search_seeds: str = typer.Option("2000-2002", help=f"Seeds of the search: {SEEDS}"),
-    report_seeds: str = typer.Option(
-        "0-9", help="Seeds of the report, which the search does not use."
-    ),
-    seed: int = typer.Option(0, min=0, help="Seed of the search itself."),
-    module: list[str] = typer.Option(
+    search_seeds: str = Option("2000-2002", help=f"Seeds of the search: {SEEDS}"),
+    report_seeds: str = Option("0-9", help="Seeds of the report, which the search does not use."),
+    seed: int = Option(0, min=0, help="Seed of the search itself."),
+    module: list[str] = Option(
         [], help="Module or .py file that registers policies; may be repeated."
     ),
-    out: Path = typer.Option(None, help="Store to write to. Default: out/tune-PROBLEM-POLICY."),
+    out: Path = Option(None, help="Store to write to. Default: out/tune-PROBLEM-POLICY."),
     workers: int = WORKERS,
     on: Place = ON,
     address: str = ADDRESS,
@@ -126,7 +124,7 @@ def tune(
             rewards = runs.report(space, outcome.best, reporting)
     except KeyboardInterrupt:
         say("stopped; the same command continues")
-        raise typer.Exit(INTERRUPTED) from None
+        raise Exit(INTERRUPTED) from None
     compact(store)
     path = store.directory / "tuned.toml"
     write_whole(path, _suite(space, outcome.best, reporting).encode())
