@@ -15,7 +15,7 @@ from typer import Argument, Option
 
 from tidepull._internal.files import write_whole
 from tidepull.cli.console import print_json, print_table, progress, say
-from tidepull.cli.options import JSON, former, policy_of, renamed_value
+from tidepull.cli.options import JSON, policy_of
 from tidepull.errors import ParameterError
 from tidepull.logs import Backtest, Diagnosis, Estimate, Log, read, simulator
 from tidepull.logs import backtest as run_backtest
@@ -267,18 +267,16 @@ def _cells(one: Estimate) -> list[str]:
 @_reads_log(without=("uniform", "last"))
 def model(
     log: LogSource,
-    out: Path = Option(None, help="File to write, for --set path=FILE."),
-    to: Path = former("--to"),
+    out: Path = Option(..., help="File to write, for --set path=FILE."),
     most: int = Option(MOST_ROWS, min=20, help="Use at most the latest N decisions."),
     json: bool = JSON,
 ) -> None:
     """Fit a simulated problem to a log (means by arm, context and time), to play policies in it."""
-    path = renamed_value("--out", out, "--to", to, since="0.2")
     known = log.read()
     world = simulator(known, most=most)
-    world.save(path)
+    world.save(out)
     if json:
-        print_json({"to": str(path), **world.about})
+        print_json({"to": str(out), **world.about})
         return
     say(f"[dim]{escape(known.preview(rows=0))}[/]")
     widths = dict(zip(world.about["parts"], world.about["widths"], strict=True))
@@ -288,7 +286,6 @@ def model(
     print_table(title, ["part", "width"], rows, right=(1,))
     rounds = len(world.features)
     say(
-        f"{path} written: {rounds:,} rounds, {len(world.arms)} arms; a model of the log, not the "
-        "log"
+        f"{out} written: {rounds:,} rounds, {len(world.arms)} arms; a model of the log, not the log"
     )
-    say(f"play it: tidepull run from-log tide --set path={escape(str(path))} --horizon {rounds}")
+    say(f"play it: tidepull run from-log tide --set path={escape(str(out))} --horizon {rounds}")

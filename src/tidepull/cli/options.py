@@ -1,17 +1,14 @@
-"""Options that several commands share, values in one word, and options with an older name."""
+"""Options that several commands share, and values in one word."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable
 from dataclasses import fields
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from typer import Option
 
-from tidepull.cli.console import say
 from tidepull.errors import ParameterError
 from tidepull.experiments.grid import MOST_SEEDS, parse_seeds
 from tidepull.parameters import Parameters
@@ -66,37 +63,6 @@ def parse_budget(text: str) -> float:
     if match is None or float(match[1]) <= 0:
         raise ParameterError(f"--budget {text}: write a time such as 90s, 30m or 2h")
     return float(match[1]) * {"s": 1, "m": 60, "h": 3600, "": 60}[match[2]]
-
-
-def renamed(old: str, new: str) -> Any:
-    """Declare a removed option, whose error names the new one."""
-    return Option(None, old, hidden=True, callback=_refuse(old, new))
-
-
-def _refuse(old: str, new: str) -> Callable[[str | None], None]:
-    def refuse(value: str | None) -> None:
-        if value is not None:
-            raise ParameterError(f"{old} is now {new}")
-
-    return refuse
-
-
-def former(old: str) -> Any:
-    """Declare the old name of an option, which works for one more version; `renamed_value` reads
-    both."""
-    return Option(None, old, hidden=True)
-
-
-def renamed_value(
-    new: str, value: Path | None, old: str, former_value: Path | None, *, since: str
-) -> Path:
-    """Return the value of an option under its new name or, with a warning, under its old one."""
-    if former_value is not None:
-        say(f"{old} is called {new} since version {since}, and goes with the next one")
-    chosen = value or former_value
-    if chosen is None:
-        raise ParameterError(f"{new} is missing: say which file to write")
-    return chosen
 
 
 def split_settings(problem: str, policy: str, assignments: list[str]) -> tuple[Named, Named]:

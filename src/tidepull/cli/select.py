@@ -10,7 +10,7 @@ from typer import Argument, Option
 
 from tidepull._internal.files import write_whole
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.cli.options import JSON, SEEDS, renamed, seeds_of
+from tidepull.cli.options import JSON, SEEDS, seeds_of
 from tidepull.cli.store import say_gaps
 from tidepull.errors import ParameterError, WrongStoreError
 from tidepull.experiments.grid import searched_suite, seeds_text
@@ -27,7 +27,6 @@ def select(
     ),
     suite: str = Option(None, help="Suite that searched. Default: the only one of the store."),
     out: Path = Option(None, help="Suite to write. Default: DIR/selected.toml."),
-    _write: str = renamed("--write", "--out"),
     seeds: str = Option("0-9", help=f"Seeds of that suite, none of which the search used: {SEEDS}"),
     horizon: int = Option(
         None, min=1, help="Rounds in that suite. Default: the problems' usual length."

@@ -9,7 +9,7 @@ from typer import Argument, Exit, Option, Typer
 
 from tidepull._internal.files import abandoned
 from tidepull.cli.console import print_json, print_table, say
-from tidepull.cli.options import JSON, renamed
+from tidepull.cli.options import JSON
 from tidepull.experiments import maintenance
 from tidepull.experiments.archive import export as write_export
 from tidepull.experiments.rows import Rows, load_rows, read_plans
@@ -96,7 +96,6 @@ def compact(directory: Path = _DIRECTORY, json: bool = JSON) -> None:
 def export(
     directory: Path = _DIRECTORY,
     out: Path = Option(..., help="A .csv, .jsonl or .parquet file."),
-    _to: str = renamed("--to", "--out"),
     suite: str = Option(None, help="Only this suite's trials."),
     by_setting: bool = Option(
         False, "--by-setting", help="Averages of each setting instead of trials."

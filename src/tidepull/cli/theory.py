@@ -50,7 +50,6 @@ DELTA = Option(0.05, help="Probability with which the bound may fail.")
 SIGMA = Option(0.05, help="Sub-Gaussian scale of the reward noise.")
 TIGHT = Option(False, "--tight", help="Use the smaller, as valid p_t = sqrt(t - 1).")
 SEEDS = Option("100", help=f"One trial on each, without gaps: {options.SEEDS}")
-SEED = options.renamed("--seed", "a part of --seeds, such as --seeds 1000-1099")
 JSON = options.JSON
 
 
@@ -98,7 +97,6 @@ def simulate(
     inflate: bool = Option(True, help="Sample with nu_t as analysed, or with sigma as is usual."),
     growth: bool = Option(False, "--growth", help="Also vary epsilon, d and K, and fit exponents."),
     seeds: str = SEEDS,
-    _seed: str = SEED,
     out: Path = Option(
         None,
         help="Picture to write; those of promises and growth go beside it. Default: theory.png, none with --json.",
@@ -140,7 +138,6 @@ def simulate(
 def check(
     horizon: int = Option(2048, help="Rounds in a trial."),
     seeds: str = SEEDS,
-    _seed: str = SEED,
     json: bool = JSON,
 ) -> None:
     """Check every promise of the proof under every adversary and noise, and several errors."""
