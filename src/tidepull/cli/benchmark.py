@@ -10,8 +10,8 @@ from typing import Any
 
 from typer import Argument, Context, Option, Typer
 
+from tidepull.cli import options
 from tidepull.cli.console import print_json, say, show_table
-from tidepull.cli.options import ADDRESS, JSON, ON, PARTIAL_HELP, WORKERS, Place
 from tidepull.cli.sweep import sweep
 from tidepull.errors import InputError, MissingExtraError, WrongStoreError
 from tidepull.experiments.store import Store
@@ -39,13 +39,13 @@ def benchmark(
         [], metavar="FILE", help="Python file that registers policies; may be repeated."
     ),
     out: Path = Option(None, help="Store to write to. Default: out/tideline[-2][-quick]."),
-    workers: int = WORKERS,
+    workers: options.Workers = None,
     play: bool = Option(True, "--play/--no-play", help="Play what is missing, or only report."),
-    partial: bool = Option(True, "--partial/--complete", help=PARTIAL_HELP),
-    on: Place = ON,
-    address: str = ADDRESS,
+    partial: bool = Option(True, "--partial/--complete", help=options.PARTIAL_HELP),
+    on: options.On = "local",
+    address: options.Address = None,
     docs: Path = Option(None, help="Also write the page into this folder, such as docs/tideline."),
-    json: bool = JSON,
+    json: bool = options.JSON,
 ) -> None:
     """Run Tideline: every kind of problem, scored between the structure oracle (0) and random arms
     (1)."""
@@ -57,10 +57,7 @@ def benchmark(
         suite = name
         if policy or module:
             suite = str(with_policies(name, policy, module, directory))
-        sweep(
-            suite, out=directory, workers=workers, only=[], dry_run=False, known=[], retry_failed=False,
-            partial=partial, on=on, address=address, json=False,
-        )  # fmt: skip
+        sweep(suite, directory, workers, partial=partial, on=on, address=address)
     if not directory.exists():
         raise WrongStoreError(
             f"there is no store {directory}; leave out --no-play to play Tideline into it"
@@ -98,7 +95,7 @@ def export(
 def score(
     arms: Path = Argument(help="CSV file with the columns world, seed, round and arm."),
     quick: bool = Option(False, "--quick", help="The worlds of the quick run."),
-    json: bool = JSON,
+    json: bool = options.JSON,
 ) -> None:
     """Score arms that another program chose in exported worlds: 0 is the oracle, 1 random arms."""
     scored = score_arms(_exported(quick), arms)

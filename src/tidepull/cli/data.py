@@ -2,25 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
 
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    Progress,
-    ProgressColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
+from rich.progress import DownloadColumn
 from typer import Argument, Option, Typer
 
-from tidepull.cli.console import err, out, print_json, say, show_table
+from tidepull.cli.console import out, print_json, progress, say, show_table
 from tidepull.cli.options import JSON
 from tidepull.errors import ParameterError
 from tidepull.problems.criteo.banners import Prepared, prepared_name, save
@@ -49,7 +38,7 @@ def prepare_criteo(
     from tidepull.problems.criteo.prepare import prepare_file
 
     size = file.stat().st_size if file.is_file() else 0
-    with _bar("reading", size, DownloadColumn()) as bar:
+    with progress("reading", size, DownloadColumn()) as bar:
 
         def on_bytes(count: int) -> None:
             bar.update(bar.task_ids[0], completed=count)
@@ -74,7 +63,7 @@ def synthesize_criteo(
     dataset."""
     from tidepull.problems.criteo.prepare import write_synthetic
 
-    with _bar("writing", rows, MofNCompleteColumn()) as bar:
+    with progress("writing", rows) as bar:
         write_synthetic(
             out_file,
             rows=rows,
@@ -144,12 +133,3 @@ def _show(prepared: Prepared, target: Path) -> None:
         f"{clicked:,} clicked and {others:,} not-clicked banners in {target}",
         soft_wrap=True,
     )
-
-
-@contextmanager
-def _bar(description: str, total: int, amount: ProgressColumn) -> Iterator[Progress]:
-    columns = TextColumn("[bold]{task.description}"), BarColumn(), amount, TimeElapsedColumn()
-    left = TextColumn("left"), TimeRemainingColumn()
-    with Progress(*columns, *left, console=err, transient=True, disable=not err.is_terminal) as bar:
-        bar.add_task(description, total=total)
-        yield bar

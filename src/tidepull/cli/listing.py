@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict, replace
 from enum import StrEnum
 from typing import Any
 
@@ -83,10 +84,8 @@ def _list_suites(*, json: bool) -> None:
 
 def _documented(entry: Entry[Any]) -> list[ParameterDoc]:
     return [
-        ParameterDoc(
-            d.name, d.kind, str(entry.defaults.get(d.name, d.default)), d.description, d.range
-        )
-        for d in describe(entry.parameters)
+        replace(doc, default=str(entry.defaults.get(doc.name, doc.default)))
+        for doc in describe(entry.parameters)
     ]
 
 
@@ -94,20 +93,6 @@ def _as_json(entry: Entry[Any], kind: Listed) -> dict[str, Any]:
     shown: dict[str, Any] = {"id": entry.id, "description": entry.description}
     if kind is Listed.problems:
         shown["horizon"] = entry.horizon
-    if entry.guest is not None:
-        shown |= {
-            "package": entry.guest.name,
-            "extra": entry.guest.extra,
-            "installed": entry.guest.version,
-        }
-    shown["parameters"] = [
-        {
-            "name": d.name,
-            "kind": d.kind,
-            "default": d.default,
-            "description": d.description,
-            "range": d.range,
-        }
-        for d in _documented(entry)
-    ]
-    return shown
+    if (guest := entry.guest) is not None:
+        shown |= {"package": guest.name, "extra": guest.extra, "installed": guest.version}
+    return {**shown, "parameters": [asdict(doc) for doc in _documented(entry)]}

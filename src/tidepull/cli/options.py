@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import re
 from dataclasses import fields
-from typing import Any, Literal, TypeAlias
+from pathlib import Path
+from typing import Annotated, Any, Literal
 
 from typer import Option
 
@@ -13,8 +14,6 @@ from tidepull.errors import ParameterError
 from tidepull.experiments.grid import MOST_SEEDS, parse_seeds
 from tidepull.parameters import Parameters
 from tidepull.registry import Named
-
-Place: TypeAlias = Literal["local", "here", "ray"]
 
 SEEDS = "a list such as 0-9 or 0,3,5; a number alone counts: 10 is 0-9, and only seed 7 is 7-7."
 """The end of the help of every `--seeds`."""
@@ -24,24 +23,34 @@ DELAY = Option(
     help="Rounds until a reward comes: N, or geometric:MEAN[:LOST] (LOST: share that never comes).",
 )
 JSON = Option(False, "--json", help="Print only JSON.")
-KNOWN = Option(
-    [], help="CSV file or folder of finished trials, which are not played again; may be repeated."
-)
-WORKERS = Option(None, help="Number of processes. Default: one for each core.")
-ON = Option(
-    "local", help="Where trials run: local processes, this process (here), or a Ray cluster."
-)
-ADDRESS = Option(None, help="Ray cluster address. Default: the local cluster.")
-ONLY = Option(
-    [],
-    metavar="PATTERN",
-    help="Only trials whose id matches, such as '*/rnlps*/*'; may be repeated.",
-)
-DRY_RUN = Option(False, "--dry-run", help="Count and estimate; run nothing.")
-RETRY_FAILED = Option(False, "--retry-failed", help="Also run failed trials again.")
-PARTIAL_HELP = "Leave out trials whose data or extras are missing here, and run the others."
-PARTIAL = Option(False, "--partial", help=PARTIAL_HELP)
 SET = Option([], "--set", metavar="NAME=VALUE", help="Set a parameter; may be repeated.")
+PARTIAL_HELP = "Leave out trials whose data or extras are missing here, and run the others."
+
+# Options of commands that other commands call: with usual defaults.
+Out = Annotated[Path | None, Option(help="Store to write to. Default: out/NAME.")]
+Known = Annotated[
+    list[Path] | None,
+    Option(
+        help="CSV file or folder of finished trials, which are not played again; may be repeated."
+    ),
+]
+Workers = Annotated[int | None, Option(help="Number of processes. Default: one for each core.")]
+On = Annotated[
+    Literal["local", "here", "ray"],
+    Option(help="Where trials run: local processes, this process (here), or a Ray cluster."),
+]
+Address = Annotated[str | None, Option(help="Ray cluster address. Default: the local cluster.")]
+Only = Annotated[
+    list[str] | None,
+    Option(
+        metavar="PATTERN",
+        help="Only trials whose id matches, such as '*/rnlps*/*'; may be repeated.",
+    ),
+]
+DryRun = Annotated[bool, Option("--dry-run", help="Count and estimate; run nothing.")]
+RetryFailed = Annotated[bool, Option("--retry-failed", help="Also run failed trials again.")]
+Partial = Annotated[bool, Option("--partial", help=PARTIAL_HELP)]
+Json = Annotated[bool, Option("--json", help="Print only JSON.")]
 
 
 def seeds_of(text: str, option: str = "--seeds") -> tuple[int, ...]:

@@ -6,23 +6,12 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from typer import Argument, Exit, Option
 
+from tidepull.cli import options
 from tidepull.cli.console import INTERRUPTED, print_json, print_table, say
-from tidepull.cli.options import (
-    ADDRESS,
-    JSON,
-    KNOWN,
-    ON,
-    ONLY,
-    PARTIAL,
-    RETRY_FAILED,
-    WORKERS,
-    Place,
-    parse_budget,
-)
 from tidepull.cli.sweep import announce
 from tidepull.cli.trials import check_address, executor_for, ready, run_work
 from tidepull.experiments.archive import known_rewards
@@ -33,38 +22,41 @@ from tidepull.experiments.search import Agreement, agreements
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import Suite, load_suite
 
+_RUNGS = "Shares of the horizon and numbers of seeds, such as 1/4:1,1/2:1,1. Default: the suite's."
+
 
 def search(
-    suite: str = Argument(help="TOML file with grids, or name of a suite of tidepull."),
-    eta: int = Option(
-        None, help="Keep 1/N of the settings at each rung. Default: the suite's value, else 4."
-    ),
-    rungs: str = Option(
-        None,
-        metavar="SHARE[:SEEDS],...",
-        help="Shares of the horizon and numbers of seeds, such as 1/4:1,1/2:1,1. Default: the suite's.",
-    ),
-    budget: str = Option(None, help="Start no trial after this time: 90s, 30m, 4h. Default: none."),
-    known: list[Path] = KNOWN,
-    out: Path = Option(None, help="Store to write to. Default: out/NAME."),
-    workers: int = WORKERS,
-    only: list[str] = ONLY,
-    dry_run: bool = Option(False, "--dry-run", help="Count the trials of each rung; run nothing."),
-    retry_failed: bool = RETRY_FAILED,
-    partial: bool = PARTIAL,
-    on: Place = ON,
-    address: str = ADDRESS,
-    json: bool = JSON,
+    suite: Annotated[str, Argument(help="TOML file with grids, or name of a suite of tidepull.")],
+    eta: Annotated[
+        int | None,
+        Option(help="Keep 1/N of the settings at each rung. Default: the suite's value, else 4."),
+    ] = None,
+    rungs: Annotated[str | None, Option(metavar="SHARE[:SEEDS],...", help=_RUNGS)] = None,
+    budget: Annotated[
+        str | None, Option(help="Start no trial after this time: 90s, 30m, 4h. Default: none.")
+    ] = None,
+    known: options.Known = None,
+    out: options.Out = None,
+    workers: options.Workers = None,
+    only: options.Only = None,
+    dry_run: Annotated[
+        bool, Option("--dry-run", help="Count the trials of each rung; run nothing.")
+    ] = False,
+    retry_failed: options.RetryFailed = False,
+    partial: options.Partial = False,
+    on: options.On = "local",
+    address: options.Address = None,
+    json: options.Json = False,
 ) -> None:
     """Search a suite's grids by successive halving: short trials for all settings, long ones for
     the best."""
     check_address(on, address)
-    until = time.monotonic() + parse_budget(budget) if budget else float("inf")
-    loaded = matching_suite(load_suite(suite), only)
+    until = time.monotonic() + options.parse_budget(budget) if budget else float("inf")
+    loaded = matching_suite(load_suite(suite), only or ())
     rule = search_rule(loaded, eta, rungs)
     loaded = replace(loaded, specs=ready(loaded.specs, partial=partial))
     store = Store(out or Path("out") / loaded.name)
-    run = HalvingRun(loaded, halving_of(loaded, rule), store, known_rewards(known))
+    run = HalvingRun(loaded, halving_of(loaded, rule), store, known_rewards(known or ()))
     if dry_run:
         _describe(run, json=json)
         return
@@ -91,33 +83,30 @@ def _describe(run: HalvingRun, *, json: bool) -> None:
         print_json(lines)
         return
     for line in lines:
-        waits = (
-            f"; {', '.join(line['waiting'])} when the rung before is played"
-            if line["waiting"]
-            else ""
-        )
+        waiting = ", ".join(line["waiting"])
         say(
             f"rung {line['rung']}, {line['share']} of the horizon: {line['trials']:,} trials, "
-            f"{line['todo']:,} to do{waits}"
+            f"{line['todo']:,} to do"
+            + (f"; {waiting} when the rung before is played" if waiting else "")
         )
 
 
 def _report(run: HalvingRun, suite: str, *, json: bool) -> None:
     ranks = agreements(run.halving.standings(run.rewards()))
     if json:
+        rule = run.halving.rule
         print_json(
             {
                 "suite": suite,
-                "out": str(run.store.directory),
-                "rule": rungs_text(run.halving.rule.rungs),
-            }
-            | {
-                "eta": run.halving.rule.eta,
+                "out": run.store.directory,
+                "rule": rungs_text(rule.rungs),
+                "eta": rule.eta,
                 "complete": run.complete,
                 "interrupted": run.interrupted,
+                "rungs": run.lines,
+                "cpu_hours": round(run.cpu_seconds / 3600, 4),
+                "agreement": [_agreement_line(one) for one in ranks],
             }
-            | {"rungs": run.lines, "cpu_hours": round(run.cpu_seconds / 3600, 4)}
-            | {"agreement": [_agreement_line(one) for one in ranks]}
         )
     else:
         _show_agreement(ranks)

@@ -5,24 +5,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from rich.markup import escape
-from typer import Argument, Exit, Option
+from typer import Argument, Exit
 
+from tidepull.cli import options
 from tidepull.cli.console import INTERRUPTED, print_json, say
-from tidepull.cli.options import (
-    ADDRESS,
-    DRY_RUN,
-    JSON,
-    KNOWN,
-    ON,
-    ONLY,
-    PARTIAL,
-    RETRY_FAILED,
-    WORKERS,
-    Place,
-)
 from tidepull.cli.trials import check_address, executor_for, ready, run_work, time_left
 from tidepull.experiments.archive import known_rewards
 from tidepull.experiments.executors import LocalProcesses
@@ -35,32 +24,28 @@ _MOST_NAMED = 10
 
 
 def sweep(
-    suite: str = Argument(help="TOML file, or name of a suite of tidepull."),
-    out: Path = Option(None, help="Store to write to. Default: out/NAME."),
-    workers: int = WORKERS,
-    only: list[str] = ONLY,
-    dry_run: bool = DRY_RUN,
-    known: list[Path] = KNOWN,
-    retry_failed: bool = RETRY_FAILED,
-    partial: bool = PARTIAL,
-    on: Place = ON,
-    address: str = ADDRESS,
-    json: bool = JSON,
+    suite: Annotated[str, Argument(help="TOML file, or name of a suite of tidepull.")],
+    out: options.Out = None,
+    workers: options.Workers = None,
+    only: options.Only = None,
+    dry_run: options.DryRun = False,
+    known: options.Known = None,
+    retry_failed: options.RetryFailed = False,
+    partial: options.Partial = False,
+    on: options.On = "local",
+    address: options.Address = None,
+    json: options.Json = False,
 ) -> None:
     """Run a suite's missing trials; interrupt at any time, the same command continues."""
     check_address(on, address)
     loaded = load_suite(suite)
     directory = out or Path("out") / loaded.name
     store = Store(directory)
-    work = without_known(
-        prepare(loaded, store, only=only, retry_failed=retry_failed), known_rewards(known)
-    )
+    work = prepare(loaded, store, only=only or (), retry_failed=retry_failed)
+    work = without_known(work, known_rewards(known or ()))
     announce(work, loaded.name, directory)
     if dry_run:
-        able = ready(work.todo, partial=True)
-        _estimate(
-            replace(work, todo=able), store, workers, json=json, unable=len(work.todo) - len(able)
-        )
+        _estimate(work, store, workers, json=json)
         return
     work = replace(work, todo=ready(work.todo, partial=partial))
     Store.create(directory)
@@ -85,22 +70,18 @@ def announce(work: Work, name: str, directory: Path) -> None:
         say(f"[yellow]{len(work.failed_before)} failed earlier; --retry-failed runs them again[/]")
 
 
-def _estimate(work: Work, store: Store, workers: int | None, *, json: bool, unable: int) -> None:
-    width = LocalProcesses(workers).workers
-    progress = Progress(total=len(work.todo), estimator=estimator(store, work))
+def _estimate(work: Work, store: Store, workers: int | None, *, json: bool) -> None:
+    able = ready(work.todo, partial=True)
+    width, unable = LocalProcesses(workers).workers, len(work.todo) - len(able)
+    work = replace(work, todo=able)
+    progress = Progress(total=len(able), estimator=estimator(store, work))
     seconds, unknown = progress.estimator.seconds_left()
     if json:
-        counts = {"total": work.total, "done": work.done, "todo": len(work.todo)}
-        print_json(
-            {
-                **counts,
-                "unable": unable,
-                "failed_before": len(work.failed_before),
-                "damaged": work.damaged,
-            }
-            | {"seconds_left": seconds / width, "unknown": unknown, "workers": width}
-        )
-    elif work.todo:
+        counts = {"total": work.total, "done": work.done, "todo": len(able), "unable": unable}
+        faults = {"failed_before": len(work.failed_before), "damaged": work.damaged}
+        left = {"seconds_left": seconds / width, "unknown": unknown, "workers": width}
+        print_json({**counts, **faults, **left})
+    elif able:
         cpu = f" ({duration(seconds)} of CPU time)" if seconds else ""
         say(f"on {width} workers: {time_left(progress, width)}{cpu}")
 
