@@ -22,7 +22,7 @@ _TABLE = {
         "list": ("listing:list_registered", "List problems, policies and suites."),
         "run": ("run:run", "Run one policy on one problem and show its regret."),
         "sweep": ("sweep:sweep", "Run a suite's missing trials, or resume."),
-        "search": ("search:search", "Search a suite's grids by successive halving."),
+        "search": ("sweep:search", "Search a suite's grids by successive halving."),
         "tune": ("tune:tune", "Search a policy's settings with Optuna."),
         "select": ("select:select", "Choose the best setting of each problem, and a default."),
         "compare": ("report:compare", "Compare the regrets of two stores, with intervals."),

@@ -14,8 +14,8 @@ from typer import Argument, Exit, Option
 from tidepull.cli import options
 from tidepull.cli.console import INTERRUPTED, err, print_json, progress, say
 from tidepull.cli.report import announce
-from tidepull.cli.search import search as halve
 from tidepull.cli.select import select
+from tidepull.cli.sweep import search as halve
 from tidepull.cli.sweep import sweep
 from tidepull.cli.trials import ready
 from tidepull.errors import WrongStoreError
