@@ -61,15 +61,8 @@ def select(
         raise WrongStoreError(
             f"the suite '{name}' has no policy with several settings to choose from"
         )
-    text = selected_suite(
-        searched_suite(name),
-        selection,
-        loaded.rows,
-        report_seeds,
-        horizon,
-        modules,
-        source.settings(name),
-    )
+    chosen = searched_suite(name), selection, loaded.rows, report_seeds, horizon
+    text = selected_suite(*chosen, modules, source.settings(name))
     path = out or directory / "selected.toml"
     write_whole(path, text.encode())
     if json:

@@ -208,13 +208,9 @@ def _report(run: HalvingRun, suite: str, *, json: bool) -> None:
 
 
 def _agreement_line(one: Agreement) -> dict[str, Any]:
-    return {
-        "problem": one.problem,
-        "policy": one.name,
-        "rungs": [one.first + 1, one.second + 1],
-        "settings": one.settings,
-        "correlation": round(one.correlation, 4),
-    }
+    rungs, correlation = [one.first + 1, one.second + 1], round(one.correlation, 4)
+    ranked = {"rungs": rungs, "settings": one.settings, "correlation": correlation}
+    return {"problem": one.problem, "policy": one.name, **ranked}
 
 
 def _show_agreement(ranks: Sequence[Agreement]) -> None:
@@ -224,13 +220,8 @@ def _show_agreement(ranks: Sequence[Agreement]) -> None:
             "both)",
             ["problem", "policy", "rungs", "settings", "correlation"],
             [
-                [
-                    a.problem,
-                    a.name,
-                    f"{a.first + 1} and {a.second + 1}",
-                    str(a.settings),
-                    f"{a.correlation:.2f}",
-                ]
+                [a.problem, a.name, f"{a.first + 1} and {a.second + 1}"]
+                + [str(a.settings), f"{a.correlation:.2f}"]
                 for a in ranks
             ],
             right=(3, 4),

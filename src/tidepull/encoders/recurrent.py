@@ -221,28 +221,12 @@ class RecurrentEncoder(NetworkEncoder):
         """Features of some arms from the stored state, and the states (h, c) that would follow."""
         weights, dtype = self._weights, gates.dtype
         if self._shared_for != previous:
-            kernels.gates_of_state(
-                self._shared,
-                self._h,
-                weights["recurrent"],
-                self._bias,
-                previous,
-                self._reward_gates,
-            )
+            state = self._shared, self._h, weights["recurrent"], self._bias
+            kernels.gates_of_state(*state, previous, self._reward_gates)
             self._shared_for = previous
         features = np.empty((len(gates), self.dim), dtype)
         h, c = np.empty((2, len(gates), len(self._c)), dtype)
-        kernels.cell_step(
-            self._shared,
-            observation,
-            self._observation_weights,
-            weights["gates"],
-            gates,
-            self._c,
-            weights["third"],
-            weights["third_bias"],
-            features,
-            h,
-            c,
-        )
+        seen = self._shared, observation, self._observation_weights, weights["gates"], gates
+        third = weights["third"], weights["third_bias"]
+        kernels.cell_step(*seen, self._c, *third, features, h, c)
         return features, h, c

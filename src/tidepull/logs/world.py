@@ -251,19 +251,8 @@ def simulator(log: Log, *, most: int = MOST_ROWS) -> FittedWorld:
         "source": log.reading.source, "rows": len(rows), "rewards": len(paid), "widths": [float(w) for w in widths],
         "parts": ["level", "context", "clock", "slow waves"],
     }  # fmt: skip
-    return FittedWorld(
-        rows.arms,
-        features,
-        seen,
-        time,
-        rows.dated,
-        rows.available,
-        mean,
-        factor,
-        fit.noise,
-        binary,
-        about,
-    )
+    history = rows.arms, features, seen, time, rows.dated, rows.available
+    return FittedWorld(*history, mean, factor, fit.noise, binary, about)
 
 
 def _clock(time: FloatArray) -> FloatArray:
