@@ -223,13 +223,9 @@ def _policy(text: str) -> Named:
 
 def _plain_backtest(log: Log, result: Backtest) -> dict[str, Any]:
     reading = log.reading
+    size = {"format": reading.format, "rows": len(log), "arms": log.n_arms}
     return {
-        "log": {
-            "format": reading.format,
-            "rows": len(log),
-            "arms": log.n_arms,
-            "bad": asdict(reading.bad),
-        },
+        "log": {**size, "bad": asdict(reading.bad)},
         "notes": [*reading.notes, *result.left_out],
         "estimates": result.rows(),
         "weights": {policy: asdict(weights) for policy, weights in result.weights.items()},
@@ -254,14 +250,9 @@ def _show_backtest(log: Log, result: Backtest) -> None:
 
 def _cells(one: Estimate) -> list[str]:
     known = math.isfinite(one.low) and math.isfinite(one.high)
-    return [
-        escape(one.policy),
-        one.estimator,
-        f"{one.value:.4g}",
-        f"{one.low:.4g} to {one.high:.4g}" if known else "not known",
-        f"{one.rows:,}",
-        one.warning,
-    ]
+    interval = f"{one.low:.4g} to {one.high:.4g}" if known else "not known"
+    value, rows = f"{one.value:.4g}", f"{one.rows:,}"
+    return [escape(one.policy), one.estimator, value, interval, rows, one.warning]
 
 
 @_reads_log(without=("uniform", "last"))

@@ -3,6 +3,7 @@ side."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -46,22 +47,14 @@ def announce(result: ReportFiles, *, json: bool, **more: Any) -> None:
     """Say what was found and where it is; `more` stands in the JSON too."""
     gaps = result.frame.gaps
     if json:
-        print_json(
-            {
-                "page": result.page,
-                "figures": result.figures,
-                "tables": result.tables,
-                "trials": result.frame.trials,
-                "failed": len(gaps.failed),
-                "missing": len(gaps.missing),
-                "damaged": len(gaps.damaged),
-                "verdicts": [
-                    {"suite": s.suite, "problem": s.title, "verdict": verdict(s)}
-                    for s in result.frame.studies
-                ],
-                **more,
-            }
-        )
+        files = {"page": result.page, "figures": result.figures, "tables": result.tables}
+        counts = {name: len(ids) for name, ids in asdict(gaps).items()}
+        verdicts = [
+            {"suite": s.suite, "problem": s.title, "verdict": verdict(s)}
+            for s in result.frame.studies
+        ]
+        trials = {"trials": result.frame.trials, **counts}
+        print_json({**files, **trials, "verdicts": verdicts, **more})
         return
     if gaps:
         say(
@@ -96,12 +89,8 @@ def compare(
         print_json([_as_json(line) for line in lines])
         return
     columns = ["problem", "policy", "rounds", "A", "B", "A - B", "95% interval", "common seeds"]
-    print_table(
-        f"Final regret: A is {a}, B is {b}",
-        columns,
-        [_cells(line) for line in lines],
-        right=range(2, 8),
-    )
+    cells = [_cells(line) for line in lines]
+    print_table(f"Final regret: A is {a}, B is {b}", columns, cells, right=range(2, 8))
     clear = sum(line.difference.clear for line in lines)
     say(f"{clear} of {len(lines)} differences are clear (their 95% interval leaves out zero)")
     if any(0 < line.difference.pairs < max(line.a.trials, line.b.trials) for line in lines):

@@ -220,8 +220,13 @@ def _show_agreement(ranks: Sequence[Agreement]) -> None:
             "both)",
             ["problem", "policy", "rungs", "settings", "correlation"],
             [
-                [a.problem, a.name, f"{a.first + 1} and {a.second + 1}"]
-                + [str(a.settings), f"{a.correlation:.2f}"]
+                [
+                    a.problem,
+                    a.name,
+                    f"{a.first + 1} and {a.second + 1}",
+                    str(a.settings),
+                    f"{a.correlation:.2f}",
+                ]
                 for a in ranks
             ],
             right=(3, 4),

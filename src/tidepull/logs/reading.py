@@ -130,13 +130,8 @@ def read(
     if kind == "obp":
         batch, arms = tables.obp_batch(tables.load_obp(path), name)
         return build(iter([batch]), {})
-    named = {
-        "arm": arm,
-        "reward": reward,
-        "time": time,
-        "propensity": propensity,
-        "paid_at": paid_at,
-    }
+    named = {"arm": arm, "reward": reward, "time": time, "propensity": propensity}
+    named["paid_at"] = paid_at
     names = {part: column for part, column in named.items() if column is not None}
     if kind in _DECISIONS:
         if names or context is not None:

@@ -96,13 +96,8 @@ class RottingArms:
     def structure(self) -> Structure:
         """How worn every arm is; what it is worth when fresh is to be learnt."""
         vectors = (1 - self._depth * self._load)[:, None]
-        return Structure(
-            np.arange(self.n_arms),
-            vectors,
-            noise_of(self._reward),
-            np.array([0.5]),
-            np.array([0.3]),
-        )
+        noise, mean, std = noise_of(self._reward), np.array([0.5]), np.array([0.3])
+        return Structure(np.arange(self.n_arms), vectors, noise, mean, std)
 
 
 class ParityMachine:

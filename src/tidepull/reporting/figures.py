@@ -87,13 +87,8 @@ def regret_curves(curves: Mapping[str, FloatArray], *, title: str, path: Path) -
         rounds = thinned_rounds(regret.shape[1])
         thin = regret[:, rounds - 1]
         bands[name] = Band(rounds.astype(float), thin.mean(axis=0), *mean_interval(thin))
-    band_figure(
-        bands,
-        title=title,
-        xlabel="round",
-        ylabel="cumulative regret (lower is better)",
-        paths=[path],
-    )
+    ylabel = "cumulative regret (lower is better)"
+    band_figure(bands, title=title, xlabel="round", ylabel=ylabel, paths=[path])
 
 
 def band_figure(
@@ -203,17 +198,9 @@ def _name_ends(axes: Any, ends: Mapping[str, float]) -> None:
     order = sorted(ends, key=lambda name: ends[name])
     right = axes.get_xlim()[1]
     for name, height in zip(order, spread([ends[name] for name in order], top), strict=True):
-        axes.annotate(
-            name,
-            (right, height),
-            xytext=(6, 0),
-            textcoords="offset points",
-            va="center",
-            color=colour(name),
-            fontweight="bold",
-            fontsize=9,
-            annotation_clip=False,
-        )
+        beside = {"xytext": (6, 0), "textcoords": "offset points", "va": "center"}
+        look = {"color": colour(name), "fontweight": "bold", "fontsize": 9}
+        axes.annotate(name, (right, height), **beside, **look, annotation_clip=False)
 
 
 def trials_text(counts: Sequence[int]) -> str:

@@ -185,14 +185,8 @@ def _alike(log: Log) -> int:
     if log.time is None:
         return 0
     mixed = np.zeros(len(log), np.uint64)
-    columns = [
-        log.arm,
-        log.reward,
-        log.time,
-        log.propensity,
-        *(column.values for column in log.context.values()),
-    ]
-    for column in columns:
+    seen = [column.values for column in log.context.values()]
+    for column in [log.arm, log.reward, log.time, log.propensity, *seen]:
         if column is not None:
             bits = np.nan_to_num(np.asarray(column, float), nan=-1.5).view(np.uint64)
             mixed = (mixed ^ bits) * np.uint64(0x9E3779B97F4A7C15)
