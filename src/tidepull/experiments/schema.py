@@ -46,8 +46,7 @@ class ProblemTable(_Table, frozen=True):
 class PolicyTable(_Table, frozen=True):
     """`[[policies]]`: one learner, or a grid of its settings; `id` is its name when absent.
 
-    `grid` maps parameters to lists of candidates; the settings are their product. `keep` is a
-    setting of the grid that `tidepull search` plays to the last rung whatever it scores. `chosen`
+    `grid` maps parameters to lists of candidates; the settings are their product. `chosen`
     says in words how the parameters were chosen, and from how many trials; reports show it.
     """
 
@@ -56,7 +55,6 @@ class PolicyTable(_Table, frozen=True):
     problems: tuple[str, ...] = ("*",)
     parameters: dict[str, Any] = {}
     grid: dict[str, Annotated[list[Any], Meta(min_length=1)]] = {}
-    keep: dict[str, Any] = {}
     from_variation_budget: bool = False
     chosen: str = ""
 

@@ -19,12 +19,10 @@ from tidepull.experiments.grid import (
     GridPoint,
     SearchRule,
     asks,
-    check_kept,
     check_rule,
     count_settings,
     from_problem,
     seeds_text,
-    setting_text,
     settings_of,
 )
 from tidepull.experiments.spec import TrialSpec, load_modules
@@ -44,8 +42,7 @@ class Suite:
     """A suite as it will be run. The specs go seed by seed, so that a half-finished grid is evenly
     so.
 
-    `search` is the rule of `tidepull search`; `kept` are name and setting of what it plays to the
-    end anyway.
+    `search` is the rule of `tidepull search`.
     """
 
     name: str
@@ -53,7 +50,6 @@ class Suite:
     text: str
     specs: tuple[TrialSpec, ...]
     search: SearchRule = field(default_factory=SearchRule)
-    kept: frozenset[tuple[str, str]] = frozenset()
 
 
 def load_suite(suite: str | Path) -> Suite:
@@ -78,7 +74,7 @@ def parse_suite(text: str, *, where: str, folder: Path) -> Suite:
     _check_labels(specs, where)
     with _at(f"{where}: search"):
         rule = check_rule(table.search.rule(), len(table.seeds))
-    return Suite(table.name, table.description, text, specs, rule, _kept(table))
+    return Suite(table.name, table.description, text, specs, rule)
 
 
 def _text(path: Path) -> str:
@@ -190,7 +186,6 @@ class _Expansion:
             settings = [
                 replace(setting, asks=asks(entry, setting.parameters)) for setting in settings
             ]
-            check_kept(policy.keep, policy.grid)
         return policy, settings
 
     def _from_problem(
@@ -216,14 +211,6 @@ class _Expansion:
                 except DataError:  # its trials cannot run here, and say what is missing
                     return setting
         return self._told[key]
-
-
-def _kept(table: SuiteTable) -> frozenset[tuple[str, str]]:
-    return frozenset(
-        (policy.name, setting_text({name: policy.keep[name] for name in policy.grid}))
-        for policy in table.policies
-        if policy.keep
-    )
 
 
 def _plays(policy: PolicyTable, problem: ProblemTable) -> bool:
