@@ -29,12 +29,16 @@ class _Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ProblemTable(_Table, frozen=True):
-    """`[[problems]]`: one world; `name` is what it is called (its id when absent)."""
+    """`[[problems]]`: one world; `name` is what it is called (its id when absent).
+
+    Horizon, delay and seeds are the suite's where they are absent.
+    """
 
     id: str
     name: Name | None = None
     horizon: PositiveInt | None = None
     delay: DelayText | None = None
+    seeds: Seeds | None = None
     parameters: dict[str, Any] = {}
 
     @property

@@ -121,19 +121,22 @@ class _Expansion:
         learners = [
             self._learner(number, policy) for number, policy in enumerate(self._table.policies, 1)
         ]
-        for seed in self._table.seeds:
+        seeds = {seed for problem in self._table.problems for seed in self._seeds(problem)}
+        for seed in sorted(seeds):
             for problem, horizon in worlds:
                 for policy, settings in learners:
-                    if _plays(policy, problem):
+                    if seed in self._seeds(problem) and _plays(policy, problem):
                         for setting in settings:
                             yield self._spec(problem, horizon, policy, setting, seed)
 
     def _check_size(self) -> None:
         """Count before anything is made."""
         worlds, policies = self._table.problems, self._table.policies
-        count = len(self._table.seeds) * sum(
-            count_settings(policy.grid) * sum(_plays(policy, world) for world in worlds)
+        count = sum(
+            count_settings(policy.grid) * len(self._seeds(world))
             for policy in policies
+            for world in worlds
+            if _plays(policy, world)
         )
         if count > MOST_TRIALS:
             raise SuiteError(
@@ -141,6 +144,9 @@ class _Expansion:
                 "be handled; "
                 "make grids or seeds smaller, or several suites of it"
             )
+
+    def _seeds(self, problem: ProblemTable) -> Sequence[int]:
+        return problem.seeds or self._table.seeds
 
     def _spec(
         self,
