@@ -6,9 +6,11 @@ step that fails leaves the state dirty: the next call reads it from the ledger a
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -34,11 +36,12 @@ from tidepull.agent.insight import (
     status_of,
 )
 from tidepull.agent.ledger import ledger_at
+from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind
 from tidepull.agent.settings import AgentSettings, load_settings
-from tidepull.errors import LedgerError, ParameterError, RewardError
+from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
 
@@ -50,6 +53,7 @@ T = TypeVar("T")
 SETTLED_AT_A_TIME = 8
 """Overdue decisions that are settled in one piece of work, about 3 ms with `tide`."""
 
+_LOG = logging.getLogger("tidepull")
 _LARGEST = 1e15
 _GROUPS = {int(group): group.name.lower() for group in DecisionGroup}
 
@@ -194,6 +198,8 @@ class Agent:
         except BaseException:
             ledger.close()
             raise
+        self._release = weakref.finalize(self, _release, ledger, self._owner)
+        self._next_snapshot = 0  # no earlier than this record, after one that failed
         if training == "inline":
             self._work_all()
         elif training == "background" and self.upgrading is not None:
@@ -994,7 +1000,8 @@ class Agent:
         """Whether `snapshot_every` records were written since the last snapshot."""
         commands = self._commands
         many = commands.ledger.last - commands.saved >= self._every
-        return not commands.read_only and (many or commands.unsaved)
+        failed = commands.ledger.last < self._next_snapshot
+        return not (commands.read_only or failed) and (many or commands.unsaved)
 
     @property
     def is_dirty(self) -> bool:
@@ -1010,9 +1017,15 @@ class Agent:
         """Take a snapshot now, so that opening need not replay earlier records."""
         with self._lock:
             self._ready()
-            record, written = self._commands.take()
-        self._commands.flush(record.seq)
-        self._commands.ledger.save(record.seq, record.at, written())
+            commands, before = self._commands, self._commands.saved
+            record, written = commands.take()
+        try:
+            commands.flush(record.seq)
+            commands.ledger.save(record.seq, record.at, written())
+        except BaseException:
+            commands.saved = min(before, commands.saved)
+            self._next_snapshot = record.seq + self._every // 10
+            raise
         if self.settings.retention is not None:
             with self._lock:
                 self._commands.drop_old_contexts()
@@ -1029,14 +1042,35 @@ class Agent:
         elif self._mode == "manual" and self.snapshot_is_due:
             self.save()
 
-    def close(self) -> None:
-        """Close the ledger, so that other processes can open it; all records are durable."""
+    def close(self, *, save: bool = True) -> None:
+        """Take a snapshot and close the ledger, so that other processes can open it.
+
+        All records are durable before that. An agent that is no longer referenced closes its ledger
+        without a snapshot.
+
+        Parameters
+        ----------
+        save : bool, default: True
+            Whether to take a snapshot if there are records since the last one.
+        """
         if self._closed or self._owner != os.getpid():
             return
         self._background.close()
+        if save and self._is_worth_saving:
+            try:
+                self.save()
+            except TidepullError as error:
+                _LOG.warning("%s was closed without a snapshot: %s", self._where, error)
         with self._lock:
             self._closed = True
-            self._commands.ledger.close()
+            self._release()
+
+    @property
+    def _is_worth_saving(self) -> bool:
+        commands = self._commands
+        if commands.read_only or commands.dirty or commands.state.stale:
+            return False
+        return commands.ledger.last > commands.saved and self._where != "memory"
 
     def __repr__(self) -> str:
         settings = self.settings
@@ -1064,7 +1098,8 @@ class Agent:
     def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
-        id, label = commands.decisions.id(record.seq), commands.state.arms.label(arm)
+        id = record.name or commands.decisions.id(record.seq)
+        label = commands.state.arms.label(arm)
         return Decision(
             id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at
         )
@@ -1078,6 +1113,12 @@ class Agent:
     def settings(self) -> AgentSettings:
         """Settings with which the agent was made."""
         return self._commands.settings
+
+
+def _release(ledger: Ledger, owner: int) -> None:
+    """Close a ledger, but not in the child of a fork: its files are its parent's."""
+    if os.getpid() == owner:
+        ledger.close()
 
 
 def _finite_reward(reward: Any) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 
 from tidepull import __version__
 from tidepull import state as snapshots
-from tidepull.agent.clock import Clock, Jump
+from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
@@ -362,6 +362,8 @@ class CommandHandler:
     ) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
         stamp = self._stamp(at, caller)
+        if at is not None:
+            self._require_later(id, pending.record, stamp.at)
         if pending.deferred:
             return self._hold_reward(id, pending, value, stamp.at)
         key = (
@@ -451,12 +453,23 @@ class CommandHandler:
                 f"decision {id} has expired: its reward had to come within {within:g} seconds"
             )
 
+    def _require_later(self, id: str, record: Record, moment: float) -> None:
+        """A reward is not dated before its decision, but for the difference of two clocks."""
+        early = self._decided_at(record) - moment
+        if early > HELD:
+            raise InputError(
+                f"at is {early:,.0f} seconds before decision {id} was made: give the moment of the "
+                "reward, or leave it out"
+            )
+
+    def _decided_at(self, record: Record) -> float:
+        """The moment of a decision by the clock of now: one that jumped since has moved it."""
+        return record.at + sum(seconds for seq, seconds in self._jumps if seq > record.seq)
+
     def _due(self, record: Record) -> float:
-        """When the time for a decision's reward is over. A clock that jumped since has moved that
-        moment as well."""
+        """When the time for a decision's reward is over."""
         assert self.settings.reward_within is not None
-        jumped = sum(seconds for seq, seconds in self._jumps if seq > record.seq)
-        return record.at + jumped + self.settings.reward_within
+        return self._decided_at(record) + self.settings.reward_within
 
     def _settle_overdue(self, now: float, most: int = SETTLED_AT_ONCE) -> None:
         """Decisions whose time is over: their default reward, or what came in the meantime."""
@@ -551,8 +564,8 @@ class CommandHandler:
 
     def _last_before(self, to: Any) -> int:
         to = to.id if isinstance(to, Decision) else to
-        if isinstance(to, str) and self.decisions.number(to) is not None:
-            return self.decisions.find(to).record.seq
+        if isinstance(to, str) and (pending := self.decisions.named(to)) is not None:
+            return pending.record.seq
         try:
             moment = self.clock.read(to)
         except InputError as error:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -330,13 +330,18 @@ class Insight:
     def lift(self, since: float | None = None, level: float = 0.95) -> Lift:
         """The gain over the control."""
         log = self.log()
-        return lift_of(log if since is None else log.since(since), level)
+        return self._measured(log if since is None else log.since(since), level)
+
+    def _measured(self, log: DecisionLog, level: float = 0.95) -> Lift:
+        lift = lift_of(log, level)
+        has_control = self.state.settings.control > 0 or lift.n_control > 0
+        return replace(lift, has_control=has_control)
 
     def report(self) -> AgentReport:
         """What it believes, in words."""
         log = self.log()
         if not len(log):
-            nothing = lift_of(log)
+            nothing = self._measured(log)
             return AgentReport("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
         now = float(log.at[-1])
         hours = self._reader.late.hours(self.room)
@@ -348,7 +353,7 @@ class Insight:
             self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
             [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
-            lift_of(log),
+            self._measured(log),
             [*alarms(log, self.open, now), *summary.drift],
         )
 

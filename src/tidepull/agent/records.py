@@ -100,36 +100,46 @@ class Choice:
     @staticmethod
     def head(data: bytes) -> tuple[int, int, float]:
         """Arm, group and propensity from bytes."""
-        try:
-            arm, group, propensity, *_ = _HEAD.unpack_from(data)
-        except struct.error as error:
-            raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+        arm, group, propensity, *_ = _head(data)
         return arm, group, propensity
 
     @staticmethod
     def counts_in(data: bytes) -> IntArray:
         """How often each arm came out best, from bytes."""
         try:
-            *_, n_arms, n_counts = _HEAD.unpack_from(data)
+            *_, n_arms, n_counts = _head(data)
             return np.frombuffer(data, "<u2", n_counts, _HEAD.size + (n_arms + 7) // 8).astype(
                 np.int64
             )
-        except (struct.error, ValueError) as error:
+        except ValueError as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
     @classmethod
     def unpack(cls, data: bytes) -> Choice:
         """From bytes."""
         try:
-            arm, group, propensity, round, n_arms, n_counts = _HEAD.unpack_from(data)
+            arm, group, propensity, round, n_arms, n_counts = _head(data)
             start = _HEAD.size + (n_arms + 7) // 8
             bits = np.frombuffer(data, np.uint8, start - _HEAD.size, _HEAD.size)
             available = np.unpackbits(bits, count=n_arms).view(np.bool_)
             counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
             x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
             return cls(arm, DecisionGroup(group), propensity, round, counts, x, available)
-        except (struct.error, ValueError) as error:
+        except ValueError as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+
+
+def _head(data: bytes) -> tuple[int, int, float, int, int, int]:
+    """Arm, group, propensity, round, number of arms and of counts, checked."""
+    try:
+        arm, group, propensity, round, n_arms, n_counts = _HEAD.unpack_from(data)
+    except struct.error as error:
+        raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+    if arm >= n_arms:
+        raise LedgerError(
+            f"a decision in the ledger is damaged: it has arm {arm} of {n_arms}; restore a copy"
+        )
+    return arm, group, propensity, round, n_arms, n_counts
 
 
 def pack_reward(reward: float) -> bytes:

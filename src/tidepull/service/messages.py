@@ -241,6 +241,7 @@ class LiftShown(Struct, kw_only=True):
     n_policy: int
     n_control: int
     blocks: int
+    has_control: bool
     history: list[LiftPoint] = []
 
 

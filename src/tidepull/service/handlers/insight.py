@@ -82,6 +82,7 @@ _LIFT = {
     "n_policy": 9500,
     "n_control": 500,
     "blocks": 48,
+    "has_control": True,
 }
 _REPORT = {
     "words": "17 decisions since 01 June 2026, ...",
