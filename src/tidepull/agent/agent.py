@@ -31,12 +31,11 @@ from tidepull.agent.insight import (
     AgentReport,
     AgentStatus,
     Insight,
-    LedgerCheck,
-    check_ledger,
     status_of,
 )
 from tidepull.agent.ledger import ledger_at
 from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind

@@ -24,7 +24,7 @@ from tidepull import state as snapshots
 from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.ledger.base import PAGES, Ledger
-from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
+from tidepull.agent.records import Kind, Record, link, pack_reward, unpack_reward
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs, load_state
@@ -101,6 +101,7 @@ class CommandHandler:
     def reload(self) -> None:
         """Read the state from the ledger."""
         self._latest = 0  # all that is read from the ledger is safe
+        self._hash = next((record.hash for record in self.ledger.tail(self.ledger.safe - 1)), b"")
         self._read = self.ledger.safe  # up to which number records were read, and not made since
         self.state: AgentState = load_state(
             self.settings, self._salt, self.clock, self.ledger, self.erased()
@@ -589,11 +590,11 @@ class CommandHandler:
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)
             self.saved, self.unsaved = record.seq, False
-            return record, lambda: self._dump(taken)
+            return record, lambda: self._dump(taken, record)
 
-    def _dump(self, taken: Callable[[], Snapshot]) -> bytes:
+    def _dump(self, taken: Callable[[], Snapshot], record: Record) -> bytes:
         with self._step():
-            return snapshots.dump(taken())
+            return snapshots.dump({**taken(), "record": record.hash.hex()})
 
     def drop_old_contexts(self) -> None:
         """What `retention` says, as far as no restart needs it."""
@@ -654,6 +655,8 @@ class CommandHandler:
     ) -> Record:
         slices, self.state.slices = self.state.slices, 0
         record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
+        self._hash = link(self._hash, record)
+        record = record._replace(hash=self._hash)
         self.ledger.append(record)
         self._latest = record.seq
         return record

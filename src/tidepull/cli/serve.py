@@ -134,8 +134,14 @@ def new(
 def list_tokens(tokens: Path = _TOKENS) -> None:
     """The tokens of a file: ids, agents, scopes, and until when they are valid."""
     rows = [
-        [token.id, ", ".join(token.agents), ", ".join(token.scopes), token.made, _expiry(token),
-         token.note]
+        [
+            token.id,
+            ", ".join(token.agents),
+            ", ".join(token.scopes),
+            token.made,
+            _expiry(token),
+            token.note,
+        ]
         for token in _read(tokens).values()
     ]
     print_table(str(tokens), ["id", "agents", "scopes", "made", "expires", "note"], rows)

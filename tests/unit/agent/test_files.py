@@ -80,11 +80,10 @@ def test_snapshot_that_failed_is_not_named_and_is_tried_again_later(
             raise LedgerError("the disk is full")
 
         monkeypatch.setattr(ledger, "save", full)
-        for _ in range(18):
+        for _ in range(19):
             agent.choose()
         with pytest.raises(LedgerError, match="the disk is full"):
-            for _ in range(5):
-                agent.choose()
+            agent.choose()
         assert agent.state().saved == 0
         assert not agent.snapshot_is_due
         monkeypatch.undo()
@@ -107,9 +106,16 @@ def test_child_of_a_fork_does_not_keep_the_file(tmp_path: Path) -> None:
         (tmp_path / "child").write_text(str(child))
         os._exit(0)
     os.waitpid(parent, 0)
-    child = int((tmp_path / "child").read_text())
+    child, end = int((tmp_path / "child").read_text()), time.monotonic() + 20
     try:
-        with Agent(tmp_path / "a.db") as again:
+        while True:
+            try:
+                again = Agent(tmp_path / "a.db")
+                break
+            except HeldError:  # the child has not begun to run yet
+                assert time.monotonic() < end
+                time.sleep(0.01)
+        with again:
             assert again.reward("first", 1.0)
     finally:
         os.kill(child, signal.SIGKILL)
