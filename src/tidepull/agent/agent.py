@@ -15,9 +15,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from decimal import Decimal
+from functools import wraps
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, Self, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo
 
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from tidepull.agent.ledger.postgres import Place
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 SETTLED_AT_A_TIME = 8
 """Overdue decisions that are settled in one piece of work, about 3 ms with `tide`."""
@@ -55,6 +57,20 @@ SETTLED_AT_A_TIME = 8
 _LOG = logging.getLogger("tidepull")
 _LARGEST = 1e15
 _GROUPS = {int(group): group.name.lower() for group in DecisionGroup}
+
+
+def _one_at_a_time(
+    method: Callable[Concatenate[Agent, P], T],
+) -> Callable[Concatenate[Agent, P], T]:
+    """A change of an agent that may replay its ledger beside the steps, while no other such change
+    is under way."""
+
+    @wraps(method)
+    def change(self: Agent, /, *args: P.args, **given: P.kwargs) -> T:
+        with self._changing:
+            return method(self, *args, **given)
+
+    return change
 
 
 class Agent:
@@ -183,6 +199,7 @@ class Agent:
             "default_reward": default_reward, "on_duplicate": on_duplicate, "retention": retention,
         }  # fmt: skip
         self._lock = threading.Lock()
+        self._changing = threading.Lock()  # held by changes that replay beside the steps
         self._owner = os.getpid()
         self._closed = False
         self._every, self._mode = snapshot_every, training
@@ -504,7 +521,7 @@ class Agent:
         """Add an arm, or a retired one again.
 
         If the capacity is exceeded, the policy is rebuilt from the ledger with twice the capacity.
-        That takes as long as a replay.
+        That takes as long as a replay; other threads decide meanwhile.
 
         Parameters
         ----------
@@ -611,20 +628,29 @@ class Agent:
             {"op": "describe", "label": label, "features": features_of(label, features)}, at
         )
 
+    @_one_at_a_time
     def _change(self, change: dict[str, Any], at: Any) -> None:
+        commands = self._commands
         with self._lock:
             self._ready()
-            record = self._commands.change_arms(change, at)
-        self._commands.flush(record.seq)
+            rebuild = commands.prepare_arms(change)
+        if rebuild is not None:
+            rebuild.catch_up(commands.ledger)
+        with self._lock:
+            self._ready()
+            record = commands.change_arms(change, at, rebuild)
+        commands.flush(record.seq)
 
     # ---- another policy, or another release of it
 
+    @_one_at_a_time
     def upgrade(self, policy: Named | None = None) -> None:
         """Make the policy anew by replaying the ledger: in its newest form, or another policy.
 
         Ids, pending rewards, arms and the control group stay. Decisions whose records are gone
         (`forget`, `compact`) are not learnt again; `explain` says how many. An agent of an earlier
-        release does this by itself at its first call. It takes as long as a replay.
+        release does this by itself at its first call. It takes as long as a replay; unless the
+        agent is of an earlier release, other threads decide meanwhile.
 
         Parameters
         ----------
@@ -636,22 +662,30 @@ class Agent:
         ParameterError
             If there is no such policy, or a parameter is invalid.
         """
+        commands = self._commands
         with self._lock:
-            stale = self._commands.state.stale
+            stale = commands.state.stale
             self._ready()
-            record = None
-            if policy is not None or not stale:  # else the upgrade is done
-                record = self._commands.upgrade(policy)
-        if record is not None:
-            self._commands.flush(record.seq)
+            done = policy is None and stale
+            rebuild = None if done else commands.prepare_upgrade(policy)
+        if rebuild is not None:
+            try:
+                rebuild.catch_up(commands.ledger)
+                with self._lock:
+                    self._ready()
+                    record = commands.upgrade(policy, rebuild)
+            finally:
+                commands.state.upgrading = None
+            if record is not None:
+                commands.flush(record.seq)
         self.save()
 
     @property
     def upgrading(self) -> tuple[int, int] | None:
         """Records replayed by an upgrade that is due or under way, and of all; None: none is."""
         state = self._commands.state
-        if state.progress is not None:
-            return state.progress
+        if state.upgrading is not None:
+            return state.upgrading.position, self._commands.ledger.last
         return (0, self._commands.ledger.last) if state.stale else None
 
     # ---- holding still, going back
@@ -669,6 +703,7 @@ class Agent:
         """Whether learning is stopped."""
         return self._commands.state.frozen
 
+    @_one_at_a_time
     def rollback(self, to: float | datetime | str | Decision) -> None:
         """Undo what was learnt after a moment or a decision.
 
@@ -680,9 +715,14 @@ class Agent:
         to : float, datetime, str or Decision
             A moment, or a decision or its id.
         """
+        commands = self._commands
         with self._lock:
             self._ready()
-            self._commands.roll_back(to)
+            rollback = commands.prepare_rollback(to)
+        state = commands.replay_rollback(rollback)
+        with self._lock:
+            self._ready()
+            commands.roll_back(rollback, state)
         self.save()
 
     def _hold(self, kind: Kind) -> None:
@@ -879,6 +919,7 @@ class Agent:
 
     # ---- what is kept, and for how long
 
+    @_one_at_a_time
     def forget(self, subject: str | int | UUID) -> int:
         """Delete all decisions about a subject, for good.
 
@@ -906,6 +947,7 @@ class Agent:
             self._commands.decisions.clear()
         return count
 
+    @_one_at_a_time
     def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
         """Move old decisions from the ledger to a file.
 
