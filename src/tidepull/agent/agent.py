@@ -214,7 +214,7 @@ class Agent:
         except BaseException:
             ledger.close()
             raise
-        self._release = weakref.finalize(self, _release, ledger, self._owner)
+        self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
         self._next_snapshot = 0  # no earlier than this record, after one that failed
         if training == "inline":
             self._work_all()
@@ -834,20 +834,27 @@ class Agent:
         """Return a reader for `aside`; one thread at a time may use it."""
         return LogReader(self.settings, self._commands.clock)
 
-    def rows_aside(self, insight: Insight) -> Iterator[dict[str, Any]]:
+    def rows_aside(
+        self, insight: Insight, *, before: float | datetime | str | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Iterate over the decisions of a view, as `export` writes them.
 
         Parameters
         ----------
         insight : Insight
             A result of `aside`.
+        before : float, datetime or str, optional
+            Only decisions that `compact` would move.
 
         Returns
         -------
         iterator of dict
             One row for each decision.
         """
-        return table.rows(insight, self._commands.ledger, self._commands.decisions.id)
+        upto = None
+        if before is not None:
+            upto = insight.last_before(self._commands.clock.read(before))
+        return table.rows(insight, self._commands.ledger, self._commands.decisions.id, upto)
 
     def state(self) -> AgentStatus:
         """Return the settings of the agent, its arms and its counts."""
@@ -948,16 +955,16 @@ class Agent:
         return count
 
     @_one_at_a_time
-    def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
+    def compact(self, path: str | os.PathLike[str] | None, before: float | datetime | str) -> int:
         """Move old decisions from the ledger to a file.
 
-        What was learnt stays. Later rewards for these decisions are refused as expired. `lift` and
-        `history` no longer include them.
+        What was learnt stays. Later rewards for these decisions are refused. `lift` and `history`
+        no longer include them.
 
         Parameters
         ----------
-        path : str or os.PathLike
-            The .parquet, .jsonl or .csv file to write.
+        path : str, os.PathLike or None
+            The .parquet, .jsonl or .csv file to write. None deletes the decisions.
         before : float, datetime or str
             Moment before which decisions are moved.
 
@@ -974,17 +981,11 @@ class Agent:
             self._commands.flush()
             ledger = self._commands.ledger
             insight = Insight(self._commands.state, ledger)
-            log = insight.log()
-            old = log.seq[log.at < moment]
-            if not len(old):
+            upto = insight.last_before(moment)
+            if not upto:
                 return 0
-            upto = int(old[-1])
-            chosen = (
-                row
-                for row, seq in zip(self.rows_aside(insight), log.seq, strict=True)
-                if seq <= upto
-            )
-            table.write(Path(path), chosen)
+            if path is not None:
+                table.write(Path(path), self.rows_aside(insight, before=moment))
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
             self._commands.decisions.clear()
@@ -1104,7 +1105,8 @@ class Agent:
                 _LOG.warning("%s was closed without a snapshot: %s", self._where, error)
         with self._lock:
             self._closed = True
-            self._release()
+            self._release.detach()
+            self._commands.ledger.close()
 
     @property
     def _is_worth_saving(self) -> bool:
@@ -1156,8 +1158,9 @@ class Agent:
         return self._commands.settings
 
 
-def _release(ledger: Ledger, owner: int) -> None:
-    """Close a ledger, but not in the child of a fork: its files are its parent's."""
+def _release_dropped(ledger: Ledger, owner: int) -> None:
+    """Close the ledger of an agent that is not referenced any more, but not in the child of a fork:
+    its files are its parent's."""
     if os.getpid() == owner:
         ledger.close()
 

@@ -232,6 +232,12 @@ class Insight:
         """Every decision."""
         return self._reader.read(self._ledger)
 
+    def last_before(self, moment: float) -> int:
+        """The number of the last decision that was made before a moment; 0: none was."""
+        log = self.log()
+        old = log.seq[log.at < moment]
+        return int(old[-1]) if len(old) else 0
+
     def lift(self, since: float | None = None, level: float = 0.95) -> Lift:
         """The gain over the control."""
         log = self.log()

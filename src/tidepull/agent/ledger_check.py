@@ -11,6 +11,7 @@ import numpy as np
 
 from tidepull import state as snapshots
 from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.rebuild import is_within
 from tidepull.agent.records import Chain, Kind, Record
 from tidepull.agent.state import AgentState, begin
 from tidepull.errors import TidepullError
@@ -151,8 +152,10 @@ def _readable_snapshots(ledger: Ledger) -> tuple[dict[int, Snapshot], int]:
 
 def _agrees(fresh: AgentState, seq: int, saved: Snapshot) -> bool:
     """Whether a replay up to record `seq` leads to the state that was saved then, but for rounding
-    on another machine; a policy of another release is not compared."""
-    if fresh.stale or seq <= fresh.rebuild_at or fresh.differences:
+    on another machine. What is not used is not compared: policies of another release, and what a
+    rollback took back."""
+    used = seq > fresh.rebuild_at and not is_within(seq, fresh.erased)
+    if not used or fresh.stale or fresh.differences:
         return True
     there = snapshots.load(snapshots.dump(fresh.take()()))
     return all(_alike(there[name], saved[name]) for name in there if name not in ("due", "erased"))
@@ -160,7 +163,8 @@ def _agrees(fresh: AgentState, seq: int, saved: Snapshot) -> bool:
 
 def _alike(a: Any, b: Any) -> bool:
     if isinstance(a, dict) and isinstance(b, dict):
-        return a.keys() == b.keys() and all(_alike(a[name], b[name]) for name in a)
+        names = a.keys() - {"checksum"}
+        return a.keys() == b.keys() and all(_alike(a[name], b[name]) for name in names)
     if isinstance(a, list) and isinstance(b, list):
         return len(a) == len(b) and all(map(_alike, a, b))
     if isinstance(a, np.ndarray | float) and isinstance(b, np.ndarray | float):

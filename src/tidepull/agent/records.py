@@ -109,7 +109,10 @@ class Chain:
             return True
         if not record.hash:  # of a ledger before 0.3
             return not previous
-        return record.hash == link(previous, record)
+        try:
+            return record.hash == link(previous, record)
+        except (TypeError, AttributeError, struct.error):  # a value is of another type
+            return False
 
 
 _HEAD = struct.Struct("<HBdqHH")

@@ -8,6 +8,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable
 from contextlib import closing
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +101,9 @@ def test_snapshot_of_another_ledger_is_found(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "b.db")) as other:
         (row,) = other.execute("SELECT * FROM snapshots ORDER BY seq DESC LIMIT 1").fetchall()
     edited(tmp_path / "a.db", ("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", row))
-    assert f"The snapshot of record {row[0]} is of another ledger" in str(checked(tmp_path / "a.db"))
+    assert f"The snapshot of record {row[0]} is of another ledger" in str(
+        checked(tmp_path / "a.db")
+    )
 
 
 REMOVALS: dict[str, Callable[[Agent, Path], int]] = {
@@ -129,8 +132,7 @@ def test_what_was_deleted_on_purpose_is_no_damage_and_hides_none(
         removed = [record for record in records if record.kind is Kind.REMOVED]
         assert removed
         assert not any(r.context or r.body or r.subject or r.name for r in removed)
-        following = [now.kind for now in records[1:]]
-        assert (Kind.REMOVED, Kind.REMOVED) not in zip(following, following[1:], strict=False)
+        assert (Kind.REMOVED, Kind.REMOVED) not in pairwise(record.kind for record in records)
 
 
 def test_damage_after_a_removal_is_found(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ Records wait in a list until a thread needs one of them to be safe (`waiting.py`
 from __future__ import annotations
 
 import logging
-import os
 import sqlite3
 import threading
 import time
@@ -297,7 +296,7 @@ class SqliteLedger(SqlLedger):
         """All tables or no file: who is killed in between leaves nothing that could be taken for an
         agent."""
         temporary = temporary_name(self.path)
-        os.close(os.open(temporary, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))  # its owner's alone
+        temporary.touch(0o600, exist_ok=False)  # nobody but its owner may read it
         connection = _connect(temporary.absolute().as_uri())
         try:
             for statement in _TABLES.split(";"):
