@@ -1033,10 +1033,19 @@ class Agent:
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether `snapshot_every` records were written since the last snapshot."""
+        """Whether `snapshot_every` records were written since the last snapshot. One that could
+        not be written is due again after a twentieth of them."""
         commands = self._commands
-        many = commands.ledger.last - commands.saved >= self._every
+        waits = commands.tried > commands.saved
+        if waits and commands.ledger.last - commands.tried <= self._every // 20:
+            return False
+        many = self.unsaved_records >= self._every
         return not commands.read_only and (many or commands.unsaved)
+
+    @property
+    def unsaved_records(self) -> int:
+        """Records since the last snapshot, which a restart replays."""
+        return self._commands.ledger.last - self._commands.saved
 
     @property
     def is_dirty(self) -> bool:
@@ -1055,8 +1064,9 @@ class Agent:
             record, written = self._commands.take()
         self._commands.flush(record.seq)
         self._commands.ledger.save(record.seq, record.at, written())
-        if self.settings.retention is not None:
-            with self._lock:
+        with self._lock:
+            self._commands.mark_saved(record.seq)
+            if self.settings.retention is not None:
                 self._commands.drop_old_contexts()
 
     def _work_all(self) -> None:
