@@ -208,10 +208,10 @@ def export(
 
 @client_app.command()
 def forget(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
-    subject: str = typer.Argument(help="The subject, as decisions were asked for."),
-    yes: bool = typer.Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
+    subject: str = Argument(help="The subject, as decisions were asked for."),
+    yes: bool = Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
 ) -> None:
     """Delete all decisions about a subject, for good."""
     if not yes:
@@ -221,10 +221,10 @@ def forget(
 
 @client_app.command()
 def compact(
-    context: typer.Context,
+    context: Context,
     agent: str = _AGENT,
-    to: Path = typer.Argument(help="A .jsonl, .csv or .parquet file."),
-    before: str = typer.Option(..., "--before", help="Move decisions before then: 2026-01-01."),
+    to: Path = Argument(help="A .jsonl, .csv or .parquet file."),
+    before: str = Option(..., "--before", help="Move decisions before then: 2026-01-01."),
 ) -> None:
     """Move old decisions from the service to a file."""
     say(f"{_agent(context, agent).compact(to, before):,} decisions moved to {to}")
