@@ -69,8 +69,9 @@ def test_restarts_change_no_decision_while_work_is_left(tmp_path: Path) -> None:
     given = {**SHOP, "policy": "tide", "snapshot_every": 40}
     made: list[Any] = []
     for n in range(0, VISITS, 25):
-        with Agent(tmp_path / "shop.db", **given) as agent:
-            made += served(agent, SCHEDULES["now and then"], n, n + 25)
+        agent = Agent(tmp_path / "shop.db", **given)
+        made += served(agent, SCHEDULES["now and then"], n, n + 25)
+        agent.close(save=False)
     assert made == serve(Agent.memory(**given), 0, VISITS)
 
 
