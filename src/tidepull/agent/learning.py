@@ -166,7 +166,7 @@ class Learning:
     @property
     def pending(self) -> bool:
         """Whether upkeep has something to do."""
-        if self.policy is None:
+        if self.policy is None or not hasattr(self.policy.inner, "upkeep"):
             return False
         said = getattr(self.policy.inner, "pending", None)
         return self._unsure if said is None else bool(said)

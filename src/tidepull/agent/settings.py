@@ -136,6 +136,11 @@ class AgentSettings:
         return self.on_duplicate != "refuse"
 
     @property
+    def holds_rewards(self) -> bool:
+        """Whether rewards are learnt when a learning window closes (`delays.py`)."""
+        return self.default_reward is not None and self.on_duplicate == "refuse"
+
+    @property
     def counts_missing(self) -> bool:
         """Whether somebody has to look for decisions whose time is over."""
         return self.learns_when_due or self.default_reward is not None

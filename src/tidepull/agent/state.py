@@ -18,10 +18,11 @@ from tidepull import state as snapshots
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
 from tidepull.agent.control import bound_chances, draw_arm, unit
+from tidepull.agent.delays import RewardDelays
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.rebuild import Rebuild, Spans, is_within, teaches
-from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.rebuild import Rebuild, Spans, counts, is_within, teaches
+from tidepull.agent.records import Choice, DecisionGroup, Kind, LearnAt, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
@@ -63,6 +64,8 @@ class AgentState:
         self.decisions = 0
         self.rewards = 0
         self.due = 0
+        self.delays = RewardDelays(settings.reward_within or 0.0)
+        self.late_rewards = 0  # those that came after the learning window
         self.slices = 0  # of upkeep, since the last record
         self.owed_slices = 0  # those that the last call left to the background, or the next call
         self.differences = 0
@@ -132,8 +135,24 @@ class AgentState:
         learns = not self.frozen and not is_within(seq, self.erased)
         if learns:
             self.learning.learn(choice, decided_at, reward)
-        self.rewards += 1
         return learns
+
+    def note_reward(self, record: Record, decision: Record) -> None:
+        """A reward that is not learnt when it comes: what its delay tells. It came by the clock of
+        the latest decision if that is ahead, as a reward may say when it was earned."""
+        learn_at = LearnAt.of(record.body)
+        if learn_at is LearnAt.ARRIVAL:
+            return
+        self.late_rewards += learn_at is LearnAt.NEVER
+        choice, now = Choice.unpack(decision.body), max(record.at, self.latest)
+        draw, delay = unit(self._salt, "delay", choice.round), now - decision.at
+        self.delays.add(choice.arm, decided_at=decision.at, delay=delay, draw=draw, now=now)
+
+    @property
+    def learning_window(self) -> float:
+        """Seconds after which a decision is learnt, where missing rewards count."""
+        within = self.settings.reward_within or 0.0
+        return self.delays.window if self.settings.holds_rewards else within
 
     def slice(self) -> bool:
         """One slice of upkeep, counted; True while more is pending."""
@@ -190,6 +209,10 @@ class AgentState:
             if record.seq == self.rebuild_at:
                 self.upgrade(self.settings, ledger, record.seq - 1, record.slices)
             return
+        if record.kind is Kind.REWARD and LearnAt.of(record.body) is not LearnAt.ARRIVAL:
+            decision = ledger.decision(record.ref or 0)
+            if decision is not None:
+                self.note_reward(record, decision)
         if is_within(record.seq, self.erased):
             self._apply_erased(record, ledger)
             return
@@ -230,7 +253,6 @@ class AgentState:
         if record.kind is Kind.DECISION:
             self.latest, self.decisions = record.at, self.decisions + 1
         elif record.kind in (Kind.REWARD, Kind.DUE):
-            self.rewards += teaches(record, self.settings)
             self._passed(record)
         elif record.kind is not Kind.SNAPSHOT:
             self._apply_plain(record, ledger, 0)
@@ -280,6 +302,7 @@ class AgentState:
         self._passed(record)
 
     def _passed(self, record: Record) -> None:
+        self.rewards += counts(record, self.settings)
         if record.kind is Kind.DUE:
             self.due = max(self.due, record.ref or 0)
 
@@ -307,6 +330,8 @@ class AgentState:
             "rewards": self.rewards,
             "due": self.due,
             "erased": [list(span) for span in self.erased],
+            "delays": self.delays.snapshot(),
+            "late_rewards": self.late_rewards,
         }
         return lambda: {**taken, "learning": learning()}
 
@@ -323,6 +348,9 @@ class AgentState:
         self.decisions, self.rewards = int(snapshot["decisions"]), int(snapshot["rewards"])
         self.due = int(snapshot["due"])
         self.erased = [(int(after), int(upto)) for after, upto in snapshot["erased"]]
+        if "delays" in snapshot:  # not before 0.3
+            self.delays.restore(snapshot["delays"])
+            self.late_rewards = int(snapshot["late_rewards"])
         self._bounds()
         return fits
 

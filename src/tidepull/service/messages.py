@@ -209,6 +209,8 @@ class StateShown(Struct, kw_only=True):
     records: int
     saved: int
     upkeep_pending: bool
+    learning_window: float | None
+    late_rewards: int
 
 
 class LiftPoint(Struct, kw_only=True):

@@ -103,9 +103,9 @@ def test_missing_reward_counts_as_the_default_when_its_time_is_over() -> None:
     for one in (agent, told):
         lost = one.choose(visit(0), at=START)
         kept = one.choose(visit(1), at=START + 1)
-        one.reward(kept.id, 1.0, at=START + 2)
         if one is told:
-            one.reward(lost.id, 0.0, at=START + 60)
+            one.reward(lost.id, 0.0, at=START + 2)
+        one.reward(kept.id, 1.0, at=START + 2)
     late = [[one.choose(visit(n), at=START + 62 + n) for n in range(20)] for one in (agent, told)]
     assert [(d.arm, d.propensity) for d in late[0]] == [(d.arm, d.propensity) for d in late[1]]
     with pytest.raises(ExpiredError):

@@ -57,6 +57,8 @@ _STATE = {
     "records": 29,
     "saved": 0,
     "upkeep_pending": False,
+    "learning_window": 5091.2,
+    "late_rewards": 0,
 }
 _ARMS: dict[str, Any] = {
     "arms": [{"label": "blue", "retired": False}, {"label": "pink", "retired": False}]
