@@ -6,6 +6,7 @@ step that fails leaves the state dirty: the next call reads it from the ledger a
 
 from __future__ import annotations
 
+import inspect
 import logging
 import math
 import os
@@ -222,13 +223,13 @@ class Agent:
             self._background.wake()
 
     @classmethod
-    def memory(cls, **given: Any) -> Self:
+    def memory(cls, **settings: Any) -> Self:
         """Make an agent without a file, for tests and notebooks.
 
         Parameters
         ----------
-        **given
-            Settings of `Agent`.
+        **settings
+            Settings of `Agent`, all but `path`.
 
         Returns
         -------
@@ -240,7 +241,7 @@ class Agent:
         >>> Agent.memory(arms=["a", "b"], policy="random").arms
         ['a', 'b']
         """
-        return cls(None, **given)
+        return cls(None, **settings)
 
     # ---- deciding
 
@@ -304,6 +305,35 @@ class Agent:
             if pending is None:
                 pending = commands.decide(*commands.check_inputs(context, arms, subject, at), id)
             return self._decision_of(pending), commands.number_to_wait_for(pending.record.seq)
+
+    def choose_many(self, contexts: Sequence[Mapping[str, Any] | None]) -> list[Decision]:
+        """Make one decision for each context, all or none, in one commit.
+
+        Parameters
+        ----------
+        contexts : sequence of mapping
+            One context for each decision.
+
+        Returns
+        -------
+        list of Decision
+            The decisions, in the order of the contexts.
+
+        Raises
+        ------
+        ContextError
+            If a value does not fit its field; the message names the decision.
+
+        Examples
+        --------
+        >>> agent = Agent.memory(arms=["a", "b"], context={"age": float}, policy="random")
+        >>> len(agent.choose_many([{"age": 31}, {"age": 52}]))
+        2
+        """
+        decisions, seq = self.choose_ahead([Request(context) for context in contexts])
+        self._commands.flush(seq)
+        self._afterwards()
+        return decisions
 
     # ---- rewards
 
@@ -758,6 +788,8 @@ class Agent:
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
         """Return all decisions as a table, one row each, with their rewards.
 
+        Subjects are salted hashes.
+
         Parameters
         ----------
         kind : {"pandas", "polars", "rows"}, default: "pandas"
@@ -768,7 +800,9 @@ class Agent:
         DataFrame or list of dict
             The table.
         """
-        return self._look(lambda insight: table.frame(self.rows_aside(insight), kind))
+        return self._look(
+            lambda insight: table.frame(self.rows_aside(insight), kind, insight.moments)
+        )
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write all decisions to a file.
@@ -1156,6 +1190,18 @@ class Agent:
     def settings(self) -> AgentSettings:
         """Settings with which the agent was made."""
         return self._commands.settings
+
+
+def _memory_signature() -> inspect.Signature:
+    """What `Agent.memory` takes: all but the path."""
+    whole = inspect.signature(Agent.__init__)
+    return whole.replace(
+        parameters=[one for one in whole.parameters.values() if one.name != "path"],
+        return_annotation="Agent",
+    )
+
+
+Agent.memory.__func__.__signature__ = _memory_signature()  # type: ignore[attr-defined]
 
 
 def _release_dropped(ledger: Ledger, owner: int) -> None:
