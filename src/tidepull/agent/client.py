@@ -41,7 +41,7 @@ class _TimeLeft(dict[str, float]):
     def __init__(self, attempts: Attempts) -> None:
         self._end = time.monotonic() + attempts.left
 
-    def get(self, _: str, default: Any = None) -> float:  # type: ignore[override]
+    def get(self, _: str, default: Any = None) -> float:
         return max(0.001, self._end - time.monotonic())
 
     def require(self) -> None:
