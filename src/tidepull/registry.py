@@ -214,8 +214,7 @@ def require_members(value: Any, noun: str, members: tuple[str, ...]) -> None:
     if missing:
         raise ProblemError(
             f"a {noun} is an id, an (id, {{parameters}}) pair, or an object with "
-            f"{', '.join(members)}; "
-            f"{type(value).__name__} has no {missing[0]}"
+            f"{', '.join(members)}; {type(value).__name__} has no {missing[0]}"
         )
 
 

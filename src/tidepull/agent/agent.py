@@ -216,7 +216,6 @@ class Agent:
             ledger.close()
             raise
         self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
-        self._next_snapshot = 0  # no earlier than this record, after one that failed
         if training == "inline":
             self._work_all()
         elif training == "background" and self.upgrading is not None:
@@ -1073,11 +1072,19 @@ class Agent:
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether `snapshot_every` records were written since the last snapshot."""
+        """Whether `snapshot_every` records were written since the last snapshot. One that could
+        not be written is due again after a twentieth of them."""
         commands = self._commands
-        many = commands.ledger.last - commands.saved >= self._every
-        failed = commands.ledger.last < self._next_snapshot
-        return not (commands.read_only or failed) and (many or commands.unsaved)
+        waits = commands.tried > commands.saved
+        if waits and commands.ledger.last - commands.tried <= self._every // 20:
+            return False
+        many = self.unsaved_records >= self._every
+        return not commands.read_only and (many or commands.unsaved)
+
+    @property
+    def unsaved_records(self) -> int:
+        """Records since the last snapshot, which a restart replays."""
+        return self._commands.ledger.last - self._commands.saved
 
     @property
     def is_dirty(self) -> bool:
@@ -1093,17 +1100,12 @@ class Agent:
         """Take a snapshot now, so that opening need not replay earlier records."""
         with self._lock:
             self._ready()
-            commands, before = self._commands, self._commands.saved
-            record, written = commands.take()
-        try:
-            commands.flush(record.seq)
-            commands.ledger.save(record.seq, record.at, written())
-        except BaseException:
-            commands.saved = min(before, commands.saved)
-            self._next_snapshot = record.seq + self._every // 10
-            raise
-        if self.settings.retention is not None:
-            with self._lock:
+            record, written = self._commands.take()
+        self._commands.flush(record.seq)
+        self._commands.ledger.save(record.seq, record.at, written())
+        with self._lock:
+            self._commands.mark_saved(record.seq)
+            if self.settings.retention is not None:
                 self._commands.drop_old_contexts()
 
     def _work_all(self) -> None:

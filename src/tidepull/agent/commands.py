@@ -134,7 +134,7 @@ class CommandHandler:
         )
         self._jumps = [(seq, jump.seconds) for seq, jump in notes if jump.state == "believed"]
         saved = self.ledger.snapshots()
-        self.saved = saved[0] if saved else 0
+        self.saved = self.tried = saved[0] if saved else 0
         self.unsaved = False  # whether a snapshot is due whatever the number of records
         self._broken = False
 
@@ -638,8 +638,12 @@ class CommandHandler:
             moment = self._moment(None)  # a note of the clock belongs to the state that is taken
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)
-            self.saved, self.unsaved = record.seq, False
+            self.tried = record.seq
             return record, lambda: self._dump(taken, record)
+
+    def mark_saved(self, seq: int) -> None:
+        """A snapshot is in the ledger."""
+        self.saved, self.unsaved = max(self.saved, seq), False
 
     def _dump(self, taken: Callable[[], Snapshot], record: Record) -> bytes:
         with self._step():

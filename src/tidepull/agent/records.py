@@ -69,8 +69,8 @@ class Record(NamedTuple):
 def record_of(row: Sequence[Any]) -> Record:
     """A record from a row of a store, in the order of its fields."""
     try:
-        *first, hash = row
-        return Record(Kind(row[0]), *first[1:], hash=hash or b"")
+        kind, *rest, hash = row
+        return Record(Kind(kind), *rest)._replace(hash=hash or b"")
     except (ValueError, TypeError):
         raise LedgerError(
             f"a record in the ledger is damaged: it is of kind {row[0]!r}; restore a copy"

@@ -7,6 +7,7 @@ import csv
 import io
 import json
 from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -88,7 +89,7 @@ def write(path: Path, table: Iterator[dict[str, Any]]) -> int:
             f"{path}: the file's ending says the format; use one of {', '.join(ENDINGS)}"
         )
     if path.suffix == ".parquet":
-        return _write_parquet(path, list(table))
+        return _write_parquet(path, table)
     count = 0
     with replacing(path) as handle:
         if path.suffix == ".csv":
@@ -181,25 +182,32 @@ def _csv_line(row: dict[str, Any]) -> str:
     return text.getvalue()
 
 
-def _write_parquet(path: Path, table: list[dict[str, Any]]) -> int:
+ROWS_AT_A_TIME = 10_000
+"""Rows of a Parquet file that are in memory at a time."""
+
+
+def _write_parquet(path: Path, table: Iterator[dict[str, Any]]) -> int:
     parquet = _parquet()
     import pyarrow
 
-    columns = {
-        name: [
-            json.dumps(row[name]) if isinstance(row[name], dict | list) else row[name]
-            for row in table
-        ]
-        for name in COLUMNS
-    }
-    kinds = {"propensity": pyarrow.float64(), "reward": pyarrow.float64()}
-    arrays = {
-        name: pyarrow.array(values, kinds.get(name, pyarrow.string()))
-        for name, values in columns.items()
-    }
-    with replacing(path) as handle:
-        parquet.write_table(pyarrow.table(arrays), handle, compression="zstd")
-    return len(table)
+    numbers = ("propensity", "reward")
+    schema = pyarrow.schema(
+        [(name, pyarrow.float64() if name in numbers else pyarrow.string()) for name in COLUMNS]
+    )
+    count = 0
+    with (
+        replacing(path) as handle,
+        parquet.ParquetWriter(handle, schema, compression="zstd") as writer,
+    ):
+        while group := list(islice(table, ROWS_AT_A_TIME)):
+            count += len(group)
+            rows = [{name: _cell(row[name]) for name in COLUMNS} for row in group]
+            writer.write_table(pyarrow.Table.from_pylist(rows, schema))
+    return count
+
+
+def _cell(value: Any) -> Any:
+    return json.dumps(value) if isinstance(value, dict | list) else value
 
 
 def _parquet() -> Any:
