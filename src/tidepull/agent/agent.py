@@ -37,7 +37,7 @@ from tidepull.agent.insight import (
 )
 from tidepull.agent.ledger import ledger_at
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.ledger_check import LedgerCheck, check_ledger
+from tidepull.agent.ledger_check import LedgerCheck, Scrub, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind
@@ -888,6 +888,25 @@ class Agent:
         if before is not None:
             upto = insight.last_before(self._commands.clock.read(before))
         return table.rows(insight, self._commands.ledger, self._commands.decisions.id, upto)
+
+    def scrub(self, scrub: Scrub, count: int) -> tuple[int, list[int]]:
+        """Check the hashes of some more records.
+
+        Parameters
+        ----------
+        scrub : Scrub
+            How far the check has come.
+        count : int
+            Number of records to check.
+
+        Returns
+        -------
+        count : int
+            Number of records that were checked.
+        damaged : list of int
+            Numbers of records that are not as they were written.
+        """
+        return scrub.step(self._commands.ledger, count)
 
     def state(self) -> AgentStatus:
         """Return the settings of the agent, its arms and its counts."""

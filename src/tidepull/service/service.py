@@ -23,6 +23,7 @@ from tidepull.service.logs import RequestLog
 from tidepull.service.metrics import Metrics, watch_service
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.problem_details import HttpError
+from tidepull.service.scrub import Scrubber
 from tidepull.service.shards import Forwarder
 from tidepull.service.stores import AgentStore, StoreHealth
 
@@ -82,7 +83,14 @@ class Service:
         )
         self.forwarder = Forwarder(self.hosting, self.metrics, self.handover)
         watch_service(self)
-        for work in (self._upkeep, self._housekeeping, self._reload_tokens, self._measure_lag):
+        scrub = Scrubber(self.hosting, self.metrics).run
+        for work in (
+            self._upkeep,
+            self._housekeeping,
+            self._reload_tokens,
+            self._measure_lag,
+            scrub,
+        ):
             self._run(work)
         self._run(self._keep_in_touch if self.store.remote else self._check_store)
         self.status = "ok"
