@@ -35,13 +35,14 @@ from tidepull.agent.insight import (
     Insight,
     status_of,
 )
-from tidepull.agent.ledger import ledger_at
+from tidepull.agent.ledger import is_new_file, ledger_at
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.ledger_check import LedgerCheck, Scrub, check_ledger
 from tidepull.agent.lift import Lift
+from tidepull.agent.limits import require_affordable_settings
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind
-from tidepull.agent.settings import AgentSettings, load_settings
+from tidepull.agent.settings import AgentSettings, load_settings, new_settings
 from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
@@ -205,9 +206,17 @@ class Agent:
         self._closed = False
         self._every, self._mode = snapshot_every, training
         self._background = Background(self)
+        if arms is not None and isinstance(path, str | os.PathLike) and is_new_file(path):
+            require_affordable_settings(new_settings(_without_none(given), str(path)))
         ledger, self._where = ledger_at(path, read_only=read_only, create=arms is not None)
         try:
-            settings, salt = load_settings(ledger, given, self._where, read_only=read_only)
+            settings, salt = load_settings(
+                ledger,
+                given,
+                self._where,
+                read_only=read_only,
+                require=require_affordable_settings,
+            )
             clock = Clock(settings.timezone, SteadyTime(ledger.now) if now is None else now)
             self._commands = CommandHandler(
                 ledger, settings, salt, clock, self._where, read_only=read_only
@@ -1223,6 +1232,10 @@ def _memory_signature() -> inspect.Signature:
 
 
 Agent.memory.__func__.__signature__ = _memory_signature()  # type: ignore[attr-defined]
+
+
+def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
 def _release_dropped(ledger: Ledger, owner: int) -> None:
