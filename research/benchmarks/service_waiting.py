@@ -322,12 +322,20 @@ def working(method: str, path: str, bodies: Callable[[int], Any]) -> Callable[..
     return work
 
 
+def write_old_agent(path: Path, name: str) -> None:
+    """An agent of an earlier release, whose policy behaved differently."""
+    path.write_bytes(lzma.decompress((OLD_AGENTS / f"{name}.db.xz").read_bytes()))
+    with closing(sqlite3.connect(path)) as file, file:
+        (text,) = file.execute("SELECT value FROM texts WHERE key = 'settings'").fetchone()
+        text = json.dumps({**json.loads(text), "policy_version": 0})
+        file.execute("UPDATE texts SET value = ? WHERE key = 'settings'", (text,))
+
+
 def upgrade(service: Service, seconds: float) -> None:
     """Agents of an earlier release are opened and made anew."""
     deadline, n = time.monotonic() + seconds, 0
     while time.monotonic() < deadline or n == 0:
-        with (service.root / f"old{n}.db").open("wb") as file:
-            file.write(lzma.decompress((OLD_AGENTS / f"{service.old}.db.xz").read_bytes()))
+        write_old_agent(service.root / f"old{n}.db", service.old)
         service.ask("GET", f"/v1/agents/old{n}")
         n += 1
 
