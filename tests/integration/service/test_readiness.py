@@ -153,7 +153,7 @@ def test_agents_are_open_before_it_is_ready_after_a_restart(tmp_path: Path) -> N
     with running(tmp_path) as service:
         deadline = time.monotonic() + 20
         while (answer := service.ask("GET", "/readyz"))[0] != 200:
-            assert "Agents are being opened" in answer[1]["detail"]
+            assert "The service warms up" in answer[1]["detail"]
             assert time.monotonic() < deadline
         listed = service.ask("GET", "/v1/agents")[1]["agents"]
         assert listed == [{"name": "shop", "open": True}]
