@@ -6,9 +6,11 @@ step that fails leaves the state dirty: the next call reads it from the ledger a
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -30,16 +32,16 @@ from tidepull.agent.insight import (
     AgentReport,
     AgentStatus,
     Insight,
-    LedgerCheck,
-    check_ledger,
     status_of,
 )
 from tidepull.agent.ledger import ledger_at
+from tidepull.agent.ledger.base import Ledger
+from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.log import LogReader
 from tidepull.agent.records import Choice, DecisionGroup, Kind
 from tidepull.agent.settings import AgentSettings, load_settings
-from tidepull.errors import LedgerError, ParameterError, RewardError
+from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
 from tidepull.registry import Named
 
@@ -52,6 +54,7 @@ P = ParamSpec("P")
 SETTLED_AT_A_TIME = 8
 """Overdue decisions that are settled in one piece of work, about 3 ms with `tide`."""
 
+_LOG = logging.getLogger("tidepull")
 _LARGEST = 1e15
 _GROUPS = {int(group): group.name.lower() for group in DecisionGroup}
 
@@ -211,6 +214,7 @@ class Agent:
         except BaseException:
             ledger.close()
             raise
+        self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
         if training == "inline":
             self._work_all()
         elif training == "background" and self.upgrading is not None:
@@ -829,20 +833,27 @@ class Agent:
         """Return a reader for `aside`; one thread at a time may use it."""
         return LogReader(self.settings, self._commands.clock)
 
-    def rows_aside(self, insight: Insight) -> Iterator[dict[str, Any]]:
+    def rows_aside(
+        self, insight: Insight, *, before: float | datetime | str | None = None
+    ) -> Iterator[dict[str, Any]]:
         """Iterate over the decisions of a view, as `export` writes them.
 
         Parameters
         ----------
         insight : Insight
             A result of `aside`.
+        before : float, datetime or str, optional
+            Only decisions that `compact` would move.
 
         Returns
         -------
         iterator of dict
             One row for each decision.
         """
-        return table.rows(insight, self._commands.ledger, self._commands.decisions.id)
+        upto = None
+        if before is not None:
+            upto = insight.last_before(self._commands.clock.read(before))
+        return table.rows(insight, self._commands.ledger, self._commands.decisions.id, upto)
 
     def state(self) -> AgentStatus:
         """Return the settings of the agent, its arms and its counts."""
@@ -943,16 +954,16 @@ class Agent:
         return count
 
     @_one_at_a_time
-    def compact(self, path: str | os.PathLike[str], before: float | datetime | str) -> int:
+    def compact(self, path: str | os.PathLike[str] | None, before: float | datetime | str) -> int:
         """Move old decisions from the ledger to a file.
 
-        What was learnt stays. Later rewards for these decisions are refused as expired. `lift` and
-        `history` no longer include them.
+        What was learnt stays. Later rewards for these decisions are refused. `lift` and `history`
+        no longer include them.
 
         Parameters
         ----------
-        path : str or os.PathLike
-            The .parquet, .jsonl or .csv file to write.
+        path : str, os.PathLike or None
+            The .parquet, .jsonl or .csv file to write. None deletes the decisions.
         before : float, datetime or str
             Moment before which decisions are moved.
 
@@ -969,17 +980,11 @@ class Agent:
             self._commands.flush()
             ledger = self._commands.ledger
             insight = Insight(self._commands.state, ledger)
-            log = insight.log()
-            old = log.seq[log.at < moment]
-            if not len(old):
+            upto = insight.last_before(moment)
+            if not upto:
                 return 0
-            upto = int(old[-1])
-            chosen = (
-                row
-                for row, seq in zip(self.rows_aside(insight), log.seq, strict=True)
-                if seq <= upto
-            )
-            table.write(Path(path), chosen)
+            if path is not None:
+                table.write(Path(path), self.rows_aside(insight, before=moment))
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
             self._commands.decisions.clear()
@@ -1081,14 +1086,36 @@ class Agent:
         elif self._mode == "manual" and self.snapshot_is_due:
             self.save()
 
-    def close(self) -> None:
-        """Close the ledger, so that other processes can open it; all records are durable."""
+    def close(self, *, save: bool = True) -> None:
+        """Take a snapshot and close the ledger, so that other processes can open it.
+
+        All records are durable before that. An agent that is no longer referenced closes its ledger
+        without a snapshot.
+
+        Parameters
+        ----------
+        save : bool, default: True
+            Whether to take a snapshot if there are records since the last one.
+        """
         if self._closed or self._owner != os.getpid():
             return
         self._background.close()
+        if save and self._is_worth_saving:
+            try:
+                self.save()
+            except TidepullError as error:
+                _LOG.warning("%s was closed without a snapshot: %s", self._where, error)
         with self._lock:
             self._closed = True
+            self._release.detach()
             self._commands.ledger.close()
+
+    @property
+    def _is_worth_saving(self) -> bool:
+        commands = self._commands
+        if commands.read_only or commands.dirty or commands.state.stale:
+            return False
+        return commands.ledger.last > commands.saved and self._where != "memory"
 
     def __repr__(self) -> str:
         settings = self.settings
@@ -1116,7 +1143,8 @@ class Agent:
     def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
-        id, label = commands.decisions.id(record.seq), commands.state.arms.label(arm)
+        id = record.name or commands.decisions.id(record.seq)
+        label = commands.state.arms.label(arm)
         return Decision(
             id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at
         )
@@ -1130,6 +1158,13 @@ class Agent:
     def settings(self) -> AgentSettings:
         """Settings with which the agent was made."""
         return self._commands.settings
+
+
+def _release_dropped(ledger: Ledger, owner: int) -> None:
+    """Close the ledger of an agent that is not referenced any more, but not in the child of a fork:
+    its files are its parent's."""
+    if os.getpid() == owner:
+        ledger.close()
 
 
 def _finite_reward(reward: Any) -> float:

@@ -21,11 +21,11 @@ import numpy as np
 
 from tidepull import __version__
 from tidepull import state as snapshots
-from tidepull.agent.clock import Clock, Jump
+from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.rebuild import Rebuild, Spans, is_within
-from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
+from tidepull.agent.records import Kind, Record, link, pack_reward, unpack_reward
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs, load_state, replay
@@ -117,6 +117,7 @@ class CommandHandler:
     def _install(self, state: AgentState) -> None:
         """Go on from a state after all records of the ledger, which are safe."""
         self._latest = 0
+        self._hash = next((record.hash for record in self.ledger.tail(self.ledger.safe - 1)), b"")
         self._read = self.ledger.safe  # up to which number records were read, and not made since
         self.state: AgentState = state
         self.decisions = Decisions(self.ledger, self._salt)
@@ -383,6 +384,8 @@ class CommandHandler:
     ) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
         stamp = self._stamp(at, caller)
+        if at is not None:
+            self._require_later(id, pending.record, stamp.at)
         if pending.deferred:
             return self._hold_reward(id, pending, value, stamp.at)
         key = (
@@ -472,12 +475,23 @@ class CommandHandler:
                 f"decision {id} has expired: its reward had to come within {within:g} seconds"
             )
 
+    def _require_later(self, id: str, record: Record, moment: float) -> None:
+        """A reward is not dated before its decision, but for the difference of two clocks."""
+        early = self._decided_at(record) - moment
+        if early > HELD:
+            raise InputError(
+                f"at is {early:,.0f} seconds before decision {id} was made: give the moment of the "
+                "reward, or leave it out"
+            )
+
+    def _decided_at(self, record: Record) -> float:
+        """The moment of a decision by the clock of now: one that jumped since has moved it."""
+        return record.at + sum(seconds for seq, seconds in self._jumps if seq > record.seq)
+
     def _due(self, record: Record) -> float:
-        """When the time for a decision's reward is over. A clock that jumped since has moved that
-        moment as well."""
+        """When the time for a decision's reward is over."""
         assert self.settings.reward_within is not None
-        jumped = sum(seconds for seq, seconds in self._jumps if seq > record.seq)
-        return record.at + jumped + self.settings.reward_within
+        return self._decided_at(record) + self.settings.reward_within
 
     def _settle_overdue(self, now: float, most: int = SETTLED_AT_ONCE) -> None:
         """Decisions whose time is over: their default reward, or what came in the meantime."""
@@ -600,8 +614,8 @@ class CommandHandler:
 
     def _last_before(self, to: Any) -> int:
         to = to.id if isinstance(to, Decision) else to
-        if isinstance(to, str) and self.decisions.number(to) is not None:
-            return self.decisions.find(to).record.seq
+        if isinstance(to, str) and (pending := self.decisions.named(to)) is not None:
+            return pending.record.seq
         try:
             moment = self.clock.read(to)
         except InputError as error:
@@ -625,15 +639,15 @@ class CommandHandler:
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)
             self.tried = record.seq
-            return record, lambda: self._dump(taken)
+            return record, lambda: self._dump(taken, record)
 
     def mark_saved(self, seq: int) -> None:
         """A snapshot is in the ledger."""
         self.saved, self.unsaved = max(self.saved, seq), False
 
-    def _dump(self, taken: Callable[[], Snapshot]) -> bytes:
+    def _dump(self, taken: Callable[[], Snapshot], record: Record) -> bytes:
         with self._step():
-            return snapshots.dump(taken())
+            return snapshots.dump({**taken(), "record": record.hash.hex()})
 
     def drop_old_contexts(self) -> None:
         """What `retention` says, as far as no restart needs it."""
@@ -694,6 +708,8 @@ class CommandHandler:
     ) -> Record:
         slices, self.state.slices = self.state.slices, 0
         record = Record(kind, at, slices, ref, body, context, subject, name, self.ledger.last + 1)
+        self._hash = link(self._hash, record)
+        record = record._replace(hash=self._hash)
         self.ledger.append(record)
         self._latest = record.seq
         return record

@@ -331,7 +331,13 @@ def load_state(
     """The state after the records of a ledger up to a number (None: all): the newest sound
     snapshot, and what came after it once more. Where the policy is another one than it was, or of
     another release, the state is `stale`: it must be upgraded before it decides."""
-    for seq in ledger.snapshots():
+    seqs = ledger.snapshots()
+    if seqs and seqs[0] > ledger.safe:
+        raise LedgerError(
+            f"the ledger ends at record {ledger.safe:,}, and has a snapshot of record {seqs[0]:,}: "
+            "its end is missing; restore a copy"
+        )
+    for seq in seqs:
         if is_within(seq, erased):
             continue
         state = AgentState(settings, salt, clock)

@@ -32,8 +32,10 @@ COLUMNS = (
 ENDINGS = (".parquet", ".jsonl", ".csv")
 
 
-def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]]:
-    """One dictionary for each decision; `name` makes an id of a number. `chances` has every
+def rows(
+    insight: Insight, ledger: Ledger, name: Any, upto: int | None = None
+) -> Iterator[dict[str, Any]]:
+    """One dictionary for each decision, up to a number; `name` makes an id of a number. `chances` has every
     available arm's share of the policy's draws, `propensity` the exact chance of the arm that was
     played, given its group."""
     log = insight.log()
@@ -45,9 +47,8 @@ def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]
         )
     )
     labels = insight.labels
-    for record in ledger.tail(
-        0, int(log.seq[-1]) if len(log) else 0
-    ):  # others may have come meanwhile
+    last = int(log.seq[-1]) if len(log) else 0  # others may have come meanwhile
+    for record in ledger.tail(0, last if upto is None else min(upto, last)):
         if record.kind is not Kind.DECISION:
             continue
         choice = Choice.unpack(record.body)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import typer
+from typer import Argument, Option, Typer
 
 from tidepull.cli.console import print_table, say
 from tidepull.errors import InputError, MissingExtraError
@@ -15,10 +16,8 @@ from tidepull.errors import InputError, MissingExtraError
 if TYPE_CHECKING:
     from tidepull.service.auth import Token
 
-token_app = typer.Typer(
-    help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True
-)
-_TOKENS = typer.Option(
+token_app = Typer(help="Tokens for `tidepull serve`: make, list, revoke.", no_args_is_help=True)
+_TOKENS = Option(
     Path("agents/tokens.json"), "--tokens", metavar="FILE", help="The tokens file; it holds hashes."
 )
 
@@ -26,7 +25,7 @@ _TOKENS = typer.Option(
 def _option(default: Any, name: str, **given: Any) -> Any:
     """An option that an environment variable can give too: `--db` is `TIDEPULL_DB`."""
     variable = "TIDEPULL_" + name.removeprefix("--").replace("-", "_").upper()
-    return typer.Option(default, name, envvar=variable, **given)
+    return Option(default, name, envvar=variable, **given)
 
 
 def serve(
@@ -66,7 +65,7 @@ def serve(
         metavar="URL",
         help="Where other services that share the database reach this one.",
     ),
-    shard_secret: Path = typer.Option(
+    shard_secret: Path = Option(
         None,
         "--shard-secret",
         metavar="FILE",
@@ -154,16 +153,14 @@ def _from_file(variable: str) -> str | None:
 
 @token_app.command()
 def new(
-    agent: list[str] = typer.Option(
+    agent: list[str] = Option(
         ..., "--agent", help="The agent that it is for ('*': all); may be repeated."
     ),
-    scope: list[str] = typer.Option(
+    scope: list[str] = Option(
         ..., "--scope", help="read, decide or admin (everything); may be repeated."
     ),
-    days: float = typer.Option(
-        None, "--days", min=0, help="Valid for so many days (default: for ever)."
-    ),
-    note: str = typer.Option("", "--note", help="What it is for."),
+    days: float = Option(None, "--days", min=0, help="Valid for so many days (default: for ever)."),
+    note: str = Option("", "--note", help="What it is for."),
     tokens: Path = _TOKENS,
 ) -> None:
     """Make a token: it is printed once, and only its hash is kept."""
@@ -181,16 +178,23 @@ def new(
 
 @token_app.command("list")
 def list_tokens(tokens: Path = _TOKENS) -> None:
-    """The tokens of a file: ids, agents and scopes."""
+    """The tokens of a file: ids, agents, scopes, and until when they are valid."""
     rows = [
-        [token.id, ", ".join(token.agents), ", ".join(token.scopes), token.made, token.note]
+        [
+            token.id,
+            ", ".join(token.agents),
+            ", ".join(token.scopes),
+            token.made,
+            _expiry(token),
+            token.note,
+        ]
         for token in _read(tokens).values()
     ]
-    print_table(str(tokens), ["id", "agents", "scopes", "made", "note"], rows)
+    print_table(str(tokens), ["id", "agents", "scopes", "made", "expires", "note"], rows)
 
 
 @token_app.command()
-def revoke(id: str = typer.Argument(help="The token's id."), tokens: Path = _TOKENS) -> None:
+def revoke(id: str = Argument(help="The token's id."), tokens: Path = _TOKENS) -> None:
     """Make a token invalid, at once, also for services that run."""
     from tidepull.service.auth import write_tokens
 
@@ -199,6 +203,13 @@ def revoke(id: str = typer.Argument(help="The token's id."), tokens: Path = _TOK
         raise InputError(f"there is no token {id!r} in {tokens}; `tidepull token list` shows them")
     write_tokens(tokens, known)
     say(f"token {id} revoked")
+
+
+def _expiry(token: Token) -> str:
+    if token.expires is None:
+        return "never"
+    moment = datetime.fromtimestamp(token.expires, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") + (", expired" * (moment < datetime.now(UTC)))
 
 
 def _read(path: Path) -> dict[str, Token]:

@@ -167,6 +167,14 @@ class HostedAgent:
         async with self._changing:
             return await self.aside(work)
 
+    async def erase(self, work: Callable[[Agent], T]) -> T:
+        """Let a thread delete records; charts are read anew after it."""
+        async with self._looking:
+            try:
+                return await self.change(work)
+            finally:
+                self._reader = self.agent.reader()
+
     async def aside(self, work: Callable[[Agent], T]) -> T:
         """Let a thread do something beside the steps; the agent is not closed meanwhile."""
         self._aside += 1

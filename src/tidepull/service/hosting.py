@@ -184,9 +184,7 @@ class Hosting:
             async with self._lock(name):
                 try:
                     await self._close(name)
-                except (
-                    TidepullError
-                ) as error:  # what was acknowledged is safe; only the snapshot is missing
+                except TidepullError as error:  # what was acknowledged is safe
                     _LOG.warning("agent %s was closed without a snapshot: %s", name, error)
         await self.in_thread(self._store.close)
         self.executor.shutdown(wait=True)
@@ -261,7 +259,7 @@ class Hosting:
         if hosted is None:
             return
         self._metrics.open_agents.set(len(self._open))
-        await hosted.close(lambda agent: _save_and_close(agent, save))
+        await hosted.close(lambda agent: agent.close(save=save))
 
     def _lock(self, name: str) -> asyncio.Lock:
         return self._locks.setdefault(name, asyncio.Lock())
@@ -315,14 +313,6 @@ def _warm_up(agent: Agent) -> Agent:
         agent.close()
         raise
     return agent
-
-
-def _save_and_close(agent: Agent, save: bool) -> None:
-    try:
-        if save and agent.state().records > agent.state().saved:
-            agent.save()
-    finally:
-        agent.close()
 
 
 def _not_found(name: str) -> HttpError:

@@ -241,6 +241,7 @@ class LiftShown(Struct, kw_only=True):
     n_policy: int
     n_control: int
     blocks: int
+    has_control: bool
     history: list[LiftPoint] = []
 
 
@@ -283,6 +284,26 @@ class RollbackBody(Strict):
     """Forget what was learnt after a moment, or after the decision of that id."""
 
     to: Annotated[float, Meta(gt=-62_135_596_800, lt=253_402_300_800)] | DecisionId
+
+
+class ForgetBody(Strict):
+    """Whose decisions to delete: the `subject` as decisions were asked for."""
+
+    subject: Annotated[str, Meta(min_length=1, max_length=MOST_TEXT)]
+
+
+class Forgotten(Struct, kw_only=True):
+    """How many decisions were deleted."""
+
+    deleted: int
+
+
+class CompactBody(Strict):
+    """Delete decisions that were made before a moment. `decisions` is how many an export of them
+    (`export?before=...`) has, so that nothing is deleted that was not saved."""
+
+    before: Moment
+    decisions: Annotated[int, Meta(ge=0)]
 
 
 class Held(Struct, kw_only=True):

@@ -190,7 +190,7 @@ class SharedDatabase(AgentStore):
             from tidepull.agent.ledger.leases import Leases
             from tidepull.agent.ledger.postgres import Place
         except ImportError:
-            raise MissingExtraError("agents in PostgreSQL", "postgres") from None
+            raise MissingExtraError("a ledger in PostgreSQL", "postgres") from None
         if "agent=" in url:
             raise ParameterError(
                 "--db names a database for all agents: leave agent= out of the URL"

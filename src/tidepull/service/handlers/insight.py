@@ -57,9 +57,10 @@ class HistoryQuery(Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 class ExportQuery(Struct, kw_only=True, forbid_unknown_fields=True):
-    """The format of the file."""
+    """The format of the file, and the moment before which decisions were made."""
 
     format: Literal["jsonl", "csv", "parquet"] = "jsonl"
+    before: When | None = None
 
 
 _TYPES = {
@@ -82,6 +83,7 @@ _LIFT = {
     "n_policy": 9500,
     "n_control": 500,
     "blocks": 48,
+    "has_control": True,
 }
 _REPORT = {
     "words": "17 decisions since 01 June 2026, ...",
@@ -224,7 +226,8 @@ async def export(call: Call) -> RawResponse:
         directory = TemporaryDirectory(prefix="tidepull-export-")
         try:
             path = Path(directory.name) / f"{call.name}.{query.format}"
-            table.write(path, hosted.agent.rows_aside(insight))
+            before = _moment(insight, query.before)
+            table.write(path, hosted.agent.rows_aside(insight, before=before))
             return FileParts(directory, path)
         except BaseException:
             directory.cleanup()
