@@ -347,7 +347,7 @@ ROWS: dict[str, Callable[[Service, float], None]] = {
     "access log that is not read": unread_log,
     "tokens file that does not answer": tokens_pipe,
     "arms grow": working("POST", "/arms", lambda n: {"op": "add", "label": f"n{n}"}),
-    "rollback": working("POST", "/rollback", lambda _: {"to": "v1"}),
+    "rollback": working("POST", "/rollback", lambda _: {"to": "v400"}),
     "export": working("GET", "/export", lambda _: None),
     "charts": working("GET", "/lift?points=100", lambda _: None),
     "agents of an earlier release": upgrade,

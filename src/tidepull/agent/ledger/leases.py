@@ -96,8 +96,7 @@ class Lease:
 
 
 class LeaseState(NamedTuple):
-    """The leases of a process: how many it holds, how many others have taken so far, and seconds
-    until the first one ends unless it is renewed."""
+    """Leases held, taken by others so far, and seconds until the first one ends unless renewed."""
 
     held: int
     taken_over: int
@@ -270,11 +269,10 @@ class Leases:
         raise self._refusal(lease.agent)
 
     def _refusal(self, agent: str) -> HeldError:
-        owner = self.owner_of(agent)
+        owner = self.owner_of(agent) or "another process"
         return HeldError(
-            f"{self.database.where}?agent={agent} is held by {owner or 'another process'}; one "
-            "process at a time "
-            "can write to an agent: close it there, or open it with read_only=True"
+            f"{self.database.where}?agent={agent} is held by {owner}; one process at a time can "
+            "write to an agent: close it there, or open it with read_only=True"
         )
 
     def _in_session(self, ask: Callable[[Connection], T]) -> T:
