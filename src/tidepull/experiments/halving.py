@@ -56,13 +56,10 @@ def search_rule(suite: Suite, eta: int | None, rungs: str | None) -> SearchRule:
 def halving_of(suite: Suite, rule: SearchRule) -> Halving:
     """Build the search over a suite, with the kind of each problem."""
     examples = {world_of(spec): spec for spec in suite.specs}
-    kinds = {
-        world: kind_of_problem(
-            (spec.problem, spec.problem_parameters),
-            seed=spec.seed if spec.problem_seed is None else spec.problem_seed,
-        )
-        for world, spec in examples.items()
-    }
+    kinds = {}
+    for world, spec in examples.items():
+        seed = spec.seed if spec.problem_seed is None else spec.problem_seed
+        kinds[world] = kind_of_problem((spec.problem, spec.problem_parameters), seed=seed)
     return Halving(suite, rule, kinds)
 
 

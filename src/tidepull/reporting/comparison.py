@@ -86,12 +86,11 @@ def versus_paper(a: Frame) -> Iterator[ComparisonRow]:
             if theirs is not None:
                 ours = summarise(group.regrets)
                 column = f"paper: {paper_column(group.name)}"
-                difference = independent(
-                    group.name,
-                    column,
+                mine, printed = (
                     (ours.mean, ours.std, ours.trials),
                     (theirs.mean, theirs.std, TRIALS),
                 )
+                difference = independent(group.name, column, mine, printed)
                 their = Summary(theirs.mean, theirs.std, float("nan"), TRIALS)
                 yield ComparisonRow(
                     study.title, group.shown_name, study.horizon, ours, their, difference

@@ -39,32 +39,20 @@ AXES = {
 def band_chart(bands: Mapping[str, Band], kind: str) -> Chart:
     """Lines with bands."""
     xlabel, ylabel = AXES[kind]
-    series = [
-        {
-            **_series(name),
-            "x": _numbers(band.x),
-            "y": _numbers(band.mean),
-            **(
-                {"low": _numbers(band.low), "high": _numbers(band.high)}
-                if np.isfinite(band.low).all()
-                else {}
-            ),
-        }
-        for name, band in bands.items()
-    ]
+    series = []
+    for name, band in bands.items():
+        series.append({**_series(name), "x": _numbers(band.x), "y": _numbers(band.mean)})
+        if np.isfinite(band.low).all():
+            series[-1] |= {"low": _numbers(band.low), "high": _numbers(band.high)}
     return {"kind": "lines", "xlabel": xlabel, "ylabel": ylabel, "series": series}
 
 
 def dots_chart(study: Study) -> Chart:
     """The final regret of every trial, a row for each policy."""
-    series = [
-        {
-            **_series(g.name),
-            "x": _numbers(g.regrets),
-            "hover": [f"seed {row.seed}" for row in g.rows],
-        }
-        for g in study.contenders
-    ]
+    series = []
+    for group in study.contenders:
+        seeds = [f"seed {row.seed}" for row in group.rows]
+        series.append({**_series(group.name), "x": _numbers(group.regrets), "hover": seeds})
     return {"kind": "dots", "xlabel": "final regret of each trial", "ylabel": "", "series": series}
 
 

@@ -94,11 +94,8 @@ def time_test(
     chances = _chances(values)
     least, rest = chances.min(axis=1), np.log(chances).mean(axis=1)
     as_orderly = (least < least[0]) | ((least == least[0]) & (rest <= rest[0]))
-    return TimeTest(
-        float(as_orderly.mean()),
-        dict(zip(measures, chances[0].tolist(), strict=True)),
-        shuffles,
-    )
+    by_measure = dict(zip(measures, chances[0].tolist(), strict=True))
+    return TimeTest(float(as_orderly.mean()), by_measure, shuffles)
 
 
 def _chances(values: FloatArray) -> FloatArray:
@@ -133,12 +130,8 @@ def without_context(events: Events) -> FloatArray:
     for column in range(x.shape[1]):
         means = np.bincount(events.arm, weights=x[:, column], minlength=events.n_arms) / counts
         x[:, column] -= means[events.arm]
-    y = (
-        events.reward
-        - (np.bincount(events.arm, weights=events.reward, minlength=events.n_arms) / counts)[
-            events.arm
-        ]
-    )
+    means = np.bincount(events.arm, weights=events.reward, minlength=events.n_arms) / counts
+    y = events.reward - means[events.arm]
     left: FloatArray = events.reward - x @ np.linalg.solve(x.T @ x + np.eye(x.shape[1]), x.T @ y)
     return left
 
