@@ -207,6 +207,30 @@ def export(
 
 
 @client_app.command()
+def forget(
+    context: Context,
+    agent: str = _AGENT,
+    subject: str = Argument(help="The subject, as decisions were asked for."),
+    yes: bool = Option(False, "--yes", help="Skip confirmation. Deletion is permanent."),
+) -> None:
+    """Delete all decisions about a subject, for good."""
+    if not yes:
+        raise InputError(f"this deletes all decisions about {subject!r}, for good: say --yes")
+    say(f"{_agent(context, agent).forget(subject):,} decisions deleted")
+
+
+@client_app.command()
+def compact(
+    context: Context,
+    agent: str = _AGENT,
+    to: Path = Argument(help="A .jsonl, .csv or .parquet file."),
+    before: str = Option(..., "--before", help="Move decisions before then: 2026-01-01."),
+) -> None:
+    """Move old decisions from the service to a file."""
+    say(f"{_agent(context, agent).compact(to, before):,} decisions moved to {to}")
+
+
+@client_app.command()
 def delete(
     context: Context,
     agent: str = _AGENT,

@@ -11,7 +11,7 @@ from typer import Argument, Option, Typer
 
 from tidepull.cli.console import out, print_json, progress, say, show_table
 from tidepull.cli.options import JSON
-from tidepull.errors import ParameterError
+from tidepull.errors import DataError, ParameterError
 from tidepull.problems.criteo.banners import Prepared, prepared_name, save
 from tidepull.problems.criteo.dataset import DIM, PUBLISHED_NAME, PUBLISHED_ROWS, SAMPLE
 from tidepull.problems.datasets import cache_directory
@@ -83,28 +83,40 @@ def prepare_streams(
     ] = None,
 ) -> None:
     """Download the packages whose data are real streams, and write their arrays into the cache."""
+    from tidepull.problems.datasets import find
     from tidepull.problems.prepare_streams import PREPARED, prepare
+    from tidepull.problems.streams import ELECTRICITY
 
+    if strange := sorted(set(only or []) - set(PREPARED)):
+        raise ParameterError(f"there is no stream '{strange[0]}' to prepare: {', '.join(PREPARED)}")
+    failed = []
     for name in only or PREPARED:
-        if name not in PREPARED:
-            raise ParameterError(f"there is no stream '{name}' to prepare: {', '.join(PREPARED)}")
-        out.print(f"{name}: {prepare(name, packages=packages)}", soft_wrap=True)
+        ready = find(ELECTRICITY.name) if name == "electricity" else None
+        try:
+            out.print(f"{name}: {ready or prepare(name, packages=packages)}", soft_wrap=True)
+        except DataError as error:
+            failed.append(f"{name}: {error}")
+    if failed:
+        raise DataError("\n".join(failed))
 
 
 @app.command("value-of-time")
 def show_value_of_time(json: bool = JSON) -> None:
     """Show the mean reward of random arms, the best fixed arm, the best table of hour x weekend and
-    the oracle on every real stream."""
+    the oracle on every real stream that is prepared."""
     from tidepull.problems import build_problem
     from tidepull.problems.streams import STREAMS
     from tidepull.problems.tables import TableWorld, value_of_time
 
-    worlds = {name: build_problem(("stream", {"name": name}), seed=0) for name in STREAMS}
-    found = {
-        name: (world.n_arms, value_of_time(world.table))
-        for name, world in worlds.items()
-        if isinstance(world, TableWorld)
-    }
+    found = {}
+    for name in STREAMS:
+        try:
+            world = build_problem(("stream", {"name": name}), seed=0)
+        except DataError as error:
+            say(f"left out: {error}")
+            continue
+        if isinstance(world, TableWorld):
+            found[name] = world.n_arms, value_of_time(world.table)
     if json:
         print_json([{"stream": name, "arms": k, **asdict(v)} for name, (k, v) in found.items()])
         return

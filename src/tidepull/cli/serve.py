@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -125,12 +126,19 @@ def new(
 
 @token_app.command("list")
 def list_tokens(tokens: Path = _TOKENS) -> None:
-    """The tokens of a file: ids, agents and scopes."""
+    """The tokens of a file: ids, agents, scopes, and until when they are valid."""
     rows = [
-        [token.id, ", ".join(token.agents), ", ".join(token.scopes), token.made, token.note]
+        [
+            token.id,
+            ", ".join(token.agents),
+            ", ".join(token.scopes),
+            token.made,
+            _expiry(token),
+            token.note,
+        ]
         for token in _read(tokens).values()
     ]
-    print_table(str(tokens), ["id", "agents", "scopes", "made", "note"], rows)
+    print_table(str(tokens), ["id", "agents", "scopes", "made", "expires", "note"], rows)
 
 
 @token_app.command()
@@ -143,6 +151,13 @@ def revoke(id: str = Argument(help="The token's id."), tokens: Path = _TOKENS) -
         raise InputError(f"there is no token {id!r} in {tokens}; `tidepull token list` shows them")
     write_tokens(tokens, known)
     say(f"token {id} revoked")
+
+
+def _expiry(token: Token) -> str:
+    if token.expires is None:
+        return "never"
+    moment = datetime.fromtimestamp(token.expires, UTC)
+    return moment.strftime("%Y-%m-%dT%H:%M:%SZ") + (", expired" * (moment < datetime.now(UTC)))
 
 
 def _read(path: Path) -> dict[str, Token]:

@@ -8,7 +8,7 @@ go, of each policy,
     on every problem   its best 1 / eta settings there (at least two), by mean cumulative reward,
     on all problems    its generalists: highest mean over the problems of one kind of the normalised score
                        (m - m_random) / (m_best - m_random) on this rung, among the settings that
-                       all of them still have; and the setting that the suite keeps.
+                       all of them still have.
 
 Settings are compared within one rung only: on equal rounds and seeds. `agreements` says how well
 short trials rank long ones: Spearman's correlation between two rungs, over the settings that played
@@ -75,7 +75,6 @@ class Halving:
 
     def __init__(self, suite: Suite, rule: SearchRule, kinds: Mapping[str, str]) -> None:
         self.rule = rule
-        self._kept = suite.kept
         self._specs: dict[tuple[str, str, str, int], TrialSpec] = {}
         self._short: dict[tuple[str, str, str, int, int], TrialSpec] = {}
         settings: dict[tuple[str, str], dict[str, dict[str, None]]] = {}
@@ -149,7 +148,6 @@ class Halving:
         for world, by_setting in means.items():
             count = self.survivors(len(field.settings[world]), number)
             chosen = {*_ranked(by_setting)[:count], *everywhere}
-            chosen |= {text for text in by_setting if (field.name, text) in self._kept}
             promoted[world] = tuple(text for text in field.settings[world] if text in chosen)
         return promoted
 

@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from tidepull._internal.extras import Package
-from tidepull.integrations.external import add_external, open_arms, seed_for
-from tidepull.parameters import Parameters, parameter
+from tidepull.integrations.external import ContextualParameters, add_external, open_arms, seed_for
+from tidepull.parameters import parameter
 from tidepull.random import Streams
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
@@ -24,7 +24,7 @@ PACKAGE = Package("bayesianbandits", "integrations")
 
 
 @dataclass(frozen=True, kw_only=True)
-class BayesianParameters(Parameters):
+class BayesianParameters(ContextualParameters):
     """Parameters of `bayesianbandits-ts`; the defaults are those of its regression."""
 
     lam: float = parameter(1.0, "prior precision of the weights", gt=0)
