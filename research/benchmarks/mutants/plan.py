@@ -92,12 +92,11 @@ TARGETS = (
     Target(("posteriors/kernels.py",), _POSTERIORS, _SLOW_POSTERIORS, jit=False),
     Target(
         (
-            "posteriors/beta.py",
             "posteriors/linear_models.py",
             "posteriors/forgetting.py",
             "posteriors/linear_gaussian.py",
             "posteriors/linear_models.py",
-            "posteriors/normal_inverse_gamma.py",
+            "posteriors/conjugate.py",
         ),
         _POSTERIORS,
         ("100_000_rounds", "brute_force"),

@@ -30,8 +30,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tidepull.encoders.base import ContextReader, HistoryEncoder
-from tidepull.encoders.history import History
-from tidepull.encoders.training import Slices
+from tidepull.encoders.training import History, Slices
 from tidepull.errors import MissingExtraError, ParameterError, TrainingError
 from tidepull.protocols import Accept
 from tidepull.state import generator_state, restore_generator
