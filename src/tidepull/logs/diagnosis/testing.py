@@ -17,6 +17,7 @@ import numpy as np
 from scipy import signal
 
 from tidepull.logs.diagnosis.events import Events
+from tidepull.logs.log import hour_of, weekday_of
 from tidepull.types import FloatArray, IntArray
 
 SHUFFLES = 999
@@ -158,13 +159,9 @@ def _measures(events: Events) -> dict[str, Measure]:
     if events.time is not None and events.dated:
         days = (events.time[-1] - events.time[0]) / DAY
         if days >= 2:
-            result["hour of the day"] = _cells(
-                events.arm, np.floor(events.time / 3600).astype(np.int64) % 24
-            )
+            result["hour of the day"] = _cells(events.arm, hour_of(events.time))
         if days >= 14:
-            result["weekday"] = _cells(
-                events.arm, (np.floor(events.time / DAY).astype(np.int64) + 3) % 7
-            )
+            result["weekday"] = _cells(events.arm, weekday_of(events.time))
     if events.each == 1 and events.scale < 1.01 and n >= 64:
         before = np.concatenate([[events.n_arms], events.arm[:-1]])
         result["the arm before"] = _cells(events.arm, before)
