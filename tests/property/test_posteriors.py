@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from tests.property.quick import QUICK
 from tidepull.errors import SnapshotError
 from tidepull.posteriors import kernels
-from tidepull.posteriors.conjugate import BetaBernoulli, NormalInverseGamma
+from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.posteriors.forgetting import DiscountedTally, WindowedTally
 from tidepull.posteriors.linear_gaussian import LinearGaussian
 from tidepull.posteriors.linear_models import (
@@ -24,6 +24,7 @@ from tidepull.posteriors.linear_models import (
     WideDiscountedModels,
     WindowedModels,
 )
+from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
 from tidepull.types import FloatArray
 
 DIM = 3

@@ -96,7 +96,7 @@ TARGETS = (
             "posteriors/forgetting.py",
             "posteriors/linear_gaussian.py",
             "posteriors/linear_models.py",
-            "posteriors/conjugate.py",
+            "posteriors/normal_inverse_gamma.py",
         ),
         _POSTERIORS,
         ("100_000_rounds", "brute_force"),

@@ -20,7 +20,7 @@ import numpy as np
 from tidepull.errors import RewardError
 from tidepull.parameters import Parameters, parameter
 from tidepull.policies.exploration import best_arm, best_shares, decided_round
-from tidepull.posteriors.conjugate import BetaBernoulli
+from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.posteriors.forgetting import DiscountedTally, Tally, WindowedTally
 from tidepull.protocols import Pick
 from tidepull.random import Streams

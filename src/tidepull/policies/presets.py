@@ -25,8 +25,8 @@ from tidepull.policies.exploration import (
     PosteriorSampling,
 )
 from tidepull.policies.neural_linear import NeuralLinear
-from tidepull.posteriors.conjugate import NormalInverseGamma
 from tidepull.posteriors.linear_gaussian import LinearGaussian
+from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
 from tidepull.protocols import PatientEncoder, Posterior
 from tidepull.random import Streams
 from tidepull.types import ProblemShape

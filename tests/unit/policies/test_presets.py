@@ -11,7 +11,7 @@ from tidepull.experiments.loop import run_trial
 from tidepull.policies import build_policy, policies
 from tidepull.policies.exploration import Boltzmann, EpsilonGreedy, PosteriorSampling
 from tidepull.policies.neural_linear import NeuralLinear
-from tidepull.posteriors.conjugate import NormalInverseGamma
+from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
 from tidepull.problems import build_problem, shape_of
 from tidepull.reporting.published import DEFAULTS
 from tidepull.state import dump, load

@@ -9,7 +9,7 @@ from tidepull.errors import RewardError
 from tidepull.policies import build_policy
 from tidepull.policies.arms import BernoulliThompson
 from tidepull.policies.guard import Guarded
-from tidepull.posteriors.conjugate import BetaBernoulli
+from tidepull.posteriors.beta import BetaBernoulli
 from tidepull.types import Context, Event, ProblemShape
 
 

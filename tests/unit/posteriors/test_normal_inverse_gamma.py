@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tidepull.posteriors.conjugate import NormalInverseGamma
+from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
 from tidepull.state import dump, load
 from tidepull.types import FloatArray
 

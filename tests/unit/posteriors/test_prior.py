@@ -11,8 +11,8 @@ from scipy.stats import norm
 
 from tidepull.errors import ParameterError, SnapshotError
 from tidepull.policies import build_policy
-from tidepull.posteriors.conjugate import NormalInverseGamma
 from tidepull.posteriors.linear_gaussian import LinearGaussian
+from tidepull.posteriors.normal_inverse_gamma import NormalInverseGamma
 from tidepull.registry import policies
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 

@@ -1,5 +1,4 @@
-"""Conjugate beliefs: chances of success (Beta-Bernoulli), and linear regression with unknown noise
-(normal-inverse-gamma).
+"""Linear regression with unknown noise: the conjugate normal-inverse-gamma posterior.
 
     sigma^2       ~ InverseGamma(a0, b0)
     w | sigma^2   ~ N(w_0, sigma^2 V_0 / s0^2),   s0^2 = b0 / a0, the noise expected at the start
@@ -19,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from tidepull.posteriors.linear_gaussian import LinearGaussian, scaled
 from tidepull.state import Stateful
-from tidepull.types import FloatArray, IntArray
+from tidepull.types import FloatArray
 
 SHAPE = 1.0
 """a0: the prior weighs as much as 2 a0 observations of the noise."""
@@ -99,43 +98,3 @@ class NormalInverseGamma(Stateful):
         mean, variance = self._unit.predict(X)
         noise = self._b / (self._a - 1.0) if self._a > 1.0 else math.inf
         return mean, noise * variance
-
-
-class BetaBernoulli(Stateful):
-    """p_i ~ Beta(a + successes_i, b + failures_i), independently for every arm i."""
-
-    state = ("successes", "failures")
-
-    def __init__(
-        self, n_arms: int, *, prior_successes: float = 1.0, prior_failures: float = 1.0
-    ) -> None:
-        self._prior = (prior_successes, prior_failures)
-        self._successes: FloatArray = np.zeros(n_arms)
-        self._failures: FloatArray = np.zeros(n_arms)
-
-    @property
-    def mean(self) -> FloatArray:
-        """Posterior mean of every arm's chance."""
-        a, b = self._parameters()
-        return a / (a + b)
-
-    def update(self, arm: int, success: bool) -> None:
-        """Count one outcome."""
-        (self._successes if success else self._failures)[arm] += 1.0
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One draw of every arm's chance."""
-        a, b = self._parameters()
-        return rng.beta(a, b)
-
-    def samples(
-        self, rng: np.random.Generator, count: int, arms: IntArray | None = None
-    ) -> FloatArray:
-        """So many draws, one a row; of some arms only, if given."""
-        a, b = self._parameters()
-        if arms is not None:
-            a, b = a[arms], b[arms]
-        return rng.beta(a, b, size=(count, len(a)))
-
-    def _parameters(self) -> tuple[FloatArray, FloatArray]:
-        return self._prior[0] + self._successes, self._prior[1] + self._failures
