@@ -172,8 +172,7 @@ class RiverExp3(River):
         except ValueError:
             raise NumericalError(
                 "river-exp3 has outgrown all floats: river never rescales its weights; play fewer "
-                "rounds or set a "
-                "smaller gamma"
+                "rounds or set a smaller gamma"
             ) from None
         return arm, self._policy._probabilities
 
@@ -199,8 +198,7 @@ class RiverLinUcb(River):
         if shape.arm_dim:
             raise ProblemError(
                 "river-linucb-disjoint sees one vector that all arms share, and this problem shows "
-                "one for each arm; "
-                "use a vw- policy"
+                "one for each arm; use a vw- policy"
             )
         super().__init__(id, values, shape, streams)
 
