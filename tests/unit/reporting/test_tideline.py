@@ -207,7 +207,9 @@ def test_a_control_that_is_ahead_of_the_player_beyond_noise_is_named(tmp_path: P
     command = "benchmark", "--edition", "2", "--no-play", "--out", archive, "--docs", str(docs)
     done = tidepull(*command)
     assert done.returncode == 0, done.stderr
-    assert "| shop-early-clicks | best-fixed | 0.0 |" in (docs / "leaderboard.md").read_text()
+    page = (docs / "leaderboard.md").read_text()
+    assert page.startswith("# Tideline 2: leaderboard")
+    assert "| shop-early-clicks | best-fixed | 0.0 |" in page
     (study,) = frame.studies
     assert scaled(study)["best-fixed"].tolist() == [0, 0, 0]  # from the oracle, as in every shop
 
