@@ -1,11 +1,11 @@
 """Clicks that come early and zeros that come late: what agents earn beside ones that learn every
 reward at once.
 
-    python -m research.benchmarks.censored_rewards run [--seeds 51000:51010] [--worlds hours,week]
+    python -m research.benchmarks.censored_rewards run [--seeds 51000:51005] [--worlds hours,week]
     python -m research.benchmarks.censored_rewards table
 
 Four arms of 4, 9, 6 and 5% clicks, nothing changes, 1,000 visits a day. A click comes some minutes
-after its decision, and what has not come within `reward_within` is a 0. `hours`: ten days, a window
+after its decision, and what has not come within `reward_within` is a 0. `hours`: six days, a window
 of two hours, clicks after ten minutes on average. `week`: seven days, a window of seven days,
 clicks after five minutes on average (exponential delays). Earned is the sum of the click rates of
 the chosen arms. Writes to research/results/censored_rewards.csv, and goes on where it stopped.
@@ -28,7 +28,7 @@ OUT = Path(__file__).parents[1] / "results" / "censored_rewards.csv"
 FIELDS = ("world", "seed", "policy", "rewards", "earned", "random", "best", "window")
 RATES = np.array([0.04, 0.09, 0.06, 0.05])
 START, DAY = 1_780_272_000.0, 86_400.0
-WORLDS = {"hours": (10, 7200.0, 600.0), "week": (7, 7 * DAY, 300.0)}
+WORLDS = {"hours": (6, 7200.0, 600.0), "week": (7, 7 * DAY, 300.0)}
 """Days, `reward_within` and the mean delay of a click."""
 
 
@@ -111,7 +111,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("what", choices=("run", "table"))
     parser.add_argument("--out", type=Path, default=OUT)
-    parser.add_argument("--seeds", default="51000:51010", help="first:stop")
+    parser.add_argument("--seeds", default="51000:51005", help="first:stop")
     parser.add_argument("--worlds", default=",".join(WORLDS))
     given = parser.parse_args()
     first, stop = map(int, given.seeds.split(":"))

@@ -113,8 +113,9 @@ class Agent:
         Share of decisions in the control group, against which `lift` is measured.
     control_arm : str, optional
         Arm of the control group. By default an arm is drawn uniformly.
-    min_share : float, default: 0.0
-        Share of the policy's decisions that is spread evenly over all available arms.
+    min_share : float, optional
+        Share of the policy's decisions that is spread evenly over all available arms. By default
+        every available arm has a chance of at least 0.001; among more than 50 arms, 5% are spread.
     share_bounds : mapping of str to (float, float), optional
         Smallest and largest share of some arms.
     reward_within : float or timedelta, optional

@@ -17,7 +17,7 @@ import numpy as np
 from tidepull import state as snapshots
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
-from tidepull.agent.control import bound_chances, draw_arm, unit
+from tidepull.agent.control import bound_chances, draw_arm, floor_chances, unit
 from tidepull.agent.delays import RewardDelays
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
@@ -118,11 +118,12 @@ class AgentState:
         """What each arm's chance is, given who chooses and how often each came out best in the
         policy's draws."""
         if group is not DecisionGroup.CONTROL:
+            least = self.settings.min_share
+            if least is None:
+                shares = floor_chances(shares, available)
             if self._unbounded:
                 return shares
-            return bound_chances(
-                shares, available, self.settings.min_share, self._least, self._most
-            )
+            return bound_chances(shares, available, least or 0.0, self._least, self._most)
         even: FloatArray = available / available.sum()
         if self.settings.control_arm is None:
             return even
@@ -313,7 +314,7 @@ class AgentState:
             self._least[place], self._most[place] = self.settings.share_bounds.get(
                 arm[0], (0.0, 1.0)
             )
-        self._unbounded = self.settings.min_share == 0.0 and not self.settings.share_bounds
+        self._unbounded = not self.settings.min_share and not self.settings.share_bounds
         wanted = self.settings.control_arm
         self._control_place = 0 if wanted is None else [arm[0] for arm in founders].index(wanted)
 

@@ -195,7 +195,7 @@ class StateShown(Struct, kw_only=True):
     timezone: str
     control: float
     control_arm: str | None
-    min_share: float
+    min_share: float | None
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str

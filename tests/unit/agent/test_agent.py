@@ -178,6 +178,40 @@ def test_propensity_is_the_frequency_with_which_arms_are_played() -> None:
         assert played.any()
 
 
+@pytest.mark.parametrize("policy", ["bernoulli-ts", "ucb", "tide"])
+def test_every_available_arm_has_a_chance_by_default(policy: str) -> None:
+    """Also with a policy that names one arm, and among some arms only."""
+    agent = shop(control=0.0, policy=policy)
+    serve(agent, 0, 60, late=1)
+    for n in range(60, 120):
+        chances = agent.chances(agent.choose(visit(n), arms=["blue", "red"] if n % 2 else None))
+        assert min(chances.values()) >= 0.001
+        assert sum(chances.values()) == pytest.approx(1)
+        assert len(chances) == (2 if n % 2 else 3)
+
+
+def test_least_chances_are_drawn_from_as_they_are_logged() -> None:
+    agent = Agent.memory(
+        arms=[str(n) for n in range(50)], context={}, policy="ucb", seed=3, control=0.0
+    )
+    for arm in agent.arms:
+        agent.reward(agent.choose(arms=[arm]), float(arm == "7"))
+    made = [agent.choose() for _ in range(3000)]  # the policy names one arm at a time
+    rare = [decision for decision in made if decision.propensity < 0.5]
+    assert {decision.propensity for decision in rare} == {0.001}
+    assert {decision.propensity for decision in made} == {0.001, 1 - 50 * 0.001 + 0.001}
+    assert abs(len(rare) - 147) < 4 * 147**0.5
+
+
+def test_many_arms_share_a_twentieth_and_a_share_of_zero_is_kept() -> None:
+    arms = [str(n) for n in range(200)]
+    agent = Agent.memory(arms=arms, context={}, policy="ucb", seed=3, control=0.0)
+    chances = agent.chances(agent.choose())
+    assert min(chances.values()) == 0.05 / 200
+    greedy = Agent.memory(arms=arms, context={}, policy="ucb", seed=3, control=0.0, min_share=0.0)
+    assert sorted(greedy.chances(greedy.choose()).values())[-2:] == [0.0, 1.0]
+
+
 def test_shares_stay_between_least_and_most() -> None:
     agent = shop(control=0.0, share_bounds={"blue": (0.2, 1.0), "red": (0.0, 0.5)})
     made = serve(agent, 0, 600, late=1)[200:]

@@ -43,7 +43,7 @@ _STATE = {
     "timezone": "Europe/Berlin",
     "control": 0.05,
     "control_arm": None,
-    "min_share": 0.0,
+    "min_share": None,
     "reward_within": 172800.0,
     "default_reward": 0.0,
     "on_duplicate": "refuse",
