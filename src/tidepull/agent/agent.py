@@ -643,6 +643,41 @@ class Agent:
         """
         self._change({"op": "rename", "label": label, "to": label_of(to)}, at)
 
+    def replace(
+        self,
+        label: str,
+        to: str,
+        features: Any = None,
+        *,
+        at: float | datetime | str | None = None,
+    ) -> None:
+        """Give the place of an arm to a new one, so that an agent does not grow for ever.
+
+        Earlier decisions keep their label. Nothing that was learnt of the arm is believed of the
+        new one: unless arms have free-form features, the policy is rebuilt from the ledger.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm that goes.
+        to : str
+            Label of the arm that comes.
+        features : float or mapping, optional
+            Its features, where arms have them.
+        at : float, datetime or str, optional
+            Moment of the change. By default it is now.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm, the new label is taken, or its features do not fit.
+        """
+        last = self._commands.ledger.last
+        change = {"op": "replace", "label": label, "to": label_of(to), "after": last}
+        if features is not None:
+            change["features"] = features_of(to, features)
+        self._change(change, at)
+
     def describe(
         self, label: str, features: Mapping[str, Any], *, at: float | datetime | str | None = None
     ) -> None:
@@ -1206,7 +1241,7 @@ class Agent:
         record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
         id = record.name or commands.decisions.id(record.seq)
-        label = commands.state.arms.label(arm)
+        label = commands.state.arms.label(arm, record.seq)
         return Decision(
             id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at
         )

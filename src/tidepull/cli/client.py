@@ -184,6 +184,17 @@ def rename(
 
 
 @client_app.command()
+def replace(
+    context: Context,
+    agent: str = _AGENT,
+    label: str = _LABEL,
+    to: str = Argument(help="The arm that takes its place."),
+) -> None:
+    """Give the place of an arm to a new one."""
+    say("arms: " + ", ".join(_agent(context, agent).replace(label, to)))
+
+
+@client_app.command()
 def freeze(context: Context, agent: str = _AGENT) -> None:
     """Stop learning; decisions go on."""
     _agent(context, agent).freeze()

@@ -86,6 +86,8 @@ class Personalizer:
         self.name = name
         self._growing = asyncio.Lock()
         self._described: dict[str, float] = {}
+        self._started = time.monotonic()
+        self._ranked: dict[str, float] = {}  # when each action was asked for last
 
     async def agent(self, call: Call, actions: Actions) -> HostedAgent:
         """The agent, with an arm for every action; the first call creates it."""
@@ -95,9 +97,10 @@ class Personalizer:
             if error.status != 404:
                 raise
             hosted = await self._create(call, actions)
+        self._ranked |= dict.fromkeys(actions, time.monotonic())
         new, changed = await hosted.ask(lambda agent: self._unprepared(agent, actions))
         if new:
-            await hosted.change(lambda agent: _grow(agent, actions))
+            await hosted.change(lambda agent: self._grow(agent, actions))
         elif changed:
             await hosted.change(lambda agent: _describe(agent, changed))
         return hosted
@@ -108,6 +111,36 @@ class Personalizer:
         """Actions that the agent does not know, or else those that it knows otherwise."""
         new = set(actions) - _known(agent)
         return new, {} if new else self._changed(agent, actions)
+
+    def _grow(self, agent: Agent, actions: Actions) -> None:
+        """An arm for every action. When there are as many as an agent gets to know, those that
+        were not asked for longest give their places to new ones."""
+        known = _known(agent)
+        for action in [action for action in actions if action not in known]:
+            features = {FREE: actions[action]} if agent.describes else None
+            if len(known) < MOST_ACTIONS:
+                agent.add(action, features)
+            else:
+                gone = self._oldest(agent, known)
+                agent.replace(gone, action, features)
+                known.discard(gone)
+                self._ranked.pop(gone, None)
+            known.add(action)
+
+    def _oldest(self, agent: Agent, known: set[str]) -> str:
+        """The action that was not asked for longest, if no reward can come for it any more. An
+        agent that learns from ids alone is built anew for each, so an admin does it."""
+        oldest = min(known, key=lambda action: self._ranked.get(action, self._started))
+        idle = time.monotonic() - self._ranked.get(oldest, self._started)
+        wait = agent.settings.reward_within or 0.0
+        if agent.describes and idle > wait:
+            return oldest
+        why = (
+            f"all of them were ranked within the last {wait:g} seconds: try again later"
+            if agent.describes
+            else "replace one that is not used any more (`tidepull client replace`)"
+        )
+        raise HttpError(422, f"There are {MOST_ACTIONS:,} different actions already, and {why}.")
 
     async def _create(self, call: Call, actions: Actions) -> HostedAgent:
         hosting = call.service.hosting
@@ -153,20 +186,6 @@ def _known(agent: Agent) -> set[str]:
 def _takes_features(agent: Agent) -> bool:
     context = agent.settings.context
     return context is not None and context.get(FIELD, {}).get("kind") == Hashed.__name__
-
-
-def _grow(agent: Agent, actions: Actions) -> None:
-    known = _known(agent)
-    new = [action for action in actions if action not in known]
-    if len(known) + len(new) > MOST_ACTIONS:
-        raise HttpError(
-            422,
-            f"This would be more than {MOST_ACTIONS:,} different actions, which is the most that "
-            "an agent gets to know:"
-            " give actions ids that stay, or start another agent.",
-        )
-    for action in new:
-        agent.add(action, {FREE: actions[action]} if agent.describes else None)
 
 
 def _describe(agent: Agent, changed: Actions) -> None:

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -209,6 +210,30 @@ def test_actions_become_arms_as_they_appear_up_to_a_limit(menu: House, monkeypat
     assert ask(menu, "rank", body("ham", "egg")).status_code == 400
     assert ask(menu, "rank", body("ham", "news")).status_code == 201
     assert MOST_ACTIONS == 1000
+
+
+def test_action_ids_cannot_be_used_up(menu: House, monkeypatch: pytest.MonkeyPatch) -> None:
+    later = SimpleNamespace(monotonic=time.monotonic)
+    monkeypatch.setattr("tidepull.service.personalizer.time", later)
+    monkeypatch.setattr("tidepull.service.personalizer.MOST_ACTIONS", 6)
+    menu.ask("DELETE", "/v1/agents/menu")  # one with described actions is made instead
+    flood = [f"junk {n}" for n in range(3)]
+    assert ask(menu, "rank", body("news", *flood, eventId="flood")).status_code == 201
+    assert ask(menu, "rank", body("news", "sport", "chess")).status_code == 201
+    refused = ask(menu, "rank", body("news", "tea"))
+    assert refused.status_code == 400
+    assert "within the last 600 seconds: try again later" in refused.text
+    later.monotonic = lambda: time.monotonic() + 700
+    for _ in range(2):
+        assert ask(menu, "rank", body("news", "sport", "chess")).status_code == 201
+    for n, action in enumerate(["tea", "cake", "ham"]):
+        answer = ask(menu, "rank", body("news", action, eventId=f"{n}"))
+        assert answer.status_code == 201
+        assert {one["id"] for one in answer.json()["ranking"]} == {"news", action}
+    labels = [arm["label"] for arm in menu.ask("GET", "/v1/agents/menu/arms").json()["arms"]]
+    assert sorted(labels) == sorted(["news", "sport", "chess", "tea", "cake", "ham"])
+    first = json.loads(menu.ask("GET", "/v1/agents/menu/export").text.splitlines()[0])
+    assert set(first["available"]) == {"news", *flood}  # as it was then
 
 
 def test_retired_arm_is_not_shown(menu: House) -> None:

@@ -177,13 +177,13 @@ async def list_arms(call: Call) -> ArmsShown:
     answer_example=_ARMS,
 )
 async def change_arms(call: Call) -> ArmsShown:
-    """Add, retire or rename an arm."""
+    """Add, retire, rename or replace an arm."""
     body: ArmChange = call.body
-    if (body.to is not None) != (body.op == "rename"):
+    if (body.to is not None) != (body.op in ("rename", "replace")):
         raise HttpError(
-            422, "`to` is the new label of an arm that is renamed, and of nothing else."
+            422, "`to` is the new label of an arm that is renamed or replaced, and nothing else."
         )
-    if body.features is not None and body.op != "add":
+    if body.features is not None and body.op not in ("add", "replace"):
         raise HttpError(422, "`features` are of an arm that is added, and of nothing else.")
     hosted = await call.agent()
     await hosted.change(lambda agent: _change_arms(agent, body))
@@ -195,6 +195,8 @@ def _change_arms(agent: Agent, body: ArmChange) -> None:
         agent.add(body.label, body.features)
     elif body.op == "retire":
         agent.retire(body.label)
+    elif body.op == "replace":
+        agent.replace(body.label, body.to or "", body.features)
     else:
         agent.rename(body.label, body.to or "")
 
