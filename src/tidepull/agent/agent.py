@@ -1135,8 +1135,10 @@ class Agent:
 
     @property
     def snapshot_is_due(self) -> bool:
-        """Whether `snapshot_every` records were written since the last snapshot. One that could
-        not be written is due again after a twentieth of them."""
+        """Whether `snapshot_every` records were written since the last snapshot.
+
+        One that could not be written is due again after a twentieth of them.
+        """
         commands = self._commands
         waits = commands.tried > commands.saved
         if waits and commands.ledger.last - commands.tried <= self._every // 20:

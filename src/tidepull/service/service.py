@@ -18,7 +18,7 @@ from tidepull.service.auth import Limits, RateLimiter, Tokens
 from tidepull.service.connections import Connections, Descriptors
 from tidepull.service.handover import HandOver
 from tidepull.service.hosted import HostedAgent
-from tidepull.service.hosting import Hosting
+from tidepull.service.hosting import Hosting, load_kernels
 from tidepull.service.logs import RequestLog
 from tidepull.service.metrics import Metrics, watch_service
 from tidepull.service.personalizer import Personalizer
@@ -61,6 +61,7 @@ class Service:
     metrics: Metrics = field(default_factory=Metrics)
     handover: HandOver = field(default_factory=lambda: HandOver(b""))
     drain: float = 0.0
+    warm: bool = False
     status: Literal["ok", "starting", "stopping"] = "starting"
     personalizer: Personalizer | None = None
 
@@ -104,12 +105,14 @@ class Service:
             self.store.here = url
         await self.hosting.announce()
         names = await self.hosting.recent_names(OPENED_AT_START)
-        if names:
+        if names or self.warm:
             self.opening = (0, len(names))
-            self._run(partial(self._open_first, names))
+            self._run(partial(self._warm_up, names))
 
-    async def _open_first(self, names: list[str]) -> None:
-        """Open agents one after the other, so that first requests need not wait for compilers."""
+    async def _warm_up(self, names: list[str]) -> None:
+        """Load kernels and open agents, so that first requests need not wait for them."""
+        if self.warm:
+            await self.hosting.in_thread(load_kernels)
         for done, name in enumerate(names):
             self.opening = (done, len(names))
             with suppress(TidepullError, HttpError):
