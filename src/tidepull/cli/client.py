@@ -145,7 +145,7 @@ def history(
     json: bool = Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """The latest decisions and what they were worth."""
-    show_history(agent, _agent(context, agent).history("rows")[-last:], json)
+    show_history("latest decisions", _agent(context, agent).history("rows")[-last:], json)
 
 
 @client_app.command()

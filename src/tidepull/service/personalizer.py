@@ -15,11 +15,11 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from tidepull.agent.agent import Agent
 from tidepull.agent.commands import Request
 from tidepull.agent.decisions import Decision
 from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, merged, settings
 from tidepull.agent.schema import FREE, Hashed, clean_features
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import DecisionError, ExpiredError, OtherRewardError
 from tidepull.service.auth import Scope
 from tidepull.service.hosted import HostedAgent
@@ -106,13 +106,13 @@ class Personalizer:
         return hosted
 
     def _unprepared(
-        self, agent: Agent, actions: Actions
+        self, agent: ServedAgent, actions: Actions
     ) -> tuple[set[str], dict[str, dict[str, Any]]]:
         """Actions that the agent does not know, or else those that it knows otherwise."""
         new = set(actions) - _known(agent)
         return new, {} if new else self._changed(agent, actions)
 
-    def _grow(self, agent: Agent, actions: Actions) -> None:
+    def _grow(self, agent: ServedAgent, actions: Actions) -> None:
         """An arm for every action. When there are as many as an agent gets to know, those that
         were not asked for longest give their places to new ones."""
         known = _known(agent)
@@ -127,7 +127,7 @@ class Personalizer:
                 self._ranked.pop(gone, None)
             known.add(action)
 
-    def _oldest(self, agent: Agent, known: set[str]) -> str:
+    def _oldest(self, agent: ServedAgent, known: set[str]) -> str:
         """The action that was not asked for longest, if no reward can come for it any more. An
         agent that learns from ids alone is built anew for each, so an admin does it."""
         oldest = min(known, key=lambda action: self._ranked.get(action, self._started))
@@ -149,7 +149,7 @@ class Personalizer:
                 return await hosting.create(self.name, settings(actions), forwarded=call.forwarded)
         return await call.agent()
 
-    def _changed(self, agent: Agent, actions: Actions) -> dict[str, dict[str, Any]]:
+    def _changed(self, agent: ServedAgent, actions: Actions) -> dict[str, dict[str, Any]]:
         """What is to be described anew: what differs from what the agent knows, and was not just
         looked at."""
         now = time.monotonic()
@@ -179,16 +179,16 @@ def ranking(
     return [(action, chances.get(action, 0.0)) for action in order]
 
 
-def _known(agent: Agent) -> set[str]:
+def _known(agent: ServedAgent) -> set[str]:
     return {label for label, _ in agent.state().arms}
 
 
-def _takes_features(agent: Agent) -> bool:
+def _takes_features(agent: ServedAgent) -> bool:
     context = agent.settings.context
     return context is not None and context.get(FIELD, {}).get("kind") == Hashed.__name__
 
 
-def _describe(agent: Agent, changed: Actions) -> None:
+def _describe(agent: ServedAgent, changed: Actions) -> None:
     for action, features in changed.items():
         agent.describe(action, features)
 
@@ -243,7 +243,7 @@ async def personalizer_rank(call: Call) -> RankResponse:
 
 
 def _rank(
-    agent: Agent, body: RankRequest, actions: Actions, event: str
+    agent: ServedAgent, body: RankRequest, actions: Actions, event: str
 ) -> tuple[tuple[Decision, dict[str, float]], int]:
     """The decision with every action's chance, and its number."""
     excluded, open_arms = set(body.excluded_actions or ()), set(agent.arms)

@@ -20,9 +20,9 @@ from tests.integration.service.houses import House
 from tests.integration.service.neighbourhood import street
 from tests.integration.service.running import Running, running
 from tests.postgres import Server
-from tidepull.agent.agent import Agent
 from tidepull.agent.personalizer import FIELD, MOST_ACTIONS, context_of, logged_context, merged
 from tidepull.agent.personalizer import settings as made_of
+from tidepull.agent.served import ServedAgent
 from tidepull.service.personalizer import Personalizer
 
 with warnings.catch_warnings():
@@ -297,7 +297,7 @@ def test_client_shows_new_actions_by_what_they_are_like(tmp_path: Path) -> None:
     ]
     tastes = {one.id: one.features[0]["taste"] for one in dishes}
     described = {one.id: merged(one.features) for one in dishes}
-    Agent(
+    ServedAgent(
         tmp_path / "menu.db", **made_of(described, seed=1)
     ).close()  # draws are the same in every run
     with running(tmp_path, personalizer="menu") as service:
@@ -399,7 +399,7 @@ class Clock:
         return self.now
 
 
-def deferring(**given: Any) -> tuple[Agent, Clock]:
+def deferring(**given: Any) -> tuple[ServedAgent, Clock]:
     clock = Clock()
     chosen: dict[str, Any] = {
         "arms": ["a", "b"],
@@ -408,19 +408,19 @@ def deferring(**given: Any) -> tuple[Agent, Clock]:
         "seed": 1,
         "control": 0,
     }
-    agent = Agent.memory(
+    agent = ServedAgent.memory(
         **{**chosen, "reward_within": 600, "default_reward": 0, **given}, now=clock
     )
     return agent, clock
 
 
-def defer(agent: Agent, id: str) -> None:
+def defer(agent: ServedAgent, id: str) -> None:
     from tidepull.agent.commands import Request
 
     agent.choose_ahead([Request(id=id, deferred=True)])
 
 
-def settled(agent: Agent, clock: Clock) -> list[float | None]:
+def settled(agent: ServedAgent, clock: Clock) -> list[float | None]:
     """What each decision was worth when all their time is over."""
     clock.now += 601
     agent.choose(id="later")
@@ -470,15 +470,15 @@ def test_deferral_survives_a_restart(tmp_path: Path) -> None:
         "policy": "bernoulli-ts",
         "seed": 1,
     }
-    with Agent(tmp_path / "a.db", **chosen, reward_within=600, default_reward=0) as agent:
+    with ServedAgent(tmp_path / "a.db", **chosen, reward_within=600, default_reward=0) as agent:
         defer(agent, "x")
         agent.reward("x", 1.0)
-    with Agent(tmp_path / "a.db") as agent:
+    with ServedAgent(tmp_path / "a.db") as agent:
         assert agent.state().rewards == 0
         news, seq = agent.activate_ahead("x")
         assert news
         agent.commit(seq)
-    with Agent(tmp_path / "a.db") as agent:
+    with ServedAgent(tmp_path / "a.db") as agent:
         assert agent.state().rewards == 1
         assert agent.check().sound
 
