@@ -159,6 +159,7 @@ class CommandHandler:
             self._broken = True  # until the state has been read
             if self.ledger.failed:
                 self.ledger.recover()
+                self._latest = 0  # whoever waits for a refused record is told, not this call
             else:
                 self.flush()  # steps before the one that broke count, and must not be written after the state is read
             self.reload()
