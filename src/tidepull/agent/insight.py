@@ -216,6 +216,7 @@ class Insight:
         self._summary: PolicySummary | None = None
         self.clock = state.clock
         self.room = state.arms.room
+        self.label_at = state.arms.label
         self.labels = {place: arm.label for place, arm in enumerate(state.arms)}
         self.open = {place: arm.label for place, arm in enumerate(state.arms) if not arm.retired}
         schema = state.learning.schema
@@ -332,10 +333,13 @@ def _describe_change(record: Any) -> str:
             "add": "added",
             "retire": "retired",
             "rename": "renamed",
+            "replace": "replaced",
             "describe": "described anew",
         }[change["op"]]
         return f"arm '{change['label']}' {done}" + (
-            f" to '{change['to']}'" if "to" in change else ""
+            f" {'by' if change['op'] == 'replace' else 'to'} '{change['to']}'"
+            if "to" in change
+            else ""
         )
     if record.kind is Kind.UPGRADE:
         told = json.loads(record.body)
