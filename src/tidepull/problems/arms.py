@@ -68,9 +68,6 @@ class DriftingArms(World):
         """The sum of every arm's expected rewards."""
         return np.asarray(sum(map(self.drift, range(horizon)), np.zeros(self.n_arms)))
 
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
-
     def _begin(self, t: int) -> None:
         self._t = t
         self._means = self.drift(t)
@@ -312,7 +309,7 @@ class WallClockArms(World):
         self._streams = streams
         self._visits = self._traffic()
         self.reward = BernoulliReward(streams.generator("noise"))
-        self._begin()
+        self._begin(0)
 
     def context(self) -> Context:
         """The time is all there is to see."""
@@ -339,11 +336,8 @@ class WallClockArms(World):
         tilt = self._p.weekly * self._tilt * (1 if weekend else -1)
         return read_only(np.clip(0.5 + swing + tilt, 0.02, 0.98))
 
-    def _advance(self, arm: int) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._time = next(self._visits)
+    def _begin(self, t: int) -> None:
+        self._t, self._time = t, next(self._visits)
         self._means = self.at(self._time)
 
     def _traffic(self) -> Iterator[float]:
