@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from tidepull._internal.system import require_memory
 from tidepull.errors import ParameterError
@@ -296,10 +297,7 @@ class WallClockArms(World):
     """
 
     def __init__(
-        self,
-        parameters: WallClockParameters,
-        streams: Streams,
-        arms: np.random.Generator | None = None,
+        self, parameters: WallClockParameters, streams: Streams, arms: Generator | None = None
     ) -> None:
         self.n_arms = parameters.n_arms
         self._p = parameters
