@@ -40,9 +40,8 @@ def best_shares(scores: FloatArray, available: BoolArray | None) -> FloatArray:
     if available is not None:
         scores = np.where(available, scores, -np.inf)
     best = scores == np.maximum.reduce(scores, axis=1, keepdims=True)
-    if np.count_nonzero(best) > len(
-        best
-    ):  # ties; without one these are the same bits, at half the cost
+    # Ties; without one these are the same bits, at half the cost.
+    if np.count_nonzero(best) > len(best):
         best = best / best.sum(axis=1, keepdims=True)
     shares: FloatArray = np.add.reduce(best, axis=0) / len(best)
     return shares
