@@ -64,8 +64,8 @@ _DECLARED: tuple[Declared, ...] = (
      "feedforward neural-linear posterior sampling"),
     ("structural-ts", "tide.structural", "NoParameters", "StructuralThompson", {},
      "Thompson sampling over structural time-series models: hours, weekdays, context, deviations"),
-    ("tide", "tide", "TideParameters", "Tide", {"version": 4},
-     "posterior sampling over many hypotheses about time, weighed by how well they predict"),
+    ("tide", "tide", "TideParameters", "Tide", {"version": 5},
+     "posterior sampling over models of time: hours, weekdays, context, and patterns in rounds"),
 )  # fmt: skip
 policies.declare(_DECLARED, "tidepull")
 
