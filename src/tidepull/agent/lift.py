@@ -42,6 +42,7 @@ class Lift:
     n_control: int
     blocks: int
     level: float = 0.95
+    has_control: bool = True  # False: the agent was made with control=0
 
     @property
     def known(self) -> bool:
@@ -49,6 +50,11 @@ class Lift:
         return math.isfinite(self.low)
 
     def __str__(self) -> str:
+        if not self.has_control:
+            return (
+                "The gain cannot be measured: the agent was made with control=0, so there is no "
+                "control group."
+            )
         if not self.known:
             return (
                 f"Nothing can be said yet about the gain over the control ({self.n_policy} and "

@@ -208,8 +208,7 @@ class Halving:
                 if (world, BASELINE, "", self._seeds[0]) not in self._specs:
                     raise SuiteError(
                         f"{suite}: to search {field.name} on several problems, '{BASELINE}' must "
-                        f"play {world} "
-                        "too; add it to the suite, or set generalists = 0"
+                        f"play {world} too; add it to the suite, or set generalists = 0"
                     )
 
     def _hashes(self, world: str, name: str, setting: str, number: int) -> list[str]:
@@ -276,15 +275,12 @@ def agreements(standings: Sequence[RungMeans]) -> list[Agreement]:
 def rank_correlation(a: Mapping[str, float], b: Mapping[str, float]) -> tuple[int, float | None]:
     """How many settings both have, and Spearman's correlation; None for fewer than three, or where
     all tie."""
-    from scipy.stats import rankdata
+    from scipy.stats import spearmanr
 
     common = [text for text in a if text in b]
     if len(common) < FEWEST:
         return len(common), None
-    ranks = np.array([rankdata([means[text] for text in common]) for means in (a, b)])
-    if np.ptp(ranks, axis=1).min() == 0:
+    first, second = ([means[text] for text in common] for means in (a, b))
+    if np.ptp(first) == 0 or np.ptp(second) == 0:
         return len(common), None
-    centred = ranks - ranks.mean(axis=1, keepdims=True)
-    return len(common), float(
-        centred[0] @ centred[1] / np.sqrt(np.prod(np.sum(centred**2, axis=1)))
-    )
+    return len(common), float(spearmanr(first, second).statistic)

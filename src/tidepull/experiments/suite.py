@@ -141,8 +141,7 @@ class _Expansion:
         if count > MOST_TRIALS:
             raise SuiteError(
                 f"{self._where}: the suite has {count:,} trials, and at most {MOST_TRIALS:,} can "
-                "be handled; "
-                "make grids or seeds smaller, or several suites of it"
+                "be handled; make grids or seeds smaller, or several suites of it"
             )
 
     def _seeds(self, problem: ProblemTable) -> Sequence[int]:
@@ -229,8 +228,7 @@ def _check_labels(specs: Sequence[TrialSpec], where: str) -> None:
         if spec.id in seen:
             raise SuiteError(
                 f"{where}: two trials are called {spec.id}; give one of the problems or policies "
-                "another name, "
-                "and name each candidate of a grid once"
+                "another name, and name each candidate of a grid once"
             )
         seen.add(spec.id)
 
