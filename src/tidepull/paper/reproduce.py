@@ -67,10 +67,7 @@ _REPORTS: dict[PaperPart, tuple[str, ...]] = {
 }
 _QUICK = {
     target: (f"quick-{target.value}",) for target in _REPORTS if target is not PaperPart.theory
-} | {
-    PaperPart.curves: ("quick-table",),
-    PaperPart.theory: (),
-}
+} | {PaperPart.curves: ("quick-table",), PaperPart.theory: ()}
 _SEARCHED = {
     PaperPart.sensitivity: _OF_TABLE,
     PaperPart.exploration: _OF_EXPLORATION,
