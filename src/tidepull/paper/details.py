@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from tidepull.paper.authors import across_worlds
-from tidepull.paper.differences import BY_PROBLEM
 from tidepull.paper.page import Block, PaperResults, played_words
 from tidepull.paper.studies import in_column
 from tidepull.paper.table import HEADS, chosen_table, full_length
@@ -43,8 +42,6 @@ def _problems(results: PaperResults) -> Iterator[Block]:
         study = one.study
         yield f"### {study.title}"
         yield f"{verdict(study)} {agreement(study) if study.problem in published.REGRET else ''}"
-        if note := BY_PROBLEM.get(study.problem):
-            yield note
         yield result_tables.details_table(study, one.random, one.traces)
         if recovery := result_tables.recovery_table(study, one.traces):
             yield f"{recovery.title}:"

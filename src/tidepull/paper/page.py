@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
+from importlib.resources import files
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeAlias
@@ -22,11 +23,11 @@ from tidepull.paper.authors import (
     AuthorsCell,
     authors_cells,
     control_words,
+    is_authors,
     slip_words,
     tally_cells,
 )
 from tidepull.paper.claims import check_claims
-from tidepull.paper.differences import differences
 from tidepull.paper.exploration import NAMES, explorations
 from tidepull.paper.studies import combined, judged_studies, main_groups, searches_of
 from tidepull.paper.table import HEADS, overview
@@ -94,7 +95,7 @@ def results_blocks(results: PaperResults, command: str) -> Iterator[Block]:
     yield f"```\n{command}\n```"
     yield from _table(results)
     yield "## What differs, and why"
-    yield "\n".join(f"- {note}" for note in differences(results.frame))
+    yield _differences(results.frame)
     yield "## The paper's claims"
     yield (
         "Every sentence of the paper's Analysis that trials can judge, as a rule that was fixed "
@@ -144,6 +145,21 @@ def _pictures(results: PaperResults) -> Iterator[Block]:
     if results.explored:
         yield "## Kinds of exploration"
         yield "![Kinds of exploration](results/exploration.svg)"
+
+
+def _differences(frame: Frame) -> str:
+    """The notes of `differences.md`; the first is another where all trials share a world."""
+    first, *others = (
+        files("tidepull.paper").joinpath("differences.md").read_text(encoding="utf-8").splitlines()
+    )
+    studies = [study for study in frame.studies if not is_authors(study)]
+    rows = (row for study in studies for group in study.groups for row in group.rows)
+    if any(row.problem_seed != row.seed for row in rows):
+        first = (
+            "- **Worlds.** All trials of a problem were played in one realisation of it, as the "
+            "paper's were; it is not the paper's own, which `authors-world` has."
+        )
+    return "\n".join((first, *others))
 
 
 def tally(claims: Sequence[Claim]) -> str:
