@@ -53,8 +53,8 @@ from tidepull.paper.reproduce import (
 )
 from tidepull.paper.theory.simulate import configurations
 from tidepull.paper.theory.tables import check_table, steps_table
-from tidepull.reporting.build import build_report
 from tidepull.reporting.frames import Frame
+from tidepull.reporting.report import build_report
 from tidepull.reporting.tables import duration, to_html
 
 WHERE: Literal["local", "here"] = "local"

@@ -11,8 +11,8 @@ from tidepull.paper.studies import in_column
 from tidepull.paper.table import HEADS, chosen_table, full_length
 from tidepull.paper.verdicts import Claim, lines_table
 from tidepull.reporting import published, result_tables
-from tidepull.reporting.comparison import verdict
 from tidepull.reporting.frames import Study
+from tidepull.reporting.published import verdict
 from tidepull.reporting.result_tables import halving_table
 from tidepull.reporting.stats import sensitivities, summarise
 from tidepull.reporting.tables import duration, provenance

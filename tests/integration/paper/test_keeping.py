@@ -32,8 +32,8 @@ from tidepull.paper.page import (
 )
 from tidepull.paper.reproduce import report_seeds
 from tidepull.paper.studies import combined, keep, searches_of
-from tidepull.reporting.build import build_report
 from tidepull.reporting.frames import Frame, archived_frame, load_frame
+from tidepull.reporting.report import build_report
 from tidepull.reporting.result_tables import halving_table
 from tidepull.reporting.traces import POINTS, TrialSummary, read_curves, thinned_rounds
 
