@@ -132,7 +132,10 @@ def across_worlds(problem: str, ours: Summary, paper: Reported) -> float:
 def tally_cells(cells: Sequence[AuthorsCell]) -> str:
     """How many cells lie beyond two standard errors, and how many chance would give."""
     beyond = [cell for cell in cells if abs(cell.z) > BEYOND]
-    names = ", ".join(f"{cell.row} {cell.name} ({cell.z:+.1f})" for cell in beyond)
+    names = ", ".join(
+        f"{cell.row} {cell.name} ({cell.z:+.1f}, {cell.ours.mean / cell.paper.mean - 1:+.1%})"
+        for cell in beyond
+    )
     counted = f"{len(beyond)} of {len(cells)} cells lie beyond {BEYOND:g} standard errors"
     chance = f"chance gives {sum(cell.chance for cell in cells):.1f}"
     if not beyond:
