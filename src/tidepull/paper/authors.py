@@ -20,7 +20,7 @@ a few trials (degrees of freedom after Welch and Satterthwaite).
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
@@ -173,8 +173,3 @@ def control_words(studies: Iterable[Study]) -> str:
         return ""
     regret = authors_regrets("flipping-digits", group).mean()
     return f"On the digits as published, always playing arm 1 has a regret of {regret:,.1f}."
-
-
-def cells_by_place(cells: Iterable[AuthorsCell]) -> Mapping[tuple[str, str], AuthorsCell]:
-    """The cells by row and column."""
-    return {(cell.row, cell.column): cell for cell in cells}

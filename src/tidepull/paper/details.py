@@ -5,16 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from tidepull.paper.authors import across_worlds
 from tidepull.paper.page import Block, PaperResults, played_words
-from tidepull.paper.studies import in_column
-from tidepull.paper.table import HEADS, chosen_table, full_length
+from tidepull.paper.table import chosen_table
 from tidepull.paper.verdicts import Claim, lines_table
 from tidepull.reporting import published, result_tables
-from tidepull.reporting.frames import Study
 from tidepull.reporting.published import verdict
 from tidepull.reporting.result_tables import halving_table
-from tidepull.reporting.stats import sensitivities, summarise
+from tidepull.reporting.stats import sensitivities
 from tidepull.reporting.tables import duration, provenance
 from tidepull.reporting.traces import scored
 
@@ -41,7 +38,7 @@ def _problems(results: PaperResults) -> Iterator[Block]:
     for one in results.reports:
         study = one.study
         yield f"### {study.title}"
-        yield f"{verdict(study)} {agreement(study) if study.problem in published.REGRET else ''}"
+        yield verdict(study)
         yield result_tables.details_table(study, one.random, one.traces)
         if recovery := result_tables.recovery_table(study, one.traces):
             yield f"{recovery.title}:"
@@ -57,36 +54,6 @@ def _problems(results: PaperResults) -> Iterator[Block]:
     for one in results.explored:
         yield f"### {one.study.title}: kinds of exploration"
         yield result_tables.details_table(one.study, one.random, one.traces)
-
-
-def agreement(study: Study) -> str:
-    """In which columns we agree with the paper across worlds, and how we differ in the others."""
-    if not full_length(study):
-        return "The trials are shorter than the paper's; its figures cannot be compared one to one."
-    agree, differ, single = [], [], False
-    for column in published.COLUMNS:
-        group, theirs = in_column(study, column), published.figure(study.problem, column)
-        if group is None or theirs is None:
-            continue
-        if len(group.rows) < 2:
-            single = True
-            continue
-        z = across_worlds(study.problem, summarise(group.regrets), theirs)
-        share = abs(group.regrets.mean() / theirs.mean - 1)
-        if abs(z) < 2:
-            agree.append(HEADS[column])
-        else:
-            differ.append(f"{share:.0%} {'above' if z > 0 else 'below'} for {HEADS[column]}")
-    if not agree and not differ:
-        few = "A single trial is too little to hold against the paper."
-        return few if single else "The paper prints no figure for what was run here."
-    parts = [f"within two standard errors of the paper for {_listed(agree)}"] if agree else []
-    parts += [_listed(differ)] if differ else []
-    return f"Ours is {'; '.join(parts)}."
-
-
-def _listed(words: list[str]) -> str:
-    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
 
 
 def _searches(results: PaperResults) -> Iterator[Block]:

@@ -14,7 +14,7 @@ from fnmatch import fnmatchcase
 from typing import Any
 
 from tidepull.experiments.grid import setting_text
-from tidepull.paper.authors import SLIP, AuthorsCell, across_worlds, cells_by_place
+from tidepull.paper.authors import SLIP, AuthorsCell, across_worlds
 from tidepull.paper.studies import in_column, searched_beside
 from tidepull.reporting import published
 from tidepull.reporting.frames import Study
@@ -34,7 +34,7 @@ HEADS = {
 
 def overview(reports: Sequence[Study], cells: Sequence[AuthorsCell] = ()) -> Table:
     """A row for each problem of the paper; `cells` are those played in the authors' world."""
-    there = cells_by_place(cells)
+    there = {(cell.row, cell.column): cell for cell in cells}
     rows = [
         row
         for study in reports

@@ -4,13 +4,11 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-import pytest
-
 from tests.unit.reporting.filling import fill
 from tests.unit.reporting.making import around, make_study
 from tidepull.experiments.store import Store
 from tidepull.experiments.suite import find_suite
-from tidepull.paper.details import agreement, detail_blocks
+from tidepull.paper.details import detail_blocks
 from tidepull.paper.page import draw, html_parts, paper_results, results_blocks, write_page
 from tidepull.paper.studies import combined, in_column, main_groups
 from tidepull.paper.table import chosen_table, overview
@@ -52,28 +50,6 @@ def test_trials_that_no_suite_asks_for_any_more_stand_behind_as_an_earlier_choic
 def test_other_horizons_are_not_combined() -> None:
     short = make_study("flipping-gaussian", {"random": [1.0]}, horizon=100)
     assert len(combined([short, make_study("flipping-gaussian", {"random": [2.0]})])) == 2
-
-
-def test_agreement_names_columns_within_two_standard_errors_and_the_size_of_other_differences() -> (
-    None
-):
-    study = make_study(
-        "flipping-gaussian",
-        {"rnlps-default": around(360, 80), "d-ucb": around(1519.43), "nlps-best": [1.0]},
-    )
-    assert agreement(study) == (
-        "Ours is within two standard errors of the paper for default RNN; 10% above for D-(Lin)UCB."
-    )
-
-
-@pytest.mark.parametrize(
-    ("horizon", "regrets", "said"),
-    [(100, around(5), "shorter"), (4096, [5.0], "single trial")],
-)
-def test_agreement_is_not_claimed_where_it_cannot_be(
-    horizon: int, regrets: list[float], said: str
-) -> None:
-    assert said in agreement(make_study("flipping-gaussian", {"d-ucb": regrets}, horizon=horizon))
 
 
 def test_overview_shows_ours_above_the_papers_and_the_lowest_in_bold() -> None:
