@@ -66,9 +66,8 @@ def more_robust(
     network, other = ("feedforward", "recurrent") if feedforward else ("recurrent", "feedforward")
     rule = (
         f"of as many settings drawn of each network, the median {network} one keeps more of the "
-        "best one's gain over "
-        f"random, {_SCALE}, than the median {other} one, on the same seeds (95% interval over "
-        "draws of settings and of seeds)"
+        f"best one's gain over random, {_SCALE}, than the median {other} one, on the same seeds "
+        "(95% interval over draws of settings and of seeds)"
     )
     rule += f", by at least {least:.1f}" if least else ""
     lines = [_robust(evidence, problem, least, feedforward) for problem in problems]
@@ -158,8 +157,7 @@ def search_misleads(evidence: Evidence, says: str, problem: str) -> Claim:
     in the report."""
     rule = (
         "in the search the best recurrent setting earns clearly more than the best feedforward one "
-        "on the same seeds; in the "
-        "report the best NN has clearly less regret than the best RNN"
+        "on the same seeds; in the report the best NN has clearly less regret than the best RNN"
     )
     report = beats(evidence, says, problem, [BEST_NN], [BEST_RNN]).lines
     pair = search_pair(evidence.searches, problem)
