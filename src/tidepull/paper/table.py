@@ -122,6 +122,18 @@ def chosen_table(suites: Mapping[str, str]) -> Table:
     return Table("chosen", "How the settings were chosen", columns, rows)
 
 
+def best_choices(suites: Mapping[str, str]) -> Iterator[str]:
+    """How the best networks across worlds were chosen, and where; what was chosen is in the
+    details."""
+    grids = {name: text for name, text in suites.items() if name.startswith("paper-grid")}
+    merged: dict[tuple[str, str], list[str]] = {}
+    for choice in _choices(grids):
+        if choice.name in published.COLUMNS and choice.name.endswith("-best"):
+            merged.setdefault((HEADS[choice.name], choice.words), []).extend(choice.problems)
+    for (head, words), problems in merged.items():
+        yield f"{head} of {', '.join(dict.fromkeys(problems))}: {words}"
+
+
 def _choices(suites: Mapping[str, str]) -> Iterator[_Choice]:
     """All that suites say, reports before selections; a default that our own search chose is called
     so where the paper's is there too."""
