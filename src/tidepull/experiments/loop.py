@@ -217,9 +217,8 @@ def play(
     first = policy.rounds if isinstance(policy, HasRounds) else 0
     n_arms = problem.n_arms
     benchmark = problem.benchmark if isinstance(problem, HasBenchmark) else None
-    on_the_way: list[
-        tuple[int, int, Event]
-    ] = []  # (round after which it comes, round decided, event)
+    # (round after which it comes, round decided, event)
+    on_the_way: list[tuple[int, int, Event]] = []
     started = time.perf_counter()
     for t in range(horizon):
         context = _checked_context(problem.context(), n_arms, t)

@@ -343,10 +343,8 @@ class WallClockArms(World):
         p, rng, time = self._p, self._streams.generator("traffic"), MONDAY
         mean_rate = (1 + p.night) / 2 * (5 + 2 * p.weekend) / 7
         while True:
-            by_hour = (
-                p.night
-                + (1 - p.night) * (1 + math.cos(2 * math.pi * (time % DAY / 3600 - 16) / 24)) / 2
-            )
+            swing = math.cos(2 * math.pi * (time % DAY / 3600 - 16) / 24)
+            by_hour = p.night + (1 - p.night) * (1 + swing) / 2
             rate = by_hour * (p.weekend if _is_weekend(time) else 1.0)
             time += float(rng.exponential(DAY / p.per_day * mean_rate / rate))
             yield time
