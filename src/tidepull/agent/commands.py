@@ -23,7 +23,9 @@ from tidepull import __version__
 from tidepull import state as snapshots
 from tidepull.agent.clock import HELD, Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
+from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
+from tidepull.agent.limits import require_affordable
 from tidepull.agent.rebuild import Rebuild, Spans, is_within
 from tidepull.agent.records import Kind, Record, link, pack_reward, unpack_reward
 from tidepull.agent.schema import plain_context, require_same_kind
@@ -159,7 +161,10 @@ class CommandHandler:
 
     def prepare_upgrade(self, policy: Named | None) -> Rebuild:
         """A policy to be made anew beside the one that decides."""
-        rebuild = self.state.rebuild(self.state.arms, self.settings.upgraded(policy))
+        settings, state = self.settings.upgraded(policy), self.state
+        if policy is not None:
+            require_affordable(settings, shape_of(settings, state.arms, state.learning.schema))
+        rebuild = state.rebuild(state.arms, settings)
         self.state.upgrading = rebuild
         return rebuild
 
@@ -559,6 +564,8 @@ class CommandHandler:
         arms = self.state.arms.apply(change)
         if arms.room == self.state.arms.room:
             return None
+        schema = self.state.learning.schema
+        require_affordable(self.settings, shape_of(self.settings, arms, schema))
         return self.state.rebuild(arms, self.settings)
 
     def change_arms(self, change: dict[str, Any], at: Any, rebuild: Rebuild | None) -> Record:

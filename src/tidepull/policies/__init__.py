@@ -28,13 +28,13 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
      "the best arm by the true means (the loop's privilege)"),
     ("specialist", "policies.baselines", "NoParameters", "Specialist", {},
      "told which rounds pay alike, with only the values to learn (the loop's privilege)"),
-    ("ucb", "policies.ucb", "UcbParameters", "ucb", {},
+    ("ucb", "policies.arms", "UcbParameters", "ucb", {},
      "UCB1: mean plus confidence width"),
-    ("d-ucb", "policies.ucb", "DiscountedUcbParameters", "discounted_ucb", {},
+    ("d-ucb", "policies.arms", "DiscountedUcbParameters", "discounted_ucb", {},
      "UCB with discounted rounds"),
-    ("sw-ucb", "policies.ucb", "SlidingUcbParameters", "sliding_ucb", {},
+    ("sw-ucb", "policies.arms", "SlidingUcbParameters", "sliding_ucb", {},
      "UCB on a sliding window"),
-    ("bernoulli-ts", "policies.thompson", "BernoulliThompsonParameters", "BernoulliThompson", {},
+    ("bernoulli-ts", "policies.arms", "BernoulliThompsonParameters", "BernoulliThompson", {},
      "Thompson sampling for rewards of 0 and 1"),
     ("lin-ucb", "policies.linear", "LinearUcbParameters", "linear_ucb", {},
      "linear UCB (also known as OFUL)"),
@@ -64,8 +64,8 @@ _DECLARED: tuple[tuple[str, str, str, str, dict[str, Any], str], ...] = (
      "feedforward neural-linear posterior sampling"),
     ("structural-ts", "tide.structural", "NoParameters", "StructuralThompson", {},
      "Thompson sampling over structural time-series models: hours, weekdays, context, deviations"),
-    ("tide", "tide", "TideParameters", "Tide", {"version": 4},
-     "posterior sampling over many hypotheses about time, weighed by how well they predict"),
+    ("tide", "tide", "TideParameters", "Tide", {"version": 5},
+     "posterior sampling over models of time: hours, weekdays, context, and patterns in rounds"),
 )  # fmt: skip
 """Id, module, parameters and builder in it, what differs from the usual entry, and a
 description."""

@@ -23,6 +23,7 @@ from tidepull.service.logs import RequestLog
 from tidepull.service.metrics import Metrics, watch_service
 from tidepull.service.personalizer import Personalizer
 from tidepull.service.problem_details import HttpError
+from tidepull.service.scrub import Scrubber
 from tidepull.service.shards import Forwarder
 from tidepull.service.stores import AgentStore, StoreHealth
 
@@ -81,8 +82,9 @@ class Service:
         )
         self.forwarder = Forwarder(self.hosting, self.metrics, self.handover)
         watch_service(self)
-        self._run(self._upkeep)
-        self._run(self._housekeeping)
+        scrub = Scrubber(self.hosting, self.metrics).run
+        for work in (self._upkeep, self._housekeeping, scrub):
+            self._run(work)
         if not self.tokens.insecure:
             self._run(self._reload_tokens)
         self._run(self._keep_in_touch if self.store.remote else self._check_store)

@@ -56,6 +56,35 @@ def test_filter_is_gaussian_process_regression(index: int) -> None:
         assert (means[k], variances[k]) == pytest.approx(expected, rel=1e-7, abs=1e-9)
 
 
+@pytest.mark.parametrize("index", [0, 4, 8, 13])
+def test_reward_that_comes_late_counts_for_its_own_time(index: int) -> None:
+    blocks = Blocks(0)
+    structure = structures_of(blocks)[index]
+    models = StructuralModels([structure], blocks, 1)
+    hours = np.array([1000.0, 997.0])  # the second was decided before the first, and came later
+    X = np.array([blocks.features(hour * HOUR, np.empty(0)) for hour in hours])
+    y, noise = np.array([0.7, -1.1]), np.empty(2)
+    for i in range(2):
+        noise[i] = models.noise(0)
+        models.observe(0, X[i], float(y[i]), float(hours[i]), None)
+    assert models._clock[0] == 1000.0
+    means, variances = models.outlook(0, X[:1], 1000.0)
+    expected = dense_outlook(structure, blocks, X, hours, y, noise, X[0], 1000.0)
+    assert (means[0], variances[0]) == pytest.approx(expected, rel=1e-7)
+
+
+def test_deviation_is_explored_only_as_far_as_it_lasts() -> None:
+    blocks = Blocks(0)
+    structures = [s for s in structures_of(blocks) if s.persistence in (1.0, 0.8)][:6]
+    models = StructuralModels(structures, blocks, 1)
+    x = blocks.features(0.0, np.empty(0))[None]
+    for m, structure in enumerate(structures):
+        _, whole = models.outlook(m, x, 0.0)
+        _, lasting = models.outlook(m, x, 0.0, lasting_hours=24.0)
+        deviation = structure.variances(blocks)[-1]
+        assert whole[0] - lasting[0] == pytest.approx(deviation * (1 - structure.persistence**48))
+
+
 def test_student_prediction_and_noise() -> None:
     from scipy.stats import t as student
 

@@ -86,7 +86,7 @@ def structure_of(
     log: Log, events: Events, *, seed: int = 0, tick: Callable[[int], None] = lambda _: None
 ) -> TimeStructure:
     """Let the hypotheses learn the events; `tick` is told after each how many are done."""
-    without = ["network"] if events.dated else ["network", "calendar"]
+    without = ["network", "structural"] + ([] if events.dated else ["calendar"])
     events, labels = _without_small_arms(log, events)
     policy: Any = build_policy(("tide", {"without": without}), ProblemShape(len(labels)), seed=seed)
     times = [None] * len(events) if events.time is None else events.time.tolist()
@@ -187,11 +187,9 @@ class _Words:
     def _decisions(self, found: re.Match[str]) -> str:
         count = float(found[1].replace(",", "")) * self._events.scale
         text = f"{count:,.0f} decisions" if count >= 100 else f"{count:,.1f} decisions"
-        return (
-            text
-            if self._log.time is None or not self._log.dated
-            else f"{text} ({self._lasting(count)})"
-        )
+        if self._log.time is None or not self._log.dated:
+            return text
+        return f"{text} ({self._lasting(count)})"
 
     def _lasting(self, decisions: float) -> str:
         """How long so many decisions take on average."""
