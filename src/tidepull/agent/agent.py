@@ -233,11 +233,6 @@ class Agent:
     def memory(cls, **settings: Any) -> Self:
         """Make an agent without a file, for tests and notebooks.
 
-        Parameters
-        ----------
-        **settings
-            Settings of `Agent`, all but `path`.
-
         Returns
         -------
         Agent
@@ -1059,16 +1054,19 @@ class Agent:
         return self._commands.settings
 
 
-def _memory_signature() -> inspect.Signature:
-    """What `Agent.memory` takes: all but the path."""
+def _describe_memory() -> None:
+    """Let `Agent.memory` show the parameters that it takes: all of `Agent` but the path."""
+    memory: Any = Agent.memory.__func__  # type: ignore[attr-defined]
     whole = inspect.signature(Agent.__init__)
-    return whole.replace(
-        parameters=[one for one in whole.parameters.values() if one.name != "path"],
-        return_annotation="Agent",
-    )
+    kept = [one for one in whole.parameters.values() if one.name != "path"]
+    memory.__signature__ = whole.replace(parameters=kept, return_annotation="Agent")
+    if Agent.__doc__ and memory.__doc__:  # both are gone with python -OO
+        section = inspect.getdoc(Agent).partition("\narms :")[2].partition("\nRaises\n")[0]  # type: ignore[union-attr]
+        start, returns, end = inspect.cleandoc(memory.__doc__).partition("Returns\n")
+        memory.__doc__ = f"{start}Parameters\n----------\narms :{section}\n{returns}{end}"
 
 
-Agent.memory.__func__.__signature__ = _memory_signature()  # type: ignore[attr-defined]
+_describe_memory()
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
