@@ -31,7 +31,14 @@ from tidepull.agent.records import Kind, Record, link, pack_reward, unpack_rewar
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs, load_state, replay
-from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
+from tidepull.errors import (
+    ArmError,
+    ConflictError,
+    ExpiredError,
+    InputError,
+    LedgerError,
+    OtherRewardError,
+)
 from tidepull.registry import Named
 from tidepull.types import Snapshot
 
@@ -153,6 +160,7 @@ class CommandHandler:
             self._broken = True  # until the state has been read
             if self.ledger.failed:
                 self.ledger.recover()
+                self._latest = 0  # whoever waits for a refused record is told, not this call
             else:
                 self.flush()  # steps before the one that broke count, and must not be written after the state is read
             self.reload()
@@ -333,7 +341,8 @@ class CommandHandler:
         available[: len(choice.available)] = choice.available
         chances = self.state.chances(choice.group, shares, available)
         return {
-            arms.label(place): float(chances[place]) for place in np.flatnonzero(available).tolist()
+            arms.label(place, pending.record.seq): float(chances[place])
+            for place in np.flatnonzero(available).tolist()
         }
 
     def _require_fitting(self, contexts: Sequence[Mapping[str, Any]]) -> None:
@@ -562,11 +571,23 @@ class CommandHandler:
         """A policy to be made anew beside the one that decides, where arms need more room; what
         cannot be is refused."""
         arms = self.state.arms.apply(change)
-        if arms.room == self.state.arms.room:
+        if change["op"] == "replace":
+            self._require_unbound(change["label"])
+        if not self.state.arms.needs_rebuild(change, arms):
             return None
         schema = self.state.learning.schema
         require_affordable(self.settings, shape_of(self.settings, arms, schema))
         return self.state.rebuild(arms, self.settings)
+
+    def _require_unbound(self, label: str) -> None:
+        """What settings say of an arm is not said of the one that takes its place."""
+        place, settings = self.state.arms.place(label), self.settings
+        founder = settings.arms[place][0] if place < len(settings.arms) else None
+        if founder is not None and founder in (settings.control_arm, *settings.share_bounds):
+            raise ArmError(
+                f"the arm '{label}' cannot be replaced: it is the control arm, or its share is "
+                "bounded; retire it instead"
+            )
 
     def change_arms(self, change: dict[str, Any], at: Any, rebuild: Rebuild | None) -> Record:
         """Arms come and go."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Literal
 
-from tidepull.agent.agent import Agent
+from tidepull.agent.served import ServedAgent
 from tidepull.errors import TidepullError
 from tidepull.service.auth import Limits, RateLimiter, Tokens
 from tidepull.service.connections import Connections, Descriptors
@@ -165,7 +165,7 @@ class Service:
     async def _slice(self, hosted: HostedAgent) -> float:
         started = time.perf_counter()
         try:
-            await hosted.ask(Agent.slice)
+            await hosted.ask(ServedAgent.slice)
         except Exception:
             hosted.failing = (
                 True  # until its next request, which reads the state from the ledger again
@@ -183,7 +183,7 @@ class Service:
     async def _snapshot(self, hosted: HostedAgent) -> None:
         hosted.saving = True
         try:
-            await hosted.aside(Agent.save)
+            await hosted.aside(ServedAgent.save)
             hosted.saved_at = time.monotonic()
             self.metrics.snapshots.inc()
         except Exception:
