@@ -120,6 +120,7 @@ class CommandHandler:
 
     def reload(self) -> None:
         """Read the state from the ledger."""
+        self._latest = 0  # all that is read from the ledger is safe, also if reading fails halfway
         state = load_state(self.settings, self._salt, self.clock, self.ledger, self.erased())
         self._install(state)
 

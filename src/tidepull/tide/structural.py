@@ -60,6 +60,8 @@ _LARGEST = 4_000_000
 _ALPHA = 1e-5
 _NARROWEST, _WIDEST, _PLAYS = 0.4, 1.0, 2.0
 """Least and largest factor on the width of draws, and c of `models/boldness.py`."""
+_LEAST_KNOWN = 1e-3
+"""Rewards by which an arm is known at least; what its prior says is not counted among them."""
 _FEWEST_ZEROS = 0.02
 """Share of rewards that are exactly 0 from which on money has a hurdle."""
 _SPEAKS, _SURE = math.log(0.01), 0.95
@@ -118,7 +120,8 @@ class _Mixture(Stateful):
             draws = X @ models.sample_weights(m, now, rng)
             return self.centre + self.spread * draws, noise
         means, variances = models.outlook(m, X, now, lasting_hours=LASTING_HOURS)
-        leverages = np.maximum(variances, 1e-12) / models.noise(m)
+        known = models.noise(m) * (1 / np.maximum(variances, 1e-12) - 1 / models.prior(m, X[0]))
+        leverages = 1 / np.maximum(known, _LEAST_KNOWN)
         kappa = boldness(leverages, least=_NARROWEST, most=_WIDEST, plays=_PLAYS)
         draws = means + kappa * np.sqrt(np.maximum(variances, 0)) * rng.standard_normal(len(X))
         return self.centre + self.spread * draws, noise
