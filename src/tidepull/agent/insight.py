@@ -16,10 +16,10 @@ from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, lift_of
-from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
+from tidepull.agent.log import DecisionLog, LogReader, best_of_week, next_change, spans
 from tidepull.agent.records import DecisionGroup, Kind
 from tidepull.agent.state import AgentState
-from tidepull.types import FloatArray
+from tidepull.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,6 +191,7 @@ def drift(learning: Learning) -> list[str]:
     return said
 
 
+NO_BEST_ARM = "No arm stands out at any hour yet."
 TELLING = 100
 """Decisions from which on hours are told: before, they are the luck of a few draws."""
 
@@ -201,6 +202,7 @@ class PolicySummary:
 
     beliefs: list[tuple[str, float]]
     drift: list[str]
+    week: IntArray | None = None  # the best arm of every hour of the week, as the policy knows it
 
 
 class Insight:
@@ -229,7 +231,9 @@ class Insight:
                 None if self.state.learning.policy is None else self.state.learning.policy.inner
             )
             beliefs = beliefs_of(policy, self.labels, self.state.settings.time_features)
-            self._summary = PolicySummary(beliefs, drift(self.state.learning))
+            explain = getattr(policy, "explain", None)
+            week = getattr(explain(), "week", None) if explain else None
+            self._summary = PolicySummary(beliefs, drift(self.state.learning), week)
         return self._summary
 
     def log(self) -> DecisionLog:
@@ -259,13 +263,14 @@ class Insight:
             nothing = self._measured(log)
             return AgentReport("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
         now = float(log.at[-1])
-        hours = self._reader.late.hours(self.room)
         summary = self.summarise_policy()
+        best = self._reader.late.hours(self.room).best if summary.week is None else summary.week
+        best = best_of_week(best, self.open) if len(best) == 7 else best
         return AgentReport(
             self._status(log),
             self.chances(),
-            self._when(hours) if len(log) >= TELLING else [],
-            self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
+            self._when(best) if len(log) >= TELLING else [],
+            self._next(best, self.clock.datetime(now)) if len(log) >= TELLING else None,
             [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
             self._measured(log),
@@ -296,12 +301,12 @@ class Insight:
         decisions = f"{len(log):,} decision{'s' * (len(log) != 1)} since {first:%d %B %Y}"
         return f"{decisions}, {worth}.{frozen}{warmup}"
 
-    def _when(self, hours: BestHours) -> list[str]:
-        found = [(self.labels[arm], text) for arm, text in spans(hours.best) if arm in self.labels]
-        return [f"{label} is best {text}." for label, text in found]
+    def _when(self, best: IntArray) -> list[str]:
+        sure = [(self.labels[arm], text) for arm, text in spans(best) if arm in self.labels]
+        return [f"{label} is best {text}." for label, text in sure] or [NO_BEST_ARM]
 
-    def _next(self, hours: BestHours, now: datetime) -> str | None:
-        change = next_change(hours.best, now)
+    def _next(self, best: IntArray, now: datetime) -> str | None:
+        change = next_change(best, now)
         if change is None:
             return None
         moment, before, after = change

@@ -123,7 +123,7 @@ class Learning:
         number = choice.round - self.first_round
         if number < 0:
             return
-        context = self._context(choice.x, at, self._mask(choice))
+        context = self._context(self.refit(choice, at).x, at, self._mask(choice))
         self.policy.learn(Event(context, choice.arm, reward, number))
         self._unsure = True
 

@@ -84,9 +84,8 @@ class WorkerProcess:
 
 def main() -> None:
     """The worker's side."""
-    signal.signal(
-        signal.SIGINT, signal.SIG_IGN
-    )  # Ctrl-C reaches the whole group; the driver decides.
+    # Ctrl-C reaches the whole group; the driver decides.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(10)
     results = Connection(os.dup(1), readable=False)
     os.dup2(2, 1)  # What a policy prints goes to the error output, not into the results.

@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.random import Generator
 
 from tidepull._internal.system import require_memory
 from tidepull.errors import ParameterError
@@ -67,9 +68,6 @@ class DriftingArms(World):
     def totals(self, horizon: int) -> FloatArray:
         """The sum of every arm's expected rewards."""
         return np.asarray(sum(map(self.drift, range(horizon)), np.zeros(self.n_arms)))
-
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
 
     def _begin(self, t: int) -> None:
         self._t = t
@@ -299,10 +297,7 @@ class WallClockArms(World):
     """
 
     def __init__(
-        self,
-        parameters: WallClockParameters,
-        streams: Streams,
-        arms: np.random.Generator | None = None,
+        self, parameters: WallClockParameters, streams: Streams, arms: Generator | None = None
     ) -> None:
         self.n_arms = parameters.n_arms
         self._p = parameters
@@ -312,7 +307,7 @@ class WallClockArms(World):
         self._streams = streams
         self._visits = self._traffic()
         self.reward = BernoulliReward(streams.generator("noise"))
-        self._begin()
+        self._begin(0)
 
     def context(self) -> Context:
         """The time is all there is to see."""
@@ -339,11 +334,8 @@ class WallClockArms(World):
         tilt = self._p.weekly * self._tilt * (1 if weekend else -1)
         return read_only(np.clip(0.5 + swing + tilt, 0.02, 0.98))
 
-    def _advance(self, arm: int) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
-        self._time = next(self._visits)
+    def _begin(self, t: int) -> None:
+        self._t, self._time = t, next(self._visits)
         self._means = self.at(self._time)
 
     def _traffic(self) -> Iterator[float]:

@@ -153,9 +153,6 @@ class LinearProblem(World):
             total += gaps[key]
         return total
 
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
-
     def _begin(self, t: int) -> None:
         self._t = t
         self._features = self.sampler(self._contexts)
@@ -279,7 +276,7 @@ class SteadyContexts(World):
         self.reward: GaussianReward = GaussianReward(
             parameters.noise_std, streams.generator("noise")
         )
-        self._begin()
+        self._begin(0)
 
     def context(self) -> Context:
         """The observation, or the arms' vectors."""
@@ -308,10 +305,8 @@ class SteadyContexts(World):
         while True:
             yield rng.standard_normal((self.n_arms if self._shared else 1, self._rank))
 
-    def _advance(self, arm: int) -> None:
-        self._begin()
-
-    def _begin(self) -> None:
+    def _begin(self, t: int) -> None:
+        self._t = t
         inner = self._inner = next(self._contexts)
         self._seen = inner if self._spread is None else inner @ self._spread
         self._means: FloatArray = (inner @ self._weights.T).ravel()

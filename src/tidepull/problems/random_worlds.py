@@ -318,9 +318,6 @@ class NoisyLabels(World):
         state = self._label + self.n_arms * int(self._phases[self._t])
         return levels(np.arange(self.n_arms) + self.n_arms * state, noise_of(self.reward))
 
-    def _advance(self, arm: int) -> None:
-        self._begin(self._t + 1)
-
     def _begin(self, t: int) -> None:
         self._t = t
         change, label = self._contexts.random(), int(self._contexts.integers(self.n_arms))
