@@ -92,8 +92,8 @@ class Agent:
         Labels of the arms, or labels with their features. Required for a new agent.
     context : mapping of str to kind, optional
         Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one
-        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, which
-        form the group "warmup".
+        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, the
+        group "warmup".
     policy : str or (str, mapping), default: "tide"
         Id of a policy, or its id and parameters (`tidepull list policies`).
     seed : int, optional
@@ -104,8 +104,8 @@ class Agent:
         Whether seven numbers of the calendar are added to contexts. By default they are added
         unless the policy reads the time itself.
     capacity : int, optional
-        Number of arms for which the policy is built. By default it is the next power of two above
-        the number of arms.
+        Number of arms for which the policy is built. By default it is the next power of two
+        above the number of arms.
     propensity_draws : int, default: 32
         Number of posterior draws from which the probabilities of the arms are computed.
     control : float, default: 0.05
@@ -135,8 +135,8 @@ class Agent:
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
-        Clock that returns seconds since 1970. By default it is the clock of the ledger's machine,
-        without its jumps.
+        Clock that returns seconds since 1970. By default it is the clock of the ledger's
+        machine, without its jumps.
 
     Raises
     ------
@@ -1090,7 +1090,7 @@ def _describe_memory() -> None:
     if Agent.__doc__ and memory.__doc__:  # both are gone with python -OO
         section = inspect.getdoc(Agent).partition("\narms :")[2].partition("\nRaises\n")[0]  # type: ignore[union-attr]
         start, returns, end = inspect.cleandoc(memory.__doc__).partition("Returns\n")
-        memory.__doc__ = f"{start}Parameters\n----------\narms :{section}\n{returns}{end}"
+        memory.__doc__ = f"{start}Parameters\n----------\narms :{section}\n{returns}{end}\n"
 
 
 _describe_memory()
