@@ -113,8 +113,9 @@ class Agent:
     control_arm : str, optional
         Arm of the control group. By default an arm is drawn uniformly.
     min_share : float, optional
-        Share of the policy's decisions that is spread evenly over all available arms. By default
-        every available arm has a chance of at least 0.001; among more than 50 arms, 5% are spread.
+        Share of the policy's decisions that is spread evenly over all available arms. By
+        default every available arm has a chance of at least 0.001; among more than 50 arms, 5%
+        are spread.
     share_bounds : mapping of str to (float, float), optional
         Smallest and largest share of some arms.
     reward_within : float or timedelta, optional
@@ -129,9 +130,9 @@ class Agent:
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
-        Where training happens. "background": a thread does the work that a call leaves, in slices;
-        what it has not done, the next call does. "inline": all of it inside calls. "manual": when
-        `work` is called.
+        Where training happens. "background": a thread does the work that a call leaves, in
+        slices; what it has not done, the next call does. "inline": all of it inside calls.
+        "manual": when `work` is called.
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
