@@ -58,8 +58,10 @@ _MOST_CROSSED = 8
 _LARGEST = 4_000_000
 """Numbers in the covariances of all models together; those at the end of the list are left out."""
 _ALPHA = 1e-5
-_NARROWEST, _WIDEST, _PLAYS = 0.4, 1.0, 2.0
-"""Least and largest factor on the width of draws, and c of `models/boldness.py`."""
+_WIDEST = 1.0
+"""Largest factor on the width of draws (`models/boldness.py`)."""
+_NARROWEST, _PLAYS = {False: 0.4, True: 0.25}, {False: 2.0, True: 0.5}
+"""Least factor, and c; smaller where all arms share weights, which every arm then tries out."""
 _LEAST_KNOWN = 1e-3
 """Rewards by which an arm is known at least; what its prior says is not counted among them."""
 _FEWEST_ZEROS = 0.02
@@ -115,16 +117,17 @@ class _Mixture(Stateful):
         """A draw of the expected value of every arm, and the variance of the noise."""
         u = np.cumsum(np.exp(self.log_weights))
         m = min(int(np.searchsorted(u, rng.random() * u[-1], side="right")), len(u) - 1)
-        models, noise = self.models, self.models.noise(m) * self.spread**2
+        models, noise = self.models, self.models.noise(m)
         if shared:
-            draws = X @ models.sample_weights(m, now, rng)
-            return self.centre + self.spread * draws, noise
-        means, variances = models.outlook(m, X, now, lasting_hours=LASTING_HOURS)
-        known = models.noise(m) * (1 / np.maximum(variances, 1e-12) - 1 / models.prior(m, X[0]))
+            means: FloatArray = X @ models.weights(m, now)
+            errors, variances = models.sample_errors(m, X, now, rng)
+        else:
+            means, variances = models.outlook(m, X, now, lasting_hours=LASTING_HOURS)
+            errors = np.sqrt(np.maximum(variances, 0.0)) * rng.standard_normal(len(X))
+        known = noise * (1 / np.maximum(variances, 1e-12) - 1 / models.prior(m, X))
         leverages = 1 / np.maximum(known, _LEAST_KNOWN)
-        kappa = boldness(leverages, least=_NARROWEST, most=_WIDEST, plays=_PLAYS)
-        draws = means + kappa * np.sqrt(np.maximum(variances, 0)) * rng.standard_normal(len(X))
-        return self.centre + self.spread * draws, noise
+        kappa = boldness(leverages, least=_NARROWEST[shared], most=_WIDEST, plays=_PLAYS[shared])
+        return self.centre + self.spread * (means + kappa * errors), noise * self.spread**2
 
     def sure_best(self, X: FloatArray) -> int:
         """The arm whose value is the largest with a chance of 95% against every other one, averaged
