@@ -286,7 +286,7 @@ class Guarded:
         self._neglected = neglected + 1
         if self._neglected >= PATIENCE:
             self._neglected = None
-            message = "%s has had work pending for %d events, but nobody calls its upkeep()"
+            message = "%s has had work pending for %d events, but its upkeep() is never called"
             _LOG.warning(message, self._seal.id, PATIENCE)
 
     def _alone(self, call: Callable[[], Any]) -> Any:

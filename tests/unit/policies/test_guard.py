@@ -263,7 +263,7 @@ def test_guard_warns_once_when_nobody_calls_upkeep(
             inner.pending = t >= 20
             policy.learn(Event(Context(), 0, 1.0))
             assert len(caplog.records) == int(t >= 29)
-    assert "own has had work pending for 10 events, but nobody calls its upkeep()" in caplog.text
+    assert "own has had work pending for 10 events, but its upkeep() is never called" in caplog.text
 
 
 def test_guard_is_quiet_when_upkeep_is_called_or_nothing_is_pending(

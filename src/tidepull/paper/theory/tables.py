@@ -128,7 +128,7 @@ def bound_tables(report: dict[str, Any]) -> list[Table]:
         )
         for name, heading, rows in (
             ("terms", title, terms),
-            ("split", "The same total, split by ε", parts),
+            ("split", "Total, split by ε", parts),
         )
     ]
     values = tuple(
