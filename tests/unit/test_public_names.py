@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 
 import tidepull
+from tidepull.agent.served import ServedAgent
 
 ROOT = Path(__file__).parents[2]
 REFERENCE = "\n".join(
@@ -169,3 +170,38 @@ def test_private_names_are_told_from_public_ones() -> None:
         "tidepull.logs.read": True,
         "tidepull.Agent": True,
     }
+
+
+def test_agent_has_no_machinery_of_servers() -> None:
+    """What only servers need is on `ServedAgent`, so that completion shows what users call."""
+    public = {name for name in dir(tidepull.Agent) if not name.startswith("_")}
+    machinery = {name for name in vars(ServedAgent) if not name.startswith("_")}
+    assert not public & machinery
+    assert not {name for name in public if name.endswith(("_ahead", "aside"))}
+    assert len(public) <= 34
+
+
+def test_dir_shows_public_names_before_their_first_use() -> None:
+    words = "import tidepull; print(sorted(set(tidepull.__all__) - set(dir(tidepull))))"
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "[]"
+
+
+def test_messages_about_extras_have_a_singular_subject() -> None:
+    """ "Parquet needs the extra", "reading logs needs the extra", not "Parquet files needs"."""
+    features = [
+        node.args[0].value
+        for path in (ROOT / "src").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id == "MissingExtraError"
+        and isinstance(node.args[0], ast.Constant)
+    ]
+    assert len(features) > 10
+    plural = [
+        words
+        for words in map(str, features)
+        if " " in words and not re.match(r"(a|an|the|tidepull|\w+ing) ", words)
+    ]
+    assert not plural

@@ -37,11 +37,10 @@ from tidepull.agent.insight import (
 )
 from tidepull.agent.ledger import is_new_file, ledger_at
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.ledger_check import LedgerCheck, Scrub, check_ledger
+from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.limits import require_affordable_settings
-from tidepull.agent.log import LogReader
-from tidepull.agent.records import Choice, DecisionGroup, Kind
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
 from tidepull.agent.settings import AgentSettings, load_settings, new_settings
 from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
@@ -93,8 +92,8 @@ class Agent:
         Labels of the arms, or labels with their features. Required for a new agent.
     context : mapping of str to kind, optional
         Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one
-        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, which
-        form the group "warmup".
+        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, the
+        group "warmup".
     policy : str or (str, mapping), default: "tide"
         Id of a policy, or its id and parameters (`tidepull list policies`).
     seed : int, optional
@@ -105,16 +104,17 @@ class Agent:
         Whether seven numbers of the calendar are added to contexts. By default they are added
         unless the policy reads the time itself.
     capacity : int, optional
-        Number of arms for which the policy is built. By default it is the next power of two above
-        the number of arms.
+        Number of arms for which the policy is built. By default it is the next power of two
+        above the number of arms.
     propensity_draws : int, default: 32
         Number of posterior draws from which the probabilities of the arms are computed.
     control : float, default: 0.05
         Share of decisions in the control group, against which `lift` is measured.
     control_arm : str, optional
         Arm of the control group. By default an arm is drawn uniformly.
-    min_share : float, default: 0.0
-        Share of the policy's decisions that is spread evenly over all available arms.
+    min_share : float, optional
+        Share of the policy's decisions that is spread evenly over all available arms. By default
+        every available arm has a chance of at least 0.001; among more than 50 arms, 5% are spread.
     share_bounds : mapping of str to (float, float), optional
         Smallest and largest share of some arms.
     reward_within : float or timedelta, optional
@@ -129,12 +129,14 @@ class Agent:
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
-        Where training happens: in a thread, inside calls, or when `work` is called.
+        Where training happens. "background": a thread does the work that a call leaves, in slices;
+        what it has not done, the next call does. "inline": all of it inside calls. "manual": when
+        `work` is called.
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
-        Clock that returns seconds since 1970. By default it is the clock of the ledger's machine,
-        without its jumps.
+        Clock that returns seconds since 1970. By default it is the clock of the ledger's
+        machine, without its jumps.
 
     Raises
     ------
@@ -224,6 +226,7 @@ class Agent:
         except BaseException:
             ledger.close()
             raise
+        self._commands.pays_slices = training == "background"
         self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
         if training == "inline":
             self._work_all()
@@ -233,11 +236,6 @@ class Agent:
     @classmethod
     def memory(cls, **settings: Any) -> Self:
         """Make an agent without a file, for tests and notebooks.
-
-        Parameters
-        ----------
-        **settings
-            Settings of `Agent`, all but `path`.
 
         Returns
         -------
@@ -338,10 +336,19 @@ class Agent:
         >>> len(agent.choose_many([{"age": 31}, {"age": 52}]))
         2
         """
-        decisions, seq = self.choose_ahead([Request(context) for context in contexts])
+        decisions, seq = self._choose_all([Request(context) for context in contexts])
         self._commands.flush(seq)
         self._afterwards()
         return decisions
+
+    def _choose_all(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
+        """Decisions, all or none, and the number of the record to wait for."""
+        with self._lock:
+            self._ready()
+            made = self._commands.decide_all(requests)
+            last = max((pending.latest for pending in made), default=0)
+            decisions = [self._decision_of(pending) for pending in made]
+            return decisions, self._commands.number_to_wait_for(last)
 
     # ---- rewards
 
@@ -411,102 +418,6 @@ class Agent:
             record, news = self._commands.reward(id_of(id), pending, value, at, key, caller)
             return self._commands.number_to_wait_for(record.seq), news
 
-    # ---- for servers: many steps, one commit
-
-    def choose_ahead(self, requests: Sequence[Request]) -> tuple[list[Decision], int]:
-        """Make several decisions, all or none, before they are durable.
-
-        The decisions must not be sent before `commit(number)` has returned.
-
-        Parameters
-        ----------
-        requests : sequence of Request
-            The decisions to make.
-
-        Returns
-        -------
-        decisions : list of Decision
-            One decision for each request.
-        number : int
-            The number to give to `commit`.
-
-        Raises
-        ------
-        ConflictError
-            If an id was used for another request.
-        """
-        with self._lock:
-            self._ready()
-            made = self._commands.decide_all(requests)
-            last = max((pending.latest for pending in made), default=0)
-            decisions = [self._decision_of(pending) for pending in made]
-            return decisions, self._commands.number_to_wait_for(last)
-
-    def reward_ahead(
-        self,
-        id: DecisionId,
-        reward: float | Decimal,
-        *,
-        at: float | datetime | str | None = None,
-        key: str | None = None,
-        caller: Caller = Caller.PROCESS,
-    ) -> tuple[bool, int]:
-        """Report the reward of a decision before it is durable.
-
-        It is durable when `commit(number)` has returned.
-
-        Parameters
-        ----------
-        id : str, int, UUID or Decision
-            The decision.
-        reward : float or Decimal
-            Its reward.
-        at : float, datetime or str, optional
-            Moment of the reward. By default it is now.
-        key : str, optional
-            Name of the reward; see `reward`.
-        caller : Caller, default: Caller.PROCESS
-            Who gives `at`, which decides how far it may be from the present.
-
-        Returns
-        -------
-        new : bool
-            True if the reward is new, False if it is a duplicate.
-        number : int
-            The number to give to `commit`.
-        """
-        seq, news = self._record_reward(id, reward, at, key, caller)
-        return news, seq
-
-    def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
-        """Activate a deferred decision before the activation is durable.
-
-        A deferred decision counts from its activation on. The activation is durable when
-        `commit(number)` has returned.
-
-        Parameters
-        ----------
-        id : str, int, UUID or Decision
-            The decision.
-
-        Returns
-        -------
-        new : bool
-            True if the decision is activated now, False if it was active already.
-        number : int
-            The number to give to `commit`.
-
-        Raises
-        ------
-        DecisionError
-            If there is no such decision.
-        """
-        with self._lock:
-            self._ready()
-            pending = self._commands.decisions.find(id)
-            news = self._commands.activate(id_of(id), pending)
-            return news, self._commands.number_to_wait_for(pending.latest)
-
     def chances(self, id: DecisionId) -> dict[str, float]:
         """Return the probability that each arm had in a decision.
 
@@ -528,23 +439,6 @@ class Agent:
         with self._lock:
             self._ready()
             return self._commands.chances(self._commands.decisions.find(id))
-
-    def commit(self, seq: int) -> None:
-        """Wait until a step is durable.
-
-        Any thread may call it while others take steps.
-
-        Parameters
-        ----------
-        seq : int
-            The number that `choose_ahead`, `reward_ahead` or `activate_ahead` returned.
-
-        Raises
-        ------
-        LedgerError
-            If the commit of the step failed.
-        """
-        self._commands.flush(seq)
 
     # ---- arms
 
@@ -619,11 +513,6 @@ class Agent:
         """
         return self._commands.state.arms.features(label)
 
-    @property
-    def describes(self) -> bool:
-        """Whether the features of arms are free-form objects."""
-        return self._commands.state.arms.described
-
     def rename(self, label: str, to: str, *, at: float | datetime | str | None = None) -> None:
         """Give an arm another label.
 
@@ -642,6 +531,41 @@ class Agent:
             If there is no such arm, or the new label is taken.
         """
         self._change({"op": "rename", "label": label, "to": label_of(to)}, at)
+
+    def replace(
+        self,
+        label: str,
+        to: str,
+        features: Any = None,
+        *,
+        at: float | datetime | str | None = None,
+    ) -> None:
+        """Give the place of an arm to a new one, so that an agent does not grow for ever.
+
+        Earlier decisions keep their label. Nothing that was learnt of the arm is believed of the
+        new one: unless arms have free-form features, the policy is rebuilt from the ledger.
+
+        Parameters
+        ----------
+        label : str
+            Label of the arm that goes.
+        to : str
+            Label of the arm that comes.
+        features : float or mapping, optional
+            Its features, where arms have them.
+        at : float, datetime or str, optional
+            Moment of the change. By default it is now.
+
+        Raises
+        ------
+        ArmError
+            If there is no such arm, the new label is taken, or its features do not fit.
+        """
+        last = self._commands.ledger.last
+        change = {"op": "replace", "label": label, "to": label_of(to), "after": last}
+        if features is not None:
+            change["features"] = features_of(to, features)
+        self._change(change, at)
 
     def describe(
         self, label: str, features: Mapping[str, Any], *, at: float | datetime | str | None = None
@@ -808,9 +732,7 @@ class Agent:
         DataFrame or list of dict
             The table.
         """
-        return self._look(
-            lambda insight: table.frame(self.rows_aside(insight), kind, insight.moments)
-        )
+        return self._look(lambda insight: table.frame(self._rows(insight), kind, insight.moments))
 
     def export(self, path: str | os.PathLike[str]) -> int:
         """Write all decisions to a file.
@@ -825,7 +747,7 @@ class Agent:
         int
             Number of decisions.
         """
-        return self._look(lambda insight: table.write(Path(path), self.rows_aside(insight)))
+        return self._look(lambda insight: table.write(Path(path), self._rows(insight)))
 
     def plot(self, path: str | os.PathLike[str]) -> None:
         """Draw traffic, rewards by hour and weekday, and the gain over the control group.
@@ -847,75 +769,20 @@ class Agent:
             lambda _: check_ledger(commands.fresh_state(), commands.ledger, commands.erased())
         )
 
-    def _look(self, question: Callable[[Insight], T]) -> T:
-        with self._lock:
-            self._ready()
-            self._commands.flush()
-            return question(Insight(self._commands.state, self._commands.ledger))
-
-    def aside(self, reader: LogReader | None = None) -> Insight:
-        """Return a view that another thread can read while the agent continues.
-
-        Parameters
-        ----------
-        reader : LogReader, optional
-            A result of `reader`. If it was used before, only new records are read.
-
-        Returns
-        -------
-        Insight
-            The view.
-        """
-        with self._lock:
-            self._ready()
-            insight = Insight(self._commands.state, self._commands.ledger, reader)
-            insight.summarise_policy()
-            return insight
-
-    def reader(self) -> LogReader:
-        """Return a reader for `aside`; one thread at a time may use it."""
-        return LogReader(self.settings, self._commands.clock)
-
-    def rows_aside(
-        self, insight: Insight, *, before: float | datetime | str | None = None
+    def _rows(
+        self, insight: Insight, before: float | datetime | str | None = None
     ) -> Iterator[dict[str, Any]]:
-        """Iterate over the decisions of a view, as `export` writes them.
-
-        Parameters
-        ----------
-        insight : Insight
-            A result of `aside`.
-        before : float, datetime or str, optional
-            Only decisions that `compact` would move.
-
-        Returns
-        -------
-        iterator of dict
-            One row for each decision.
-        """
+        """The decisions of a view; `before`: those that `compact` would move."""
         upto = None
         if before is not None:
             upto = insight.last_before(self._commands.clock.read(before))
         return table.rows(insight, self._commands.ledger, self._commands.decisions.id, upto)
 
-    def scrub(self, scrub: Scrub, count: int) -> tuple[int, list[int]]:
-        """Check the hashes of some more records.
-
-        Parameters
-        ----------
-        scrub : Scrub
-            How far the check has come.
-        count : int
-            Number of records to check.
-
-        Returns
-        -------
-        count : int
-            Number of records that were checked.
-        damaged : list of int
-            Numbers of records that are not as they were written.
-        """
-        return scrub.step(self._commands.ledger, count)
+    def _look(self, question: Callable[[Insight], T]) -> T:
+        with self._lock:
+            self._ready()
+            self._commands.flush()
+            return question(Insight(self._commands.state, self._commands.ledger))
 
     def state(self) -> AgentStatus:
         """Return the settings of the agent, its arms and its counts."""
@@ -983,7 +850,7 @@ class Agent:
         """The last one first: one commit does for all of them, and each is waited for by its own
         number."""
         while steps:
-            self.commit(steps.pop())
+            self._commands.flush(steps.pop())
 
     # ---- what is kept, and for how long
 
@@ -1046,7 +913,7 @@ class Agent:
             if not upto:
                 return 0
             if path is not None:
-                table.write(Path(path), self.rows_aside(insight, before=moment))
+                table.write(Path(path), self._rows(insight, before=moment))
             ledger.write({"archived": str(upto)})
             count = ledger.remove(upto=upto)
             self._commands.decisions.clear()
@@ -1066,71 +933,66 @@ class Agent:
             if self._closed:
                 return False
             self._ready()
-            if self.has_work:
+            if self._has_work:
                 self._work_a_little()
-                return self.has_work or self.snapshot_is_due
-            if not self.snapshot_is_due:
-                return False
-        self.save()
+                return self._has_work or self._snapshot_is_due
+        self._save_if_due()
         return False
 
-    def slice(self) -> bool:
-        """Do one slice of pending work, if there is any.
-
-        Returns
-        -------
-        bool
-            True while there is more to do.
-        """
-        with self._lock:
-            self._ready()
-            self._work_a_little()
-            return self.has_work
-
     def _work_a_little(self) -> None:
+        if not self._has_work:
+            return
         if self._commands.state.learning.pending:
             self._commands.slice()
         else:
             self._commands.settle(SETTLED_AT_A_TIME)
 
     @property
-    def has_work(self) -> bool:
-        """Whether a slice of work is pending, or decisions are overdue."""
-        return self._commands.state.learning.pending or self._commands.is_settling
+    def _has_work(self) -> bool:
+        """Whether there is work to do before the next call.
 
-    @property
-    def snapshot_is_due(self) -> bool:
-        """Whether `snapshot_every` records were written since the last snapshot.
-
-        One that could not be written is due again after a twentieth of them.
+        With `training="background"` it is what the latest call left, else all that is
+        pending, and decisions that are overdue.
         """
         commands = self._commands
+        if self._mode == "background":
+            return commands.owes_slices
+        return commands.state.learning.pending or commands.is_settling
+
+    @property
+    def _snapshot_is_due(self) -> bool:
+        """Whether `snapshot_every` records were written since the last snapshot.
+
+        One that could not be written is due again after a twentieth of them. With
+        `training="background"` a piece of work that is under way is finished first: a snapshot
+        would start it anew.
+        """
+        commands = self._commands
+        if commands.read_only or (self._mode == "background" and commands.state.learning.under_way):
+            return False
         waits = commands.tried > commands.saved
         if waits and commands.ledger.last - commands.tried <= self._every // 20:
             return False
-        many = self.unsaved_records >= self._every
-        return not commands.read_only and (many or commands.unsaved)
-
-    @property
-    def unsaved_records(self) -> int:
-        """Records since the last snapshot, which a restart replays."""
-        return self._commands.ledger.last - self._commands.saved
-
-    @property
-    def is_dirty(self) -> bool:
-        """Whether a step failed, so that the next call reads the state from the ledger again."""
-        return self._commands.dirty
-
-    def recover(self) -> None:
-        """Read the state from the ledger again if a step failed; the next call does so too."""
-        with self._lock:
-            self._ready()
+        return commands.unsaved or commands.ledger.last - commands.saved >= self._every
 
     def save(self) -> None:
         """Take a snapshot now, so that opening need not replay earlier records."""
         with self._lock:
             self._ready()
-            record, written = self._commands.take()
+            taken = self._commands.take()
+        self._store(*taken)
+
+    def _save_if_due(self) -> bool:
+        """Take a snapshot if one is due and no work is left to do before it; whether it was."""
+        with self._lock:
+            self._ready()
+            if self._has_work or not self._snapshot_is_due:
+                return False
+            taken = self._commands.take()
+        self._store(*taken)
+        return True
+
+    def _store(self, record: Record, written: Callable[[], bytes]) -> None:
         self._commands.flush(record.seq)
         self._commands.ledger.save(record.seq, record.at, written())
         with self._lock:
@@ -1145,9 +1007,9 @@ class Agent:
     def _afterwards(self) -> None:
         if self._mode == "inline":
             self._work_all()
-        elif self._mode == "background" and (self.has_work or self.snapshot_is_due):
+        elif self._mode == "background" and (self._has_work or self._snapshot_is_due):
             self._background.wake()
-        elif self._mode == "manual" and self.snapshot_is_due:
+        elif self._mode == "manual" and self._snapshot_is_due:
             self.save()
 
     def close(self, *, save: bool = True) -> None:
@@ -1208,15 +1070,10 @@ class Agent:
         record, commands = pending.record, self._commands
         arm, group, propensity = Choice.head(record.body)
         id = record.name or commands.decisions.id(record.seq)
-        label = commands.state.arms.label(arm)
+        label = commands.state.arms.label(arm, record.seq)
         return Decision(
             id, label, propensity, _GROUPS[group], commands.clock.datetime(record.at), record.at
         )
-
-    @property
-    def where(self) -> str:
-        """Place of the ledger, without any password."""
-        return self._where
 
     @property
     def settings(self) -> AgentSettings:
@@ -1224,16 +1081,19 @@ class Agent:
         return self._commands.settings
 
 
-def _memory_signature() -> inspect.Signature:
-    """What `Agent.memory` takes: all but the path."""
+def _describe_memory() -> None:
+    """Let `Agent.memory` show the parameters that it takes: all of `Agent` but the path."""
+    memory: Any = Agent.memory.__func__  # type: ignore[attr-defined]
     whole = inspect.signature(Agent.__init__)
-    return whole.replace(
-        parameters=[one for one in whole.parameters.values() if one.name != "path"],
-        return_annotation="Agent",
-    )
+    kept = [one for one in whole.parameters.values() if one.name != "path"]
+    memory.__signature__ = whole.replace(parameters=kept, return_annotation="Agent")
+    if Agent.__doc__ and memory.__doc__:  # both are gone with python -OO
+        section = inspect.getdoc(Agent).partition("\narms :")[2].partition("\nRaises\n")[0]  # type: ignore[union-attr]
+        start, returns, end = inspect.cleandoc(memory.__doc__).partition("Returns\n")
+        memory.__doc__ = f"{start}Parameters\n----------\narms :{section}\n{returns}{end}\n"
 
 
-Agent.memory.__func__.__signature__ = _memory_signature()  # type: ignore[attr-defined]
+_describe_memory()
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:

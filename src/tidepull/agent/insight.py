@@ -16,17 +16,18 @@ from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.lift import Lift, lift_of
-from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
+from tidepull.agent.log import DecisionLog, LogReader, best_of_week, next_change, spans
 from tidepull.agent.records import DecisionGroup, Kind
 from tidepull.agent.state import AgentState
-from tidepull.types import FloatArray
+from tidepull.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True, slots=True)
 class AgentStatus:
     """`arms` are labels and whether each is retired; `latest` is when the last decision was made
     (seconds since 1970, None: there is none); `records` numbers the last line of the ledger,
-    `saved` the one of the newest snapshot."""
+    `saved` the one of the newest snapshot. `learning_window` is after how many seconds a decision
+    is learnt (None: when its reward comes), `late_rewards` how many rewards came after it."""
 
     arms: list[tuple[str, bool]]
     context: dict[str, Any] | None
@@ -38,6 +39,8 @@ class AgentStatus:
     records: int
     saved: int
     upkeep_pending: bool
+    learning_window: float | None
+    late_rewards: int
 
 
 def status_of(commands: CommandHandler) -> AgentStatus:
@@ -55,6 +58,8 @@ def status_of(commands: CommandHandler) -> AgentStatus:
         commands.ledger.last,
         commands.saved,
         state.learning.pending,
+        state.learning_window if commands.settings.counts_missing else None,
+        state.late_rewards,
     )
 
 
@@ -191,6 +196,7 @@ def drift(learning: Learning) -> list[str]:
     return said
 
 
+NO_BEST_ARM = "No arm stands out at any hour yet."
 TELLING = 100
 """Decisions from which on hours are told: before, they are the luck of a few draws."""
 
@@ -201,6 +207,7 @@ class PolicySummary:
 
     beliefs: list[tuple[str, float]]
     drift: list[str]
+    week: IntArray | None = None  # the best arm of every hour of the week, as the policy knows it
 
 
 class Insight:
@@ -214,6 +221,7 @@ class Insight:
         self._summary: PolicySummary | None = None
         self.clock = state.clock
         self.room = state.arms.room
+        self.label_at = state.arms.label
         self.labels = {place: arm.label for place, arm in enumerate(state.arms)}
         self.open = {place: arm.label for place, arm in enumerate(state.arms) if not arm.retired}
         schema = state.learning.schema
@@ -228,7 +236,9 @@ class Insight:
                 None if self.state.learning.policy is None else self.state.learning.policy.inner
             )
             beliefs = beliefs_of(policy, self.labels, self.state.settings.time_features)
-            self._summary = PolicySummary(beliefs, drift(self.state.learning))
+            explain = getattr(policy, "explain", None)
+            week = getattr(explain(), "week", None) if explain else None
+            self._summary = PolicySummary(beliefs, drift(self.state.learning), week)
         return self._summary
 
     def log(self) -> DecisionLog:
@@ -258,13 +268,14 @@ class Insight:
             nothing = self._measured(log)
             return AgentReport("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
         now = float(log.at[-1])
-        hours = self._reader.late.hours(self.room)
         summary = self.summarise_policy()
+        best = self._reader.late.hours(self.room).best if summary.week is None else summary.week
+        best = best_of_week(best, self.open) if len(best) == 7 else best
         return AgentReport(
             self._status(log),
             self.chances(),
-            self._when(hours) if len(log) >= TELLING else [],
-            self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
+            self._when(best) if len(log) >= TELLING else [],
+            self._next(best, self.clock.datetime(now)) if len(log) >= TELLING else None,
             [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
             self._measured(log),
@@ -295,12 +306,12 @@ class Insight:
         decisions = f"{len(log):,} decision{'s' * (len(log) != 1)} since {first:%d %B %Y}"
         return f"{decisions}, {worth}.{frozen}{warmup}"
 
-    def _when(self, hours: BestHours) -> list[str]:
-        found = [(self.labels[arm], text) for arm, text in spans(hours.best) if arm in self.labels]
-        return [f"{label} is best {text}." for label, text in found]
+    def _when(self, best: IntArray) -> list[str]:
+        sure = [(self.labels[arm], text) for arm, text in spans(best) if arm in self.labels]
+        return [f"{label} is best {text}." for label, text in sure] or [NO_BEST_ARM]
 
-    def _next(self, hours: BestHours, now: datetime) -> str | None:
-        change = next_change(hours.best, now)
+    def _next(self, best: IntArray, now: datetime) -> str | None:
+        change = next_change(best, now)
         if change is None:
             return None
         moment, before, after = change
@@ -327,10 +338,13 @@ def _describe_change(record: Any) -> str:
             "add": "added",
             "retire": "retired",
             "rename": "renamed",
-            "describe": "new description",
+            "replace": "replaced",
+            "describe": "described anew",
         }[change["op"]]
         return f"arm '{change['label']}' {done}" + (
-            f" to '{change['to']}'" if "to" in change else ""
+            f" {'by' if change['op'] == 'replace' else 'to'} '{change['to']}'"
+            if "to" in change
+            else ""
         )
     if record.kind is Kind.UPGRADE:
         told = json.loads(record.body)

@@ -123,7 +123,7 @@ class Learning:
         number = choice.round - self.first_round
         if number < 0:
             return
-        context = self._context(choice.x, at, self._mask(choice))
+        context = self._context(self.refit(choice, at).x, at, self._mask(choice))
         self.policy.learn(Event(context, choice.arm, reward, number))
         self._unsure = True
 
@@ -161,10 +161,15 @@ class Learning:
     @property
     def pending(self) -> bool:
         """Whether upkeep has something to do."""
-        if self.policy is None:
+        if self.policy is None or not hasattr(self.policy.inner, "upkeep"):
             return False
         said = getattr(self.policy.inner, "pending", None)
         return self._unsure if said is None else bool(said)
+
+    @property
+    def under_way(self) -> bool:
+        """Whether upkeep has begun a piece of work that a snapshot would start anew."""
+        return self.policy is not None and getattr(self.policy.inner, "under_way", False)
 
     def with_arms(self, arms: Arms) -> None:
         """The arms have changed, but not their room."""

@@ -145,7 +145,7 @@ def history(
     json: bool = Option(False, "--json", help="Only JSON on stdout."),
 ) -> None:
     """The latest decisions and what they were worth."""
-    show_history(agent, _agent(context, agent).history("rows")[-last:], json)
+    show_history("latest decisions", _agent(context, agent).history("rows")[-last:], json)
 
 
 @client_app.command()
@@ -181,6 +181,17 @@ def rename(
 ) -> None:
     """Rename an arm."""
     say("arms: " + ", ".join(_agent(context, agent).rename(label, to)))
+
+
+@client_app.command()
+def replace(
+    context: Context,
+    agent: str = _AGENT,
+    label: str = _LABEL,
+    to: str = Argument(help="The arm that takes its place."),
+) -> None:
+    """Give the place of an arm to a new one."""
+    say("arms: " + ", ".join(_agent(context, agent).replace(label, to)))
 
 
 @client_app.command()

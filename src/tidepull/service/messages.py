@@ -195,7 +195,7 @@ class StateShown(Struct, kw_only=True):
     timezone: str
     control: float
     control_arm: str | None
-    min_share: float
+    min_share: float | None
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str
@@ -209,6 +209,8 @@ class StateShown(Struct, kw_only=True):
     records: int
     saved: int
     upkeep_pending: bool
+    learning_window: float | None
+    late_rewards: int
 
 
 class LiftPoint(Struct, kw_only=True):
@@ -266,9 +268,10 @@ class Health(Struct, kw_only=True):
 
 
 class ArmChange(Strict):
-    """Add an arm (or a retired one again), retire one, or rename one `to` something else."""
+    """Add an arm (or a retired one again), retire one, rename one `to` something else, or replace
+    one by a new arm `to`."""
 
-    op: Literal["add", "retire", "rename"]
+    op: Literal["add", "retire", "rename", "replace"]
     label: Label
     to: Label | None = None
     features: Values | None = None

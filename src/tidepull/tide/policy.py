@@ -24,6 +24,7 @@ from tidepull.random import Streams
 from tidepull.state import generator_state, restore_generator
 from tidepull.tide.explain import Explanation, WeightHistory
 from tidepull.tide.gate import ValueGate
+from tidepull.tide.hours import spans
 from tidepull.tide.parameters import STRUCTURAL, TideParameters
 from tidepull.tide.patterns import SECONDS, Patterns
 from tidepull.tide.structural import StructuralThompson
@@ -32,6 +33,8 @@ from tidepull.types import Context, Diagnostics, Event, FloatArray, ProblemShape
 
 class Tide:
     """Posterior sampling over structural models and patterns in rounds."""
+
+    reads_time = True
 
     not_finite = frozenset(
         {f"patterns.{name}" for name in Patterns.not_finite}
@@ -107,6 +110,11 @@ class Tide:
         """Whether `upkeep` has something to do."""
         return self._patterns.pending
 
+    @property
+    def under_way(self) -> bool:
+        """Whether `upkeep` has begun a job that a snapshot would start anew."""
+        return self._patterns.under_way
+
     def explain(self, most: int = 5) -> Explanation:
         """The leading models in words, the weights of families over the rounds, and the hours at
         which an arm is surely best."""
@@ -114,6 +122,7 @@ class Tide:
         structural, share = self._structural, self._share
         if structural is None or not share:
             return replace(patterns, families=self.families, weights=self._beside(patterns))
+        week = structural.week()
         beliefs = [
             *(replace(belief, weight=belief.weight * share) for belief in structural.beliefs()),
             *(replace(belief, weight=belief.weight * (1 - share)) for belief in patterns.beliefs),
@@ -123,7 +132,8 @@ class Tide:
             beliefs=tuple(sorted(beliefs, key=lambda belief: -belief.weight)[:most]),
             families=self.families,
             weights=self._beside(patterns),
-            hours=structural.hours() if share > 0.5 else patterns.hours,
+            hours=spans(week),
+            week=week,
         )
 
     def _beside(self, patterns: Explanation) -> FloatArray:

@@ -32,7 +32,7 @@ from tidepull.random import Streams
 from tidepull.state import Stateful
 from tidepull.tide.context import ContextMap
 from tidepull.tide.explain import Belief
-from tidepull.tide.hours import HourSpan, monday_before, spans
+from tidepull.tide.hours import monday_before
 from tidepull.tide.models.boldness import boldness
 from tidepull.tide.models.structural import (
     HOUR_SECONDS,
@@ -60,6 +60,8 @@ _LARGEST = 4_000_000
 _ALPHA = 1e-5
 _NARROWEST, _WIDEST, _PLAYS = 0.4, 1.0, 2.0
 """Least and largest factor on the width of draws, and c of `models/boldness.py`."""
+_LEAST_KNOWN = 1e-3
+"""Rewards by which an arm is known at least; what its prior says is not counted among them."""
 _FEWEST_ZEROS = 0.02
 """Share of rewards that are exactly 0 from which on money has a hurdle."""
 _SPEAKS, _SURE = math.log(0.01), 0.95
@@ -118,7 +120,8 @@ class _Mixture(Stateful):
             draws = X @ models.sample_weights(m, now, rng)
             return self.centre + self.spread * draws, noise
         means, variances = models.outlook(m, X, now, lasting_hours=LASTING_HOURS)
-        leverages = np.maximum(variances, 1e-12) / models.noise(m)
+        known = models.noise(m) * (1 / np.maximum(variances, 1e-12) - 1 / models.prior(m, X[0]))
+        leverages = 1 / np.maximum(known, _LEAST_KNOWN)
         kappa = boldness(leverages, least=_NARROWEST, most=_WIDEST, plays=_PLAYS)
         draws = means + kappa * np.sqrt(np.maximum(variances, 0)) * rng.standard_normal(len(X))
         return self.centre + self.spread * draws, noise
@@ -147,7 +150,7 @@ class _Mixture(Stateful):
 class StructuralThompson(Stateful):
     """Posterior sampling over a mixture of structural time-series models."""
 
-    kind, family = "structural-ts", STRUCTURAL
+    kind, family, reads_time = "structural-ts", STRUCTURAL, True
     state = (
         "mixtures", "contexts", "likelihood", "count", "rounds", "latest", "generator",
         "times", "arms", "rewards", "raw",
@@ -280,10 +283,11 @@ class StructuralThompson(Stateful):
             weights[words] = weights.get(words, 0.0) + float(weight)
         return [Belief(words, self.family, weight) for words, weight in weights.items()]
 
-    def hours(self) -> tuple[HourSpan, ...]:
-        """The hours at which an arm is surely best, for an average context."""
+    def week(self) -> IntArray:
+        """The arm that is surely best in every hour (columns) of the week, Monday first, for an
+        average context; -1 where there is none."""
         if self._shared or math.isnan(self._latest):
-            return ()
+            return np.full((7, 24), -1)
         monday = monday_before(self._latest)
         z = np.zeros(self._blocks.context_dim)
         table = np.empty((7, 24), np.int64)
@@ -292,7 +296,7 @@ class StructuralThompson(Stateful):
             x[-1] = 0.0  # the deviation of today is not the season's
             X = np.broadcast_to(x, (self._n_arms, len(x)))
             table[hour // 24, hour % 24] = self._mixtures[0].sure_best(X)
-        return spans(table)
+        return table
 
     def _refit(self) -> None:
         """Fit likelihood, units and contexts to the rewards so far, and replay these."""

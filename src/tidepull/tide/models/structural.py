@@ -323,6 +323,12 @@ class StructuralModels(Stateful):
         variances = np.einsum("kd,kde,ke->k", rows, self._cov[m], rows)
         return means, variances + (lasting * X[:, -1]) ** 2 * self._v[m, -1] * (1 - f * f)
 
+    def prior(self, m: int, x: FloatArray) -> float:
+        """The variance of x'w before anything is known, of which draws explore: of the deviation as
+        much as outlasts a day."""
+        v = self._v[m] * x**2
+        return float(v[:-1].sum() + v[-1] * self._rho[m, -1] ** (2 * LASTING_HOURS))
+
     def weights(self, m: int, now: float) -> FloatArray:
         """The mean of the one weight vector of model m, where all arms share it."""
         mean: FloatArray = self._mean[m, 0].copy()
