@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from manual.prose import ROOT, WORDS, allowed, counts, findings, page_findings, strings
+from research.benchmarks.words import length
 
 
 def test_no_page_or_string_has_more_findings_than_the_allow_list() -> None:
@@ -76,3 +77,10 @@ def test_findings_cover_pages_help_errors_and_api_descriptions(tmp_path: Path) -
 def test_every_expression_of_the_word_list_has_advice() -> None:
     assert all(WORDS.values())
     assert len(WORDS) >= 15
+
+
+def test_length_of_pages_counts_words_sentences_and_long_ones() -> None:
+    pages = ["One two three. Four five.\n\n```\nnot counted\n```", "word " * 36 + "end."]
+    found = length(pages)
+    assert (found.pages, found.words, found.sentences, found.long) == (2, 42, 3, 1)
+    assert found.median == 3

@@ -339,7 +339,7 @@ def _describe_change(record: Any) -> str:
             "retire": "retired",
             "rename": "renamed",
             "replace": "replaced",
-            "describe": "described anew",
+            "describe": "new description",
         }[change["op"]]
         return f"arm '{change['label']}' {done}" + (
             f" {'by' if change['op'] == 'replace' else 'to'} '{change['to']}'"
