@@ -316,7 +316,7 @@ def hindsight_table(line: Tideline) -> Table:
                         ),
                     )
                 )
-    columns = ("policy", "one setting", "best of a grid", "settings", "worlds", "who leads there")
+    columns = ("policy", "one setting", "best of a grid", "settings", "worlds", "leader")
     return Table(
         "tideline-hindsight", "One setting, and the best in hindsight", columns, tuple(rows)
     )
@@ -336,7 +336,7 @@ def players_table(frame: Frame, line: Tideline) -> Table:
         if name in libraries
     )
     return Table(
-        "tideline-players", "Who plays", ("policy", "library", "what plays", "settings"), rows
+        "tideline-players", "Policies", ("policy", "library", "what plays", "settings"), rows
     )
 
 
