@@ -195,7 +195,7 @@ class StateShown(Struct, kw_only=True):
     timezone: str
     control: float
     control_arm: str | None
-    min_share: float
+    min_share: float | None
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str
@@ -209,6 +209,8 @@ class StateShown(Struct, kw_only=True):
     records: int
     saved: int
     upkeep_pending: bool
+    learning_window: float | None
+    late_rewards: int
 
 
 class LiftPoint(Struct, kw_only=True):
