@@ -92,8 +92,8 @@ class Agent:
         Labels of the arms, or labels with their features. Required for a new agent.
     context : mapping of str to kind, optional
         Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one
-        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, which
-        form the group "warmup".
+        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, the
+        group "warmup".
     policy : str or (str, mapping), default: "tide"
         Id of a policy, or its id and parameters (`tidepull list policies`).
     seed : int, optional
@@ -104,8 +104,8 @@ class Agent:
         Whether seven numbers of the calendar are added to contexts. By default they are added
         unless the policy reads the time itself.
     capacity : int, optional
-        Number of arms for which the policy is built. By default it is the next power of two above
-        the number of arms.
+        Number of arms for which the policy is built. By default it is the next power of two
+        above the number of arms.
     propensity_draws : int, default: 32
         Number of posterior draws from which the probabilities of the arms are computed.
     control : float, default: 0.05
@@ -113,8 +113,9 @@ class Agent:
     control_arm : str, optional
         Arm of the control group. By default an arm is drawn uniformly.
     min_share : float, optional
-        Share of the policy's decisions that is spread evenly over all available arms. By default
-        every available arm has a chance of at least 0.001; among more than 50 arms, 5% are spread.
+        Share of the policy's decisions that is spread evenly over all available arms. By
+        default every available arm has a chance of at least 0.001; among more than 50 arms, 5%
+        are spread.
     share_bounds : mapping of str to (float, float), optional
         Smallest and largest share of some arms.
     reward_within : float or timedelta, optional
@@ -129,14 +130,14 @@ class Agent:
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
-        Where training happens. "background": a thread does the work that a call leaves, in slices;
-        what it has not done, the next call does. "inline": all of it inside calls. "manual": when
-        `work` is called.
+        Where training happens. "background": a thread does the work that a call leaves, in
+        slices; what it has not done, the next call does. "inline": all of it inside calls.
+        "manual": when `work` is called.
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
-        Clock that returns seconds since 1970. By default it is the clock of the ledger's machine,
-        without its jumps.
+        Clock that returns seconds since 1970. By default it is the clock of the ledger's
+        machine, without its jumps.
 
     Raises
     ------
@@ -236,11 +237,6 @@ class Agent:
     @classmethod
     def memory(cls, **settings: Any) -> Self:
         """Make an agent without a file, for tests and notebooks.
-
-        Parameters
-        ----------
-        **settings
-            Settings of `Agent`, all but `path`.
 
         Returns
         -------
@@ -631,20 +627,17 @@ class Agent:
         """
         commands = self._commands
         with self._lock:
-            stale = commands.state.stale
-            self._ready()
-            done = policy is None and stale
-            rebuild = None if done else commands.prepare_upgrade(policy)
-        if rebuild is not None:
-            try:
-                rebuild.catch_up(commands.ledger)
-                with self._lock:
-                    self._ready()
-                    record = commands.upgrade(policy, rebuild)
-            finally:
-                commands.state.upgrading = None
-            if record is not None:
-                commands.flush(record.seq)
+            self._ready(upgrade=False)
+            rebuild = commands.prepare_upgrade(policy)
+        try:
+            rebuild.catch_up(commands.ledger)
+            with self._lock:
+                self._ready(upgrade=False)
+                record = commands.upgrade(policy, rebuild)
+        finally:
+            commands.state.upgrading = None
+        if record is not None:
+            commands.flush(record.seq)
         self.save()
 
     @property
@@ -1061,7 +1054,7 @@ class Agent:
 
     # ---- inside
 
-    def _ready(self) -> None:
+    def _ready(self, *, upgrade: bool = True) -> None:
         if self._owner != os.getpid():
             raise LedgerError(
                 f"this agent was opened in process {self._owner}, this is process {os.getpid()}: "
@@ -1069,7 +1062,7 @@ class Agent:
             )
         if self._closed:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
-        self._commands.ensure_recovered()
+        self._commands.ensure_recovered(upgrade=upgrade)
 
     def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands
@@ -1086,16 +1079,19 @@ class Agent:
         return self._commands.settings
 
 
-def _memory_signature() -> inspect.Signature:
-    """What `Agent.memory` takes: all but the path."""
+def _describe_memory() -> None:
+    """Let `Agent.memory` show the parameters that it takes: all of `Agent` but the path."""
+    memory: Any = Agent.memory.__func__  # type: ignore[attr-defined]
     whole = inspect.signature(Agent.__init__)
-    return whole.replace(
-        parameters=[one for one in whole.parameters.values() if one.name != "path"],
-        return_annotation="Agent",
-    )
+    kept = [one for one in whole.parameters.values() if one.name != "path"]
+    memory.__signature__ = whole.replace(parameters=kept, return_annotation="Agent")
+    if Agent.__doc__ and memory.__doc__:  # both are gone with python -OO
+        section = inspect.getdoc(Agent).partition("\narms :")[2].partition("\nRaises\n")[0]  # type: ignore[union-attr]
+        start, returns, end = inspect.cleandoc(memory.__doc__).partition("Returns\n")
+        memory.__doc__ = f"{start}Parameters\n----------\narms :{section}\n{returns}{end}\n"
 
 
-Agent.memory.__func__.__signature__ = _memory_signature()  # type: ignore[attr-defined]
+_describe_memory()
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:
