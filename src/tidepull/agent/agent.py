@@ -92,8 +92,8 @@ class Agent:
         Labels of the arms, or labels with their features. Required for a new agent.
     context : mapping of str to kind, optional
         Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one
-        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, which
-        form the group "warmup".
+        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions,
+        which form the group "warmup".
     policy : str or (str, mapping), default: "tide"
         Id of a policy, or its id and parameters (`tidepull list policies`).
     seed : int, optional
@@ -104,8 +104,8 @@ class Agent:
         Whether seven numbers of the calendar are added to contexts. By default they are added
         unless the policy reads the time itself.
     capacity : int, optional
-        Number of arms for which the policy is built. By default it is the next power of two above
-        the number of arms.
+        Number of arms for which the policy is built. By default it is the next power of two
+        above the number of arms.
     propensity_draws : int, default: 32
         Number of posterior draws from which the probabilities of the arms are computed.
     control : float, default: 0.05
@@ -132,8 +132,8 @@ class Agent:
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
-        Clock that returns seconds since 1970. By default it is the clock of the ledger's machine,
-        without its jumps.
+        Clock that returns seconds since 1970. By default it is the clock of the ledger's
+        machine, without its jumps.
 
     Raises
     ------
@@ -1059,16 +1059,24 @@ class Agent:
         return self._commands.settings
 
 
-def _memory_signature() -> inspect.Signature:
-    """What `Agent.memory` takes: all but the path."""
+def _document_memory() -> None:
+    """Let `Agent.memory` show what it takes: all that `Agent` takes but the path."""
+    memory: Any = Agent.memory.__func__  # type: ignore[attr-defined]
     whole = inspect.signature(Agent.__init__)
-    return whole.replace(
-        parameters=[one for one in whole.parameters.values() if one.name != "path"],
-        return_annotation="Agent",
-    )
+    taken = [one for one in whole.parameters.values() if one.name not in ("self", "path")]
+    first = inspect.Parameter("cls", inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    memory.__signature__ = whole.replace(parameters=[first, *taken], return_annotation="Agent")
+    lines = (inspect.getdoc(Agent) or "").splitlines()
+    described = lines[
+        lines.index("arms : iterable of str, or mapping of str to features, optional") :
+    ]
+    described = described[: described.index("Raises") - 1]
+    old = "**settings\n            Settings of `Agent`, all but `path`."
+    memory.__doc__ = memory.__doc__.replace(old, "\n        ".join(described).rstrip())
 
 
-Agent.memory.__func__.__signature__ = _memory_signature()  # type: ignore[attr-defined]
+if Agent.memory.__doc__:  # python -OO has none
+    _document_memory()
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import time
 import zlib
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from itertools import chain, repeat
+from itertools import chain, groupby, repeat
 from typing import Any, Protocol
 
 from tidepull import __version__
@@ -118,8 +118,7 @@ def surplus_snapshots(seqs: list[int]) -> list[int]:
     newest_first = sorted(seqs, reverse=True)
     kept, seen = set(newest_first[:KEPT]), set()
     for seq in newest_first[KEPT:]:
-        distance = (newest_first[0] - seq).bit_length()
-        if distance not in seen:
+        if (distance := (newest_first[0] - seq).bit_length()) not in seen:
             seen.add(distance)
             kept.add(seq)
     return sorted(set(seqs) - kept)
@@ -216,29 +215,19 @@ class MemoryLedger:
     def remove(self, *, upto: int = 0, subject: bytes | None = None) -> int:
         """Delete decisions."""
         gone = {
-            record.seq
-            for record in self._records
-            if record.kind is Kind.DECISION
-            and (record.seq <= upto or (subject is not None and record.subject == subject))
+            r.seq
+            for r in self._records
+            if r.kind is Kind.DECISION and (r.seq <= upto or r.subject == subject is not None)
         }
         self._records = [
-            Record(Kind.REMOVED, r.at, seq=r.seq, hash=r.hash)
-            if r.seq in gone or r.ref in gone
-            else r
+            Record(Kind.REMOVED, r.at, seq=r.seq, hash=r.hash) if {r.seq, r.ref} & gone else r
             for r in self._records
         ]
-        after = [*self._records[1:], None]
-        self._records = [
-            record
-            for record, following in zip(self._records, after, strict=True)
-            if record.kind is not Kind.REMOVED
-            or following is None
-            or following.kind is not Kind.REMOVED
-        ]
+        runs = groupby(self._records, key=lambda record: record.kind is Kind.REMOVED)
+        self._records = [r for removed, run in runs for r in ([*run][-1:] if removed else run)]
         self._about = {ref: about for ref, about in self._about.items() if ref not in gone}
         self._named = {name: seq for name, seq in self._named.items() if seq not in gone}
-        kept = self.snapshots()[:2]
-        self._snapshots = {seq: self._snapshots[seq] for seq in kept}
+        self._snapshots = {seq: self._snapshots[seq] for seq in self.snapshots()[:2]}
         self._texts["whole"] = "no"
         return len(gone)
 
@@ -279,9 +268,8 @@ class GroupCommit:
         self._mutex = threading.Lock()  # guards all below, `last` and `safe`
         self._records: list[Record] = []
         self._failure: LedgerError | None = None
-        self._refused: list[
-            tuple[int, int, LedgerError]
-        ] = []  # spans (after, upto] of failed writes, in order
+        # Spans (after, upto] of failed writes, in order.
+        self._refused: list[tuple[int, int, LedgerError]] = []
 
     def append(self, record: Record) -> None:
         """Take a record."""
@@ -339,9 +327,8 @@ class GroupCommit:
                 self.safe = max(self.safe, stored)
 
     def _explained(self, error: BaseException) -> LedgerError:
-        if isinstance(error, LedgerError):
-            return _again(error)
-        return LedgerError(f"cannot write to {self._where}: it failed before ({error!r})")
+        words = f"cannot write to {self._where}: it failed before ({error!r})"
+        return _again(error) if isinstance(error, LedgerError) else LedgerError(words)
 
     @property
     def empty(self) -> bool:
