@@ -40,7 +40,7 @@ from tidepull.agent.ledger.base import Ledger
 from tidepull.agent.ledger_check import LedgerCheck, check_ledger
 from tidepull.agent.lift import Lift
 from tidepull.agent.limits import require_affordable_settings
-from tidepull.agent.records import Choice, DecisionGroup, Kind
+from tidepull.agent.records import Choice, DecisionGroup, Kind, Record
 from tidepull.agent.settings import AgentSettings, load_settings, new_settings
 from tidepull.errors import LedgerError, ParameterError, RewardError, TidepullError
 from tidepull.protocols import HasDecisions
@@ -92,8 +92,8 @@ class Agent:
         Labels of the arms, or labels with their features. Required for a new agent.
     context : mapping of str to kind, optional
         Fields of a context: a type (float, str, bool, list, datetime), a list of values, or one
-        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions,
-        which form the group "warmup".
+        of `tidepull.fields`. Without it, the schema is guessed from the first 16 decisions, the
+        group "warmup".
     policy : str or (str, mapping), default: "tide"
         Id of a policy, or its id and parameters (`tidepull list policies`).
     seed : int, optional
@@ -112,8 +112,10 @@ class Agent:
         Share of decisions in the control group, against which `lift` is measured.
     control_arm : str, optional
         Arm of the control group. By default an arm is drawn uniformly.
-    min_share : float, default: 0.0
-        Share of the policy's decisions that is spread evenly over all available arms.
+    min_share : float, optional
+        Share of the policy's decisions that is spread evenly over all available arms. By
+        default every available arm has a chance of at least 0.001; among more than 50 arms, 5%
+        are spread.
     share_bounds : mapping of str to (float, float), optional
         Smallest and largest share of some arms.
     reward_within : float or timedelta, optional
@@ -128,7 +130,9 @@ class Agent:
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
-        Where training happens: in a thread, inside calls, or when `work` is called.
+        Where training happens. "background": a thread does the work that a call leaves, in
+        slices; what it has not done, the next call does. "inline": all of it inside calls.
+        "manual": when `work` is called.
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
@@ -223,6 +227,7 @@ class Agent:
         except BaseException:
             ledger.close()
             raise
+        self._commands.pays_slices = training == "background"
         self._release = weakref.finalize(self, _release_dropped, ledger, self._owner)
         if training == "inline":
             self._work_all()
@@ -232,11 +237,6 @@ class Agent:
     @classmethod
     def memory(cls, **settings: Any) -> Self:
         """Make an agent without a file, for tests and notebooks.
-
-        Parameters
-        ----------
-        **settings
-            Settings of `Agent`, all but `path`.
 
         Returns
         -------
@@ -627,20 +627,17 @@ class Agent:
         """
         commands = self._commands
         with self._lock:
-            stale = commands.state.stale
-            self._ready()
-            done = policy is None and stale
-            rebuild = None if done else commands.prepare_upgrade(policy)
-        if rebuild is not None:
-            try:
-                rebuild.catch_up(commands.ledger)
-                with self._lock:
-                    self._ready()
-                    record = commands.upgrade(policy, rebuild)
-            finally:
-                commands.state.upgrading = None
-            if record is not None:
-                commands.flush(record.seq)
+            self._ready(upgrade=False)
+            rebuild = commands.prepare_upgrade(policy)
+        try:
+            rebuild.catch_up(commands.ledger)
+            with self._lock:
+                self._ready(upgrade=False)
+                record = commands.upgrade(policy, rebuild)
+        finally:
+            commands.state.upgrading = None
+        if record is not None:
+            commands.flush(record.seq)
         self.save()
 
     @property
@@ -937,12 +934,12 @@ class Agent:
             if self._has_work:
                 self._work_a_little()
                 return self._has_work or self._snapshot_is_due
-            if not self._snapshot_is_due:
-                return False
-        self.save()
+        self._save_if_due()
         return False
 
     def _work_a_little(self) -> None:
+        if not self._has_work:
+            return
         if self._commands.state.learning.pending:
             self._commands.slice()
         else:
@@ -950,27 +947,50 @@ class Agent:
 
     @property
     def _has_work(self) -> bool:
-        """Whether a slice of work is pending, or decisions are overdue."""
-        return self._commands.state.learning.pending or self._commands.is_settling
+        """Whether there is work to do before the next call.
+
+        With `training="background"` it is what the latest call left, else all that is
+        pending, and decisions that are overdue.
+        """
+        commands = self._commands
+        if self._mode == "background":
+            return commands.owes_slices
+        return commands.state.learning.pending or commands.is_settling
 
     @property
     def _snapshot_is_due(self) -> bool:
         """Whether `snapshot_every` records were written since the last snapshot.
 
-        One that could not be written is due again after a twentieth of them.
+        One that could not be written is due again after a twentieth of them. With
+        `training="background"` a piece of work that is under way is finished first: a snapshot
+        would start it anew.
         """
         commands = self._commands
+        if commands.read_only or (self._mode == "background" and commands.state.learning.under_way):
+            return False
         waits = commands.tried > commands.saved
         if waits and commands.ledger.last - commands.tried <= self._every // 20:
             return False
-        many = commands.ledger.last - commands.saved >= self._every
-        return not commands.read_only and (many or commands.unsaved)
+        return commands.unsaved or commands.ledger.last - commands.saved >= self._every
 
     def save(self) -> None:
         """Take a snapshot now, so that opening need not replay earlier records."""
         with self._lock:
             self._ready()
-            record, written = self._commands.take()
+            taken = self._commands.take()
+        self._store(*taken)
+
+    def _save_if_due(self) -> bool:
+        """Take a snapshot if one is due and no work is left to do before it; whether it was."""
+        with self._lock:
+            self._ready()
+            if self._has_work or not self._snapshot_is_due:
+                return False
+            taken = self._commands.take()
+        self._store(*taken)
+        return True
+
+    def _store(self, record: Record, written: Callable[[], bytes]) -> None:
         self._commands.flush(record.seq)
         self._commands.ledger.save(record.seq, record.at, written())
         with self._lock:
@@ -1034,7 +1054,7 @@ class Agent:
 
     # ---- inside
 
-    def _ready(self) -> None:
+    def _ready(self, *, upgrade: bool = True) -> None:
         if self._owner != os.getpid():
             raise LedgerError(
                 f"this agent was opened in process {self._owner}, this is process {os.getpid()}: "
@@ -1042,7 +1062,7 @@ class Agent:
             )
         if self._closed:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
-        self._commands.ensure_recovered()
+        self._commands.ensure_recovered(upgrade=upgrade)
 
     def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands
@@ -1059,24 +1079,19 @@ class Agent:
         return self._commands.settings
 
 
-def _document_memory() -> None:
-    """Let `Agent.memory` show what it takes: all that `Agent` takes but the path."""
+def _describe_memory() -> None:
+    """Let `Agent.memory` show the parameters that it takes: all of `Agent` but the path."""
     memory: Any = Agent.memory.__func__  # type: ignore[attr-defined]
     whole = inspect.signature(Agent.__init__)
-    taken = [one for one in whole.parameters.values() if one.name not in ("self", "path")]
-    first = inspect.Parameter("cls", inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    memory.__signature__ = whole.replace(parameters=[first, *taken], return_annotation="Agent")
-    lines = (inspect.getdoc(Agent) or "").splitlines()
-    described = lines[
-        lines.index("arms : iterable of str, or mapping of str to features, optional") :
-    ]
-    described = described[: described.index("Raises") - 1]
-    old = "**settings\n            Settings of `Agent`, all but `path`."
-    memory.__doc__ = memory.__doc__.replace(old, "\n        ".join(described).rstrip())
+    kept = [one for one in whole.parameters.values() if one.name != "path"]
+    memory.__signature__ = whole.replace(parameters=kept, return_annotation="Agent")
+    if Agent.__doc__ and memory.__doc__:  # both are gone with python -OO
+        section = inspect.getdoc(Agent).partition("\narms :")[2].partition("\nRaises\n")[0]  # type: ignore[union-attr]
+        start, returns, end = inspect.cleandoc(memory.__doc__).partition("Returns\n")
+        memory.__doc__ = f"{start}Parameters\n----------\narms :{section}\n{returns}{end}\n"
 
 
-if Agent.memory.__doc__:  # python -OO has none
-    _document_memory()
+_describe_memory()
 
 
 def _without_none(given: Mapping[str, Any]) -> dict[str, Any]:

@@ -26,11 +26,26 @@ from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.limits import require_affordable
-from tidepull.agent.rebuild import Rebuild, Spans, is_within
-from tidepull.agent.records import Kind, Record, link, pack_reward, unpack_reward
+from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within
+from tidepull.agent.records import (
+    Choice,
+    DecisionGroup,
+    Kind,
+    LearnAt,
+    Record,
+    link,
+    pack_reward,
+    unpack_reward,
+)
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
-from tidepull.agent.state import AgentState, DecisionInputs, load_state, replay
+from tidepull.agent.state import (
+    SLICES_OF_A_CALL,
+    AgentState,
+    DecisionInputs,
+    load_state,
+    replay,
+)
 from tidepull.errors import (
     ArmError,
     ConflictError,
@@ -83,9 +98,9 @@ class Request:
     caller: Caller = Caller.PROCESS
 
 
-SETTLED_AT_ONCE = 1
-"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog does
-not grow; the rest is settled in the background."""
+SETTLED_AT_ONCE = 2
+"""Overdue decisions that a call settles at most. A call makes at most one, so that a backlog
+shrinks."""
 
 LOOKED_AT = 8
 """Decisions that were paid in time and are passed over, for each one that may be settled."""
@@ -112,6 +127,7 @@ class CommandHandler:
         self.settings = settings
         self.clock = clock
         self.read_only = read_only
+        self.pays_slices = False  # whether each call leaves slices of upkeep to the next
         self._salt = salt
         self._where = where
         self._around = _Step(self)
@@ -120,6 +136,7 @@ class CommandHandler:
 
     def reload(self) -> None:
         """Read the state from the ledger."""
+        self._latest = 0  # all that is read from the ledger is safe, also if reading fails halfway
         state = load_state(self.settings, self._salt, self.clock, self.ledger, self.erased())
         self._install(state)
 
@@ -153,8 +170,8 @@ class CommandHandler:
         again."""
         return self._broken or self.ledger.failed
 
-    def ensure_recovered(self) -> None:
-        """Before anything else: be sure of the state."""
+    def ensure_recovered(self, *, upgrade: bool = True) -> None:
+        """Before anything else: be sure of the state, and that its policy is of this release."""
         if self.dirty:
             self._broken = True  # until the state has been read
             if self.ledger.failed:
@@ -163,7 +180,7 @@ class CommandHandler:
             else:
                 self.flush()  # steps before the one that broke count, and must not be written after the state is read
             self.reload()
-        if self.state.stale:
+        if upgrade and self.state.stale:
             self.upgrade()
 
     def prepare_upgrade(self, policy: Named | None) -> Rebuild:
@@ -187,13 +204,14 @@ class CommandHandler:
             return None
         with self._step():
             moment = self._moment(None)
+            self._do_owed_slices()
             self.flush()
             count = state.upgrade(settings, self.ledger, self.ledger.last, state.slices, rebuild)
             told = {**settings.of_policy, "release": __version__, "decisions": count}
             told["gone"] = max(0, state.decisions - count - self._count_erased())
             self.settings, self.unsaved = settings, True
             _LOG.warning(
-                "%s: %s was made anew from %d decisions (%d earlier ones are gone)",
+                "%s: %s was rebuilt from %d decisions (%d earlier ones are gone)",
                 self._where, settings.policy, count, told["gone"],
             )  # fmt: skip
             record = self._append(Kind.UPGRADE, moment, body=json.dumps(told).encode())
@@ -267,8 +285,10 @@ class CommandHandler:
     def decide(self, inputs: DecisionInputs, now: float, name: str | None) -> PendingDecision:
         """Make a decision."""
         with self._step():
+            self._do_owed_slices()
             self._settle_overdue(now)
             choice = self.state.decide(inputs)
+            self.state.owed_slices = SLICES_OF_A_CALL
             text = _AS_JSON(inputs.cleaned).encode()
             record = self._append(
                 Kind.DECISION,
@@ -278,8 +298,7 @@ class CommandHandler:
                 subject=inputs.subject,
                 name=name,
             )
-            if self.settings.reward_within is not None:
-                self._next_due = min(self._next_due, inputs.at + self.settings.reward_within)
+            self._next_due = min(self._next_due, inputs.at + self.state.learning_window)
             return self.decisions.remember(PendingDecision(record, record.seq))
 
     def decide_all(self, requests: Sequence[Request]) -> list[PendingDecision]:
@@ -409,7 +428,7 @@ class CommandHandler:
         if earlier is not None:
             return earlier, False
         self._require_in_time(id, pending, stamp.at)
-        if self.settings.learns_when_due:
+        if self.settings.learns_when_due or self.settings.holds_rewards:
             worth = self._worth([*(unpack_reward(record.body) for record in pending.paid), value])
             self.state.learning.require_reward(worth)
         return self.pay(pending, value, stamp, key), True
@@ -419,14 +438,30 @@ class CommandHandler:
     ) -> Record:
         """A reward that is new and in time."""
         with self._step():
+            self._do_owed_slices()
             self._settle_overdue(stamp.now)
-            if not self.settings.learns_when_due:
+            self.state.owed_slices = SLICES_OF_A_CALL
+            learn_at = self._learn_at(pending)
+            if learn_at is LearnAt.ARRIVAL and not self.settings.learns_when_due:
                 self.state.learn(pending.record.seq, pending.choice, pending.record.at, value)
-            record = self._append_about(pending, Kind.REWARD, stamp.at, pack_reward(value), key)
+            body = pack_reward(value, learn_at)
+            record = self._append_about(pending, Kind.REWARD, stamp.at, body, key)
+            self.state.rewards += counts(record, self.settings)
+            window = self.state.learning_window
+            self.state.note_reward(record, pending.record)
+            if self.state.learning_window != window:
+                self._next_due = -math.inf
             pending.paid = (*pending.paid, record)
-            if self.settings.on_duplicate == "refuse":
+            if self.settings.on_duplicate == "refuse" and learn_at is not LearnAt.CLOSE:
                 self.decisions.done(pending)
             return record
+
+    def _learn_at(self, pending: PendingDecision) -> LearnAt:
+        """When a reward that comes now is learnt; those of imported logs have all come."""
+        imported = Choice.head(pending.record.body)[1] == DecisionGroup.IMPORTED
+        if imported or not self.settings.holds_rewards:
+            return LearnAt.ARRIVAL
+        return LearnAt.NEVER if pending.over else LearnAt.CLOSE
 
     def _worth(self, rewards: list[float], deferred: bool = False) -> float | None:
         """What a decision was worth when its time is over, given the rewards that came."""
@@ -484,7 +519,11 @@ class CommandHandler:
 
     def _require_in_time(self, id: str, pending: PendingDecision, moment: float) -> None:
         within = self.settings.reward_within
-        if pending.over or (within is not None and moment > self._due(pending.record)):
+        if within is None:
+            return
+        end = self._decided_at(pending.record) + within
+        over = pending.over and (not self.settings.holds_rewards or self.state.latest > end)
+        if over or moment > end:
             raise ExpiredError(
                 f"decision {id} has expired: its reward had to come within {within:g} seconds"
             )
@@ -503,17 +542,12 @@ class CommandHandler:
         return record.at + sum(seconds for seq, seconds in self._jumps if seq > record.seq)
 
     def _due(self, record: Record) -> float:
-        """When the time for a decision's reward is over."""
-        assert self.settings.reward_within is not None
-        return self._decided_at(record) + self.settings.reward_within
+        """When a decision is learnt, where missing rewards count."""
+        return self._decided_at(record) + self.state.learning_window
 
     def _settle_overdue(self, now: float, most: int = SETTLED_AT_ONCE) -> None:
         """Decisions whose time is over: their default reward, or what came in the meantime."""
-        if (
-            self.settings.reward_within is None
-            or not self.settings.counts_missing
-            or now < self._next_due
-        ):
+        if not self.settings.counts_missing or now < self._next_due:
             return
         self._settling = None
         settled = looked = 0
@@ -547,7 +581,9 @@ class CommandHandler:
     def _settle(self, pending: PendingDecision, now: float) -> bool:
         """Whether there was something to settle: a decision that was paid in time needs nothing."""
         seq = pending.record.seq
-        waits = not pending.over and (self.settings.learns_when_due or not pending.paid)
+        held = self.settings.holds_rewards and bool(pending.paid)
+        learnt = held and LearnAt.of(pending.paid[0].body) is LearnAt.ARRIVAL
+        waits = not pending.over and not learnt
         if waits:
             final = self._worth(
                 [unpack_reward(record.body) for record in pending.paid], pending.deferred
@@ -558,7 +594,10 @@ class CommandHandler:
                 except InputError as error:  # others must not wait for ever behind it
                     _LOG.warning("the reward of decision %d is not learnt: %s", seq, error)
                     final = None
-            self._append_about(pending, Kind.DUE, now, b"" if final is None else pack_reward(final))
+            learn_at = LearnAt.CLOSE if held else LearnAt.ARRIVAL
+            body = b"" if final is None else pack_reward(final, learn_at)
+            record = self._append_about(pending, Kind.DUE, now, body)
+            self.state.rewards += counts(record, self.settings)
             pending.over = True
         self.decisions.done(pending)
         self.state.due = seq
@@ -596,6 +635,7 @@ class CommandHandler:
         if rebuild is not None and rebuild.settings is not self.settings:
             rebuild = None  # the policy was made anew meanwhile
         with self._step():
+            self._do_owed_slices()
             state.change_arms(change, ledger, ledger.last, state.slices, rebuild)
             record = self._append(Kind.ARMS, self._moment(at), body=json.dumps(change).encode())
             self._arms_changed = record.seq
@@ -622,7 +662,13 @@ class CommandHandler:
     def replay_rollback(self, rollback: Rollback) -> AgentState:
         """The state as it was then, made beside the one that decides."""
         return load_state(
-            self.settings, self._salt, self.clock, self.ledger, rollback.erased, rollback.upto
+            self.settings,
+            self._salt,
+            self.clock,
+            self.ledger,
+            rollback.erased,
+            rollback.upto,
+            Pace(),
         )
 
     def roll_back(self, rollback: Rollback, state: AgentState) -> None:
@@ -659,10 +705,23 @@ class CommandHandler:
         with self._step():
             self.state.slice()
 
+    @property
+    def owes_slices(self) -> bool:
+        """Whether the next call will begin with slices of upkeep, unless they are done before."""
+        state = self.state
+        return self.pays_slices and state.owed_slices > 0 and state.learning.pending
+
+    def _do_owed_slices(self) -> None:
+        """What the call before left. When it is done changes nothing: no step comes between a call
+        and its slices."""
+        while self.owes_slices:
+            self.state.slice()
+
     def take(self) -> tuple[Record, Callable[[], bytes]]:
         """The record of having taken a snapshot, and the call that makes bytes of it: others may
         decide meanwhile."""
         with self._step():
+            self._do_owed_slices()
             moment = self._moment(None)  # a note of the clock belongs to the state that is taken
             taken = self.state.take()
             record = self._append(Kind.SNAPSHOT, moment)

@@ -26,7 +26,8 @@ from tidepull.types import FloatArray, IntArray
 class AgentStatus:
     """`arms` are labels and whether each is retired; `latest` is when the last decision was made
     (seconds since 1970, None: there is none); `records` numbers the last line of the ledger,
-    `saved` the one of the newest snapshot."""
+    `saved` the one of the newest snapshot. `learning_window` is after how many seconds a decision
+    is learnt (None: when its reward comes), `late_rewards` how many rewards came after it."""
 
     arms: list[tuple[str, bool]]
     context: dict[str, Any] | None
@@ -38,6 +39,8 @@ class AgentStatus:
     records: int
     saved: int
     upkeep_pending: bool
+    learning_window: float | None
+    late_rewards: int
 
 
 def status_of(commands: CommandHandler) -> AgentStatus:
@@ -55,6 +58,8 @@ def status_of(commands: CommandHandler) -> AgentStatus:
         commands.ledger.last,
         commands.saved,
         state.learning.pending,
+        state.learning_window if commands.settings.counts_missing else None,
+        state.late_rewards,
     )
 
 
@@ -179,7 +184,7 @@ def drift(learning: Learning) -> list[str]:
         seen = learning.seen[name]
         if isinstance(field, Number | Timestamp) and seen[3] > OUTSIDE:
             said.append(
-                f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of late decisions."
+                f"Field '{name}' is far outside its usual range in {seen[3]:.0%} of recent decisions."
             )
         elif (
             isinstance(field, Category | Tags)
@@ -334,7 +339,7 @@ def _describe_change(record: Any) -> str:
             "retire": "retired",
             "rename": "renamed",
             "replace": "replaced",
-            "describe": "described anew",
+            "describe": "new description",
         }[change["op"]]
         return f"arm '{change['label']}' {done}" + (
             f" {'by' if change['op'] == 'replace' else 'to'} '{change['to']}'"
@@ -344,7 +349,7 @@ def _describe_change(record: Any) -> str:
     if record.kind is Kind.UPGRADE:
         told = json.loads(record.body)
         gone = f"; {told['gone']:,} earlier ones were gone" if told["gone"] else ""
-        return f"{told['policy']} made anew from {told['decisions']:,} decisions{gone}"
+        return f"{told['policy']} rebuilt from {told['decisions']:,} decisions{gone}"
     if record.kind is Kind.NOTE:
         return str(Jump.unpack(record.body))
     return {Kind.FREEZE: "frozen", Kind.UNFREEZE: "unfrozen"}.get(record.kind, "rolled back")

@@ -186,15 +186,28 @@ def _head(data: bytes) -> tuple[int, int, float, int, int, int]:
     return arm, group, propensity, round, n_arms, n_counts
 
 
-def pack_reward(reward: float) -> bytes:
+class LearnAt(IntEnum):
+    """When a reward is learnt; the numbers are on disk."""
+
+    ARRIVAL = 0
+    CLOSE = 1  # of its decision's learning window, by the record `DUE`
+    NEVER = 2  # the default reward was learnt in its place
+
+    @classmethod
+    def of(cls, data: bytes) -> LearnAt:
+        """From the bytes of a reward; those of releases that knew no learning windows are short."""
+        return cls(data[8]) if len(data) > 8 else cls.ARRIVAL
+
+
+def pack_reward(reward: float, learn_at: LearnAt = LearnAt.ARRIVAL) -> bytes:
     """A reward as bytes."""
-    return struct.pack("<d", reward)
+    return struct.pack("<d", reward) + (bytes([learn_at]) if learn_at else b"")
 
 
 def unpack_reward(data: bytes) -> float:
     """A reward from bytes."""
     try:
-        value: float = struct.unpack("<d", data)[0]
+        value: float = struct.unpack("<d", data[:8])[0]
     except struct.error as error:
         raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
     return value

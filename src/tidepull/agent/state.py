@@ -17,17 +17,22 @@ import numpy as np
 from tidepull import state as snapshots
 from tidepull.agent.arms import Arm, Arms
 from tidepull.agent.clock import Clock
-from tidepull.agent.control import bound_chances, draw_arm, unit
+from tidepull.agent.control import bound_chances, draw_arm, floor_chances, unit
+from tidepull.agent.delays import RewardDelays
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.rebuild import Rebuild, Spans, is_within, teaches
-from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within, teaches
+from tidepull.agent.records import Choice, DecisionGroup, Kind, LearnAt, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
 from tidepull.types import BoolArray, FloatArray, Snapshot
 
 _LOG = logging.getLogger("tidepull")
 FORMAT = 1
+
+SLICES_OF_A_CALL = 2
+"""Slices of upkeep that a decision or a reward leaves to the background, or else to the next call:
+at most 0.3 ms with `tide`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +64,10 @@ class AgentState:
         self.decisions = 0
         self.rewards = 0
         self.due = 0
-        self.slices = 0
+        self.delays = RewardDelays(settings.reward_within or 0.0)
+        self.late_rewards = 0  # those that came after the learning window
+        self.slices = 0  # of upkeep, since the last record
+        self.owed_slices = 0  # those that the last call left to the background, or the next call
         self.differences = 0
         self.erased: list[tuple[int, int]] = []
         self.stale = False  # the policy knows nothing, and is made anew before it decides
@@ -110,11 +118,12 @@ class AgentState:
         """What each arm's chance is, given who chooses and how often each came out best in the
         policy's draws."""
         if group is not DecisionGroup.CONTROL:
+            least = self.settings.min_share
+            if least is None:
+                shares = floor_chances(shares, available)
             if self._unbounded:
                 return shares
-            return bound_chances(
-                shares, available, self.settings.min_share, self._least, self._most
-            )
+            return bound_chances(shares, available, least or 0.0, self._least, self._most)
         even: FloatArray = available / available.sum()
         if self.settings.control_arm is None:
             return even
@@ -127,12 +136,28 @@ class AgentState:
         learns = not self.frozen and not is_within(seq, self.erased)
         if learns:
             self.learning.learn(choice, decided_at, reward)
-        self.rewards += 1
         return learns
+
+    def note_reward(self, record: Record, decision: Record) -> None:
+        """A reward that is not learnt when it comes: what its delay tells. It came by the clock of
+        the latest decision if that is ahead, as a reward may say when it was earned."""
+        learn_at = LearnAt.of(record.body)
+        if learn_at is LearnAt.ARRIVAL:
+            return
+        self.late_rewards += learn_at is LearnAt.NEVER
+        choice, now = Choice.unpack(decision.body), max(record.at, self.latest)
+        draw, delay = unit(self._salt, "delay", choice.round), now - decision.at
+        self.delays.add(choice.arm, decided_at=decision.at, delay=delay, draw=draw, now=now)
+
+    @property
+    def learning_window(self) -> float:
+        """Seconds after which a decision is learnt, where missing rewards count."""
+        within = self.settings.reward_within or 0.0
+        return self.delays.window if self.settings.holds_rewards else within
 
     def slice(self) -> bool:
         """One slice of upkeep, counted; True while more is pending."""
-        self.slices += 1
+        self.slices, self.owed_slices = self.slices + 1, max(0, self.owed_slices - 1)
         return self.learning.slice()
 
     def rebuild(self, arms: Arms, settings: AgentSettings) -> Rebuild:
@@ -185,6 +210,10 @@ class AgentState:
             if record.seq == self.rebuild_at:
                 self.upgrade(self.settings, ledger, record.seq - 1, record.slices)
             return
+        if record.kind is Kind.REWARD and LearnAt.of(record.body) is not LearnAt.ARRIVAL:
+            decision = ledger.decision(record.ref or 0)
+            if decision is not None:
+                self.note_reward(record, decision)
         if is_within(record.seq, self.erased):
             self._apply_erased(record, ledger)
             return
@@ -202,6 +231,8 @@ class AgentState:
             self.learning.take()
         else:
             self._apply_plain(record, ledger, record.slices)
+        if record.kind in (Kind.DECISION, Kind.REWARD):
+            self.owed_slices = SLICES_OF_A_CALL
 
     def _follow(self, record: Record, ledger: Ledger) -> None:
         """Of a record before an upgrade: all but what the policy made of it."""
@@ -223,7 +254,6 @@ class AgentState:
         if record.kind is Kind.DECISION:
             self.latest, self.decisions = record.at, self.decisions + 1
         elif record.kind in (Kind.REWARD, Kind.DUE):
-            self.rewards += teaches(record, self.settings)
             self._passed(record)
         elif record.kind is not Kind.SNAPSHOT:
             self._apply_plain(record, ledger, 0)
@@ -273,6 +303,7 @@ class AgentState:
         self._passed(record)
 
     def _passed(self, record: Record) -> None:
+        self.rewards += counts(record, self.settings)
         if record.kind is Kind.DUE:
             self.due = max(self.due, record.ref or 0)
 
@@ -283,7 +314,7 @@ class AgentState:
             self._least[place], self._most[place] = self.settings.share_bounds.get(
                 arm[0], (0.0, 1.0)
             )
-        self._unbounded = self.settings.min_share == 0.0 and not self.settings.share_bounds
+        self._unbounded = not self.settings.min_share and not self.settings.share_bounds
         wanted = self.settings.control_arm
         self._control_place = 0 if wanted is None else [arm[0] for arm in founders].index(wanted)
 
@@ -300,6 +331,8 @@ class AgentState:
             "rewards": self.rewards,
             "due": self.due,
             "erased": [list(span) for span in self.erased],
+            "delays": self.delays.snapshot(),
+            "late_rewards": self.late_rewards,
         }
         return lambda: {**taken, "learning": learning()}
 
@@ -316,6 +349,9 @@ class AgentState:
         self.decisions, self.rewards = int(snapshot["decisions"]), int(snapshot["rewards"])
         self.due = int(snapshot["due"])
         self.erased = [(int(after), int(upto)) for after, upto in snapshot["erased"]]
+        if "delays" in snapshot:  # not before 0.3
+            self.delays.restore(snapshot["delays"])
+            self.late_rewards = int(snapshot["late_rewards"])
         self._bounds()
         return fits
 
@@ -327,6 +363,7 @@ def load_state(
     ledger: Ledger,
     erased: Spans,
     upto: int | None = None,
+    pace: Pace | None = None,
 ) -> AgentState:
     """The state after the records of a ledger up to a number (None: all): the newest sound
     snapshot, and what came after it once more. Where the policy is another one than it was, or of
@@ -355,7 +392,7 @@ def load_state(
         if not fits and state.rebuild_at <= seq:
             state.rebuild_at = 0
         state.erased = list(erased)
-        return replay(state, ledger, seq, upto)
+        return replay(state, ledger, seq, upto, pace)
     if ledger.read("whole") == "no":
         raise LedgerError(
             "no snapshot can be used, and early records are not there any more: restore a copy"
@@ -363,7 +400,7 @@ def load_state(
     state = AgentState(settings, salt, clock)
     begin(state, ledger, 0)
     state.erased = list(erased)
-    return replay(state, ledger, 0, upto)
+    return replay(state, ledger, 0, upto, pace)
 
 
 def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
@@ -375,10 +412,18 @@ def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
     state.rebuild_at = latest if current else 0
 
 
-def replay(state: AgentState, ledger: Ledger, after: int, upto: int | None = None) -> AgentState:
-    """Make the steps of some records."""
+def replay(
+    state: AgentState,
+    ledger: Ledger,
+    after: int,
+    upto: int | None = None,
+    pace: Pace | None = None,
+) -> AgentState:
+    """Make the steps of some records; `pace`: beside other threads."""
     for record in ledger.tail(after, upto):
         state.apply(record, ledger)
+        if pace is not None:
+            pace.rest()
     return state
 
 

@@ -63,10 +63,8 @@ class RecurrentEncoder(NetworkEncoder):
     def features(self, context: Context) -> FloatArray:
         """One row for each arm in the coming round (n_arms x dim), which is opened if it was not
         yet."""
-        observation, gates = (
-            self._reader.observation(context),
-            self._arm_rows(context, self._arm_gates),
-        )
+        observation = self._reader.observation(context)
+        gates = self._arm_rows(context, self._arm_gates)
         if self._opened is None:
             self.open()
         features, _, _ = self._step(self._previous[0], observation, gates)
@@ -179,9 +177,8 @@ class RecurrentEncoder(NetworkEncoder):
 
     def _rewritten(self, reward: float, number: int) -> float:
         """The reward of a round as the history has it now; as it was where the history has none."""
-        new = (
-            math.nan if number < self.oldest else float(self._history.rewards[number - self.oldest])
-        )
+        place = number - self.oldest
+        new = float(self._history.rewards[place]) if place >= 0 else math.nan
         return float(reward) if math.isnan(new) else new
 
     def _read_again(self) -> None:

@@ -24,7 +24,7 @@ from multiprocessing.connection import Connection, wait
 from queue import SimpleQueue
 from typing import Self
 
-from tidepull._internal.clusters import ONE_THREAD
+from tidepull._internal.extras import ONE_THREAD
 from tidepull._internal.system import one_blas_thread
 from tidepull.errors import ParameterError
 from tidepull.experiments.spec import Result, TrialSpec, attempt

@@ -187,9 +187,8 @@ class ClassBlocks(World):
         self._parameters = parameters
         world = streams.generator("world")
         shape = (parameters.n_arms, parameters.numbers)
-        self._centres = (
-            world.standard_normal(shape) * parameters.apart / np.sqrt(2 * parameters.numbers)
-        )
+        self._centres = world.standard_normal(shape) * parameters.apart
+        self._centres /= np.sqrt(2 * parameters.numbers)
         self._rows = [read_only(row) for row in parameters.sure * np.eye(self.n_arms)]
         self._contexts = streams.generator("contexts")
         self.reward = BernoulliReward(streams.generator("noise"))
@@ -218,10 +217,8 @@ class ClassBlocks(World):
             place = t // parameters.block * parameters.together % self.n_arms
             if place < parameters.together:
                 self._order = rng.permutation(self.n_arms)
-            self._classes = np.take(
-                self._order, range(place, place + parameters.together), mode="wrap"
-            )
+            places = range(place, place + parameters.together)
+            self._classes = np.take(self._order, places, mode="wrap")
         self._label = int(rng.choice(self._classes))
-        self._point = read_only(
-            self._centres[self._label] + rng.standard_normal(parameters.numbers)
-        )
+        noise = rng.standard_normal(parameters.numbers)
+        self._point = read_only(self._centres[self._label] + noise)

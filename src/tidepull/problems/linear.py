@@ -208,9 +208,8 @@ class StationaryVectorParameters(VectorParameters):
 def flipping_vector(parameters: FlippingVectorParameters, streams: Streams) -> LinearProblem:
     """A random unit vector w that becomes -w every half period."""
     w = unit_vectors(1, parameters.dim, streams.generator("w"))[0]
-    return _on_unit_vectors(
-        parameters, parameters.dim, Flip(w, -w, parameters.half_period), streams
-    )
+    drift = Flip(w, -w, parameters.half_period)
+    return _on_unit_vectors(parameters, parameters.dim, drift, streams)
 
 
 def rotating_vector(parameters: RotatingVectorParameters, streams: Streams) -> LinearProblem:
@@ -266,9 +265,8 @@ class SteadyContexts(World):
         world = streams.generator("world")
         self._spread: FloatArray | None = None
         if parameters.rank:
-            self._spread = np.linalg.qr(world.standard_normal((parameters.numbers, self._rank)))[
-                0
-            ].T
+            drawn = world.standard_normal((parameters.numbers, self._rank))
+            self._spread = np.linalg.qr(drawn)[0].T
         models = 1 if self._shared else self.n_arms
         self._weights = world.standard_normal((models, self._rank)) / np.sqrt(self._rank)
         self._streams = streams
@@ -280,9 +278,9 @@ class SteadyContexts(World):
 
     def context(self) -> Context:
         """The observation, or the arms' vectors."""
-        return (
-            Context(arm_features=self._seen) if self._shared else Context(observation=self._seen[0])
-        )
+        if self._shared:
+            return Context(arm_features=self._seen)
+        return Context(observation=self._seen[0])
 
     def structure(self) -> Structure:
         """Weights that never change, of every arm or of all; also the directions in which contexts
@@ -294,9 +292,8 @@ class SteadyContexts(World):
     def random_regret(self, horizon: int) -> float:
         """Expected regret of uniformly random arms: the sum of max_k mu_k - mean_k mu_k over the
         contexts."""
-        means = [
-            (inner @ self._weights.T).ravel() for inner in itertools.islice(self._drawn(), horizon)
-        ]
+        drawn = itertools.islice(self._drawn(), horizon)
+        means = [(inner @ self._weights.T).ravel() for inner in drawn]
         return float(sum(mu.max() - mu.mean() for mu in means))
 
     def _drawn(self) -> Iterator[FloatArray]:

@@ -290,10 +290,8 @@ def render(found: Diagnosis) -> str:
     str
         One HTML document with its style, script and pictures inside.
     """
-    size = (
-        ". ".join(line.strip().rstrip(".") for line in found.log.preview(rows=0).splitlines()[:4])
-        + "."
-    )
+    lines = found.log.preview(rows=0).splitlines()[:4]
+    size = ". ".join(line.strip().rstrip(".") for line in lines) + "."
     changes = () if found.structure is None else found.structure.changes
     title = f"Diagnosis of {found.log.reading.source}"
     likely = any(change.chance >= 0.5 for change in changes)
@@ -313,7 +311,7 @@ def _tables(found: Diagnosis) -> dict[str, Any]:
             "Measures of order",
             ("measure", "p by itself"),
             tuple((Cell(name), number(p, 3)) for name, p in measures),
-            "The least of so many is expected to be small; p above counts that in.",
+            "The smallest of several p-values is expected to be small; the p-value above is corrected for that.",
         ),
         "worth": _worth_table(found),
         "mixups": [mixup_table(mixup) for mixup in found.mixups],
@@ -361,9 +359,8 @@ def _arms_table(found: Diagnosis) -> Table:
         "arm", "decisions", "share, %", "rewards", "mean reward", "95% interval", "least propensity",
         "mean propensity", "sum of 1/p, of what it should be",
     )  # fmt: skip
-    more = (
-        f"{len(lines) - _MOST_ARMS:,} more arms are not shown. " if len(lines) > _MOST_ARMS else ""
-    )
+    hidden = len(lines) - _MOST_ARMS
+    more = f"{hidden:,} more arms are not shown. " if hidden > 0 else ""
     copies = "The log has no ids of decisions, so copies cannot be told. "
     if found.overview.copies is not None:
         copies = f"{found.overview.copies:,} rows have the id of an earlier one. "

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 MOST_FIELDS, MOST_TEXT, MOST_TAGS, MOST_NAME = 256, 1000, 256, 256
-"""Of one context: fields, characters of a text, entries of a list; characters of a name."""
+"""Of one context: fields, characters of a string, entries of a list; characters of a name."""
 
 NAME = r"^[a-z0-9][a-z0-9_-]{0,62}$(?!\n)"
 """Names of agents: they are names of files too, also where capitals do not count."""
@@ -195,7 +195,7 @@ class StateShown(Struct, kw_only=True):
     timezone: str
     control: float
     control_arm: str | None
-    min_share: float
+    min_share: float | None
     reward_within: float | None
     default_reward: float | None
     on_duplicate: str
@@ -209,6 +209,8 @@ class StateShown(Struct, kw_only=True):
     records: int
     saved: int
     upkeep_pending: bool
+    learning_window: float | None
+    late_rewards: int
 
 
 class LiftPoint(Struct, kw_only=True):
@@ -338,7 +340,7 @@ class Change(Struct, kw_only=True):
 
 
 class HistoryShown(Struct, kw_only=True):
-    """Decisions and rewards in bins of `seconds`, by arm and by who chose; bins begin at
+    """Decisions and rewards in bins of `seconds`, by arm and by group; bins begin at
     `starts`."""
 
     since: float

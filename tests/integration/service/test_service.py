@@ -7,6 +7,7 @@ import asyncio
 import json
 import sqlite3
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -15,6 +16,7 @@ import pytest
 from tests.integration.service.houses import House
 from tidepull.agent.ledger.sqlite import SqliteLedger
 from tidepull.agent.served import ServedAgent
+from tidepull.service import stores
 
 
 def choose(house: House, n: int, **more: object) -> httpx.Response:
@@ -134,6 +136,17 @@ def test_long_batch_of_rewards_gives_others_turns_and_keeps_the_agent_open(
     assert answer.json()["taken"] == 12
     assert len(seen) > 5, "others had to wait for the whole batch"
     assert not any(seen[n] for n in seen if n), "it could have been closed meanwhile"
+
+
+def test_name_of_a_new_agent_is_on_disk_before_it_is_told(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    synced: list[tuple[Path, bool]] = []
+    monkeypatch.setattr(
+        stores, "sync", lambda path: synced.append((path, (house.root / "shop.db").exists()))
+    )
+    house.make()
+    assert synced == [(house.root, True)]
 
 
 def test_restart_goes_on_where_it_stopped(shop: House) -> None:

@@ -21,9 +21,10 @@ def play(
     """Arms of so many rounds; `chances(hour of the day)` are those of each arm."""
     rng, arms = np.random.default_rng(seed), []
     for t in range(rounds):
-        context = Context(time=MONDAY + t * every)
+        time = MONDAY + t * every
+        context = Context(time=time)
         arm = policy.choose(context)
-        paid = rng.random() < chances(context.time % DAY / HOUR)[arm]
+        paid = rng.random() < chances(time % DAY / HOUR)[arm]
         policy.learn(Event(context, arm, float(paid)))
         while policy.upkeep():
             pass
@@ -50,6 +51,18 @@ def test_season_of_the_day_is_followed_and_told() -> None:
         inside = [(start + n) % 24 for n in range((stop - start) % 24)]
         assert len(inside) >= 6
         assert all(low - 1 <= hour <= high for hour in inside)
+
+
+def test_arms_that_cannot_be_chosen_are_not_compared() -> None:
+    policy: Any = build_policy("tide", ProblemShape(3), seed=0)
+    available, rng = np.array([True, True, False]), np.random.default_rng(1)
+    for t in range(400):
+        context = Context(time=MONDAY + t * HOUR, available=available)
+        arm = policy.choose(context)
+        policy.learn(Event(context, arm, float(rng.random() < (0.2, 0.8)[arm])))
+        while policy.upkeep():
+            pass
+    assert {span.arm for span in policy.explain().hours} == {1}
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -9,7 +9,14 @@ import pytest
 
 from tidepull.policies import build_policy
 from tidepull.tide.models.structural import Blocks, StructuralModels, Structure
-from tidepull.tide.structural import ANY, BINARY, HURDLE, likelihood_of, structures_of
+from tidepull.tide.structural import (
+    ANY,
+    BINARY,
+    HURDLE,
+    _Mixture,
+    likelihood_of,
+    structures_of,
+)
 from tidepull.types import Context, Event, FloatArray, ProblemShape
 
 HOUR, DAY = 3600.0, 86_400.0
@@ -158,3 +165,19 @@ def test_without_a_time_a_level_is_learnt() -> None:
         policy.learn(Event(Context(), arm, float(rng.random() < (0.2, 0.6, 0.3)[arm])))
         arms.append(arm)
     assert np.mean(np.array(arms[300:]) == 1) > 0.85
+
+
+def test_arm_that_was_never_played_is_drawn_with_its_whole_width() -> None:
+    blocks, rng = Blocks(0), np.random.default_rng(0)
+    shrunk = next(s for s in structures_of(blocks) if s.scale == 0.01 and s.persistence == 1.0)
+    mixture = _Mixture([shrunk], blocks, 3)
+    x = blocks.features(0.0, np.empty(0))
+    for n in range(200):
+        mixture.learn(0, x, float(rng.random() < 0.5), float(n), binary=True, count=n + 1)
+    X = np.broadcast_to(x, (3, len(x)))
+    draws = np.array([mixture.sample(X, 200.0, False, rng)[0] for _ in range(4000)])
+    prior = mixture.spread * math.sqrt(mixture.models.prior(0, X)[0])
+    _, variances = mixture.models.outlook(0, X, 200.0)
+    known = mixture.spread * math.sqrt(variances[0])
+    assert draws[:, 1:].std(axis=0) == pytest.approx([prior, prior], rel=0.05)
+    assert draws[:, 0].std() < 0.7 * known

@@ -43,7 +43,7 @@ _STATE = {
     "timezone": "Europe/Berlin",
     "control": 0.05,
     "control_arm": None,
-    "min_share": 0.0,
+    "min_share": None,
     "reward_within": 172800.0,
     "default_reward": 0.0,
     "on_duplicate": "refuse",
@@ -57,6 +57,8 @@ _STATE = {
     "records": 29,
     "saved": 0,
     "upkeep_pending": False,
+    "learning_window": 5091.2,
+    "late_rewards": 0,
 }
 _ARMS: dict[str, Any] = {
     "arms": [{"label": "blue", "retired": False}, {"label": "pink", "retired": False}]
@@ -107,7 +109,7 @@ async def list_agents(call: Call) -> AgentsShown:
     "/v1/agents/{name}/state",
     Scope.READ,
     id="get_state",
-    summary="The same.",
+    summary="Where an agent stands; an alias of `GET /v1/agents/{name}`.",
     answer=StateShown,
     answer_example=_STATE,
 )
