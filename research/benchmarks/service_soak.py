@@ -273,20 +273,13 @@ def changes_table() -> str:
         ]
     counts = {name: sum(row[name] for row in rows) for name in (f"{kind}s" for kind in CHANGE)}
     total, errors = sum(row["decisions"] for row in rows), sum(row["errors"] for row in rows)
-    medians = {
-        name: float(np.nanmedian([row[name] for row in rows]))
-        for name in ("decision_p50_ms", "decision_p99_ms", "export_p99_ms", "growth_p99_ms",
-                     "upgrade_p99_ms")
-    }  # fmt: skip
-    worst = max(row["decision_p99_ms"] for row in rows)
+    used = float(np.nanmedian([row["processor_ms"] for row in rows]))
+    without = float(np.nanmedian([row["waited_s"] for row in rows]))
     return (
         f"{len(rows)} minutes, {total:,.0f} decisions, {counts['exports']:.0f} exports, "
         f"{counts['growths']:.0f} new arms, {counts['upgrades']:.0f} agents made anew, "
-        f"{errors:.0f} errors. A decision takes {medians['decision_p50_ms']:.1f} ms, 99 of 100 "
-        f"within {medians['decision_p99_ms']:.0f} ms (medians of minutes; {worst:.0f} ms in the "
-        f"worst minute); an export {medians['export_p99_ms']:.0f} ms, an arm "
-        f"{medians['growth_p99_ms']:.0f} ms, an agent of an earlier release "
-        f"{medians['upgrade_p99_ms']:.0f} ms until it decides. {said}."
+        f"{errors:.0f} errors; {used:.2f} ms of processor time for a decision with all of that. "
+        f"In a minute the loop could have run for {without:.0f} s and had no core. {said}."
     )
 
 
