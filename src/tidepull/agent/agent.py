@@ -113,8 +113,9 @@ class Agent:
     control_arm : str, optional
         Arm of the control group. By default an arm is drawn uniformly.
     min_share : float, optional
-        Share of the policy's decisions that is spread evenly over all available arms. By default
-        every available arm has a chance of at least 0.001; among more than 50 arms, 5% are spread.
+        Share of the policy's decisions that is spread evenly over all available arms. By
+        default every available arm has a chance of at least 0.001; among more than 50 arms, 5%
+        are spread.
     share_bounds : mapping of str to (float, float), optional
         Smallest and largest share of some arms.
     reward_within : float or timedelta, optional
@@ -129,9 +130,9 @@ class Agent:
     snapshot_every : int, default: 5000
         Number of records between two snapshots. Snapshots make opening quick.
     training : {"background", "inline", "manual"}, default: "background"
-        Where training happens. "background": a thread does the work that a call leaves, in slices;
-        what it has not done, the next call does. "inline": all of it inside calls. "manual": when
-        `work` is called.
+        Where training happens. "background": a thread does the work that a call leaves, in
+        slices; what it has not done, the next call does. "inline": all of it inside calls.
+        "manual": when `work` is called.
     read_only : bool, default: False
         Whether the ledger is opened without write access, beside the process that writes it.
     now : callable, optional
@@ -626,20 +627,17 @@ class Agent:
         """
         commands = self._commands
         with self._lock:
-            stale = commands.state.stale
-            self._ready()
-            done = policy is None and stale
-            rebuild = None if done else commands.prepare_upgrade(policy)
-        if rebuild is not None:
-            try:
-                rebuild.catch_up(commands.ledger)
-                with self._lock:
-                    self._ready()
-                    record = commands.upgrade(policy, rebuild)
-            finally:
-                commands.state.upgrading = None
-            if record is not None:
-                commands.flush(record.seq)
+            self._ready(upgrade=False)
+            rebuild = commands.prepare_upgrade(policy)
+        try:
+            rebuild.catch_up(commands.ledger)
+            with self._lock:
+                self._ready(upgrade=False)
+                record = commands.upgrade(policy, rebuild)
+        finally:
+            commands.state.upgrading = None
+        if record is not None:
+            commands.flush(record.seq)
         self.save()
 
     @property
@@ -1056,7 +1054,7 @@ class Agent:
 
     # ---- inside
 
-    def _ready(self) -> None:
+    def _ready(self, *, upgrade: bool = True) -> None:
         if self._owner != os.getpid():
             raise LedgerError(
                 f"this agent was opened in process {self._owner}, this is process {os.getpid()}: "
@@ -1064,7 +1062,7 @@ class Agent:
             )
         if self._closed:
             raise LedgerError(f"the agent at {self._where} is closed; open it again")
-        self._commands.ensure_recovered()
+        self._commands.ensure_recovered(upgrade=upgrade)
 
     def _decision_of(self, pending: PendingDecision) -> Decision:
         record, commands = pending.record, self._commands

@@ -26,7 +26,7 @@ from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.learning import shape_of
 from tidepull.agent.ledger.base import PAGES, Ledger
 from tidepull.agent.limits import require_affordable
-from tidepull.agent.rebuild import Rebuild, Spans, counts, is_within
+from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within
 from tidepull.agent.records import (
     Choice,
     DecisionGroup,
@@ -170,8 +170,8 @@ class CommandHandler:
         again."""
         return self._broken or self.ledger.failed
 
-    def ensure_recovered(self) -> None:
-        """Before anything else: be sure of the state."""
+    def ensure_recovered(self, *, upgrade: bool = True) -> None:
+        """Before anything else: be sure of the state, and that its policy is of this release."""
         if self.dirty:
             self._broken = True  # until the state has been read
             if self.ledger.failed:
@@ -180,7 +180,7 @@ class CommandHandler:
             else:
                 self.flush()  # steps before the one that broke count, and must not be written after the state is read
             self.reload()
-        if self.state.stale:
+        if upgrade and self.state.stale:
             self.upgrade()
 
     def prepare_upgrade(self, policy: Named | None) -> Rebuild:
@@ -662,7 +662,13 @@ class CommandHandler:
     def replay_rollback(self, rollback: Rollback) -> AgentState:
         """The state as it was then, made beside the one that decides."""
         return load_state(
-            self.settings, self._salt, self.clock, self.ledger, rollback.erased, rollback.upto
+            self.settings,
+            self._salt,
+            self.clock,
+            self.ledger,
+            rollback.erased,
+            rollback.upto,
+            Pace(),
         )
 
     def roll_back(self, rollback: Rollback, state: AgentState) -> None:

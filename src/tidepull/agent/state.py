@@ -21,7 +21,7 @@ from tidepull.agent.control import bound_chances, draw_arm, floor_chances, unit
 from tidepull.agent.delays import RewardDelays
 from tidepull.agent.learning import Learning, quantise
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.rebuild import Rebuild, Spans, counts, is_within, teaches
+from tidepull.agent.rebuild import Pace, Rebuild, Spans, counts, is_within, teaches
 from tidepull.agent.records import Choice, DecisionGroup, Kind, LearnAt, Record, unpack_reward
 from tidepull.agent.settings import AgentSettings
 from tidepull.errors import LedgerError, SnapshotError
@@ -363,6 +363,7 @@ def load_state(
     ledger: Ledger,
     erased: Spans,
     upto: int | None = None,
+    pace: Pace | None = None,
 ) -> AgentState:
     """The state after the records of a ledger up to a number (None: all): the newest sound
     snapshot, and what came after it once more. Where the policy is another one than it was, or of
@@ -391,7 +392,7 @@ def load_state(
         if not fits and state.rebuild_at <= seq:
             state.rebuild_at = 0
         state.erased = list(erased)
-        return replay(state, ledger, seq, upto)
+        return replay(state, ledger, seq, upto, pace)
     if ledger.read("whole") == "no":
         raise LedgerError(
             "no snapshot can be used, and early records are not there any more: restore a copy"
@@ -399,7 +400,7 @@ def load_state(
     state = AgentState(settings, salt, clock)
     begin(state, ledger, 0)
     state.erased = list(erased)
-    return replay(state, ledger, 0, upto)
+    return replay(state, ledger, 0, upto, pace)
 
 
 def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
@@ -411,10 +412,18 @@ def begin(state: AgentState, ledger: Ledger, seq: int) -> None:
     state.rebuild_at = latest if current else 0
 
 
-def replay(state: AgentState, ledger: Ledger, after: int, upto: int | None = None) -> AgentState:
-    """Make the steps of some records."""
+def replay(
+    state: AgentState,
+    ledger: Ledger,
+    after: int,
+    upto: int | None = None,
+    pace: Pace | None = None,
+) -> AgentState:
+    """Make the steps of some records; `pace`: beside other threads."""
     for record in ledger.tail(after, upto):
         state.apply(record, ledger)
+        if pace is not None:
+            pace.rest()
     return state
 
 

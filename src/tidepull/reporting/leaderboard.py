@@ -34,7 +34,7 @@ SCORE = (
     '"mean" is the plain mean over worlds, and "ms a round" is processor time. A star: the best setting of a grid for '
     "each world, chosen in hindsight on these very trials, which flatters."
 )
-NOT_AHEAD = "No control has less regret beyond noise in any world."
+NOT_AHEAD = "No other policy has less regret beyond noise in any world."
 PROFILES = (
     "### How often it goes well\n\nThe share of trials whose score is at most x: further up and "
     "left is better.\n\n"

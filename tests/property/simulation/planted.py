@@ -12,7 +12,7 @@ from unittest.mock import patch
 from tests.property.simulation.plan import Plan
 from tests.property.simulation.vfs import Machine
 from tidepull.agent.decisions import Decisions
-from tidepull.agent.ledger.base import GroupCommit
+from tidepull.agent.ledger.commits import GroupCommit
 from tidepull.errors import LedgerError
 
 
