@@ -167,7 +167,7 @@ def test_workers_recipe_decides_in_two_processes_and_survives_a_killed_one(
     (tmp_path / "shop.py").write_text(code)
     gunicorn = ["gunicorn", "--workers", "2", "--bind", "127.0.0.1:0", "shop:app"]
     with serving(tmp_path, gunicorn, environment(service, tmp_path)) as url:
-        before, workers, ids = decisions(service), set[int](), []
+        before, workers, ids = decisions(service), set[int](), list[str]()
         while len(workers) < 2 and len(ids) < 200:
             answer = asked(url)
             workers.add(answer["worker"])
