@@ -91,7 +91,8 @@ class Agent:
     control : float, default: 0.05
         Share of decisions in the control group, against which `lift` is measured.
     control_arm : str, optional
-        Arm of the control group. By default an arm is drawn uniformly.
+        Arm of the control group where `choose` names no baseline. By default an arm is drawn
+        uniformly.
     min_share : float, default: 0.0
         Share of the policy's decisions that is spread evenly over all available arms.
     share_bounds : mapping of str to (float, float), optional
@@ -230,6 +231,7 @@ class Agent:
         subject: str | int | UUID | None = None,
         at: float | datetime | str | None = None,
         id: str | int | UUID | None = None,
+        baseline: str | None = None,
     ) -> Decision:
         """Choose an arm.
 
@@ -247,6 +249,9 @@ class Agent:
             now.
         id : str, int or UUID, optional
             Name of the decision. The same id again returns the same decision.
+        baseline : str, optional
+            Arm that your present rule takes in this decision. The control group gets it, so that
+            `lift` compares with your rule.
 
         Returns
         -------
@@ -266,13 +271,13 @@ class Agent:
         >>> agent.choose(arms=["b"]).arm
         'b'
         """
-        decision, seq = self._decide(context, arms, subject, at, id)
+        decision, seq = self._decide(context, arms, subject, at, id, baseline)
         self._commands.flush(seq)
         self._afterwards()
         return decision
 
     def _decide(
-        self, context: Any, arms: Any, subject: Any, at: Any, id: Any
+        self, context: Any, arms: Any, subject: Any, at: Any, id: Any, baseline: Any
     ) -> tuple[Decision, int]:
         id = id_of(id)
         with self._lock:
@@ -280,7 +285,8 @@ class Agent:
             commands = self._commands
             pending = None if id is None else commands.decisions.named(id)
             if pending is None:
-                pending = commands.decide(*commands.check_inputs(context, arms, subject, at), id)
+                inputs = commands.check_inputs(context, arms, subject, at, baseline=baseline)
+                pending = commands.decide(*inputs, id)
             return self._decision_of(pending), commands.number_to_wait_for(pending.record.seq)
 
     # ---- rewards

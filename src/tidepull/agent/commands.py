@@ -28,9 +28,16 @@ from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs, load_state
-from tidepull.errors import ConflictError, ExpiredError, InputError, LedgerError, OtherRewardError
+from tidepull.errors import (
+    ArmError,
+    ConflictError,
+    ExpiredError,
+    InputError,
+    LedgerError,
+    OtherRewardError,
+)
 from tidepull.registry import Named
-from tidepull.types import Snapshot
+from tidepull.types import BoolArray, Snapshot
 
 
 class Caller(Enum):
@@ -62,6 +69,7 @@ class Request:
     id: str | None = None
     deferred: bool = False
     caller: Caller = Caller.PROCESS
+    baseline: str | None = None
 
 
 SETTLED_AT_ONCE = 1
@@ -209,7 +217,13 @@ class CommandHandler:
     # ---- decisions
 
     def check_inputs(
-        self, context: Any, arms: Any, subject: Any, at: Any, caller: Caller = Caller.PROCESS
+        self,
+        context: Any,
+        arms: Any,
+        subject: Any,
+        at: Any,
+        caller: Caller = Caller.PROCESS,
+        baseline: Any = None,
     ) -> tuple[DecisionInputs, float]:
         """A decision to make, everything checked, and by which moment it is judged what still
         waits; nothing has changed yet."""
@@ -222,12 +236,23 @@ class CommandHandler:
             require_same_kind([early["context"] for early in learning.early], cleaned)
         cleaned = self._hash_private(cleaned)
         available = self.state.arms.available(arms)
+        place = -1 if baseline is None else self._baseline_place(baseline, available)
         subject = id_of(subject)
         if subject is not None and not isinstance(subject, str):
             raise InputError(f"subject must be text, got {subject!r}")
         stamp = self._stamp(at, caller)
         hashed = None if subject is None else self.hash(subject)
-        return DecisionInputs(cleaned, stamp.at, available, hashed), stamp.now
+        inputs = DecisionInputs(cleaned, stamp.at, available, hashed, baseline=place)
+        return inputs, stamp.now
+
+    def _baseline_place(self, baseline: Any, available: BoolArray) -> int:
+        place = self.state.arms.place(baseline)
+        if not available[place]:
+            raise ArmError(
+                f"baseline: the arm '{baseline}' cannot be chosen in this decision; name one of "
+                "its arms"
+            )
+        return place
 
     def decide(self, inputs: DecisionInputs, now: float, name: str | None) -> PendingDecision:
         """Make a decision."""
@@ -276,7 +301,12 @@ class CommandHandler:
         pending = None if request.id is None else self.decisions.named(request.id)
         if pending is None:
             return self.check_inputs(
-                request.context, request.arms, request.subject, request.at, request.caller
+                request.context,
+                request.arms,
+                request.subject,
+                request.at,
+                request.caller,
+                request.baseline,
             )
         self._require_same(request, pending)
         return pending
@@ -303,7 +333,7 @@ class CommandHandler:
         shares[: len(choice.counts)] = choice.counts / max(1, int(choice.counts.sum()))
         available = np.zeros(arms.room, bool)
         available[: len(choice.available)] = choice.available
-        chances = self.state.chances(choice.group, shares, available)
+        chances = self.state.chances(choice.group, shares, available, choice.baseline)
         return {
             arms.label(place): float(chances[place]) for place in np.flatnonzero(available).tolist()
         }
@@ -328,6 +358,9 @@ class CommandHandler:
             other.append("at")
         if not self._same_arms(request.arms, pending):
             other.append("arms")
+        rule = pending.choice.baseline
+        if (-1 if request.baseline is None else self.state.arms.place(request.baseline)) != rule:
+            other.append("baseline")
         if other:
             raise ConflictError(
                 f"id {request.id!r} was used for a decision with another {' and '.join(other)}: "

@@ -28,8 +28,8 @@ class Decision:
     propensity : float
         Exact probability with which the arm was chosen, given the group.
     group : str
-        "policy", "control" (drawn uniformly, or the control arm), "warmup" (drawn uniformly while
-        the schema is guessed) or "imported" (learnt from a log).
+        "policy", "control" (the baseline, the control arm, or drawn uniformly), "warmup" (drawn
+        uniformly while the schema is guessed) or "imported" (learnt from a log).
     at : datetime
         Moment of the decision, with a time zone: the agent's, or UTC from a service.
     timestamp : float

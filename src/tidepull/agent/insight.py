@@ -18,7 +18,7 @@ from tidepull.agent.commands import CommandHandler
 from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.lift import Lift, lift_of
+from tidepull.agent.lift import Lift, comparison, lift_of, sample_ratio_alarms
 from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
 from tidepull.agent.records import DecisionGroup, Kind
 from tidepull.agent.state import AgentState, begin
@@ -227,7 +227,7 @@ OUTSIDE = 0.05
 
 def alarms(log: DecisionLog, labels: dict[int, str], now: float) -> list[str]:
     """One sentence each; none is good news. `labels` are those of the arms that can be chosen."""
-    return [*_silence(log, now), *_starved(log, labels)]
+    return [*_silence(log, now), *_starved(log, labels), *sample_ratio_alarms(log)]
 
 
 def _silence(log: DecisionLog, now: float) -> list[str]:
@@ -330,14 +330,20 @@ class Insight:
     def lift(self, since: float | None = None, level: float = 0.95) -> Lift:
         """The gain over the control."""
         log = self.log()
-        return lift_of(log if since is None else log.since(since), level)
+        log, against = self.compared(log if since is None else log.since(since))
+        return lift_of(log, level, against)
+
+    def compared(self, log: DecisionLog) -> tuple[DecisionLog, str | None]:
+        """The decisions of a log that `lift` compares, and with what: see `lift.comparison`."""
+        place = self.state.control_place
+        return comparison(log, None if place is None else self.labels[place])
 
     def report(self) -> AgentReport:
         """What it believes, in words."""
         log = self.log()
         if not len(log):
-            nothing = lift_of(log)
-            return AgentReport("No decisions yet.", {}, [], None, [], self._changes(), nothing, [])
+            nothing = "No decisions yet."
+            return AgentReport(nothing, {}, [], None, [], self._changes(), self.lift(), [])
         now = float(log.at[-1])
         hours = self._reader.late.hours(self.room)
         summary = self.summarise_policy()
@@ -348,7 +354,7 @@ class Insight:
             self._next(hours, self.clock.datetime(now)) if len(log) >= TELLING else None,
             [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
-            lift_of(log),
+            self.lift(),
             [*alarms(log, self.open, now), *summary.drift],
         )
 

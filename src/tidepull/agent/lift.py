@@ -18,17 +18,22 @@ import numpy as np
 
 from tidepull.agent.log import DecisionLog
 from tidepull.agent.records import DecisionGroup
+from tidepull.agent.sequences import log_ratio_evidence
 from tidepull.types import BoolArray, FloatArray, IntArray
 
 IN_A_BLOCK = 10
 """Decisions of each group that a block must have, or as many times more as a subject has of
 them."""
 
+UNLIKELY = 1e-4
+"""Chance below which a group's size is no accident."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lift:
     """Gain in reward for each decision, and relative to the control's; NaN where it cannot be told
-    yet."""
+    yet. `against` says what the control is: "random arms", "your rule", "arm 'a' alone" (None:
+    there is no control)."""
 
     gain: float
     low: float
@@ -42,6 +47,7 @@ class Lift:
     n_control: int
     blocks: int
     level: float = 0.95
+    against: str | None = "random arms"
 
     @property
     def known(self) -> bool:
@@ -49,27 +55,70 @@ class Lift:
         return math.isfinite(self.low)
 
     def __str__(self) -> str:
+        if self.against is None:
+            return "There is no control group (control=0), so the gain cannot be measured."
         if not self.known:
             return (
-                f"Nothing can be said yet about the gain over the control ({self.n_policy} and "
-                f"{self.n_control} "
-                "decisions with rewards)."
+                f"Nothing can be said yet about the gain over {self.against} ({self.n_policy} "
+                f"decisions with rewards, and {self.n_control} in the control)."
             )
         percent = f"{self.level:.0%} interval"
         if math.isfinite(self.relative):
             more = "more" if self.relative >= 0 else "less"
             return (
-                f"{abs(self.relative):.1%} {more} reward than the control "
+                f"{abs(self.relative):.1%} {more} reward than {self.against} "
                 f"({percent} {100 * self.relative_low:.1f} to {100 * self.relative_high:.1f})."
             )
         more = "more" if self.gain >= 0 else "less"
         return (
-            f"{abs(self.gain):.3g} {more} reward a decision than the control "
+            f"{abs(self.gain):.3g} {more} reward a decision than {self.against} "
             f"({percent} {self.low:.3g} to {self.high:.3g})."
         )
 
 
-def lift_of(log: DecisionLog, level: float = 0.95) -> Lift:
+def comparison(log: DecisionLog, control: str | None) -> tuple[DecisionLog, str | None]:
+    """The decisions to compare, and what the control is; `control` is the label of its arm.
+
+    Where callers name what their rule takes, decisions without it are left out, in both groups: it
+    was known before the group.
+    """
+    if (log.baseline >= 0).any():
+        return log.where(log.baseline >= 0), "your rule"
+    if not log.control_share.any():
+        return log, None
+    return log, "random arms" if control is None else f"arm '{control}' alone"
+
+
+def sample_ratio_alarms(log: DecisionLog) -> list[str]:
+    """A sentence where a group has not the size that it should have; subjects count once."""
+    log = log.where(log.group <= DecisionGroup.CONTROL)
+    rewarded = log.where(~np.isnan(log.reward))
+    return [
+        *_sample_ratio(log, "decisions", "the groups cannot be compared until the cause is found"),
+        *_sample_ratio(
+            rewarded, "decisions with a reward", "rewards of one group do not come, report all"
+        ),
+    ]
+
+
+def _sample_ratio(log: DecisionLog, what: str, so: str) -> list[str]:
+    log = log.where(np.unique(log.subject, return_index=True)[1])
+    control: BoolArray = log.group == DecisionGroup.CONTROL
+    evidence, expected = 0.0, 0.0
+    for share in np.unique(log.control_share[(log.control_share > 0) & (log.control_share < 1)]):
+        rows = log.control_share == share
+        n, count = int(rows.sum()), int(control[rows].sum())
+        evidence += log_ratio_evidence(count, n, float(share))
+        expected += share * n
+    if evidence < -math.log(UNLIKELY):
+        return []
+    return [
+        f"{int(control.sum()):,} of {len(log):,} {what} (subjects once) are in the control, "
+        f"{expected:,.0f} are expected: {so}."
+    ]
+
+
+def lift_of(log: DecisionLog, level: float = 0.95, against: str | None = "random arms") -> Lift:
     """The gain of the policy's decisions over the control's, of all that have a reward."""
     from scipy.special import stdtrit  # an agent starts sooner without it
 
@@ -82,7 +131,7 @@ def lift_of(log: DecisionLog, level: float = 0.95) -> Lift:
     n_policy, n_control = int((~control).sum()), int(control.sum())
     if min(n_policy, n_control) < 2:
         nan = math.nan
-        return Lift(nan, nan, nan, nan, nan, nan, nan, nan, n_policy, n_control, 0, level)
+        return Lift(nan, nan, nan, nan, nan, nan, nan, nan, n_policy, n_control, 0, level, against)
     clusters = len(np.unique(log.subject[control]))
     block = _blocks(control, IN_A_BLOCK * -(-n_control // clusters))
     means, errors = _cells(log.reward, block, control)
@@ -101,7 +150,7 @@ def lift_of(log: DecisionLog, level: float = 0.95) -> Lift:
     relative = _relative(policy, rest, variances, wide)
     gain = policy - rest
     return Lift(
-        gain, gain - half, gain + half, *relative, policy, rest, n_policy, n_control, len(weights), level,
+        gain, gain - half, gain + half, *relative, policy, rest, n_policy, n_control, len(weights), level, against,
     )  # fmt: skip
 
 

@@ -156,7 +156,8 @@ class RecentShares:
 class DecisionLog:
     """Columns of equal length, in the order of decisions. `reward` and `paid_at` are NaN where none
     has come; `subject` numbers the subjects, and decisions without one have numbers of their
-    own."""
+    own. `baseline` is the arm of the caller's present rule (-1: none), `control_share` the share of
+    the control group when the decision was made."""
 
     seq: IntArray
     at: FloatArray
@@ -166,6 +167,8 @@ class DecisionLog:
     reward: FloatArray
     paid_at: FloatArray
     subject: IntArray
+    baseline: IntArray
+    control_share: FloatArray
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -185,8 +188,9 @@ class LogReader:
     def __init__(self, settings: AgentSettings, clock: Clock) -> None:
         self._settings = settings
         self._upto = 0
-        self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject")}
-        self._real = {name: array("d") for name in ("at", "propensity", "reward", "paid_at")}
+        self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject", "baseline")}
+        names = ("at", "propensity", "reward", "paid_at", "control_share")
+        self._real = {name: array("d") for name in names}
         self._subjects: dict[bytes, int] = {}
         self._clock = clock
         self._erased: list[tuple[int, int]] = []
@@ -215,6 +219,7 @@ class LogReader:
         whole["seq"].append(record.seq)
         whole["arm"].append(arm)
         whole["group"].append(group)
+        whole["baseline"].append(Choice.baseline_in(record.body))
         known = record.subject
         whole["subject"].append(
             -len(whole["seq"])
@@ -223,6 +228,7 @@ class LogReader:
         )
         real["at"].append(record.at)
         real["propensity"].append(chance)
+        real["control_share"].append(self._settings.control)
         real["reward"].append(np.nan)
         real["paid_at"].append(np.nan)
         self._shared(record, group)

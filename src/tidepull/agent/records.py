@@ -73,13 +73,17 @@ def record_of(row: Sequence[Any]) -> Record:
 
 
 _HEAD = struct.Struct("<HBdqHH")
+_BASELINE = struct.Struct("<H")
+_HAS_BASELINE = 0x80
+"""Bit of the group's byte: the place of the baseline's arm follows the available arms."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Choice:
     """What is kept of a decision: the arm, who chose it and with which chance, the policy's round
     (-1: none), how often each arm came out best in the policy's draws, what the policy saw, and
-    which arms could be chosen."""
+    which arms could be chosen. `baseline` is the arm that the caller's present rule takes (-1: it
+    said none)."""
 
     arm: int
     group: DecisionGroup
@@ -88,13 +92,21 @@ class Choice:
     counts: IntArray
     x: FloatArray
     available: BoolArray
+    baseline: int = -1
 
     def pack(self) -> bytes:
         """As bytes."""
+        compared = self.baseline >= 0
         head = _HEAD.pack(
-            self.arm, self.group, self.propensity, self.round, len(self.available), len(self.counts)
+            self.arm,
+            self.group | (_HAS_BASELINE if compared else 0),
+            self.propensity,
+            self.round,
+            len(self.available),
+            len(self.counts),
         )
         mask = np.packbits(self.available).tobytes()
+        mask += _BASELINE.pack(self.baseline) if compared else b""
         return head + mask + self.counts.astype("<u2").tobytes() + self.x.astype("<f4").tobytes()
 
     @staticmethod
@@ -104,16 +116,24 @@ class Choice:
             arm, group, propensity, *_ = _HEAD.unpack_from(data)
         except struct.error as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
-        return arm, group, propensity
+        return arm, group & ~_HAS_BASELINE, propensity
+
+    @staticmethod
+    def baseline_in(data: bytes) -> int:
+        """The arm of the caller's present rule from bytes; -1: none was given."""
+        if not data[2] & _HAS_BASELINE:
+            return -1
+        n_arms = _HEAD.unpack_from(data)[4]
+        return int(_BASELINE.unpack_from(data, _HEAD.size + (n_arms + 7) // 8)[0])
 
     @staticmethod
     def counts_in(data: bytes) -> IntArray:
         """How often each arm came out best, from bytes."""
         try:
-            *_, n_arms, n_counts = _HEAD.unpack_from(data)
-            return np.frombuffer(data, "<u2", n_counts, _HEAD.size + (n_arms + 7) // 8).astype(
-                np.int64
-            )
+            _, group, _, _, n_arms, n_counts = _HEAD.unpack_from(data)
+            start = _HEAD.size + (n_arms + 7) // 8
+            start += _BASELINE.size if group & _HAS_BASELINE else 0
+            return np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
         except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
@@ -125,9 +145,12 @@ class Choice:
             start = _HEAD.size + (n_arms + 7) // 8
             bits = np.frombuffer(data, np.uint8, start - _HEAD.size, _HEAD.size)
             available = np.unpackbits(bits, count=n_arms).view(np.bool_)
+            baseline = cls.baseline_in(data)
+            start += _BASELINE.size if baseline >= 0 else 0
+            group &= ~_HAS_BASELINE
             counts = np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
             x = np.frombuffer(data, "<f4", -1, start + 2 * n_counts).astype(np.float64)
-            return cls(arm, DecisionGroup(group), propensity, round, counts, x, available)
+            return cls(arm, DecisionGroup(group), propensity, round, counts, x, available, baseline)
         except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 

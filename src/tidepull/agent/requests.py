@@ -128,6 +128,7 @@ def choice_body(
     subject: str | int | UUID | None,
     at: TimeLike | None,
     id: str | int | UUID | None,
+    baseline: str | None = None,
 ) -> dict[str, Any]:
     """The body of a decision; it has an id in any case, so that it can be repeated."""
     return without_none(
@@ -138,6 +139,7 @@ def choice_body(
         subject=id_of(subject),
         at=moment(at),
         id=id_of(id) or uuid.uuid4().hex,
+        baseline=baseline,
     )
 
 
@@ -197,6 +199,7 @@ class AgentRequests:
         subject: str | int | UUID | None = None,
         at: TimeLike | None = None,
         id: str | int | UUID | None = None,
+        baseline: str | None = None,
     ) -> HttpRequest[Decision]:
         """Choose an arm; the decision is durable when the answer is there.
 
@@ -212,13 +215,15 @@ class AgentRequests:
             Moment of the decision. By default it is now.
         id : str, int or UUID, optional
             Name of the decision. By default a random name is made.
+        baseline : str, optional
+            Arm that your present rule takes in this decision; the control group gets it.
 
         Returns
         -------
         Decision
             The arm with its exact propensity.
         """
-        body = choice_body(context, arms, subject, at, id)
+        body = choice_body(context, arms, subject, at, id, baseline)
         return self._post("choose", lambda answer: Decision.from_seconds(**answer), body)
 
     def choose_many(self, contexts: Sequence[Mapping[str, Any]]) -> HttpRequest[list[Decision]]:

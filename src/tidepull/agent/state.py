@@ -41,6 +41,7 @@ class DecisionInputs:
         None  # the arm that is played whatever the policy says: a ledger or a log has it
     )
     imported: bool = False
+    baseline: int = -1  # the arm that the caller's present rule takes; -1: none
 
 
 class AgentState:
@@ -72,7 +73,7 @@ class AgentState:
         made: list[tuple[int, float, FloatArray]] = []
 
         def pick(shares: FloatArray) -> int:
-            chances = self.chances(group, shares, inputs.available)
+            chances = self.chances(group, shares, inputs.available, inputs.baseline)
             arm = draw_arm(chances, unit(self._salt, "arm", self.decisions))
             made.append((arm, float(chances[arm]), shares))
             return arm if inputs.played is None else inputs.played
@@ -84,7 +85,8 @@ class AgentState:
         arm, chance, shares = made[0]
         if inputs.imported and inputs.played is not None:
             arm, chance = inputs.played, 1.0
-        return Choice(arm, group, chance, number, quantise(shares), x, inputs.available)
+        counts = quantise(shares)
+        return Choice(arm, group, chance, number, counts, x, inputs.available, inputs.baseline)
 
     def group(self, inputs: DecisionInputs) -> DecisionGroup:
         """Who chooses in the coming decision."""
@@ -105,9 +107,15 @@ class AgentState:
             else DecisionGroup.POLICY
         )
 
-    def chances(self, group: DecisionGroup, shares: FloatArray, available: BoolArray) -> FloatArray:
-        """What each arm's chance is, given who chooses and how often each came out best in the
-        policy's draws."""
+    def chances(
+        self,
+        group: DecisionGroup,
+        shares: FloatArray,
+        available: BoolArray,
+        baseline: int = -1,
+    ) -> FloatArray:
+        """What each arm's chance is, given who chooses, how often each came out best in the
+        policy's draws, and the arm of the present rule (-1: none)."""
         if group is not DecisionGroup.CONTROL:
             if self._unbounded:
                 return shares
@@ -115,10 +123,11 @@ class AgentState:
                 shares, available, self.settings.min_share, self._least, self._most
             )
         even: FloatArray = available / available.sum()
-        if self.settings.control_arm is None:
+        place = baseline if baseline >= 0 else self.control_place
+        if place is None or not available[place]:
             return even
-        place = self._control_place
-        return np.eye(len(available))[place] if available[place] else even
+        certain: FloatArray = np.eye(len(available))[place]
+        return certain
 
     def learn(self, seq: int, choice: Choice, decided_at: float, reward: float) -> bool:
         """The reward of decision `seq`; False where it is not learnt: frozen, or the decision was
@@ -278,7 +287,9 @@ class AgentState:
         available[: len(choice.available)] = choice.available
         cleaned = json.loads(record.context)
         decided = self.decide(
-            DecisionInputs(cleaned, record.at, available, record.subject, choice.arm, imported)
+            DecisionInputs(
+                cleaned, record.at, available, record.subject, choice.arm, imported, choice.baseline
+            )
         )
         if not _same(choice, decided):
             self.differences += 1
@@ -315,7 +326,7 @@ class AgentState:
             )
         self._unbounded = self.settings.min_share == 0.0 and not self.settings.share_bounds
         wanted = self.settings.control_arm
-        self._control_place = 0 if wanted is None else [arm[0] for arm in founders].index(wanted)
+        self.control_place = None if wanted is None else [arm[0] for arm in founders].index(wanted)
 
     def take(self) -> Callable[[], Snapshot]:
         """The whole state as it is now, made ready for saving by the call that is returned; work

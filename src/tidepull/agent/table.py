@@ -27,6 +27,7 @@ COLUMNS = (
     "context",
     "available",
     "chances",
+    "baseline",
 )
 ENDINGS = (".parquet", ".jsonl", ".csv")
 
@@ -67,6 +68,7 @@ def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]
             "chances": {
                 labels[place]: round(int(choice.counts[place]) / 65535, 5) for place in open_arms
             },
+            "baseline": None if choice.baseline < 0 else labels[choice.baseline],
         }
 
 

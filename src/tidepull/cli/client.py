@@ -95,10 +95,13 @@ def choose(
     id: str = typer.Option(
         None, "--id", help="Id of the decision; repeating it returns the same decision."
     ),
+    baseline: str = typer.Option(
+        None, "--baseline", help="The arm of your present rule; the control group gets it."
+    ),
 ) -> None:
     """Make a decision, as JSON."""
     decision = _agent(context, agent).choose(
-        json_object(about, "--context"), arms=arm or None, subject=subject, id=id
+        json_object(about, "--context"), arms=arm or None, subject=subject, id=id, baseline=baseline
     )
     fields = asdict(decision)
     at = fields.pop("timestamp")

@@ -93,13 +93,15 @@ class NewAgent(Strict):
 
 class ChooseBody(Strict):
     """A decision to make. The same `id` (or `Idempotency-Key`) with the same body is the same
-    decision again."""
+    decision again. `baseline` is the arm that your present rule takes; the control group gets
+    it."""
 
     context: Values | None = None
     arms: Annotated[list[Label], Meta(min_length=1, max_length=4096)] | None = None
     subject: Annotated[str, Meta(max_length=MOST_TEXT)] | None = None
     at: Moment | None = None
     id: DecisionId | None = None
+    baseline: Label | None = None
 
 
 class ChooseBatch(Strict):
@@ -225,7 +227,8 @@ class LiftPoint(Struct, kw_only=True):
 
 class LiftShown(Struct, kw_only=True):
     """The gain over the control; null where it cannot be told yet. `words` says it in a
-    sentence."""
+    sentence, `against` what the control is: "random arms", "your rule", one arm; null: there is
+    none."""
 
     words: str
     known: bool
@@ -240,6 +243,7 @@ class LiftShown(Struct, kw_only=True):
     control: float | None
     n_policy: int
     n_control: int
+    against: str | None
     blocks: int
     history: list[LiftPoint] = []
 

@@ -65,7 +65,7 @@ def test_client_does_all_that_an_agent_does(client: tidepull.Client, tmp_path: P
     taken = shop.rewards({many[0].id: 0.5, "nobody": 1.0})
     assert [one.status for one in taken] == [200, 404]
     assert str(shop.explain()).startswith("6 decisions")
-    assert "control" in str(shop.lift())
+    assert "over random arms" in str(shop.lift())
     assert shop.state()["decisions"] == 6
     assert (shop.add("pink"), shop.retire("blue")) == (["blue", "green", "pink"], ["green", "pink"])
     assert shop.rename("pink", "rose") == shop.arms == ["green", "rose"]
@@ -228,7 +228,7 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
     assert run("reward", "shop", "v", "1").exit_code == 0
     assert run("agents").stdout == "shop\n"
     assert run("explain", "shop").stdout.startswith("1 decision since")
-    assert "control" in run("lift", "shop").stdout
+    assert "over random arms" in run("lift", "shop").stdout
     assert json.loads(run("state", "shop").stdout)["rewards"] == 1
     for words in (
         ["add", "shop", "c"],

@@ -15,7 +15,9 @@ from tidepull.agent.log import DecisionLog
 from tidepull.agent.records import DecisionGroup
 
 
-def log_of(reward: Any, control: Any, subject: Any = None, at: Any = None) -> DecisionLog:
+def log_of(
+    reward: Any, control: Any, subject: Any = None, at: Any = None, control_share: float = 0.05
+) -> DecisionLog:
     n = len(reward)
     return DecisionLog(
         np.arange(1, n + 1),
@@ -26,6 +28,8 @@ def log_of(reward: Any, control: Any, subject: Any = None, at: Any = None) -> De
         np.asarray(reward, float),
         np.zeros(n),
         -np.arange(1, n + 1) if subject is None else subject,
+        np.full(n, -1),
+        np.full(n, control_share),
     )
 
 
@@ -102,10 +106,10 @@ def test_lift_is_told_in_percent_where_the_control_earns_something() -> None:
     reward = np.where(control, 1.0, 1.1) + 0.01 * (np.arange(4000) % 7)
     assert (
         str(lift_of(log_of(reward, control)))
-        == "9.7% more reward than the control (95% interval 9.6 to 9.9)."
+        == "9.7% more reward than random arms (95% interval 9.6 to 9.9)."
     )
     around_zero = np.where(control, 0.0, 0.1) + np.random.default_rng(0).normal(size=4000)
-    assert "reward a decision than the control" in str(lift_of(log_of(around_zero, control)))
+    assert "reward a decision than random arms" in str(lift_of(log_of(around_zero, control)))
 
 
 def test_relative_gain_has_zero_inside_where_the_gain_has() -> None:

@@ -36,7 +36,7 @@ export class AgentView {
       coming: new Chart({ title: "Decisions and their rewards", kind: "steps", format: count, ...zoom,
         note: "The gap between the two has no reward yet, or never will." }),
       lift: new Chart({ title: "Improvement over the control", kind: "lines", format: signed, synced: false,
-        note: "Reward of the agent's choices beside choices made without it, hour by hour, since the start." }),
+        note: "Reward of the agent's choices beside those of the control group, at the same times, since the start." }),
     };
     this.title = el("h1", { tabindex: "-1" }, name);
     this.badge = el("span");
@@ -185,8 +185,9 @@ export class AgentView {
   #drawTiles(report, history, waiting) {
     const [arm, chance] = Object.entries(report.chances).sort((a, b) => b[1] - a[1])[0] ?? ["–", null];
     this.tiles.best.say(arm, `${percent(chance)} chance to be best`);
-    const { lift } = report, sure = `${Math.round(100 * lift.level)}% sure: between`;
-    if (!lift.known) this.tiles.lift.say("Not known yet", `${count(lift.n_policy)} rewards of its choices, ${count(lift.n_control)} of the control`);
+    const { lift } = report, sure = `against ${lift.against}; ${Math.round(100 * lift.level)}% sure: between`;
+    if (lift.against == null) this.tiles.lift.say("Not measured", "there is no control group");
+    else if (!lift.known) this.tiles.lift.say("Not known yet", `against ${lift.against}: ${count(lift.n_policy)} rewards of its choices, ${count(lift.n_control)} of the control`);
     else if (lift.relative != null) this.tiles.lift.say(signed(lift.relative), `${sure} ${signed(lift.relative_low)} and ${signed(lift.relative_high)}`);
     else this.tiles.lift.say(number(lift.gain), `${sure} ${number(lift.low)} and ${number(lift.high)}`);
     const { mean, decisions } = totals(history);

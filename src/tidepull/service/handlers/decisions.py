@@ -123,7 +123,15 @@ def _key(call: Call) -> str | None:
 
 
 def _request(body: ChooseBody, key: str | None, caller: Caller) -> Request:
-    return Request(body.context, body.arms, body.subject, body.at, key or body.id, caller=caller)
+    return Request(
+        body.context,
+        body.arms,
+        body.subject,
+        body.at,
+        key or body.id,
+        caller=caller,
+        baseline=body.baseline,
+    )
 
 
 def _decision_shown(decision: Decision) -> DecisionMade:

@@ -68,7 +68,7 @@ _TYPES = {
     "parquet": b"application/vnd.apache.parquet",
 }
 _LIFT = {
-    "words": "12.5% more reward than the control (95% interval 3.1 to 21.9).",
+    "words": "12.5% more reward than random arms (95% interval 3.1 to 21.9).",
     "known": True,
     "level": 0.95,
     "gain": 0.02,
@@ -81,6 +81,7 @@ _LIFT = {
     "control": 0.16,
     "n_policy": 9500,
     "n_control": 500,
+    "against": "random arms",
     "blocks": 48,
 }
 _REPORT = {
@@ -364,11 +365,11 @@ def _growth(
 ) -> list[tuple[float, Lift]]:
     """The gain over the control up to each of some moments, the last of which is now."""
     log = insight.log()
-    log = log if since is None else log.since(since)
+    log, against = insight.compared(log if since is None else log.since(since))
     if not len(log):
         return []
     ends = np.linspace(float(log.at.min()), float(log.at.max()), points + 1)[1:]
-    return [(float(end), lift_of(log.where(log.at <= end), level)) for end in ends]
+    return [(float(end), lift_of(log.where(log.at <= end), level, against)) for end in ends]
 
 
 def _plain(values: FloatArray) -> list[float | None]:
