@@ -298,6 +298,7 @@ class Agent:
         *,
         at: float | datetime | str | None = None,
         key: str | None = None,
+        also: Mapping[str, float] | None = None,
     ) -> bool:
         """Report the reward of a decision.
 
@@ -312,6 +313,9 @@ class Agent:
         key : str, optional
             Name of the reward. With `on_duplicate="add"`, a second reward with the same key is a
             duplicate.
+        also : mapping of str to float, optional
+            Further outcomes of the decision by name, such as its cost. They are not learnt;
+            `lift(outcome=...)` compares them. An outcome that is not named counts as 0.
 
         Returns
         -------
@@ -335,7 +339,7 @@ class Agent:
         >>> agent.reward(agent.choose(), 1.0)
         True
         """
-        seq, news = self._record_reward(id, reward, at, key)
+        seq, news = self._record_reward(id, reward, at, key, also=also)
         self._commands.flush(seq)
         self._afterwards()
         return news
@@ -347,14 +351,18 @@ class Agent:
         at: Any,
         key: str | None,
         caller: Caller = Caller.PROCESS,
+        also: Mapping[str, float] | None = None,
     ) -> tuple[int, bool]:
         value = _finite_reward(reward)
+        outcomes = None if also is None else _outcomes(also)
         with self._lock:
             self._ready()
             pending = self._commands.decisions.find(id)
             if key is not None:
                 key = f"{OURS}{pending.record.seq}/{key}"
-            record, news = self._commands.reward(id_of(id), pending, value, at, key, caller)
+            record, news = self._commands.reward(
+                id_of(id), pending, value, at, key, caller, outcomes
+            )
             return self._commands.number_to_wait_for(record.seq), news
 
     # ---- for servers: many steps, one commit
@@ -396,6 +404,7 @@ class Agent:
         at: float | datetime | str | None = None,
         key: str | None = None,
         caller: Caller = Caller.PROCESS,
+        also: Mapping[str, float] | None = None,
     ) -> tuple[bool, int]:
         """Report the reward of a decision before it is durable.
 
@@ -413,6 +422,8 @@ class Agent:
             Name of the reward; see `reward`.
         caller : Caller, default: Caller.PROCESS
             Who gives `at`, which decides how far it may be from the present.
+        also : mapping of str to float, optional
+            Further outcomes; see `reward`.
 
         Returns
         -------
@@ -421,7 +432,7 @@ class Agent:
         number : int
             The number to give to `commit`.
         """
-        seq, news = self._record_reward(id, reward, at, key, caller)
+        seq, news = self._record_reward(id, reward, at, key, caller, also)
         return news, seq
 
     def activate_ahead(self, id: DecisionId) -> tuple[bool, int]:
@@ -698,7 +709,13 @@ class Agent:
         """Report in plain words what the agent has learnt; `print` shows it."""
         return self._look(Insight.report)
 
-    def lift(self, *, since: float | datetime | str | None = None, level: float = 0.95) -> Lift:
+    def lift(
+        self,
+        *,
+        since: float | datetime | str | None = None,
+        level: float = 0.95,
+        outcome: str | None = None,
+    ) -> Lift:
         """Estimate the gain in reward over the control group.
 
         Parameters
@@ -706,15 +723,19 @@ class Agent:
         since : float, datetime or str, optional
             First moment of the decisions that count. By default all decisions count.
         level : float, default: 0.95
-            Level of the confidence interval.
+            Level of the intervals.
+        outcome : str, optional
+            Name of a further outcome (`reward(..., also=...)`) to compare instead of the reward.
 
         Returns
         -------
         Lift
-            The gain and its interval; `print` shows it in words.
+            The gain. `low` to `high` is a confidence sequence, which stays valid however often it
+            is looked at, `fixed_low` to `fixed_high` an interval for a single planned look;
+            `print` shows it in words.
         """
         moment = None if since is None else self._commands.clock.read(since)
-        return self._look(lambda insight: insight.lift(moment, level))
+        return self._look(lambda insight: insight.lift(moment, level, outcome))
 
     def history(self, kind: Literal["pandas", "polars", "rows"] = "pandas") -> Any:
         """Return all decisions as a table, one row each, with their rewards.
@@ -1086,7 +1107,26 @@ class Agent:
         return self._commands.settings
 
 
-def _finite_reward(reward: Any) -> float:
+MOST_OUTCOMES = 16
+"""Further outcomes of one reward."""
+
+
+def _outcomes(also: Any) -> dict[str, float]:
+    """Further outcomes, checked."""
+    if not isinstance(also, Mapping) or len(also) > MOST_OUTCOMES:
+        raise RewardError(
+            f"also must be a dictionary of at most {MOST_OUTCOMES} names and numbers, got {also!r}"
+        )
+    for name in also:
+        if not isinstance(name, str) or not 0 < len(name) <= 64 or name == "reward":
+            raise RewardError(
+                "also: the name of an outcome must be text of 1 to 64 characters other than "
+                f"'reward', got {name!r}"
+            )
+    return {name: _finite_reward(value, f"also: {name}") for name, value in also.items()}
+
+
+def _finite_reward(reward: Any, what: str = "reward") -> float:
     if isinstance(reward, bool):
         return float(reward)
     try:
@@ -1095,6 +1135,6 @@ def _finite_reward(reward: Any) -> float:
         value = math.nan
     if not abs(value) <= _LARGEST:
         raise RewardError(
-            f"reward must be a finite number of at most {_LARGEST:g} in size, got {reward!r}"
+            f"{what} must be a finite number of at most {_LARGEST:g} in size, got {reward!r}"
         )
     return value

@@ -24,7 +24,7 @@ from tidepull import state as snapshots
 from tidepull.agent.clock import Clock, Jump
 from tidepull.agent.decisions import Decision, Decisions, PendingDecision, id_of
 from tidepull.agent.ledger.base import PAGES, Ledger
-from tidepull.agent.records import Kind, Record, pack_reward, unpack_reward
+from tidepull.agent.records import Kind, Record, pack_reward, unpack_outcomes, unpack_reward
 from tidepull.agent.schema import plain_context, require_same_kind
 from tidepull.agent.settings import AgentSettings
 from tidepull.agent.state import AgentState, DecisionInputs, load_state
@@ -392,32 +392,39 @@ class CommandHandler:
         at: Any,
         key: str | None,
         caller: Caller = Caller.PROCESS,
+        also: Mapping[str, float] | None = None,
     ) -> tuple[Record, bool]:
         """The record that says what a decision was worth, and whether it is new."""
         stamp = self._stamp(at, caller)
         if pending.deferred:
-            return self._hold_reward(id, pending, value, stamp.at)
+            return self._hold_reward(id, pending, pack_reward(value, also), stamp.at)
         key = (
             key if self.settings.on_duplicate == "add" else None
         )  # elsewhere the value itself says whether it is news
-        earlier = self._find_duplicate(id, pending, value, key)
+        earlier = self._find_duplicate(id, pending, pack_reward(value, also), key)
         if earlier is not None:
             return earlier, False
         self._require_in_time(id, pending, stamp.at)
         if self.settings.learns_when_due:
             worth = self._worth([*(unpack_reward(record.body) for record in pending.paid), value])
             self.state.learning.require_reward(worth)
-        return self.pay(pending, value, stamp, key), True
+        return self.pay(pending, value, stamp, key, also), True
 
     def pay(
-        self, pending: PendingDecision, value: float, stamp: Stamp, key: str | None = None
+        self,
+        pending: PendingDecision,
+        value: float,
+        stamp: Stamp,
+        key: str | None = None,
+        also: Mapping[str, float] | None = None,
     ) -> Record:
         """A reward that is new and in time."""
         with self._step():
             self._settle_overdue(stamp.now)
             if not self.settings.learns_when_due:
                 self.state.learn(pending.record.seq, pending.choice, pending.record.at, value)
-            record = self._append_about(pending, Kind.REWARD, stamp.at, pack_reward(value), key)
+            body = pack_reward(value, also)
+            record = self._append_about(pending, Kind.REWARD, stamp.at, body, key)
             pending.paid = (*pending.paid, record)
             if self.settings.on_duplicate == "refuse":
                 self.decisions.done(pending)
@@ -430,7 +437,7 @@ class CommandHandler:
         return sum(rewards) if self.settings.on_duplicate == "add" else rewards[-1]
 
     def _hold_reward(
-        self, id: str, pending: PendingDecision, value: float, moment: float
+        self, id: str, pending: PendingDecision, body: bytes, moment: float
     ) -> tuple[Record, bool]:
         """A reward waits until its decision is activated; where one may not change, the first one
         counts."""
@@ -438,7 +445,7 @@ class CommandHandler:
             return pending.held[0], False
         self._require_in_time(id, pending, moment)
         with self._step():
-            record = self._append_about(pending, Kind.HELD, moment, pack_reward(value))
+            record = self._append_about(pending, Kind.HELD, moment, body)
         pending.held = (*pending.held, record)
         return record, True
 
@@ -453,11 +460,12 @@ class CommandHandler:
             self._append_about(pending, Kind.ACTIVATED, stamp.at)
             pending.deferred = False
         for record in pending.held:
-            self.pay(pending, unpack_reward(record.body), stamp)
+            also = unpack_outcomes(record.body)
+            self.pay(pending, unpack_reward(record.body), stamp, also=also)
         return True
 
     def _find_duplicate(
-        self, id: str, pending: PendingDecision, value: float, key: str | None
+        self, id: str, pending: PendingDecision, body: bytes, key: str | None
     ) -> Record | None:
         """The record that says the same already; another reward is an error, unless it may be added
         or replace."""
@@ -467,13 +475,14 @@ class CommandHandler:
         if not pending.paid or on_duplicate == "add":
             return None
         latest = pending.paid[-1]
-        if unpack_reward(latest.body) == value:
+        value = unpack_reward(body)
+        if unpack_reward(latest.body) == value and latest.body[8:] == body[8:]:
             return latest
         if on_duplicate == "replace":
             return None
+        was, told = (f"{unpack_reward(b):g}" + b[8:].decode() for b in (latest.body, body))
         raise OtherRewardError(
-            f"decision {id} has the reward {unpack_reward(latest.body):g} already, and {value:g} "
-            "is another; "
+            f"decision {id} has the reward {was} already, and {told} is another; "
             "make the agent with on_duplicate='add' or 'replace' if rewards may change"
         )
 

@@ -18,9 +18,10 @@ from tidepull.agent.commands import CommandHandler
 from tidepull.agent.fields import Category, Number, Tags, Timestamp
 from tidepull.agent.learning import Learning
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.lift import Lift, comparison, lift_of, sample_ratio_alarms
+from tidepull.agent.lift import Lift, comparison, lift_of
 from tidepull.agent.log import BestHours, DecisionLog, LogReader, next_change, spans
 from tidepull.agent.records import DecisionGroup, Kind
+from tidepull.agent.sequences import sample_ratio_alarms
 from tidepull.agent.state import AgentState, begin
 from tidepull.errors import TidepullError
 from tidepull.types import FloatArray
@@ -157,7 +158,7 @@ def _count_damaged(ledger: Ledger) -> int:
 class AgentReport:
     """`chances` are each arm's chance to be best now (how often the policy's draws found it best of
     late), `when` the hours at which each is best, `beliefs` what the policy holds true about time,
-    `changes` what changed when."""
+    `changes` what changed when, `outcomes` the gains in further outcomes."""
 
     status: str
     chances: dict[str, float]
@@ -166,6 +167,7 @@ class AgentReport:
     beliefs: list[str]
     changes: list[str]
     lift: Lift
+    outcomes: list[Lift]
     alarms: list[str]
 
     def __str__(self) -> str:
@@ -178,7 +180,7 @@ class AgentReport:
         lines += self.when
         lines += [self.next] if self.next else []
         lines += [f"It believes: {'; '.join(self.beliefs)}."] if self.beliefs else []
-        lines += [str(self.lift)]
+        lines += [str(lift) for lift in (self.lift, *self.outcomes)]
         lines += [f"Warning: {alarm}" for alarm in self.alarms]
         lines += (
             ["What changed:", *(f"  {change}" for change in self.changes)] if self.changes else []
@@ -327,23 +329,33 @@ class Insight:
         """Every decision."""
         return self._reader.read(self._ledger)
 
-    def lift(self, since: float | None = None, level: float = 0.95) -> Lift:
-        """The gain over the control."""
-        log = self.log()
-        log, against = self.compared(log if since is None else log.since(since))
-        return lift_of(log, level, against)
+    def lift(
+        self, since: float | None = None, level: float = 0.95, outcome: str | None = None
+    ) -> Lift:
+        """The gain over the control, in reward or another outcome."""
+        log, against = self.compared(since, outcome)
+        return lift_of(log, level, against, outcome or "reward")
 
-    def compared(self, log: DecisionLog) -> tuple[DecisionLog, str | None]:
-        """The decisions of a log that `lift` compares, and with what: see `lift.comparison`."""
+    def outcomes_of(self, seq: int) -> dict[str, float]:
+        """What was reported beside the reward of a decision, after the log was read."""
+        return self._reader.outcomes_of(seq)
+
+    def compared(
+        self, since: float | None = None, outcome: str | None = None
+    ) -> tuple[DecisionLog, str | None]:
+        """The decisions that `lift` compares, and with what: see `lift.comparison`."""
+        log = self.log()
+        log = log if outcome is None else self._reader.outcome(log, outcome)
         place = self.state.control_place
-        return comparison(log, None if place is None else self.labels[place])
+        label = None if place is None else self.labels[place]
+        return comparison(log if since is None else log.since(since), label)
 
     def report(self) -> AgentReport:
         """What it believes, in words."""
         log = self.log()
         if not len(log):
             nothing = "No decisions yet."
-            return AgentReport(nothing, {}, [], None, [], self._changes(), self.lift(), [])
+            return AgentReport(nothing, {}, [], None, [], self._changes(), self.lift(), [], [])
         now = float(log.at[-1])
         hours = self._reader.late.hours(self.room)
         summary = self.summarise_policy()
@@ -355,6 +367,7 @@ class Insight:
             [f"{words} ({weight:.0%})" for words, weight in summary.beliefs],
             self._changes(),
             self.lift(),
+            [self.lift(outcome=name) for name in self._reader.outcomes],
             [*alarms(log, self.open, now), *summary.drift],
         )
 

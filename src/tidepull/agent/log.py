@@ -7,7 +7,7 @@ from array import array
 from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -15,11 +15,21 @@ import numpy as np
 
 from tidepull.agent.clock import Clock
 from tidepull.agent.ledger.base import Ledger
-from tidepull.agent.records import Choice, DecisionGroup, Kind, Record, unpack_reward
+from tidepull.agent.records import (
+    Choice,
+    DecisionGroup,
+    Kind,
+    Record,
+    unpack_outcomes,
+    unpack_reward,
+)
 from tidepull.agent.settings import AgentSettings
+from tidepull.errors import InputError
 from tidepull.types import FloatArray, IntArray
 
 DAYS = ("weekdays", "weekends")
+WIDTH = 16
+"""Numbers of an encoded context that a log has."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -157,7 +167,8 @@ class DecisionLog:
     """Columns of equal length, in the order of decisions. `reward` and `paid_at` are NaN where none
     has come; `subject` numbers the subjects, and decisions without one have numbers of their
     own. `baseline` is the arm of the caller's present rule (-1: none), `control_share` the share of
-    the control group when the decision was made."""
+    the control group when the decision was made, `x` the first `WIDTH` numbers of the context as
+    the policy saw it."""
 
     seq: IntArray
     at: FloatArray
@@ -169,6 +180,7 @@ class DecisionLog:
     subject: IntArray
     baseline: IntArray
     control_share: FloatArray
+    x: FloatArray
 
     def __len__(self) -> int:
         return len(self.seq)
@@ -191,6 +203,8 @@ class LogReader:
         self._whole = {name: array("q") for name in ("seq", "arm", "group", "subject", "baseline")}
         names = ("at", "propensity", "reward", "paid_at", "control_share")
         self._real = {name: array("d") for name in names}
+        self._x = array("f")
+        self._outcomes: dict[str, dict[int, float]] = {}
         self._subjects: dict[bytes, int] = {}
         self._clock = clock
         self._erased: list[tuple[int, int]] = []
@@ -209,9 +223,8 @@ class LogReader:
         columns: dict[str, Any] = {
             name: np.array(column, np.int64) for name, column in self._whole.items()
         }
-        return DecisionLog(
-            **columns, **{name: np.array(column, float) for name, column in self._real.items()}
-        )
+        columns |= {name: np.array(column, float) for name, column in self._real.items()}
+        return DecisionLog(**columns, x=np.array(self._x).reshape(-1, WIDTH))
 
     def _decided(self, record: Record) -> None:
         arm, group, chance = Choice.head(record.body)
@@ -229,6 +242,9 @@ class LogReader:
         real["at"].append(record.at)
         real["propensity"].append(chance)
         real["control_share"].append(self._settings.control)
+        x = Choice.x_in(record.body, WIDTH)
+        self._x.frombytes(x.tobytes())
+        self._x.frombytes(bytes(4 * (WIDTH - len(x))))
         real["reward"].append(np.nan)
         real["paid_at"].append(np.nan)
         self._shared(record, group)
@@ -253,6 +269,34 @@ class LogReader:
             reward = self._real["reward"]
             reward[n] = _worth(record, reward[n], self._settings)
             self._real["paid_at"][n] = record.at
+            if record.kind is Kind.REWARD:
+                self._reported(n, unpack_outcomes(record.body))
+
+    def _reported(self, row: int, also: dict[str, float]) -> None:
+        adds = self._settings.on_duplicate == "add"
+        for name in also.keys() | (set() if adds else self._outcomes.keys()):
+            values = self._outcomes.setdefault(name, {})
+            values[row] = also.get(name, 0.0) + (values.get(row, 0.0) if adds else 0.0)
+
+    @property
+    def outcomes(self) -> list[str]:
+        """Names of the outcomes that were reported beside rewards."""
+        return sorted(self._outcomes)
+
+    def outcomes_of(self, seq: int) -> dict[str, float]:
+        """What was reported beside the reward of a decision."""
+        row = bisect_left(self._whole["seq"], seq)
+        return {name: v[row] for name, v in sorted(self._outcomes.items()) if row in v}
+
+    def outcome(self, log: DecisionLog, name: str) -> DecisionLog:
+        """The log that was read last, with an outcome in the place of the reward."""
+        if name not in self._outcomes:
+            known = ", ".join(self.outcomes) or "none were reported"
+            raise InputError(f"there is no outcome '{name}'; outcomes: {known}")
+        worth: FloatArray = np.where(np.isnan(log.reward), np.nan, 0.0)
+        rows = list(self._outcomes[name])
+        worth[rows] = list(self._outcomes[name].values())
+        return replace(log, reward=worth)
 
 
 def _worth(record: Record, before: float, settings: AgentSettings) -> float:

@@ -7,8 +7,9 @@ before it.
 
 from __future__ import annotations
 
+import json
 import struct
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any, NamedTuple
@@ -130,10 +131,18 @@ class Choice:
     def counts_in(data: bytes) -> IntArray:
         """How often each arm came out best, from bytes."""
         try:
-            _, group, _, _, n_arms, n_counts = _HEAD.unpack_from(data)
-            start = _HEAD.size + (n_arms + 7) // 8
-            start += _BASELINE.size if group & _HAS_BASELINE else 0
+            start, n_counts = _counts_at(data)
             return np.frombuffer(data, "<u2", n_counts, start).astype(np.int64)
+        except (struct.error, ValueError) as error:
+            raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
+
+    @staticmethod
+    def x_in(data: bytes, most: int) -> Any:
+        """The first numbers of what the policy saw, in single precision, from bytes."""
+        try:
+            start, n_counts = _counts_at(data)
+            start += 2 * n_counts
+            return np.frombuffer(data, "<f4", min(most, (len(data) - start) // 4), start)
         except (struct.error, ValueError) as error:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
@@ -155,15 +164,34 @@ class Choice:
             raise LedgerError(f"a decision in the ledger is damaged ({error})") from None
 
 
-def pack_reward(reward: float) -> bytes:
-    """A reward as bytes."""
-    return struct.pack("<d", reward)
+def _counts_at(data: bytes) -> tuple[int, int]:
+    """Where the counts of a decision begin in its bytes, and how many there are."""
+    _, group, _, _, n_arms, n_counts = _HEAD.unpack_from(data)
+    start = _HEAD.size + (n_arms + 7) // 8
+    return start + (_BASELINE.size if group & _HAS_BASELINE else 0), n_counts
+
+
+_REWARD = struct.Struct("<d")
+
+
+def pack_reward(reward: float, also: Mapping[str, float] | None = None) -> bytes:
+    """A reward and further outcomes as bytes."""
+    return _REWARD.pack(reward) + (json.dumps(also, sort_keys=True).encode() if also else b"")
 
 
 def unpack_reward(data: bytes) -> float:
     """A reward from bytes."""
     try:
-        value: float = struct.unpack("<d", data)[0]
+        value: float = _REWARD.unpack_from(data)[0]
     except struct.error as error:
         raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
     return value
+
+
+def unpack_outcomes(data: bytes) -> dict[str, float]:
+    """The outcomes that were reported beside a reward, from bytes."""
+    try:
+        also: dict[str, float] = json.loads(data[_REWARD.size :] or b"{}")
+    except ValueError as error:
+        raise LedgerError(f"a reward in the ledger is damaged ({error})") from None
+    return also

@@ -144,12 +144,20 @@ def choice_body(
 
 
 def reward_body(
-    id: DecisionId, reward: float | Decimal, at: TimeLike | None, key: str | None
+    id: DecisionId,
+    reward: float | Decimal,
+    at: TimeLike | None,
+    key: str | None,
+    also: Mapping[str, float] | None = None,
 ) -> dict[str, Any]:
     """The body of a reward; it has a key in any case, so that it counts once where rewards add
     up."""
     return without_none(
-        id=id_of(id), reward=float(reward), at=moment(at), key=key or uuid.uuid4().hex
+        id=id_of(id),
+        reward=float(reward),
+        at=moment(at),
+        key=key or uuid.uuid4().hex,
+        also=None if also is None else {name: float(value) for name, value in also.items()},
     )
 
 
@@ -253,6 +261,7 @@ class AgentRequests:
         *,
         at: TimeLike | None = None,
         key: str | None = None,
+        also: Mapping[str, float] | None = None,
     ) -> HttpRequest[bool]:
         """Report the reward of a decision.
 
@@ -266,15 +275,17 @@ class AgentRequests:
             Moment of the reward. By default it is now.
         key : str, optional
             Name of the reward. By default a random name is made.
+        also : mapping of str to float, optional
+            Further outcomes by name, such as the cost. They are not learnt, but compared by
+            `lift(outcome=...)`.
 
         Returns
         -------
         bool
             True if the reward is new, False if it is a duplicate.
         """
-        return self._post(
-            "reward", lambda answer: not answer["duplicate"], reward_body(id, reward, at, key)
-        )
+        body = reward_body(id, reward, at, key, also)
+        return self._post("reward", lambda answer: not answer["duplicate"], body)
 
     def rewards(self, rewards: Mapping[str, float]) -> HttpRequest[list[RewardResult]]:
         """Report several rewards; each is accepted or refused on its own.
@@ -352,7 +363,12 @@ class AgentRequests:
         return self._get("explain", TextAnswer)
 
     def lift(
-        self, *, since: TimeLike | None = None, level: float = 0.95, points: int = 0
+        self,
+        *,
+        since: TimeLike | None = None,
+        level: float = 0.95,
+        points: int = 0,
+        outcome: str | None = None,
     ) -> HttpRequest[TextAnswer]:
         """Estimate the gain in reward over the control group.
 
@@ -361,16 +377,19 @@ class AgentRequests:
         since : float, datetime or str, optional
             First moment of the decisions that count. By default all decisions count.
         level : float, default: 0.95
-            Level of the confidence interval.
+            Level of the intervals.
         points : int, default: 0
             Number of moments for which the gain so far is returned, too.
+        outcome : str, optional
+            Name of a further outcome to compare instead of the reward.
 
         Returns
         -------
         TextAnswer
-            The gain and its interval; `print` shows it in words.
+            The gain and its intervals; `print` shows it in words.
         """
-        return self._get("lift", TextAnswer, since=moment(since), level=level, points=points)
+        asked = without_none(since=moment(since), level=level, points=points, outcome=outcome)
+        return self._get("lift", TextAnswer, **asked)
 
     def state(self) -> HttpRequest[dict[str, Any]]:
         """Return the settings of the agent, its arms and its counts."""

@@ -28,6 +28,7 @@ COLUMNS = (
     "available",
     "chances",
     "baseline",
+    "also",
 )
 ENDINGS = (".parquet", ".jsonl", ".csv")
 
@@ -69,6 +70,7 @@ def rows(insight: Insight, ledger: Ledger, name: Any) -> Iterator[dict[str, Any]
                 labels[place]: round(int(choice.counts[place]) / 65535, 5) for place in open_arms
             },
             "baseline": None if choice.baseline < 0 else labels[choice.baseline],
+            "also": insight.outcomes_of(record.seq) or None,
         }
 
 
@@ -158,8 +160,11 @@ def _polars(polars: Any, columns: dict[str, list[Any]]) -> Any:
 
 
 def _flat(row: dict[str, Any]) -> dict[str, Any]:
-    kept = {name: row[name] for name in COLUMNS if name not in ("context", "available", "chances")}
-    return {**kept, **{f"context.{name}": value for name, value in (row["context"] or {}).items()}}
+    nested = ("context", "available", "chances", "also")
+    flat = {name: row[name] for name in COLUMNS if name not in nested}
+    for part in ("context", "also"):
+        flat |= {f"{part}.{name}": value for name, value in (row[part] or {}).items()}
+    return flat
 
 
 def _csv_line(row: dict[str, Any]) -> str:
@@ -208,7 +213,7 @@ def _parquet() -> Any:
 def _loaded(row: dict[str, Any]) -> dict[str, Any]:
     """With context and arms as values again, and numbers as numbers."""
     made = {name: value for name, value in row.items() if value not in (None, "")}
-    for name in ("context", "available", "chances"):
+    for name in ("context", "available", "chances", "also"):
         if isinstance(made.get(name), str):
             made[name] = json.loads(made[name])
     for name in ("reward", "propensity"):

@@ -57,11 +57,12 @@ def explain(context: typer.Context) -> None:
 def lift(
     context: typer.Context,
     since: str = typer.Option(None, "--since", help="Only decisions since then, as 2026-07-01."),
+    outcome: str = typer.Option(None, "--outcome", help="A further outcome instead of the reward."),
     json: bool = _JSON,
 ) -> None:
     """The gain in reward over the control group."""
     with _opened(context) as agent:
-        found = agent.lift(since=since)
+        found = agent.lift(since=since, outcome=outcome)
     if json:
         print_json(
             {name: None if value != value else value for name, value in asdict(found).items()}

@@ -114,9 +114,10 @@ def reward(
     agent: str = _AGENT,
     id: str = typer.Argument(help="The decision's id."),
     value: float = typer.Argument(help="Its reward."),
+    also: str = typer.Option(None, "--also", help="""Further outcomes, as '{"cost": 0.2}'."""),
 ) -> None:
     """Report the reward of a decision."""
-    news = _agent(context, agent).reward(id, value)
+    news = _agent(context, agent).reward(id, value, also=json_object(also, "--also"))
     say("taken" if news else "known already")
 
 
@@ -131,9 +132,10 @@ def lift(
     context: typer.Context,
     agent: str = _AGENT,
     since: str = typer.Option(None, "--since", help="Only decisions since this time."),
+    outcome: str = typer.Option(None, "--outcome", help="A further outcome instead of the reward."),
 ) -> None:
     """Estimate the gain in reward over the control group."""
-    print(_agent(context, agent).lift(since=since))
+    print(_agent(context, agent).lift(since=since, outcome=outcome))
 
 
 @client_app.command()

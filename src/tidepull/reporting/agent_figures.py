@@ -34,7 +34,7 @@ def draw(insight: Insight, path: Path) -> None:
     _traffic(panels[0, 0], insight, log, moments)
     _rewards(panels[0, 1], insight, log, hours, [f"{h}" for h in range(24)], "hour of the day")
     _rewards(panels[1, 0], insight, log, days, list(_WEEKDAYS), "weekday")
-    _gain(panels[1, 1], insight, log)
+    _gain(panels[1, 1], insight)
     _best(panels[2, 0], insight)
     _beliefs(panels[2, 1], insight)
     handles, names = panels[0, 0].get_legend_handles_labels()
@@ -82,9 +82,9 @@ def _rewards(
     tidy(axes)
 
 
-def _gain(axes: Any, insight: Insight, log: DecisionLog) -> None:
+def _gain(axes: Any, insight: Insight) -> None:
     """The gain over the control up to each moment, with its interval."""
-    log, against = insight.compared(log)
+    log, against = insight.compared()
     moments = [insight.clock.datetime(at) for at in log.at.tolist()]
     ends = np.unique(np.linspace(0, len(log), _POINTS + 1).astype(int))[1:]
     lifts = [(moments[end - 1], lift_of(log.where(slice(0, end)))) for end in ends.tolist()]
@@ -102,7 +102,7 @@ def _gain(axes: Any, insight: Insight, log: DecisionLog) -> None:
         )
         dated(axes)
     axes.axhline(0, color="black", lw=0.8)
-    axes.set_title(f"gain a decision over {against}, so far (95% interval)", fontsize=10)
+    axes.set_title(f"gain a decision over {against}, so far (95% confidence sequence)", fontsize=10)
     tidy(axes)
 
 

@@ -128,12 +128,18 @@ class DecisionsMade(Struct, kw_only=True):
 
 class RewardBody(Strict):
     """What a decision was worth. `key` names a reward that must count once, where rewards add
-    up."""
+    up. `also` has further outcomes by name, such as {"cost": 0.2}: not learnt, but compared."""
 
     id: DecisionId
     reward: Number
     at: Moment | None = None
     key: Annotated[str, Meta(min_length=1, max_length=100)] | None = None
+    also: (
+        Annotated[
+            dict[Annotated[str, Meta(min_length=1, max_length=64)], Number], Meta(max_length=16)
+        ]
+        | None
+    ) = None
 
 
 class RewardBatch(Strict):
@@ -228,7 +234,8 @@ class LiftPoint(Struct, kw_only=True):
 class LiftShown(Struct, kw_only=True):
     """The gain over the control; null where it cannot be told yet. `words` says it in a
     sentence, `against` what the control is: "random arms", "your rule", one arm; null: there is
-    none."""
+    none. `low` to `high` stays valid however often it is looked at; `fixed_low` to `fixed_high`
+    holds for a single planned look."""
 
     words: str
     known: bool
@@ -245,6 +252,12 @@ class LiftShown(Struct, kw_only=True):
     n_control: int
     against: str | None
     blocks: int
+    fixed_low: float | None
+    fixed_high: float | None
+    fixed_relative_low: float | None
+    fixed_relative_high: float | None
+    significant: bool
+    of: str
     history: list[LiftPoint] = []
 
 
@@ -259,6 +272,7 @@ class ReportShown(Struct, kw_only=True):
     beliefs: list[str]
     changes: list[str]
     lift: LiftShown
+    outcomes: list[LiftShown]
     alarms: list[str]
 
 

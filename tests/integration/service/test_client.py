@@ -204,6 +204,24 @@ def test_unsure_answer_is_repeated_only_where_that_is_safe() -> None:
     assert [ask.may_repeat(503, sent=True) for ask in (once, again)] == [True, True]
 
 
+def test_baselines_and_outcomes_go_over_the_wire(client: tidepull.Client) -> None:
+    shop = client.create(
+        "rule", arms=["a", "b"], context={}, policy="bernoulli-ts", control=0.5, seed=2
+    )
+    for n in range(40):
+        decision = shop.choose(baseline="b", id=f"visit {n}")
+        assert decision.group == "policy" or decision.arm == "b"
+        shop.reward(decision, 1.0, also={"cost": n})
+    with pytest.raises(ServiceError, match="another baseline"):
+        shop.choose(baseline="a", id="visit 3")
+    assert shop.lift().data["against"] == "your rule"
+    cost = shop.lift(outcome="cost", points=2).data
+    assert cost["of"] == "cost"
+    assert cost["fixed_low"] > cost["low"]
+    assert len(cost["history"]) == 2
+    assert [one["of"] for one in shop.explain().data["outcomes"]] == ["cost"]
+
+
 def test_pauses_grow_and_follow_what_the_service_says() -> None:
     assert 0.025 <= pause(0, None) <= 0.05
     assert 0.2 <= pause(3, None) <= 0.4
@@ -225,7 +243,9 @@ def test_shell_asks_what_python_asks(service: Running, tmp_path: Path) -> None:
     assert made.exit_code == 0, made.output
     decision = json.loads(run("choose", "shop", "--context", '{"age": 3}', "--id", "v").stdout)
     assert decision["arm"] in ("a", "b")
-    assert run("reward", "shop", "v", "1").exit_code == 0
+    assert run("reward", "shop", "v", "1", "--also", '{"cost": 0.5}').exit_code == 0
+    assert "gain over random arms" in run("lift", "shop", "--outcome", "cost").stdout
+    assert "outcomes: cost" in str(run("lift", "shop", "--outcome", "price").exception)
     assert run("agents").stdout == "shop\n"
     assert run("explain", "shop").stdout.startswith("1 decision since")
     assert "over random arms" in run("lift", "shop").stdout

@@ -206,7 +206,9 @@ async def rewards(call: Call) -> RewardsTaken:
 
 
 def _reward_ahead(agent: Agent, body: RewardBody, caller: Caller) -> tuple[bool, int]:
-    return agent.reward_ahead(body.id, body.reward, at=body.at, key=body.key, caller=caller)
+    return agent.reward_ahead(
+        body.id, body.reward, at=body.at, key=body.key, caller=caller, also=body.also
+    )
 
 
 def _take_all(agent: Agent, bodies: list[RewardBody], caller: Caller) -> list[Step]:
